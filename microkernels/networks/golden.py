@@ -15,8 +15,22 @@ from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
 from microkernels.nn.depthwise.shape import depthwise
 from microkernels.nn.element_shape import element
 from microkernels.nn.pool_shape import pool
+from microkernels.nn.product.shape import product
+from microkernels.nn.rows.shape import normalize
 
-from .network import INPUT, Conv, Depthwise, ElementWise, Layer, Network, Pool, Rearrange, Source
+from .network import (
+    INPUT,
+    Conv,
+    Depthwise,
+    ElementWise,
+    Layer,
+    Network,
+    Normalize,
+    Pool,
+    Product,
+    Rearrange,
+    Source,
+)
 from .pairs import Pads, pads
 from .plan import NetworkPlan
 from .rearrange import gather
@@ -130,16 +144,22 @@ def _outputs(
     size = plan.layers[layer.name].input
     if isinstance(layer, ElementWise):
         return np.stack([element(layer.shape(size), *maps) for maps in zip(*sources, strict=True)])
+    if isinstance(layer, Product):
+        other = plan.network.sizes[plan.network.sources[layer.name][1]]
+        shape = layer.shape(size, other)
+        return np.stack([product(shape, *maps) for maps in zip(*sources, strict=True)])
     (source,) = sources
+    if isinstance(layer, Normalize):
+        return np.stack([normalize(layer.shape(size), image) for image in source])
     if isinstance(layer, Pool):
         around = 0 if layer.mean else LOWEST
         source = _surrounded(source, layer.padding, around)
         return np.stack([pool(layer.shape(size), image[np.newaxis]) for image in source])
     own = weights[layer.name]
     if isinstance(layer, Depthwise):
-        shape = layer.shape(size)
+        taps = layer.shape(size)
         source = _surrounded(source, layer.padding, 0)
-        return np.stack([depthwise(shape, image, own.weights, own.bias) for image in source])
+        return np.stack([depthwise(taps, image, own.weights, own.bias) for image in source])
     if isinstance(layer, Conv):
         part = plan.layers[layer.name].conv
         assert part is not None

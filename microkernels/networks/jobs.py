@@ -15,7 +15,17 @@ from microkernels.runtime.job import Golden, KernelJob
 from .engines import ChipEngines
 from .golden import Weights, activations, check_weights
 from .layout import NetworkLayout
-from .network import Conv, Depthwise, ElementWise, Network, Pool, Rearrange, Source
+from .network import (
+    Conv,
+    Depthwise,
+    ElementWise,
+    Network,
+    Normalize,
+    Pool,
+    Product,
+    Rearrange,
+    Source,
+)
 from .pairs import pair
 from .plan import NetworkPlan, plan_network
 from .steps import MoveStep, Step
@@ -75,7 +85,10 @@ def _operations(plan: NetworkPlan, name: str) -> int:
         return 2 * own.output.elements * own.layer.shape(own.input).taps
     if isinstance(own.layer, Pool):
         return own.output.elements * (prod(pair(own.layer.window)) - 1)
-    if isinstance(own.layer, ElementWise):
+    if isinstance(own.layer, Product):
+        assert own.second is not None
+        return own.layer.shape(own.input, own.second).operations
+    if isinstance(own.layer, ElementWise | Normalize):
         return own.output.elements * own.layer.shape(own.input).operations
     return 2 * own.input.elements * own.output.channels
 

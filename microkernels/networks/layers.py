@@ -24,9 +24,9 @@ __all__ = [
     "Dense",
     "Depthwise",
     "ElementWise",
-    "Layer",
     "MapSize",
     "Multiply",
+    "Named",
     "Pool",
     "Rearrange",
     "Source",
@@ -53,7 +53,7 @@ class MapSize(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Named:
+class Named:
     """What all layers have.
 
     Attributes:
@@ -88,7 +88,7 @@ def _check_window(name: str, size: int | Pair, stride: int | Pair, padding: int 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Conv(_Named):
+class Conv(Named):
     """A convolution (:mod:`microkernels.nn.conv_shape`).
 
     Attributes:
@@ -127,7 +127,7 @@ class Conv(_Named):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Depthwise(_Named):
+class Depthwise(Named):
     """A depthwise convolution (:mod:`microkernels.nn.depthwise.shape`): a filter for each channel.
 
     Attributes:
@@ -162,7 +162,7 @@ class Depthwise(_Named):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Pool(_Named):
+class Pool(Named):
     """Pooling (:mod:`microkernels.nn.pool_shape`).
 
     Attributes:
@@ -197,7 +197,7 @@ class Pool(_Named):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Dense(_Named):
+class Dense(Named):
     """A fully connected layer (:mod:`microkernels.nn.dense_shape`).
 
     A map as its input is flattened channel by channel, each row by row, as ONNX's Flatten does.
@@ -219,7 +219,7 @@ class Dense(_Named):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementWise(_Named, ABC):
+class ElementWise(Named, ABC):
     """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
 
     @abstractmethod
@@ -330,7 +330,7 @@ class Activation(ElementWise):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Source(_Named):
+class Source(Named):
     """A further map that the host puts into memory: another input, or a constant.
 
     Attributes:
@@ -345,7 +345,7 @@ class Source(_Named):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Rearrange(_Named):
+class Rearrange(Named):
     """A map of elements of other maps in any order (:mod:`microkernels.networks.rearrange`).
 
     Attributes:
@@ -374,6 +374,3 @@ class Rearrange(_Named):
         last = sum(size.elements for size in sizes) - 1
         if not -2 <= min(self.order) <= max(self.order) <= last:
             raise KernelError(f"order must have numbers from -2 to {last}")
-
-
-Layer = Conv | Depthwise | Pool | Dense | Add | Multiply | Combine | Activation | Source | Rearrange

@@ -26,7 +26,9 @@ from .network import (
     Depthwise,
     ElementWise,
     Layer,
+    Normalize,
     Pool,
+    Product,
     Rearrange,
     Source,
     Use,
@@ -35,7 +37,8 @@ from .network import (
 from .places import ALWAYS, Places
 from .plan import LayerPlan, NetworkPlan
 from .rearrange import rearrange_moves
-from .steps import ConvStep, DenseStep, ElementStep, MoveStep, PoolStep, Step, tile_shape
+from .row_steps import row_step
+from .steps import BareStep, ConvStep, DenseStep, ElementStep, MoveStep, PoolStep, Step, tile_shape
 from .stored import InputMaps, OutputMaps
 
 __all__ = ["NetworkLayout"]
@@ -155,16 +158,17 @@ class NetworkLayout:
                 start = 0
             elif self.plan.within.get(source) == use:
                 start, last = self._times[source], max(last, self._last_use(source))
+            second = plan.second if number else None
             maps = InputMaps(
                 ring=self.plan.ring,
-                size=plan.input,
+                size=second or plan.input,
                 batch=self.plan.batch,
                 cut=plan.cut,
                 cut_size=plan.output,
                 cut_depth=plan.out_depth,
                 depth=plan.depth,
                 offsets=(0,),
-                windows=plan.windows,
+                windows=plan.second_windows if second else plan.windows,
                 strips=plan.strips,
             )
             self.inputs[use] = replace(maps, offsets=self._tiles(maps, self._life(start, last)))
@@ -259,6 +263,9 @@ class NetworkLayout:
             yield self._dense_steps[layer.name], self._dense_places[layer.name]
             return
         source_maps, target_maps = self._sources(layer), self.outputs[layer.name]
+        if isinstance(layer, Normalize | Product):
+            yield row_step(plan, engines, source_maps, target_maps), -1
+            return
         if isinstance(layer, ElementWise):
             element = ElementStep(
                 layer_name=layer.name,
@@ -374,7 +381,7 @@ class NetworkLayout:
             if isinstance(step, ConvStep | DenseStep | DepthwiseStep):
                 own = weights[step.layer.name]
                 step.write(memory, placed.offset, own.weights, own.bias)
-            elif isinstance(step, MoveStep | PoolStep | ElementStep):
+            elif isinstance(step, MoveStep | BareStep):
                 step.write(memory, placed.offset)
 
     def store_images(

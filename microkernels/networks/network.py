@@ -17,7 +17,6 @@ from .layers import (
     Dense,
     Depthwise,
     ElementWise,
-    Layer,
     MapSize,
     Multiply,
     Pool,
@@ -25,6 +24,7 @@ from .layers import (
     Source,
 )
 from .pairs import pair
+from .row_layers import Normalize, Product
 
 __all__ = [
     "INPUT",
@@ -39,12 +39,30 @@ __all__ = [
     "MapSize",
     "Multiply",
     "Network",
+    "Normalize",
     "Pool",
+    "Product",
     "Rearrange",
     "Source",
     "Use",
     "named",
 ]
+
+
+Layer = (
+    Conv
+    | Depthwise
+    | Pool
+    | Dense
+    | Add
+    | Multiply
+    | Combine
+    | Activation
+    | Normalize
+    | Product
+    | Source
+    | Rearrange
+)
 
 
 @contextmanager
@@ -91,6 +109,8 @@ class Network:
                 Pool,
                 Dense,
                 ElementWise,
+                Normalize,
+                Product,
                 Source,
                 Rearrange,
             )
@@ -131,6 +151,10 @@ class Network:
             with named(layer.name):
                 if isinstance(layer, Rearrange):
                     layer.check([found[name] for name in sources[layer.name]])
+                if isinstance(layer, Product):
+                    shape = layer.shape(*(found[name] for name in sources[layer.name]))
+                    found[layer.name] = MapSize(shape.groups, shape.rows, shape.columns)
+                    continue
                 found[layer.name] = _output(layer, {n: found[n] for n in sources[layer.name]})
         return found
 
@@ -167,6 +191,7 @@ def _output(layer: Layer, sources: Mapping[str, MapSize]) -> MapSize:
     """Size of a layer's output; ``sources`` are the sizes of its inputs, by their layer's name."""
     if isinstance(layer, Source | Rearrange):
         return layer.size
+    assert not isinstance(layer, Product)
     (first, size), *others = sources.items()
     for name, other in others:
         if other != size:
@@ -176,7 +201,7 @@ def _output(layer: Layer, sources: Mapping[str, MapSize]) -> MapSize:
             )
     if isinstance(layer, Dense):
         return MapSize(1, 1, layer.outputs)
-    if isinstance(layer, ElementWise):
+    if isinstance(layer, ElementWise | Normalize):
         return size
     shape = layer.shape(size)
     channels = layer.filters if isinstance(layer, Conv) else size.channels

@@ -14,6 +14,8 @@ from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST
 from microkernels.nn.conv_estimate import predict_conv
 from microkernels.nn.conv_plan import ConvPlan, plan_conv
 from microkernels.nn.depthwise.layout import predict_depthwise
+from microkernels.nn.product.layout import plan_product
+from microkernels.nn.rows.layout import predict_rows
 from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut
@@ -27,7 +29,9 @@ from .network import (
     Layer,
     MapSize,
     Network,
+    Normalize,
     Pool,
+    Product,
     Rearrange,
     Source,
     Use,
@@ -38,7 +42,7 @@ from .stored import Windows
 
 __all__ = ["LayerPlan", "NetworkPlan", "plan_network"]
 
-#: For estimates alone. Bytes that a vault moves in a cycle; cycles of a launch, and of an output of
+#: For estimates alone: bytes that a vault moves in a cycle; cycles of a launch, and of an output of
 #: pooling on an engine; bytes that the vault's memory moves in a cycle.
 _MOVED_BYTES = 3.0
 _LAUNCH = 4000
@@ -56,7 +60,7 @@ class LayerPlan:
 
     Attributes:
         layer: of the network.
-        input, output: sizes of its maps; all inputs have one size.
+        input, output: sizes of its maps. second: of the second input of a product.
         cut: of the output.
         depth, out_depth: channels in a slice of the input and of the output.
         conv: partition of a tile, of a convolution.
@@ -73,6 +77,7 @@ class LayerPlan:
     conv: ConvPlan | None = None
     strips: bool = False
     cycles: float = 0.0
+    second: MapSize | None = None
 
     @property
     def windows(self) -> Windows:
@@ -105,9 +110,19 @@ class LayerPlan:
                 top=around.top,
                 parted=True,
             )
-        if isinstance(layer, ElementWise):
+        if isinstance(layer, ElementWise | Normalize):
             return Windows(kernel=Pair(1, 1), stride=Pair(1, 1), parted=True)
+        if isinstance(layer, Product):
+            across = int(self.input.width == self.output.width)
+            return Windows(kernel=Pair(1, 1), stride=Pair(across, 1))
         raise KernelError(f"{layer.name} has no windows")
+
+    @property
+    def second_windows(self) -> Windows:
+        """Likewise of the second input of a product, in whole columns."""
+        size = self.second or self.input
+        across = int(size.width == self.output.width)
+        return Windows(kernel=Pair(1, size.height), stride=Pair(across, 0))
 
     def rounds(self, batch: int) -> int:
         """Rounds in which the vaults go through a batch."""
@@ -162,12 +177,15 @@ class NetworkPlan:
 
 def _same_tiles(plan: LayerPlan, user: LayerPlan) -> bool:
     """Whether each vault reads for the next layer exactly the tile that it has written."""
-    return isinstance(user.layer, ElementWise) and plan.cut == user.cut
+    if isinstance(user.layer, Product):
+        # A vault has whole images.
+        return user.cut.sharers == 1 and plan.cut == user.cut
+    return isinstance(user.layer, ElementWise | Normalize) and plan.cut == user.cut
 
 
 def _inside(plan: LayerPlan, user: LayerPlan, vaults: int) -> bool:
     """Whether each vault's tile lies in the region that it reads for the next layer."""
-    if isinstance(user.layer, Dense | Rearrange) or isinstance(plan.layer, Dense):
+    if isinstance(user.layer, Dense | Rearrange | Product) or isinstance(plan.layer, Dense):
         return False
     if plan.cut.images != user.cut.images or plan.out_depth != user.depth:
         return False
@@ -244,6 +262,8 @@ class _Planner:
                     found.append(self._depthwise(plan, layer))
                 elif isinstance(layer, ElementWise):
                     found.append(self._element(plan, layer))
+                elif isinstance(layer, Normalize | Product):
+                    found.append(self._rows(plan, layer))
                 else:
                     found.append(plan)
             except KernelError as error:
@@ -301,6 +321,18 @@ class _Planner:
         tile = plan.cut.tile_size(plan.output, plan.out_depth)
         maps = len(layer.sources) + 1
         cycles = maps * tile.elements * ELEMENT_BYTES / _MEMORY_BYTES
+        return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
+
+    def _rows(self, plan: LayerPlan, layer: Normalize | Product) -> LayerPlan:
+        tile = plan.cut.tile_size(plan.output, plan.out_depth)
+        machine = {"sharers": self.pes, "scratchpad_bytes": self.scratchpad_bytes}
+        if isinstance(layer, Normalize):
+            cycles = predict_rows(layer.shape(tile), **machine)
+        else:
+            other = self.network.sizes[self.network.sources[layer.name][1]]
+            shape = replace(layer.shape(plan.input, other), groups=tile.width, rows=tile.height)
+            cycles = plan_product(shape, **machine).cycles
+            plan = replace(plan, second=other)
         return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
 
     def moved(self, before: LayerPlan | None, plan: LayerPlan) -> float:

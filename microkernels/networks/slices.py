@@ -2,8 +2,9 @@
 
 A tensor that convolutions read has the slices that suit them, and the output of a fully connected
 layer is one slice in each vault. Where layers that read a tensor need thinner slices, it has these.
-Pooling, depthwise and element-wise layers leave slices as they are. So the maps of a layer always
-have the slices of its sources', and are moved as they lie in memory.
+Pooling, depthwise and element-wise layers leave slices as they are. Layers that work on rows need
+one slice. So the maps of a layer always have the slices of its sources', and are moved as they lie
+in memory.
 """
 
 from collections.abc import Mapping, Sequence
@@ -18,7 +19,19 @@ from microkernels.nn.depthwise.layout import best_pixels
 from microkernels.nn.pool_layout import window_fits
 
 from .engines import ChipEngines
-from .network import INPUT, Conv, Dense, Depthwise, ElementWise, MapSize, Network, Pool, named
+from .network import (
+    INPUT,
+    Conv,
+    Dense,
+    Depthwise,
+    ElementWise,
+    MapSize,
+    Network,
+    Normalize,
+    Pool,
+    Product,
+    named,
+)
 from .pairs import pair
 
 __all__ = ["slice_depths"]
@@ -32,7 +45,7 @@ def _groups(network: Network) -> Mapping[str, str]:
     group = {INPUT: INPUT}
     for layer in network.layers:
         group[layer.name] = layer.name
-        if isinstance(layer, Pool | Depthwise | ElementWise):
+        if isinstance(layer, Pool | Depthwise | ElementWise | Normalize):
             same = {group[source] for source in network.sources[layer.name]}
             group = {name: layer.name if held in same else held for name, held in group.items()}
     return group
@@ -124,6 +137,10 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
     steps = dict.fromkeys(wanted, 1)
     wanted |= best
     for layer in network.layers:
+        if isinstance(layer, Normalize | Product):
+            for name in (layer.name, *network.sources[layer.name]):
+                wanted[group[name]] = network.sizes[name].channels
+    for layer in network.layers:
         if isinstance(layer, Dense):
             # A vault writes its outputs as one vector: one slice, or slices without gaps.
             wanted[group[layer.name]] = -(-layer.outputs // engines.ring.vaults)
@@ -132,4 +149,13 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
         name: _readable(depth, steps[name], readers[name], engines.scratchpad_bytes)
         for name, depth in wanted.items()
     }
+    for layer in network.layers:
+        if isinstance(layer, Normalize | Product):
+            for name in (layer.name, *network.sources[layer.name]):
+                channels = network.sizes[name].channels
+                if found[group[name]] != channels:
+                    raise KernelError(
+                        f"{layer.name}: {name} must be one slice of {channels} channels, but what "
+                        f"makes or reads it needs slices of {found[group[name]]}"
+                    )
     return {name: found[group[name]] for name in network.sizes}

@@ -34,6 +34,8 @@ from microkernels.nn.element_shape import ElementShape
 from microkernels.nn.pool_kernel import pool_program
 from microkernels.nn.pool_layout import PoolLayout
 from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.product.layout import ProductLayout
+from microkernels.nn.rows.layout import RowsLayout
 from microkernels.runtime.job import Launch
 from microkernels.runtime.ring import VaultRing
 
@@ -46,8 +48,11 @@ from .places import ALIGNMENT
 from .stored import InputMaps, OutputMaps
 
 ShapeT = TypeVar("ShapeT", PoolShape, DepthwiseShape)
+BareLayout = PoolLayout | ElementLayout | ProductLayout | RowsLayout
+MapLayout = ConvLayout | DepthwiseLayout | BareLayout
 
 __all__ = [
+    "BareStep",
     "ConvStep",
     "DenseStep",
     "ElementStep",
@@ -154,9 +159,7 @@ class MapStep(Step):
     target: OutputMaps
 
     @abstractmethod
-    def layout(
-        self, vault: int, round_: int, offset: int
-    ) -> ConvLayout | DepthwiseLayout | PoolLayout | ElementLayout:
+    def layout(self, vault: int, round_: int, offset: int) -> MapLayout:
         """The layout of a vault."""
 
     @abstractmethod
@@ -256,11 +259,11 @@ class ConvStep(MapStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _BareStep(MapStep):
+class BareStep(MapStep):
     """A step from maps to maps without weights."""
 
     @abstractmethod
-    def layout(self, vault: int, round_: int, offset: int) -> PoolLayout | ElementLayout:
+    def layout(self, vault: int, round_: int, offset: int) -> BareLayout:
         """The layout of a vault."""
 
     def write(self, memory: Writable, offset: int) -> None:
@@ -272,7 +275,7 @@ class _BareStep(MapStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolStep(_BareStep):
+class PoolStep(BareStep):
     """Pooling.
 
     Attributes:
@@ -298,7 +301,7 @@ class PoolStep(_BareStep):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementStep(_BareStep):
+class ElementStep(BareStep):
     """An element-wise layer.
 
     Attributes:
