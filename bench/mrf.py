@@ -10,7 +10,7 @@ import microkernels.bp.trws.golden
 import microkernels.data.stereo
 import sim_tb.measure.full_hd_shifts
 from microkernels.bp.jobs import bp_job
-from microkernels.bp.problem import BpProblem
+from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.bp.shifts.choice import Form
 from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job
@@ -37,12 +37,14 @@ _SMALL_LABELS = 16
 
 @dataclass(frozen=True, kw_only=True)
 class _Case:
-    """Messages that are counted: size of the image, labels, element width, form, method."""
+    """Messages that are counted: labels, element width, form, method, edge weights, damping."""
 
     labels: int = 16
     bits: int = 16
     form: Form = "shifts"
     trws: bool = False
+    weighted: bool = False
+    damping: int = 0
 
     def job(self, pes: int) -> KernelJob:
         """One iteration on random data costs."""
@@ -50,13 +52,20 @@ class _Case:
         if self.trws:
             width, height = _SMALL
         limit = 1 << self.bits - 3
-        costs = np.random.default_rng(1).integers(0, limit, (height, width, self.labels))
+        rng = np.random.default_rng(1)
+        costs = rng.integers(0, limit, (height, width, self.labels))
         smoothness = smoothness_costs(self.labels, _SMOOTH, _WEIGHT if self.bits > 8 else 1)
         if self.trws:
             # Its numbers have fraction bits.
             costs >>= 4
-        make = trws_job if self.trws else bp_job
-        return make(BpProblem(costs, smoothness, self.bits), 1, pes=pes, form=self.form)
+            return trws_job(BpProblem(costs, smoothness, self.bits), 1, pes=pes, form=self.form)
+        weights = None
+        if self.weighted:
+            weights = EdgeWeights(
+                rng.integers(1, 3, (height, width - 1)), rng.integers(1, 3, (height - 1, width))
+            )
+        problem = BpProblem(costs, smoothness, self.bits, weights)
+        return bp_job(problem, 1, pes=pes, form=self.form, damping=self.damping)
 
 
 _CASES: Mapping[str, _Case] = {
@@ -64,6 +73,11 @@ _CASES: Mapping[str, _Case] = {
     "bp_16_bits": _Case(),
     "bp_8_bits": _Case(bits=8),
     "bp_60_labels": _Case(labels=60),
+    "bp_weights": _Case(weighted=True),
+    "bp_damping": _Case(damping=4),
+    "bp_weights_damping": _Case(weighted=True, damping=4),
+    "bp_weights_matrix": _Case(form="matrix", weighted=True),
+    "bp_weights_60_labels": _Case(labels=60, weighted=True),
     "trws_matrix": _Case(form="matrix", trws=True),
     "trws": _Case(trws=True),
 }

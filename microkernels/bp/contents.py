@@ -30,6 +30,8 @@ def _check(layout: BpLayout, problem: BpProblem) -> None:
         )
     if layout.shifts is not None and layout.shifts.transform != transform_of(problem.smoothness):
         raise KernelError("the layout is for other shifts than those of the smoothness costs")
+    if layout.variant.weighted != (problem.weights is not None):
+        raise KernelError("the layout is for edge weights or the problem has some, but not both")
     if layout.symmetric and not problem.symmetric:
         raise KernelError("the layout is for symmetric smoothness costs; the problem's are not")
 
@@ -86,10 +88,12 @@ def contents(
     given = problem.no_messages() if messages is None else check_messages(problem, messages)
     planes: dict[Direction | None, Messages] = {None: problem.data_costs}
     planes |= {direction: given[direction] for direction in Direction}
+    damping = np.array([layout.variant.damping] * layout.variant.damped, given.dtype).tobytes()
     costs: tuple[tuple[int, bytes], ...] = (
-        (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes()),
-        (layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes()),
+        (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes() + damping),
+        (layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes() + damping),
     )
+    tails = _tails(problem)
     if layout.shifts is not None:
         costs = ((layout.matrix, layout.shifts.constants.tobytes()),)
     shared = ((layout.flags.base, layout.flags.words()), *costs)
@@ -107,15 +111,39 @@ def contents(
                     fill_blocks(records, direction, vectors)
                 else:
                     _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
+            for direction, weights in tails.items() if piece.y < layout.height else ():
+                found = weights[piece.y, piece.columns].view(np.uint8)
+                _vectors(records, layout, direction, tail=True)[: len(found)] = found
             yield piece.address, records.tobytes()
 
 
-def _vectors(data: np.ndarray, layout: BpLayout, direction: Direction | None) -> np.ndarray:
-    """View ``[x, byte]`` of one vector of every record of a row; None: of the data costs."""
+def _tails(problem: BpProblem) -> dict[Direction | None, Messages]:
+    """``[y, x]``: the weights after a vector (:mod:`microkernels.bp.variants.variant`)."""
+    if problem.weights is None:
+        return {}
+    dtype = element_type(problem.bits)
+    # A weight that does not fit multiplies smoothness costs of 0.
+    right, down = (
+        one.clip(max=np.iinfo(dtype).max).astype(dtype)
+        for one in (problem.weights.right, problem.weights.down)
+    )
+    along = [np.pad(right, ((0, 0), sides)) for sides in ((0, 1), (1, 0))]
+    across = [np.pad(down, (sides, (0, 0))) for sides in ((0, 1), (1, 0))]
+    return {None: np.stack(along, axis=2), Direction.RIGHT: np.stack(across, axis=2)}
+
+
+def _vectors(
+    data: np.ndarray, layout: BpLayout, direction: Direction | None, *, tail: bool = False
+) -> np.ndarray:
+    """View ``[x, byte]`` of one vector of every record of a row, or of what follows its labels;
+    None: of the data costs."""
     place = COST_PLACE if direction is None else PLACE[direction]
     records = data.reshape(-1, layout.record_bytes)
+    size = layout.bits // 8
     start = place * layout.vector_bytes
-    return records[:, start : start + layout.labels * layout.bits // 8]
+    if tail:
+        start += layout.labels * size
+    return records[:, start : start + (layout.variant.tail if tail else layout.labels) * size]
 
 
 def pack(

@@ -18,7 +18,8 @@ sweep. Every addition and subtraction saturates at the element width
 3. The message is ``r - r[0]`` (thesis 6.1), element by element.
 
 With edge weights (equation 3.1a) ``S`` is multiplied by the weight of the edge between ``v`` and
-``w``.
+``w``. With damping, ``d`` sixteenths of the old message ``o`` remain in the new one, ``n``, which
+is then ``n + (o - n) * d / 16``, the product rounded half up.
 
 A sweep goes through each line (row or column) from one end to the other; each update uses the
 message that the previous update produced. Lines do not depend on each other. Messages that arrive
@@ -33,10 +34,19 @@ from microkernels.common.fixed_point import Elements, add, subtract
 
 from .problem import BpProblem, Direction, Messages, check_messages
 
-__all__ = ["beliefs", "energy", "iterate", "labels", "sweep"]
+__all__ = ["beliefs", "check_damping", "energy", "iterate", "labels", "sweep"]
 
 #: Steps of damping.
 _SIXTEENTHS = 16
+
+
+def check_damping(damping: int) -> None:
+    """Check a number of sixteenths of the old message in a new one.
+
+    Raises:
+        KernelError: not within 0 to 15.
+    """
+    CHECK.within("damping in sixteenths", damping, 0, _SIXTEENTHS - 1)
 
 
 def sweep(problem: BpProblem, messages: Messages, direction: Direction, damping: int = 0) -> None:
@@ -79,7 +89,7 @@ def sweep(problem: BpProblem, messages: Messages, direction: Direction, damping:
                 raw[alike] = _least_sums(matrix * matrix.dtype.type(weight), total[alike])
         new = subtract(raw, raw[:, :1])
         if damping:
-            change = (moving[step + 1].astype(np.int64) - new) * damping
+            change = subtract(moving[step + 1], new).astype(np.int64) * damping
             new = add(new, (change + _SIXTEENTHS // 2) // _SIXTEENTHS)
         moving[step + 1] = new
 
@@ -112,8 +122,7 @@ def iterate(
 
     Parameters:
         messages: where to begin; None: all 0. Not changed.
-        damping: sixteenths of the old message in a new one, 0 to 15, rounded half up; kernels have
-            none.
+        damping: sixteenths of the old message in a new one, 0 to 15.
 
     Raises:
         KernelError: a negative number of iterations, messages of a wrong shape or range, damping
@@ -121,7 +130,7 @@ def iterate(
     """
     if iterations < 0:
         raise KernelError(f"iterations must be 0 or more, not {iterations}")
-    CHECK.within("damping in sixteenths", damping, 0, _SIXTEENTHS - 1)
+    check_damping(damping)
     result = problem.no_messages() if messages is None else check_messages(problem, messages)
     for _ in range(iterations):
         for direction in Direction:

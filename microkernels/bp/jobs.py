@@ -1,8 +1,11 @@
 """Belief propagation on one level and on two as jobs of an engine, a vault or a chip."""
 
+from dataclasses import replace
+
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.program import Program
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
@@ -10,7 +13,7 @@ from microkernels.runtime.job import Golden, KernelJob, Launch
 from microkernels.runtime.ring import VaultRing
 
 from .contents import contents, pack, unpack
-from .golden import iterate
+from .golden import check_damping, iterate
 from .kernel import bp_program
 from .labels import with_labels
 from .layout import BpLayout
@@ -21,6 +24,7 @@ from .problem import BpProblem, Messages
 from .shifts.choice import INSTRUCTION_WORDS, Form, shifts_of
 from .tiles import TileCut
 from .traffic import remote_share
+from .variants.plain import plain_program
 
 __all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
 
@@ -46,6 +50,7 @@ def bp_job(
     instruction_words: int = INSTRUCTION_WORDS,
     cut: TileCut | None = None,
     choose: bool = False,
+    damping: int = 0,
 ) -> KernelJob:
     """``iterations`` (0 or more) BP-M iterations of four directions each; the outputs are all
     messages.
@@ -63,22 +68,21 @@ def bp_job(
         cut: of the image into tiles (:func:`microkernels.bp.cut.fastest_cut`); None: as many
             columns and rows as vaults. The messages are the same.
         choose: choose the labels, too (:func:`microkernels.bp.labels.with_labels`).
+        damping: as of :func:`microkernels.bp.golden.iterate`.
 
     Raises:
-        KernelError: tiles that don't fit their vault, labels that don't fit the scratchpad, or
-            negative iterations.
+        KernelError: tiles that don't fit their vault, labels that don't fit the scratchpad,
+            negative iterations, or damping out of range.
     """
     CHECK.at_least("iterations", iterations, 0)
-    shifts = shifts_of(problem, form, scratchpad_bytes, instruction_words, blocks=True, pes=pes)
-    layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut)
+    check_damping(damping)
+    shifts = shifts_of(
+        problem, form, scratchpad_bytes, instruction_words, blocks=True, pes=pes, damping=damping
+    )
+    layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut, damping=damping)
     labels, updates = problem.labels, problem.updates * iterations
     vault_bits = None if ring is None else ring.address_bits
-    if shifts is None:
-        program = bp_program(
-            labels, problem.bits, scratchpad_bytes=scratchpad_bytes, vault_bits=vault_bits
-        )
-    else:
-        program = shifts.program(vault_bits)
+    program = _bp_m(layout, scratchpad_bytes, vault_bits)
 
     def prepare(memory: Writable) -> None:
         pack(problem, layout, memory, iterations=iterations, messages=messages)
@@ -90,7 +94,7 @@ def bp_job(
         ),
         prepare=prepare,
         outputs=lambda memory: unpack(layout, memory),
-        golden=Golden(lambda: iterate(problem, iterations, messages), lazy=True),
+        golden=Golden(lambda: iterate(problem, iterations, messages, damping), lazy=True),
         end=layout.end,
         declared=layout.declared,
         pes=pes,
@@ -101,6 +105,17 @@ def bp_job(
         remote_bytes=remote_share(layout),
     )
     return with_labels(job, problem, layout, scratchpad_bytes) if choose else job
+
+
+def _bp_m(layout: BpLayout, scratchpad_bytes: int, vault_bits: int | None) -> Program:
+    """The program of BP-M for a layout."""
+    if layout.shifts is not None:
+        return layout.shifts.program(vault_bits)
+    if layout.variant.usual:
+        return bp_program(
+            layout.labels, layout.bits, scratchpad_bytes=scratchpad_bytes, vault_bits=vault_bits
+        )
+    return plain_program(layout.labels, layout.bits, layout.variant, scratchpad_bytes, vault_bits)
 
 
 class _Levels:
@@ -122,39 +137,44 @@ class _Levels:
         form: Form = "matrix",
         instruction_words: int = INSTRUCTION_WORDS,
         cut: TileCut | None = None,
+        damping: int = 0,
     ) -> None:
         self.problem = problem
         self.coarse = coarse_problem(problem, smoothness)
         costs = np.zeros_like(self.coarse.data_costs)
-        self.unmade = BpProblem(costs, self.coarse.smoothness, self.coarse.bits)
+        self.unmade = replace(self.coarse, data_costs=costs)
         self.layout = LevelsLayout(
             problem=problem,
             sharers=pes,
             ring=ring or VaultRing(),
             coarse_symmetric=ring is not None and self.coarse.symmetric,
-            shifts=shifts_of(problem, form, scratchpad_bytes, instruction_words),
-            coarse_shifts=shifts_of(self.coarse, form, scratchpad_bytes, instruction_words),
+            shifts=shifts_of(problem, form, scratchpad_bytes, instruction_words, damping=damping),
+            coarse_shifts=shifts_of(
+                self.coarse, form, scratchpad_bytes, instruction_words, damping=damping
+            ),
             cut=cut,
+            damping=damping,
         )
         self._vault_bits = None if ring is None else ring.address_bits
         self._scratchpad_bytes = scratchpad_bytes
 
     def launch(self, name: str, updates: int = 0) -> Launch:
         """The launch ``construct``, ``coarse``, ``copy`` or ``fine``."""
-        make, parameters, shifts = {
-            "construct": (construct_program, self.layout.construct_parameters, None),
-            "coarse": (bp_program, self.layout.coarse.parameters, self.layout.coarse_shifts),
-            "copy": (copy_program, self.layout.copy_parameters, None),
-            "fine": (bp_program, self.layout.fine.parameters, self.layout.shifts),
-        }[name]
-        if shifts is not None:
-            program = shifts.program(self._vault_bits)
+        level = {"coarse": self.layout.coarse, "fine": self.layout.fine}.get(name)
+        if level is not None:
+            parameters = level.parameters
+            program = _bp_m(level, self._scratchpad_bytes, self._vault_bits)
         else:
+            make, parameters = {
+                "construct": (construct_program, self.layout.construct_parameters),
+                "copy": (copy_program, self.layout.copy_parameters),
+            }[name]
             program = make(
                 self.problem.labels,
                 self.problem.bits,
                 scratchpad_bytes=self._scratchpad_bytes,
                 vault_bits=self._vault_bits,
+                tail=self.layout.fine.variant.tail,
             )
         cycles = _max_cycles(updates + self.problem.width * self.problem.height)
         return Launch(name=name, program=program, parameters=parameters, max_cycles=cycles)
@@ -191,6 +211,7 @@ def bp_levels_job(
     instruction_words: int = INSTRUCTION_WORDS,
     cut: TileCut | None = None,
     choose: bool = False,
+    damping: int = 0,
 ) -> KernelJob:
     """Hierarchical BP-M: the launches ``construct``, ``coarse``, ``copy`` and ``fine``; the outputs
     are the messages of the fine level.
@@ -199,7 +220,7 @@ def bp_levels_job(
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
         ring: of the vaults; None: a chip of one.
         smoothness: of the coarse problem (:func:`microkernels.bp.levels.coarse_problem`).
-        problem, pes, scratchpad_bytes, form, instruction_words, cut, choose: as for
+        problem, pes, scratchpad_bytes, form, instruction_words, cut, choose, damping: as for
             :func:`bp_job`.
 
     Raises:
@@ -207,6 +228,7 @@ def bp_levels_job(
     """
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     CHECK.at_least("iterations", iterations, 0)
+    check_damping(damping)
     if smoothness is not None:
         CHECK.kind("smoothness", smoothness, np.ndarray)
     ring = ring or VaultRing()
@@ -219,6 +241,7 @@ def bp_levels_job(
         form=form,
         instruction_words=instruction_words,
         cut=cut,
+        damping=damping,
     )
     coarse_updates = both.coarse.updates * coarse_iterations
     updates = problem.updates * iterations
@@ -239,7 +262,8 @@ def bp_levels_job(
         prepare=prepare,
         outputs=lambda memory: unpack(both.layout.fine, memory),
         golden=Golden(
-            lambda: iterate_levels(problem, coarse_iterations, iterations, smoothness), lazy=True
+            lambda: iterate_levels(problem, coarse_iterations, iterations, smoothness, damping),
+            lazy=True,
         ),
         end=both.layout.coarse.end,
         declared=both.layout.declared,

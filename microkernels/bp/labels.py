@@ -66,7 +66,13 @@ def with_labels(
     Raises:
         KernelError: labels or records that don't fit an engine.
     """
-    plan = labels_plan(problem.labels, problem.bits, scratchpad_bytes, in_blocks=layout.in_blocks)
+    plan = labels_plan(
+        problem.labels,
+        problem.bits,
+        scratchpad_bytes,
+        in_blocks=layout.in_blocks,
+        tail=layout.variant.tail,
+    )
     places = _Places(layout, plan, round_up(job.end, _ALIGNMENT))
     vault_bits = None if job.ring is None else job.ring.address_bits
     shape = f"{problem.labels}x{problem.bits}"

@@ -35,6 +35,7 @@ from .record import (
 from .shifts.choice import Shifts
 from .steps import Neighbours, SweepPlace, most_runs, step_runs, sweep_team
 from .tiles import Tile, TileCut, TileGrid
+from .variants.variant import USUAL, Variant
 
 __all__ = [
     "BpLayout",
@@ -63,6 +64,7 @@ class BpLayout:
         shifts: the kernel by shifts, whose constants take the place of the smoothness costs; None:
             the kernel by a matrix.
         cut: of the tiles; None: as many columns and rows as vaults.
+        variant: of the updates.
 
     Raises:
         KernelError: a value outside its range, or tiles that don't fit their vault.
@@ -79,6 +81,7 @@ class BpLayout:
     symmetric: bool = False
     shifts: Shifts | None = None
     cut: TileCut | None = None
+    variant: Variant = USUAL
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -104,13 +107,9 @@ class BpLayout:
         block: int = 1,
         shifts: Shifts | None = None,
         cut: TileCut | None = None,
+        damping: int = 0,
     ) -> "BpLayout":
-        """The layout of ``problem``.
-
-        Raises:
-            KernelError: a problem that no kernel solves, or as the class.
-        """
-        problem.check_kernel()
+        """The layout of ``problem``; errors as of the class."""
         return cls(
             width=problem.width,
             height=problem.height,
@@ -123,6 +122,7 @@ class BpLayout:
             symmetric=problem.symmetric,
             shifts=shifts,
             cut=cut,
+            variant=Variant(problem.weights is not None, damping),
         )
 
     @cached_property
@@ -149,14 +149,14 @@ class BpLayout:
     @property
     def vector_bytes(self) -> int:
         """Bytes from one vector of a record to the next."""
-        return vector_stride(self.labels, self.bits)
+        return vector_stride(self.labels + self.variant.tail, self.bits)
 
     @property
     def record_bytes(self) -> int:
         """Bytes from a record to its right neighbour in the tile."""
         if self.in_blocks:
             return BLOCK_BYTES
-        return record_stride(self.labels, self.bits)
+        return record_stride(self.labels + self.variant.tail, self.bits)
 
     @property
     def pitch(self) -> int:
@@ -176,17 +176,20 @@ class BpLayout:
     @property
     def lanes(self) -> int:
         """Lines that the kernel works on at a time, at most."""
-        return PAIR if self.shifts is None else self.shifts.lanes // self.unit
+        if self.shifts is not None:
+            return self.shifts.lanes // self.unit
+        return PAIR if self.variant.usual else 1
 
     @property
     def matrix(self) -> int:
-        """Offset of the smoothness costs, rows contiguous, or of the constants of shifts."""
+        """Offset of the smoothness costs, rows contiguous, and behind them the damping if there is
+        any; or of the constants of shifts."""
         return self.flags.end
 
     @property
     def transposed(self) -> int:
         """Offset of the transposed smoothness costs."""
-        used = self.labels**2 * self.bits // 8
+        used = (self.labels**2 + self.variant.damped) * self.bits // 8
         if self.shifts is not None:
             used = self.shifts.plan.constant_bytes
         return self.matrix + round_up(used, COLUMN_BYTES)

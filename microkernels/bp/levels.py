@@ -103,15 +103,17 @@ def iterate_levels(
     coarse_iterations: int,
     iterations: int,
     smoothness: NDArray[np.integer] | None = None,
+    damping: int = 0,
 ) -> Messages:
     """Messages after ``coarse_iterations`` on the coarse problem and then ``iterations`` on
     ``problem`` (each 0 or more).
 
     Parameters:
         smoothness: of the coarse problem; see :func:`coarse_problem`.
+        damping: as of :func:`microkernels.bp.golden.iterate`.
 
     Raises:
         KernelError: as :func:`coarse_problem`, or negative iterations.
     """
-    coarse = iterate(coarse_problem(problem, smoothness), coarse_iterations)
-    return iterate(problem, iterations, copied(problem, coarse))
+    coarse = iterate(coarse_problem(problem, smoothness), coarse_iterations, damping=damping)
+    return iterate(problem, iterations, copied(problem, coarse), damping)

@@ -55,7 +55,12 @@ _READ = {_LOADED: ("place", "size"), _STORED: ("size", "place")}
 
 @CHECK.arguments
 def construct_program(
-    labels: int, bits: int = 16, *, scratchpad_bytes: int = 4096, vault_bits: int | None = None
+    labels: int,
+    bits: int = 16,
+    *,
+    scratchpad_bytes: int = 4096,
+    vault_bits: int | None = None,
+    tail: int = 0,
 ) -> Program:
     """The program that sums data costs.
 
@@ -63,12 +68,13 @@ def construct_program(
         labels, bits: of the problem.
         scratchpad_bytes: of an engine.
         vault_bits: as for :func:`microkernels.bp.kernel.bp_builder`.
+        tail: elements after the labels of a vector.
 
     Raises:
         KernelError: vectors that don't fit the scratchpad, an element width that is not allowed.
     """
     kernel = _LevelKernel(
-        "construct", labels, bits, scratchpad_bytes, ring=_CONSTRUCT_RING, summed=True
+        "construct", labels, bits, scratchpad_bytes, ring=_CONSTRUCT_RING, summed=True, tail=tail
     )
     return kernel.program(
         load=kernel.load_costs,
@@ -80,10 +86,17 @@ def construct_program(
 
 @CHECK.arguments
 def copy_program(
-    labels: int, bits: int = 16, *, scratchpad_bytes: int = 4096, vault_bits: int | None = None
+    labels: int,
+    bits: int = 16,
+    *,
+    scratchpad_bytes: int = 4096,
+    vault_bits: int | None = None,
+    tail: int = 0,
 ) -> Program:
     """The program that copies messages to the fine problem; as :func:`construct_program`."""
-    kernel = _LevelKernel("copy", labels, bits, scratchpad_bytes, ring=_COPY_RING, summed=False)
+    kernel = _LevelKernel(
+        "copy", labels, bits, scratchpad_bytes, ring=_COPY_RING, summed=False, tail=tail
+    )
     return kernel.program(
         load=kernel.load_messages, store=kernel.store_messages, vault_bits=vault_bits
     )
@@ -96,6 +109,7 @@ class _LevelKernel:
         ring: most blocks of a batch, and batches.
         summed: the first vectors of all blocks of a batch lie together, then the second ones and so
             on, to be added; otherwise the vectors of a block lie together.
+        tail: elements after the labels of a vector.
     """
 
     def __init__(
@@ -107,11 +121,12 @@ class _LevelKernel:
         *,
         ring: tuple[int, int],
         summed: bool,
+        tail: int,
     ) -> None:
         size = element_type(bits).itemsize
         self._name = f"{name}_{labels}x{bits}.s"
-        self._vector = vector_stride(labels, bits)
-        self._record = record_stride(labels, bits)
+        self._vector = vector_stride(labels + tail, bits)
+        self._record = record_stride(labels + tail, bits)
         block = _BLOCK_VECTORS * self._vector
         fitting = scratchpad_bytes // block
         if not 1 <= labels <= MAX_VL or fitting < _FEWEST_BATCHES:
@@ -119,7 +134,7 @@ class _LevelKernel:
             most = [
                 count
                 for count in range(1, MAX_VL + 1)
-                if vectors * vector_stride(count, bits) <= scratchpad_bytes
+                if vectors * vector_stride(count + tail, bits) <= scratchpad_bytes
             ]
             raise KernelError(
                 f"{labels} labels of {bits} bits do not fit {vectors} vectors in a "
@@ -130,7 +145,7 @@ class _LevelKernel:
         batches = min(most_batches, fitting)
         # One vector instruction takes no more.
         widest = MAX_VL * size // self._vector
-        blocks = min(most_blocks, fitting // batches, widest)
+        blocks = max(1, min(most_blocks, fitting // batches, widest))
         self._blocks = blocks
         self._batch = blocks * block
         self._last = (batches - 1) * self._batch
@@ -140,7 +155,7 @@ class _LevelKernel:
         steps = [BLOCK * self._record, self._record]
         self._steps = dict(zip((_LOADED, _STORED), steps if summed else steps[::-1], strict=True))
         self._transfer = labels if summed else self._vector // size + labels
-        self._vl = self._apart // size if summed else None
+        self._vl = min(self._apart // size, MAX_VL) if summed else None
         self._detours: list[tuple[str, str, str]] = []
         self._writer = w = KernelBuilder(
             f"Hierarchical BP-M, {name}: {labels} labels of {bits} bits, thesis section 7.2.1.",

@@ -84,6 +84,7 @@ class LevelsLayout:
         coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
         shifts, coarse_shifts: the kernels by shifts of the two levels; None: by a matrix.
         cut: of the tiles of both levels; None: as many columns and rows as vaults.
+        damping: of both levels, as of :func:`microkernels.bp.golden.iterate`.
 
     Raises:
         KernelError: a value outside its range, or levels that don't fit their vault.
@@ -96,6 +97,7 @@ class LevelsLayout:
     shifts: Shifts | None = None
     coarse_shifts: Shifts | None = None
     cut: TileCut | None = None
+    damping: int = 0
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -117,6 +119,7 @@ class LevelsLayout:
             block=BLOCK,
             shifts=self.shifts,
             cut=self.cut,
+            damping=self.damping,
         )
 
     @property
@@ -146,6 +149,7 @@ class LevelsLayout:
             symmetric=self.coarse_symmetric,
             shifts=self.coarse_shifts,
             cut=self.cut,
+            variant=self.fine.variant,
         )
 
     @cached_property

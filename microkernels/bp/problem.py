@@ -128,7 +128,7 @@ class BpProblem:
         smoothness: ``[a, b]``, the cost of label ``a`` at a pixel whose left or upper neighbour has
             label ``b`` (theta_{v,w} of equation 2.10; any matrix, symmetric or not).
         bits: element width, one of :data:`BP_WIDTHS`.
-        weights: of the edges; None: all are 1. They have no kernel: jobs refuse them.
+        weights: of the edges; None: all are 1. TRW-S with weights has no kernel.
 
     The arrays are copied, converted to :func:`element_type` and made read-only.
 
@@ -196,15 +196,6 @@ class BpProblem:
     def updates(self) -> int:
         """Message updates in one iteration over all four directions."""
         return message_updates(self.width, self.height)
-
-    def check_kernel(self) -> None:
-        """Check that the problem is one that kernels solve.
-
-        Raises:
-            KernelError: it has edge weights.
-        """
-        if self.weights is not None:
-            raise KernelError("edge weights have no kernel yet: they run on the golden model alone")
 
     def no_messages(self) -> Messages:
         """Messages before the first iteration: all 0."""

@@ -19,6 +19,7 @@ from microkernels.bp.shifts.choice import Form, shifts_of
 from microkernels.bp.trws.golden import TrwsField, TrwsStep
 from microkernels.bp.trws.jobs import trws_job, trws_transform
 from microkernels.bp.trws.layout import fill_share
+from microkernels.bp.variants.variant import Variant
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.saturation import count_saturation
@@ -70,7 +71,7 @@ def solve_mrf(
         on: the place of the computation.
         form: how a machine computes new messages, by a matrix or by shifts; ``auto``: in the way
             that takes fewer cycles. The messages are the same.
-        damping: sixteenths of the old message in a new one of BP-M, 0 to 15; on ``golden`` alone.
+        damping: sixteenths of the old message in a new one of BP-M, 0 to 15.
         progress: called with the iterations of the golden model and with the machine's cycles; for
             BP-M the golden model works beside the machine, in a thread of its own.
 
@@ -92,8 +93,6 @@ def solve_mrf(
                 )
             coarse_begin = (coarse_problem(problem, coarse_smoothness), coarse_iterations)
         return _trws(problem, chosen, iterations, coarse_begin, on, form, progress)
-    if damping and on != "golden":
-        raise KernelError("damping has no kernel yet: it runs on the golden model alone")
     chosen_on: Literal["machine", "host"] = "host"
     if on != "golden":
         chosen_on = "machine" if _labels_fit(problem, chosen) else "host"
@@ -105,6 +104,7 @@ def solve_mrf(
             coarse_iterations,
             coarse_smoothness,
             form,
+            damping,
             choose=chosen_on == "machine",
         )
 
@@ -147,7 +147,7 @@ def solve_mrf(
         differing=int(np.count_nonzero(found != expected.outputs)),
         cycles=cycles,
         engines=0 if job is None else job.pes * job.vaults,
-        form="" if job is None else _form(problem, chosen, form),
+        form="" if job is None else _form(problem, chosen, form, damping),
         chosen_on=chosen_on,
     )
 
@@ -276,16 +276,23 @@ def _trws_job(problem: BpProblem, config: Configuration, iterations: int, form: 
     )
 
 
-def _form(problem: BpProblem, config: Configuration, form: Form) -> str:
+def _form(problem: BpProblem, config: Configuration, form: Form, damping: int) -> str:
     engine = engine_of(config)
-    found = shifts_of(problem, form, engine.scratchpad_bytes, engine.instruction_words)
+    found = shifts_of(
+        problem, form, engine.scratchpad_bytes, engine.instruction_words, damping=damping
+    )
     return "matrix" if found is None else "shifts"
 
 
 def _labels_fit(problem: BpProblem, config: Configuration) -> bool:
     """Whether engines can choose the labels."""
     try:
-        labels_plan(problem.labels, problem.bits, engine_of(config).scratchpad_bytes)
+        labels_plan(
+            problem.labels,
+            problem.bits,
+            engine_of(config).scratchpad_bytes,
+            tail=Variant(problem.weights is not None).tail,
+        )
     except KernelError:
         return False
     return True
@@ -320,6 +327,7 @@ def _job(
     coarse: int,
     smoothness: NDArray[np.integer] | None,
     form: Form,
+    damping: int,
     *,
     choose: bool,
 ) -> KernelJob:
@@ -342,6 +350,7 @@ def _job(
             form=form,
             cut=cut,
             choose=choose,
+            damping=damping,
         )
     return bp_levels_job(
         problem,
@@ -355,4 +364,5 @@ def _job(
         form=form,
         cut=cut,
         choose=choose,
+        damping=damping,
     )

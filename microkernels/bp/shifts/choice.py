@@ -18,6 +18,8 @@ from ..partition import PAIR
 from ..problem import BpProblem
 from ..record import LOADED_VECTORS, vector_stride
 from ..schedule import Spacing, most_labels
+from ..variants.plain import plain_cycles, plain_plan
+from ..variants.variant import USUAL, Variant
 from .block_kernel import BLOCK_LANES, block_builder, block_plan
 from .kernel import LANES, constants, transform_builder
 from .rhythm import MOST_SLOTS, TransformPlan, beats_of, rhythm, transform_plan
@@ -34,6 +36,8 @@ Form = Literal["matrix", "shifts", "auto"]
 _SCALAR_INSTRUCTIONS = 13
 #: The same on blocks.
 _BLOCK_INSTRUCTIONS = 11
+#: Those that weights and damping add.
+_WEIGHT_INSTRUCTIONS, _DAMPING_INSTRUCTIONS = 5, 9
 #: Words of an engine's instruction buffer (thesis 5.1).
 INSTRUCTION_WORDS = 1024
 #: Bytes of a vault's bus in a cycle.
@@ -55,6 +59,7 @@ class Shifts:
         in_blocks: the kernel on blocks of pixels (:mod:`microkernels.bp.shifts.block_kernel`).
         slots: updates held or in flight, at most.
         scratchpad_bytes, instruction_words: of an engine.
+        variant: of the updates.
     """
 
     transform: Transform
@@ -66,24 +71,25 @@ class Shifts:
     slots: int = MOST_SLOTS
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     instruction_words: int = INSTRUCTION_WORDS
+    variant: Variant = USUAL
 
     @cached_property
     def plan(self) -> TransformPlan | WidePlan:
         """Places in the scratchpad."""
         shape = (self.transform, self.labels, self.bits)
         if self.wide:
-            return wide_plan(*shape, self.scratchpad_bytes, self.slots)
+            return wide_plan(*shape, self.scratchpad_bytes, self.slots, self.variant)
         if self.in_blocks:
             return block_plan(*shape, self.scratchpad_bytes)
-        beat = rhythm(*shape, self.lanes)
-        return transform_plan(*shape, beat, self.scratchpad_bytes, self.slots)
+        beat = rhythm(*shape, self.lanes, self.variant)
+        return transform_plan(*shape, beat, self.scratchpad_bytes, self.slots, self.variant)
 
     @property
     def constants(self) -> NDArray[np.signedinteger]:
         """Elements that engines load before the first run."""
         if isinstance(self.plan, WidePlan):
-            return wide_constants(self.transform, self.bits, self.plan)
-        return constants(self.transform, self.labels, self.bits, self.plan)
+            return wide_constants(self.transform, self.bits, self.plan, self.variant.damping)
+        return constants(self.transform, self.labels, self.bits, self.plan, self.variant.damping)
 
     @property
     def cycles(self) -> int:
@@ -91,10 +97,12 @@ class Shifts:
         if self.wide:
             return sum(
                 one.beats(self.bits)
-                for one in wide_order(self.transform, self.labels, self.plan.slots)
+                for one in wide_order(self.transform, self.labels, self.plan.slots, self.variant)
             )
-        period = rhythm(self.transform, self.labels, self.bits, self.lanes).period
+        period = rhythm(self.transform, self.labels, self.bits, self.lanes, self.variant).period
         others = _BLOCK_INSTRUCTIONS if self.in_blocks else _SCALAR_INSTRUCTIONS
+        others += _WEIGHT_INSTRUCTIONS * self.variant.weighted
+        others += _DAMPING_INSTRUCTIONS * self.variant.damped
         return max(period * beats_of(self.labels, self.bits), period + others)
 
     def program(self, vault_bits: int | None) -> Program:
@@ -115,6 +123,7 @@ class Shifts:
                 slots=self.slots,
                 scratchpad_bytes=self.scratchpad_bytes,
                 vault_bits=vault_bits,
+                variant=self.variant,
             )
         if self.in_blocks:
             return block_builder(
@@ -128,6 +137,7 @@ class Shifts:
             slots=self.slots,
             scratchpad_bytes=self.scratchpad_bytes,
             vault_bits=vault_bits,
+            variant=self.variant,
         )
 
 
@@ -161,6 +171,7 @@ def shifts_of(
     *,
     blocks: bool = False,
     pes: int = 1,
+    damping: int = 0,
 ) -> Shifts | None:
     """The kernel by shifts for ``problem``; None: the one by a matrix is chosen.
 
@@ -168,6 +179,7 @@ def shifts_of(
         form: as given for the job. scratchpad_bytes, instruction_words: of an engine.
         blocks: records may hold blocks (:mod:`microkernels.bp.blocks`), where the problem suits.
         pes: engines that share a vault's bus.
+        damping: as of :func:`microkernels.bp.golden.iterate`.
 
     Raises:
         KernelError: ``shifts`` can't be used; the message says why.
@@ -182,6 +194,8 @@ def shifts_of(
             "messages by shifts need smoothness costs of the difference of labels that begin at 0, "
             "are convex and may end in one value"
         )
+    variant = Variant(problem.weights is not None, damping)
+    in_blocks = blocks and variant.usual
     try:
         found = _best(
             transform,
@@ -189,23 +203,38 @@ def shifts_of(
             problem.bits,
             scratchpad_bytes,
             instruction_words,
-            blocks and block_fit(problem.width, problem.height, problem.labels, problem.bits),
-            pes * bus_cycles(problem.labels, problem.bits),
+            in_blocks and block_fit(problem.width, problem.height, problem.labels, problem.bits),
+            pes * bus_cycles(problem.labels, problem.bits, variant),
+            variant,
         )
     except KernelError:
         if form == "shifts":
             raise
         return None
-    fits = problem.labels <= most_labels(problem.bits, scratchpad_bytes)
-    if form == "auto" and fits and matrix_cycles(problem.labels, problem.bits) <= found.cycles:
+    by_matrix = _matrix_cycles(problem.labels, problem.bits, scratchpad_bytes, variant)
+    if form == "auto" and by_matrix is not None and by_matrix <= found.cycles:
         return None
     return found
 
 
-def bus_cycles(labels: int, bits: int) -> int:
-    """Cycles of a vault's bus for an update: three vectors are read, one is written."""
-    vector = vector_stride(labels, bits)
-    columns = -(-LOADED_VECTORS * vector // COLUMN_BYTES) - (-vector // COLUMN_BYTES)
+def _matrix_cycles(labels: int, bits: int, scratchpad_bytes: int, variant: Variant) -> int | None:
+    """As :func:`matrix_cycles`; None: labels that don't fit an engine."""
+    if variant.usual:
+        fits = labels <= most_labels(bits, scratchpad_bytes)
+        return matrix_cycles(labels, bits) if fits else None
+    try:
+        plain_plan(labels, bits, scratchpad_bytes, variant)
+    except KernelError:
+        return None
+    return plain_cycles(labels, bits, variant)
+
+
+def bus_cycles(labels: int, bits: int, variant: Variant = USUAL) -> int:
+    """Cycles of a vault's bus for an update: three vectors are read, one is written; with damping
+    four are read."""
+    vector = vector_stride(labels + variant.tail, bits)
+    columns = -(-LOADED_VECTORS * vector // COLUMN_BYTES)
+    columns += (1 + variant.damped) * -(-vector // COLUMN_BYTES)
     return columns * COLUMN_BYTES // BUS_BYTES
 
 
@@ -223,6 +252,7 @@ def _best(
     instruction_words: int,
     blocks: bool,
     bus: int,
+    variant: Variant,
 ) -> Shifts:
     """The fastest kernel that fits an engine, on a vault whose bus takes ``bus`` cycles for an
     update of each engine."""
@@ -241,6 +271,7 @@ def _best(
             slots=slots,
             scratchpad_bytes=scratchpad_bytes,
             instruction_words=instruction_words,
+            variant=variant,
         )
         try:
             found.append((one.cycles, -one.plan.slots, lanes, one))

@@ -16,19 +16,27 @@ class LaneFrame(BpFrame):
         parts: registers. vault_bits: as for :class:`microkernels.bp.frame.BpFrame`.
         first_message: offset in a slot at which the message that begins a line is loaded with the
             inputs; None: the kernel loads it in another way.
+        old: the same of the message that damping mixes with the new one.
     """
 
     def __init__(
-        self, parts: LaneParts, vault_bits: int | None, *, first_message: int | None
+        self,
+        parts: LaneParts,
+        vault_bits: int | None,
+        *,
+        first_message: int | None,
+        old: int | None = None,
     ) -> None:
         super().__init__(parts, vault_bits)
         self.lanes = parts
         self._first_message = first_message
+        self._old = old if parts.variant.damped else None
         self._detours: list[tuple[str, str, Callable[[], None]]] = []
 
     def begin(self) -> None:
         """Begin a run whose words are those for the number of lanes: load all slots."""
         p, w = self.lanes, self.lanes.writer
+        p.find_weight()
         w.op("add", p.store[0], p.edge[0], p.step)
         with w.unless("bne", p.updates, "one"):
             w.op("add", p.store[0], p.edge[0], p.exit, note="the first message is the last")
@@ -78,6 +86,17 @@ class LaneFrame(BpFrame):
         p, w = self.lanes, self.lanes.writer
         w.op("mov", p.load_left, p.updates)
         w.op("mov", p.load[0], p.load_start)
+        if self._old is not None:
+            w.op("sub", p.old, p.edge[0], p.load_start)
+            w.op("add", p.old, p.old, p.step)
+            with w.unless("bne", p.updates, "one"):
+                self._old_at_end()
+
+    def _old_at_end(self) -> None:
+        """The last message of a line may lie elsewhere."""
+        p, w = self.lanes, self.lanes.writer
+        w.op("sub", p.old, p.old, p.step)
+        w.op("add", p.old, p.old, p.exit)
 
     def lane_address(self, result: str, base: str, lane: int) -> None:
         """``result``, the address of ``lane`` - 1 (or ``base`` for lane 0), moves to ``lane``."""
@@ -94,6 +113,10 @@ class LaneFrame(BpFrame):
         done = w.new_label("loaded")
         w.op("beq", p.load_groups, p.zero, done)
         w.load(slot, p.load[lane > 0], "inputs", note=f"a, b, c of lane {lane}")
+        if self._old is not None:
+            w.op("add", p.x, p.load[lane > 0], p.old)
+            w.op("add", p.y, slot, self._old)
+            w.load(p.y, p.x, "labels", note=f"message of lane {lane} that is replaced")
 
         def first(offset: int) -> None:
             edge = p.edge[0]
@@ -111,6 +134,8 @@ class LaneFrame(BpFrame):
         else:
             w.op("add", p.load[0], p.load[0], p.step)
             w.op("sub", p.load_left, p.load_left, 1)
+            if self._old is not None:
+                self.seldom("beq", p.load_left, "one", self._old_at_end)
             self.seldom("beq", p.load_left, p.zero, self.load_next_line)
         w.label(done)
 

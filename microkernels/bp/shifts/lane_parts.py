@@ -4,6 +4,7 @@ from microkernels.common.builder import KernelBuilder
 
 from ..parameters import SIGNALS
 from ..problem import element_type
+from ..variants.variant import DAMPING_BITS, USUAL, Variant
 
 __all__ = ["LaneParts"]
 
@@ -19,6 +20,7 @@ class LaneParts:
         writer: takes the text.
         in_blocks: of the kernel on blocks of pixels
             (:mod:`microkernels.bp.shifts.block_kernel`).
+        variant: of the updates; usual in a kernel on blocks.
 
     Attributes (registers, unless said otherwise): see the purposes below, which the program lists.
     """
@@ -32,7 +34,9 @@ class LaneParts:
         writer: KernelBuilder,
         *,
         in_blocks: bool = False,
+        variant: Variant = USUAL,
     ) -> None:
+        self.variant = variant
         self.size = element_type(bits).itemsize
         self.labels = labels
         self.slots = slots
@@ -90,6 +94,10 @@ class LaneParts:
         if lanes == 1:
             self.other_next = reg("other_next", "next of every second line")
             self.other_turn = reg("other_turn", "turn of every second line")
+        if variant.weighted:
+            self.weight = reg("weight", "run: bytes from a to the weight of the edge")
+        if variant.damped:
+            self.old = reg("old", "bytes from a, b, c in memory to the message that is replaced")
         self.message = [f"m{n}" for n in range(lanes)]
 
     def set_places(self, messages: tuple[int, ...], ring: int, slot: int, vector: int) -> None:
@@ -100,7 +108,9 @@ class LaneParts:
             ring, slot: address of the ring of slots, and bytes of one.
             vector: bytes from a vector of a slot to the next.
         """
-        inputs = 2 * vector // self.size + (vector // self.size if self.in_blocks else self.labels)
+        last = vector // self.size if self.in_blocks else self.labels + self.variant.tail
+        inputs = 2 * vector // self.size + last
+        self.vector_bytes = vector
         for name, value, purpose in (
             ("one", 1, "1"),
             ("labels", self.labels, "labels"),
@@ -112,6 +122,37 @@ class LaneParts:
                 self.writer.register(name, f"a of update {name[1:]} of a block")
             elif not (self.in_blocks and name == "labels"):
                 self.writer.constant(name, value, purpose)
+
+    def set_fraction(self) -> None:
+        """Write the setting of the fraction bits, if there are products."""
+        w = self.writer
+        if self.variant.damped and not self.variant.weighted:
+            w.op("mov", self.y, DAMPING_BITS)
+            w.op("set.fx", self.y)
+        elif self.variant.weighted:
+            w.op("set.fx", w.zero)
+
+    def find_weight(self) -> None:
+        """Write where in a slot a run finds its weights, if there are any: that of the edge forward
+        comes first, then that of the edge back."""
+        if not self.variant.weighted:
+            return
+        w = self.writer
+        w.op("mov", self.weight, 2 * self.vector_bytes + self.labels * self.size)
+        with w.unless("bge", self.step, self.zero):
+            w.op("add", self.weight, self.weight, self.size)
+
+    def take_share(self, vector: str, damping: int) -> None:
+        """Write the share of a difference that a message keeps; ``damping`` is the scratchpad
+        address of the sixteenths."""
+        w = self.writer
+        if self.variant.weighted:
+            w.op("mov", self.y, DAMPING_BITS)
+            w.op("set.fx", self.y)
+        w.op("mov", self.y, damping)
+        w.vector("v.s.mul", vector, vector, self.y, note="f = d * damping")
+        if self.variant.weighted:
+            w.op("set.fx", w.zero)
 
     def slot(self, update: int) -> str:
         """Register with the address of an update's slot."""

@@ -7,6 +7,11 @@ Instructions of one update, each as long as a vector (``b`` beats of 64 bits)::
     s = u + c_i    x = min(s[o - m_i], s[o + m_i])    u = min(u, x)     for each shift
     m = u - u[0]                                        the message
 
+Variants (:mod:`microkernels.bp.variants.variant`) have further ones. With weights, the costs and
+the plateau times the weight, ``k`` and ``w``, take the places of ``b`` and ``c`` in the slot when
+those have been read, and ``s`` and ``g`` read them. With damping, ``n = u - u[0]``, ``d = o - n``
+and ``f = d * damping`` come before ``m = n + f``, in the places of ``c`` and ``a``.
+
 The first ``s`` starts from ``t`` instead of ``u``, which is the same in the end
 (:mod:`microkernels.bp.shifts.transform`) and is known earlier. ``g`` is one instruction,
 ``m.v.add.min`` with one row, as minimum and saturated sum exchange.
@@ -29,6 +34,7 @@ from microkernels.common.feature_map import round_up
 
 from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
+from ..variants.variant import USUAL, Variant
 from .transform import Transform
 
 __all__ = [
@@ -47,6 +53,8 @@ MOST_SLOTS = 8
 _ALIGN = 16
 #: Places that are tried beyond the number of instructions.
 _MOST_PADS = 40
+#: Instructions that are placed backwards from those that read their results, in this order.
+_BEFORE = ("w", "k", "p", "q")
 
 
 @dataclass(frozen=True)
@@ -81,8 +89,11 @@ def beats_of(labels: int, bits: int) -> int:
     return -(-labels * element_type(bits).itemsize // WORD_BYTES)
 
 
-def dependences(transform: Transform, beats: int, bits: int) -> Iterator[tuple[str, str, int]]:
-    """Instruction that makes a value, instruction that reads it, and places between them."""
+def dependences(
+    transform: Transform, beats: int, bits: int, variant: Variant = USUAL
+) -> Iterator[tuple[str, str, int]]:
+    """Instruction that makes a value, instruction that reads it, and places between them; with
+    weights also instructions that read a vector, and those that write over it."""
     size = bits // 8
 
     def places(late_beats: int) -> int:
@@ -94,31 +105,46 @@ def dependences(transform: Transform, beats: int, bits: int) -> Iterator[tuple[s
     last = "t"
     if transform.plateau is not None:
         yield "t", "g", places(0)
+        if variant.weighted:
+            yield "p", "w", 1
+            yield "w", "g", places(0)
         # A reduction has its result after its last beat.
         yield "g", "u", places(beats - 1)
         yield "t", "u", places(0)
         last = "u"
     for number, shift in enumerate(transform.shifts):
         yield last if number else "t", f"s{number}", places(0)
+        if variant.weighted:
+            yield "q", "k", 1
+            yield "k", f"s{number}", places(number * size // WORD_BYTES)
         yield f"s{number}", f"x{number}", places(-(-shift.labels * size // WORD_BYTES))
         yield f"x{number}", f"u{number}", places(0)
         yield last, f"u{number}", places(0)
         last = f"u{number}"
+    if variant.damped:
+        yield last, "n", places(0)
+        yield "n", "d", places(0)
+        yield "d", "f", places(0)
+        yield "n", "m", places(0)
+        last = "f"
     yield last, "m", places(0)
 
 
-def rhythm(transform: Transform, labels: int, bits: int, lanes: int) -> Rhythm:
+def rhythm(
+    transform: Transform, labels: int, bits: int, lanes: int, variant: Variant = USUAL
+) -> Rhythm:
     """The modulo schedule with the shortest period that this search finds.
 
     Raises:
         KernelError: it finds none.
     """
     beats = beats_of(labels, bits)
-    needs = list(dependences(transform, beats, bits))
+    needs = list(dependences(transform, beats, bits, variant))
     names = list(dict.fromkeys(name for one in needs for name in one[:2]))
     again = -(-VECTOR_LATENCY // beats)
-    # Forward from t in the order of dependences, then p and q backward.
-    order = ["t", *(name for name in names if name not in ("q", "p", "t")), "p", "q"]
+    # Forward from t in the order of dependences, then p, q and products of weights backward.
+    order = ["t", *(name for name in names if name not in ("t", *_BEFORE))]
+    order += [name for name in _BEFORE if name in names]
     for period in range(len(names), len(names) + _MOST_PADS):
         places = _placed(order, needs, period, {})
         if places is None or places["m"] + again > lanes * period:
@@ -139,7 +165,7 @@ def _placed(
         return places
     name = order[len(places)]
     taken = {place % period for place in places.values()}
-    if name in ("p", "q"):
+    if name in _BEFORE:
         latest = min(places[reader] - far for maker, reader, far in needs if maker == name)
         tries = range(latest, latest - period, -1)
     else:
@@ -187,6 +213,7 @@ class TransformPlan:
         constant_bytes: of it.
         plateau, costs: of the parts.
         sums: of ``s`` of each shift.
+        damping: of the sixteenths of an old message.
         windows: of ``x`` of each shift.
         least: of ``g``.
         pad, idle: result and operand of pads.
@@ -200,6 +227,7 @@ class TransformPlan:
     constant_bytes: int
     plateau: int
     costs: int
+    damping: int
     sums: tuple[int, ...]
     windows: tuple[int, ...]
     least: int
@@ -217,6 +245,11 @@ class TransformPlan:
         """Offset in a slot of the message that begins a line."""
         return LOADED_VECTORS * self.vector
 
+    @property
+    def old(self) -> int:
+        """Offset in a slot of the message that damping mixes with the new one."""
+        return self.first_message + self.vector
+
 
 def transform_plan(
     transform: Transform,
@@ -225,6 +258,7 @@ def transform_plan(
     beat: Rhythm,
     scratchpad_bytes: int,
     most_slots: int = MOST_SLOTS,
+    variant: Variant = USUAL,
 ) -> TransformPlan:
     """The plan with as many slots as fit, up to ``most_slots``.
 
@@ -241,7 +275,10 @@ def transform_plan(
         return start
 
     plateau = take(0 if transform.plateau is None else vector)
-    costs = take(size * len(transform.shifts))
+    # A product of all costs and a weight is one instruction on a whole vector.
+    every = vector if variant.weighted and transform.shifts else 0
+    costs = take(max(every, size * len(transform.shifts)))
+    damping = take(size if variant.damped else 0)
     sums = []
     for shift in transform.shifts:
         take(size * shift.labels)
@@ -253,8 +290,8 @@ def transform_plan(
     padded = vector if None in map(beat.at, range(beat.period)) else 0
     pad, idle = take(padded), take(padded)
     messages = tuple(take(vector) for _ in range(beat.lanes))
-    stride = vector_stride(labels, bits)
-    slot = round_up((LOADED_VECTORS + 1) * stride, _ALIGN)
+    stride = vector_stride(labels + variant.tail, bits)
+    slot = round_up((LOADED_VECTORS + 1 + variant.damped) * stride, _ALIGN)
     # An update is loaded before its q, after the update of its slot has been read.
     fewest = round_up(beat.freed // beat.period - beat.places["q"] // beat.period + 1, beat.lanes)
     slots = min(most_slots, (scratchpad_bytes - at) // slot) // beat.lanes * beat.lanes
@@ -268,6 +305,7 @@ def transform_plan(
         constant_bytes=constant_bytes,
         plateau=plateau,
         costs=costs,
+        damping=damping,
         sums=tuple(sums),
         windows=windows,
         least=least,

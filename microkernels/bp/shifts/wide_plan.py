@@ -20,6 +20,12 @@ thesis's scratchpad. Instructions of body ``n``, in which ``'`` marks those of u
 With two slots, ``q'`` comes after the shifts, as the next update is loaded meanwhile. The message
 that begins a line is loaded over ``b'``, which is not needed after ``q'`` until the sums of its
 update.
+
+Variants (:mod:`microkernels.bp.variants.variant`): with weights, a body begins with the product of
+the constants, a short vector, and the weight of the edge. With damping, the message that is
+replaced is loaded over ``c`` at the beginning of the body, and the body ends with ::
+
+    b = a - a[0]    a = c - b    a = a * damping    m = b + a
 """
 
 from collections.abc import Iterator
@@ -31,6 +37,7 @@ from microkernels.common.feature_map import round_up
 
 from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
+from ..variants.variant import USUAL, Variant
 from .rhythm import MOST_SLOTS, beats_of
 from .transform import Transform
 
@@ -48,7 +55,7 @@ class WideInstruction:
 
     Attributes:
         name: ``t``, ``q``, ``p``, ``least``, ``plateau``, ``bound``, ``m``, or with the number of
-            a shift ``sum``, ``below``, ``above``.
+            a shift ``sum``, ``below``, ``above``; of variants ``scale``, ``n``, ``d``, ``f``.
         elements: vector length.
         shift: its number.
     """
@@ -62,10 +69,14 @@ class WideInstruction:
         return -(-self.elements * bits // 8 // WORD_BYTES)
 
 
-def wide_order(transform: Transform, labels: int, slots: int) -> Iterator[WideInstruction]:
+def wide_order(
+    transform: Transform, labels: int, slots: int, variant: Variant = USUAL
+) -> Iterator[WideInstruction]:
     """The instructions of a body in their order, for a ring of so many slots."""
     plateau = transform.plateau is not None
     early = slots > _FEWEST_SLOTS
+    if variant.weighted:
+        yield WideInstruction("scale", 1 + len(transform.shifts))
     yield WideInstruction("t", labels)
     if not transform.shifts:
         if plateau:
@@ -92,6 +103,9 @@ def wide_order(transform: Transform, labels: int, slots: int) -> Iterator[WideIn
     yield WideInstruction("p", labels)
     if plateau and not transform.shifts:
         yield WideInstruction("bound", labels)
+    if variant.damped:
+        for name in "ndf":
+            yield WideInstruction(name, labels)
     yield WideInstruction("m", labels)
 
 
@@ -101,7 +115,8 @@ class WidePlan:
 
     Attributes:
         constants, constant_bytes: of the data that is loaded before the first run: ``P``, then the
-            costs of the shifts.
+            costs of the shifts, then with damping its sixteenths.
+        scaled: of ``P`` and the costs times a weight; without weights that of the constants.
         least: of ``g``. message: of ``m``.
         ring, slot, slots: as of :class:`microkernels.bp.schedule.ScratchpadPlan`.
         vector: bytes from a vector of a slot to the next.
@@ -110,6 +125,7 @@ class WidePlan:
 
     constants: int
     constant_bytes: int
+    scaled: int
     least: int
     message: int
     ring: int
@@ -125,6 +141,7 @@ def wide_plan(
     bits: int,
     scratchpad_bytes: int,
     most_slots: int = MOST_SLOTS,
+    variant: Variant = USUAL,
 ) -> WidePlan:
     """The plan with as many slots as fit, up to ``most_slots``.
 
@@ -134,9 +151,11 @@ def wide_plan(
     size = element_type(bits).itemsize
     if beats_of(labels, bits) < LEAST_BEATS:
         raise KernelError(f"{labels} labels of {bits} bits are too few for one line at a time")
-    vector = vector_stride(labels, bits)
-    constant_bytes = round_up(size * (1 + len(transform.shifts)), _ALIGN)
-    message = constant_bytes + _ALIGN
+    vector = vector_stride(labels + variant.tail, bits)
+    costs = 1 + len(transform.shifts)
+    constant_bytes = round_up(size * (costs + variant.damped), _ALIGN)
+    least = constant_bytes + (round_up(size * costs, _ALIGN) if variant.weighted else 0)
+    message = least + _ALIGN
     ring = message + round_up(vector, _ALIGN)
     slot = round_up(LOADED_VECTORS * vector, _ALIGN)
     slots = min(most_slots, (scratchpad_bytes - ring) // slot)
@@ -148,7 +167,8 @@ def wide_plan(
     return WidePlan(
         constants=0,
         constant_bytes=constant_bytes,
-        least=constant_bytes,
+        scaled=constant_bytes if variant.weighted else 0,
+        least=least,
         message=message,
         ring=ring,
         slot=slot,

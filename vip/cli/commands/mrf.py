@@ -101,7 +101,7 @@ class SolveOptions:
     damping: Annotated[
         int,
         typer.Option(
-            help="Sixteenths of the old message in a new one (bp, hbp; golden model alone).",
+            help="Sixteenths of the old message in a new one (bp, hbp).",
             min=0,
             max=15,
         ),
@@ -182,7 +182,7 @@ def stereo(
         str | None,
         typer.Option(
             help="Weights of the edges: gradient:T,P multiplies the smoothness costs by P between "
-            "pixels whose colours differ by less than T grey levels (golden model alone)."
+            "pixels whose colours differ by less than T grey levels."
         ),
     ] = None,
     bits: BitsOption = 16,

@@ -1,0 +1,1 @@
+"""Updates with edge weights and with damping."""
