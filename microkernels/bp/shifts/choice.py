@@ -94,11 +94,10 @@ class Shifts:
     @property
     def cycles(self) -> int:
         """Cycles of an engine for an update with ideal memory, about."""
-        if self.wide:
-            return sum(
-                one.beats(self.bits)
-                for one in wide_order(self.transform, self.labels, self.plan.slots, self.variant)
-            )
+        plan = self.plan
+        if isinstance(plan, WidePlan):
+            shape = self.transform, self.labels, plan.slots, self.variant
+            return sum(one.beats(self.bits) for one in wide_order(*shape, joined=plan.joined))
         period = rhythm(self.transform, self.labels, self.bits, self.lanes, self.variant).period
         others = _BLOCK_INSTRUCTIONS if self.in_blocks else _SCALAR_INSTRUCTIONS
         others += _WEIGHT_INSTRUCTIONS * self.variant.weighted

@@ -5,8 +5,8 @@ vectors; loads, stores and ends of lines are those of :mod:`microkernels.bp.shif
 lane. A body stores the message of the previous update after its third instruction: the first has at
 least as many beats as a result takes, and two more show that it has ended. It loads a new update
 into the slot of the previous update after its second instruction, which shows that ``m`` has read
-that slot. Should two instructions of a body be too close, as with shifts of nearly all labels, a
-``v.drain`` stands between them.
+that slot. The plateau, where it is in the slots, is loaded once. Should two instructions of a body
+be too close, as with shifts of nearly all labels, a ``v.drain`` stands between them.
 """
 
 import numpy as np
@@ -25,7 +25,8 @@ from .wide_plan import WideInstruction, WidePlan, wide_order, wide_plan
 
 __all__ = ["wide_builder", "wide_constants"]
 
-#: Instructions of a body after which it stores and loads, and after q' after which b' is read.
+#: Instructions of a body after which it stores and loads, and after q' or p' after which the vector
+#: that it reads last is free.
 _STORED, _FREED, _READ = 2, 1, 2
 
 
@@ -72,7 +73,9 @@ class _WideKernel(LaneFrame):
     ) -> None:
         self.transform = transform
         self.places = places
-        self.order = list(wide_order(transform, labels, places.slots, variant))
+        self.order = list(
+            wide_order(transform, labels, places.slots, variant, joined=places.joined)
+        )
         # A short instruction at the start shows the end of the one before it, not of its results.
         self.stored = _STORED + variant.weighted
         writer = KernelBuilder(
@@ -107,6 +110,10 @@ class _WideKernel(LaneFrame):
         p, w = self.parts, self.parts.writer
         w.op("mov", p.y, self.places.constant_bytes // p.size)
         w.load("K" if p.variant.weighted else "k", p.costs, p.y)
+        if self.places.joined:
+            for n in range(p.slots):
+                w.op("add", p.x, p.slot(n), self.places.plateau_in_slot)
+                w.load(p.x, p.costs, "one", note="plateau")
 
     def emit_streams(self) -> None:
         """Update all lines of a run."""
@@ -139,9 +146,10 @@ class _WideKernel(LaneFrame):
         w.op("jmp", "run_end")
 
     def _load_first(self, n: int) -> None:
-        """The message that begins the line of update ``n + 1``, in place of its ``b``."""
+        """The message that begins the line of update ``n + 1``, in place of its ``b`` or ``c``."""
         p, w = self.parts, self.parts.writer
-        w.op("add", p.incoming[0], p.slot(n + 1), self.places.vector)
+        place = (2 if self.places.joined else 1) * self.places.vector
+        w.op("add", p.incoming[0], p.slot(n + 1), place)
         w.load(p.incoming[0], self.first, "labels", note="message that begins the line")
         w.op("add", self.first, self.first, self.first_next)
         w.swap(self.first_next, self.first_other, p.x)
@@ -149,8 +157,8 @@ class _WideKernel(LaneFrame):
     def _body(self, n: int, *, begun: bool = True) -> None:
         p, w = self.parts, self.parts.writer
         w.note(f"Body {n % p.slots}.")
-        behind_q = next(number for number, one in enumerate(self.order) if one.name == "q")
-        read = behind_q + _READ
+        reader = "p" if self.places.joined else "q"
+        read = _READ + next(i for i, one in enumerate(self.order) if one.name == reader)
         for number, instruction in enumerate(self.order):
             self._vector(instruction, n)
             if instruction.name == "t":
@@ -204,15 +212,23 @@ class _WideKernel(LaneFrame):
             w.op("add", p.x, later, 2 * vector)
             w.vector("v.v.add", later, later, p.x, note="p'")
         elif one.name == "least":
+            least = "g"
+            if self.places.joined:
+                least = p.y
+                w.op("add", least, later, self.places.least_in_slot)
             if one.elements == p.labels:
-                w.vector("m.v.nop.min", "g", a, a, note="g = min(t)")
+                w.vector("m.v.nop.min", least, a, a, note="g = min(t)")
             else:
                 w.op("add", p.x, a, (p.labels - one.elements) * p.size)
-                w.vector("m.v.min.min", "g", a, p.x, note="g = min(t)")
+                w.vector("m.v.min.min", least, a, p.x, note="g = min(t)")
         elif one.name == "plateau":
             w.vector("v.s.add", "g", "g", "k", note="g = g + P")
         elif one.name == "bound":
-            w.vector("v.s.min", a, a, "g", note="u = min(u, g)")
+            least = "g"
+            if self.places.joined:
+                least = p.y
+                w.op("add", least, later, self.places.least_in_slot)
+            w.vector("v.s.min", a, a, least, note="u = min(u, g)")
         elif one.name == "scale":
             w.op("add", p.x, a, p.weight)
             w.vector("v.s.mul", "k", "K", p.x, note="times the weight of the edge")

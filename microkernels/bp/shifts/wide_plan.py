@@ -6,20 +6,25 @@ program holds the slots, one message ``m`` and a few elements, so that 256 label
 thesis's scratchpad. Instructions of body ``n``, in which ``'`` marks those of update ``n + 1``::
 
     a = a + incoming                        t; the message that arrives
-    b = a + c_1                             the first shift: sums
     a' = a' + b'                            q of the next update
     g = min(a)                              two halves of the vector in one instruction
+    a' g = a' g + c' P                      p of the next update, and the plateau
+    b = a + c_1                             the first shift: sums
     a[m_1 ..] = min(a[m_1 ..], b)           from the labels below, L - m_1 labels
-    g = g + P
     a = min(a, b[m_1 ..])                   from those above, L - m_1 labels
     ...                                     further shifts, three instructions each
     a = min(a, g)
-    a' = a' + c'                            p of the next update
     m = a - a[0]
 
-With two slots, ``q'`` comes after the shifts, as the next update is loaded meanwhile. The message
-that begins a line is loaded over ``b'``, which is not needed after ``q'`` until the sums of its
-update.
+``g`` is the element after ``a'``, in the place of ``b'``, which ``q'`` has read, and ``P`` the one
+after ``c'``: an instruction of one element would cost two cycles, as the vector unit takes one in
+two. The message that begins a line is loaded over ``c'`` when ``p'`` has read it, early enough for
+``t``.
+
+Without room for ``P`` in a slot, with variants and with two slots, the plateau has an instruction
+of its own, after ``p'``. The message that begins a line is then loaded over ``b'``, which is not
+needed after ``q'`` until the sums of its update. With two slots ``q'`` and ``p'`` come after the
+shifts, as the next update is loaded meanwhile.
 
 Variants (:mod:`microkernels.bp.variants.variant`): with weights, a body begins with the product of
 the constants, a short vector, and the weight of the edge. With damping, the message that is
@@ -31,6 +36,7 @@ replaced is loaded over ``c`` at the beginning of the body, and the body ends wi
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
@@ -70,38 +76,45 @@ class WideInstruction:
 
 
 def wide_order(
-    transform: Transform, labels: int, slots: int, variant: Variant = USUAL
+    transform: Transform,
+    labels: int,
+    slots: int,
+    variant: Variant = USUAL,
+    *,
+    joined: bool = False,
 ) -> Iterator[WideInstruction]:
-    """The instructions of a body in their order, for a ring of so many slots."""
+    """The instructions of a body in their order, for a ring of so many slots; ``joined`` as of
+    :class:`WidePlan`."""
     plateau = transform.plateau is not None
     early = slots > _FEWEST_SLOTS
+    nexts = [WideInstruction(name, labels) for name in "qp"]
     if variant.weighted:
         yield WideInstruction("scale", 1 + len(transform.shifts))
     yield WideInstruction("t", labels)
+    if joined:
+        yield WideInstruction("q", labels)
+        yield WideInstruction("least", -(-labels // 2))
+        yield WideInstruction("p", labels + 1)
+    elif transform.shifts and early:
+        yield from nexts
     if not transform.shifts:
         if plateau:
             # Half a vector would come too early after t.
             yield WideInstruction("least", labels)
-        yield WideInstruction("q", labels)
+        yield from nexts
         if plateau:
             yield WideInstruction("plateau", 1)
     for number, shift in enumerate(transform.shifts):
         yield WideInstruction("sum", labels, number)
-        if number == 0:
-            if early:
-                yield WideInstruction("q", labels)
-            if plateau:
-                yield WideInstruction("least", -(-labels // 2))
+        if number == 0 and plateau and not joined:
+            yield WideInstruction("least", -(-labels // 2))
         yield WideInstruction("below", labels - shift.labels, number)
-        if number == 0 and plateau:
+        if number == 0 and plateau and not joined:
             yield WideInstruction("plateau", 1)
         yield WideInstruction("above", labels - shift.labels, number)
     if transform.shifts and not early:
-        yield WideInstruction("q", labels)
-    if plateau and transform.shifts:
-        yield WideInstruction("bound", labels)
-    yield WideInstruction("p", labels)
-    if plateau and not transform.shifts:
+        yield from nexts
+    if plateau:
         yield WideInstruction("bound", labels)
     if variant.damped:
         for name in "ndf":
@@ -117,10 +130,12 @@ class WidePlan:
         constants, constant_bytes: of the data that is loaded before the first run: ``P``, then the
             costs of the shifts, then with damping its sixteenths.
         scaled: of ``P`` and the costs times a weight; without weights that of the constants.
-        least: of ``g``. message: of ``m``.
+        least: of ``g``, unless it is in a slot. message: of ``m``.
         ring, slot, slots: as of :class:`microkernels.bp.schedule.ScratchpadPlan`.
         vector: bytes from a vector of a slot to the next.
         used: bytes of all.
+        joined: ``g`` and ``P`` are in the slots.
+        least_in_slot, plateau_in_slot: offsets of ``g'`` and ``P`` there.
     """
 
     constants: int
@@ -133,6 +148,9 @@ class WidePlan:
     slots: int
     vector: int
     used: int
+    joined: bool
+    least_in_slot: int
+    plateau_in_slot: int
 
 
 def wide_plan(
@@ -175,4 +193,14 @@ def wide_plan(
         slots=slots,
         vector=vector,
         used=ring + slot * slots,
+        joined=(
+            variant.usual
+            and transform.plateau is not None
+            and bool(transform.shifts)
+            and slots > _FEWEST_SLOTS
+            and labels < MAX_VL
+            and 2 * vector + (labels + 1) * size <= slot
+        ),
+        least_in_slot=labels * size,
+        plateau_in_slot=2 * vector + labels * size,
     )

@@ -53,7 +53,7 @@ def test_verilog_is_exact_and_takes_the_model_s_cycles(
 
 
 @pytest.mark.parametrize(
-    ("labels", "bits", "limit"), [(16, 16, 46), (16, 8, 30), (32, 16, 80), (60, 16, 131)]
+    ("labels", "bits", "limit"), [(16, 16, 46), (16, 8, 30), (32, 16, 80), (60, 16, 130)]
 )
 def test_an_engine_with_ideal_memory(labels: int, bits: int, limit: float) -> None:
     job = bp_job(problem(64, 32, labels, bits, "linear:2", 5), 1, form="shifts")
