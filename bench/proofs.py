@@ -3,55 +3,60 @@
 import os
 from collections.abc import Iterator
 from tempfile import TemporaryDirectory
+from time import monotonic
 from unittest.mock import patch
 
 import synth.formal
 import synth.formal.prove
+import vip.proofs
 from isa.program import Program
-from pe.config import PeConfig
-from sim_tb.cosim.applications import choose
+from sim_tb.cosim.applications import applications
 from soc.generate.presets import preset
-from synth.analysis.trim import Known, trim
-from synth.formal.prove import prove
+from vip.proofs import prove
 from vip.trimming.subjects import known_launches
 
 from . import fingerprints
-from .measurement import BenchError, Measurement, cpu_seconds
+from .measurement import BenchError, Measurement
+from .terminal import say
 
 __all__ = ["made_of_proofs", "proofs"]
 
-#: Applications whose proofs are measured: a small one, one with products, a large one.
-_MEASURED = ("matrix-addition", "image-convolution", "bp")
+
+def _programs() -> list[Program]:
+    return [
+        program
+        for each in applications()
+        for _, program, _ in known_launches([each], preset(each.preset))
+    ]
 
 
-def _launches(full: PeConfig) -> dict[str, list[tuple[str, Program, Known]]]:
-    return {each.name: known_launches([each], full) for each in choose(_MEASURED)}
+def _say(stage: str, done: float = 0, total: float | None = None, part: str = "") -> None:
+    say(f"{stage} {done} of {total} {part}".rstrip())
 
 
 def proofs() -> Iterator[Measurement]:
-    """Conditions and seconds of a processor of some proofs that ``vip prove`` makes, without
-    cached results."""
-    full = preset("pe")
-    for name, launches in _launches(full).items():
-        programs = [program for _, program, _ in launches]
-        trimmed = trim(programs, full, known=[known for _, _, known in launches])
-        with TemporaryDirectory() as folder, patch.dict(os.environ, VIP_BUILD_DIR=folder):
-            before = cpu_seconds()
-            proof = prove(full, trimmed)
-            seconds = cpu_seconds() - before
+    """Conditions of each proof that ``vip prove`` makes of the suite, and its seconds beside the
+    others, one a processor; then the seconds of all. No result is cached before."""
+    with TemporaryDirectory() as folder, patch.dict(os.environ, VIP_BUILD_DIR=folder):
+        before = monotonic()
+        report = prove(progress=_say)
+        seconds = monotonic() - before
+    for name, proof in report.proofs.items():
         if not proof.holds:
             raise BenchError(f"{name}: the proof fails; vip prove {name} says where")
         key = name.replace("-", "_")
         yield Measurement(f"{key}_conditions", proof.goals, "conditions", 0.0, True)
-        yield Measurement(f"{key}_cpu_seconds", seconds, "s", None)
+        yield Measurement(f"{key}_seconds", proof.seconds, "s", None)
+    yield Measurement("minutes", seconds / 60, "min", None)
 
 
 def made_of_proofs() -> dict[str, str]:
-    """The engine, the programs, and the code that sets up proofs."""
-    found = _launches(preset("pe")).values()
-    programs = [program for launches in found for _, program, _ in launches]
+    """The engines, the programs, and the code that sets up proofs."""
     return {
         "Verilog of pe": fingerprints.hardware(preset("pe")),
-        "programs": fingerprints.programs(programs),
-        "what is proved": fingerprints.code(synth.formal.prove, *fingerprints.parts(synth.formal)),
+        "Verilog of pe-logistic": fingerprints.hardware(preset("pe-logistic")),
+        "programs": fingerprints.programs(_programs()),
+        "what is proved": fingerprints.code(
+            vip.proofs, synth.formal.prove, *fingerprints.parts(synth.formal)
+        ),
     }

@@ -151,20 +151,22 @@ def _products(relation: Relation, full: PeConfig) -> None:
     caps = Capabilities.of(full).vector
     parts = data.StructLayout({f"of_{byte}": _PART_BITS for byte in range(WORD_BYTES)})
 
-    def counts(v: View, byte: int) -> Value:
-        now = "control.now."
-        multiplies = caps.multiplies(held(v, now + "kind"), held(v, now + "vertical"))
-        sums = caps.reduction.is_one_of(held(v, now + "reduction"), [ReductionOp.ADD])
-        used = (v["control.left"] != 0) | (v["control.row_end"][:TAIL_BITS] >= byte)
-        return v["control.running"] & multiplies & (sums | used)
-
     for name in PRODUCTS:
         for port in (name, MADE + name):
             relation.layouts[port] = (parts, parts)
             relation.gates += [
-                (rf"{re.escape(port)}\.of_{byte}", lambda v, byte=byte: counts(v, byte))  # type: ignore[misc]
+                (rf"{re.escape(port)}\.of_{byte}", lambda v, byte=byte: _counts(v, caps, byte))  # type: ignore[misc]
                 for byte in range(WORD_BYTES)
             ]
+
+
+def _counts(v: View, caps: Capabilities, byte: int) -> Value:
+    """Whether the product of this byte of a word counts: the row has it, or adds it as zero."""
+    now = "control.now."
+    multiplies = caps.multiplies(held(v, now + "kind"), held(v, now + "vertical"))
+    sums = caps.reduction.is_one_of(held(v, now + "reduction"), [ReductionOp.ADD])
+    used = (v["control.left"] != 0) | (v["control.row_end"][:TAIL_BITS] >= byte)
+    return v["control.running"] & multiplies & (sums | used)
 
 
 def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
@@ -179,6 +181,9 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         done = v["control.pass_index"] if v.has("control.pass_index") else Const(0, 1)
         return v["control.running"] & (done >= number)
 
+    def upper_counts(v: View) -> Value:
+        return _counts(v, caps, WORD_BYTES // 2)
+
     def within_row(v: View) -> Value:
         reduces = caps.is_form(held(v, "control.now.kind"), Opcode.MATRIX_VECTOR)
         return v["control.running"] & ~v["control.first_word"] & reduces
@@ -186,7 +191,9 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     relation.layouts["vertical.pair"] = (_sliced(full), _sliced(trimmed))
     relation.gates += [
         (r"vertical\.pair\..*", lambda v: behind_pass(v, 1)),
-        (r"vertical\.pair\.(lower|upper)_low", lambda v: behind_pass(v, 2)),
+        (r"vertical\.pair\.upper_high", lambda v: behind_pass(v, 1) & upper_counts(v)),
+        (r"vertical\.pair\.lower_low", lambda v: behind_pass(v, 2)),
+        (r"vertical\.pair\.upper_low", lambda v: behind_pass(v, 2) & upper_counts(v)),
         (r"vertical\.pair\.below_.*_high", lambda v: behind_pass(v, 3)),
         (r"horizontal\.total", within_row),
     ]
@@ -238,12 +245,15 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             assert row.width is not None
             bits = row.value_bits
             one = 1 << bits - 1
-            most: Value = Const(one)
+            # Only a sum of products may be as large as its lowest value is low.
+            most: Value = Const(one - 1)
+            least: Value = Const(-one)
             if row.reduction is ReductionOp.ADD:
                 most = (
                     done.as_unsigned()[: len(f["control.left"])] * (WORD_BYTES // row.width.bytes)
                 ) << (bits - 1)
-            cases.append(here & (total <= most) & (total >= -most))
+                least = -most
+            cases.append(here & (total <= most) & (total >= least))
         return ~within_row(f) | any_of(cases)
 
     relation.invariants.append(Invariant("no sum outgrows its row", bounded))
