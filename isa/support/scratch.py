@@ -7,7 +7,6 @@ in use, and removes them.
 
 import atexit
 import errno
-import fcntl
 import os
 import shutil
 import stat
@@ -35,6 +34,18 @@ _MAKING_SECONDS = 3600
 _LOCKING_SECONDS = 10
 
 
+def _lock(handle: int, *, wait: bool = False) -> None:
+    """Lock the file that is open as ``handle``.
+
+    Raises:
+        OSError: another process holds it, unless this is to ``wait``; or there are no locks.
+    """
+    # Only here: a browser has no such module, and locks nothing.
+    import fcntl
+
+    fcntl.flock(handle, fcntl.LOCK_EX if wait else fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
 class _Owned:
     """A folder whose lock this process holds."""
 
@@ -45,7 +56,7 @@ class _Owned:
             # It appears locked: there is no moment in which it could seem to have no owner.
             new = self.folder / f"{_LOCK}.new"
             self._lock = new.open("w")
-            fcntl.flock(self._lock, fcntl.LOCK_EX)
+            _lock(self._lock.fileno(), wait=True)
             new.rename(self.folder / _LOCK)
         except BaseException:
             shutil.rmtree(self.folder, ignore_errors=True)
@@ -108,7 +119,7 @@ def _remove_dead(folder: Path) -> None:
         return
     with file:
         # Refused, with an OSError, while the owner lives.
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(file.fileno())
         shutil.rmtree(folder, ignore_errors=True)
 
 
@@ -116,7 +127,7 @@ def own_file(handle: int) -> None:
     """Keep the file that is open as ``handle`` from :func:`sweep_files` until it is closed."""
     # Some file systems have no locks; then nothing is swept there either.
     with suppress(OSError):
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(handle)
 
 
 def sweep_files(parent: Path, prefix: str) -> None:
@@ -133,7 +144,7 @@ def _remove_dead_file(path: Path) -> None:
     handle = os.open(path, os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC)
     try:
         # Refused, with an OSError, while the owner writes.
-        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        _lock(handle)
         held = os.fstat(handle)
         # A younger one may be about to be locked.
         if stat.S_ISREG(held.st_mode) and time.time() - held.st_mtime > _LOCKING_SECONDS:

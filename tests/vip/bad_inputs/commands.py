@@ -49,6 +49,7 @@ _READ = {
     "nn evaluate folder": "compiled",
     "nn evaluate data": "arrays",
     "sweep specification": "sweep",
+    "browser pyodide": "memory",
 }
 _PICTURES = {"picture", "plot", "roofline", "image", "figure"}
 _FOLDERS = {
@@ -58,6 +59,7 @@ _FOLDERS = {
     "demo output",
     "report folder",
     "sweep output",
+    "browser output",
 }
 
 #: Parameter -> names that it knows; any other is bad.

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 import vip
+from tests.browser import needs_pyodide
 
 GUIDE = Path(__file__).parents[3] / "docs" / "python_api.md"
 README = GUIDE.parents[1] / "README.md"
@@ -19,7 +20,10 @@ _SLOW = "# Takes minutes."
         pytest.param(
             text,
             id=re.findall(r"vip\.([a-z_]+)\(", text)[-1],
-            marks=[pytest.mark.slow] if _SLOW in text else [],
+            marks=[
+                *([pytest.mark.slow] if _SLOW in text else []),
+                *([needs_pyodide] if "browser_page" in text else []),
+            ],
         )
         for text in OTHERS
     ],

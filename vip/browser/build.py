@@ -1,0 +1,110 @@
+"""The verb ``browser_page``: a static page with VIP's Python part in it."""
+
+import re
+from dataclasses import dataclass
+from importlib.metadata import version
+from importlib.util import find_spec
+from io import BytesIO
+from pathlib import Path
+from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
+
+from isa.manual import manual
+from isa.support.extras import need
+from isa.support.files import write_atomically
+from vip_rooms import ROOMS
+
+from .runtime import FILES, LOCK, lock_file, runtime_files
+from .scene import packed_scene
+
+__all__ = ["PAGE_FILES", "BrowserPage", "browser_page"]
+
+_PAGE = Path(__file__).parent / "page"
+_INDEX = "index.html"
+_OWN = ("page.js", "worker.js", "style.css")
+_PYTHON, _SCENE, _PHOTOGRAPH = "vip.zip", "stereo.npz", "photograph.png"
+#: Names of the files of the page.
+PAGE_FILES = (_INDEX, *_OWN, _PYTHON, _SCENE, _PHOTOGRAPH, LOCK, *FILES)
+#: Files of a package that run in the page.
+_ENDINGS = (".py", ".lark")
+#: Time of all files in the archive, so that the same sources give the same bytes.
+_TIME = (1980, 1, 1, 0, 0, 0)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BrowserPage:
+    """A page that was written.
+
+    Attributes:
+        index: its HTML file. files: how many. bytes: of all of them.
+    """
+
+    index: Path
+    files: int
+    bytes: int
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain JSON data."""
+        return {"index": str(self.index), "files": self.files, "bytes": self.bytes}
+
+
+def browser_page(folder: Path | str, *, pyodide: Path | None = None) -> BrowserPage:
+    """Write a static page that runs VIP in a browser, and needs no network but the server of its
+    files.
+
+    ``browser_page("build/browser").index`` has assembler, simulator, manual, belief propagation and
+    trimming; Pyodide runs the same Python as here.
+
+    Parameters:
+        folder: made if missing. pyodide: folder of the release of Pyodide that is needed
+            (:data:`vip.browser.runtime.RELEASE`) with its NumPy; None: that of the extra.
+
+    Raises:
+        VipError: a missing extra, or other files of Pyodide.
+        OSError: a file that can't be read or written.
+    """
+    need("markdown_it", "pages with a manual")
+    need("skimage", "photographs")
+    contents = {**runtime_files(pyodide), LOCK: lock_file()}
+    contents[_PYTHON] = _sources()
+    contents[_SCENE], contents[_PHOTOGRAPH] = packed_scene()
+    contents |= {name: (_PAGE / name).read_bytes() for name in _OWN}
+    text = (_PAGE / _INDEX).read_text(encoding="utf-8")
+    text = text.replace("{{manual}}", _manual()).replace("{{version}}", version("vip-inference"))
+    # Last, so that a page that is there is complete.
+    contents[_INDEX] = text.encode()
+    target = Path(folder)
+    target.mkdir(parents=True, exist_ok=True)
+    for name, content in contents.items():
+        write_atomically(target / name, content)
+    return BrowserPage(
+        index=target / _INDEX,
+        files=len(contents),
+        bytes=sum(map(len, contents.values())),
+    )
+
+
+def _manual() -> str:
+    # Only here: an extra brings it.
+    from markdown_it import MarkdownIt
+
+    html = str(MarkdownIt("commonmark").enable("table").render(manual()))
+    # The page's own heading is above those of the manual. Its links lead to other documents, which
+    # are not here.
+    return re.sub(r"</?a[^>]*>", "", html).replace("<h1>", "<h2>").replace("</h1>", "</h2>")
+
+
+def _sources() -> bytes:
+    """VIP's packages and the parser that they need, as an archive."""
+    file = BytesIO()
+    with ZipFile(file, "w", ZIP_DEFLATED) as archive:
+        for package in ("vip_rooms", *ROOMS, "lark"):
+            spec = find_spec(package)
+            assert spec is not None
+            assert spec.origin is not None
+            origin = Path(spec.origin)
+            within = origin.parent.parent if origin.stem == "__init__" else origin.parent
+            for path in sorted(origin.parent.rglob("*")) if within != origin.parent else [origin]:
+                if path.suffix in _ENDINGS:
+                    name = path.relative_to(within).as_posix()
+                    archive.writestr(ZipInfo(name, _TIME), path.read_bytes(), ZIP_DEFLATED)
+    return file.getvalue()

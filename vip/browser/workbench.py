@@ -1,0 +1,176 @@
+"""A program on one engine, as the page shows it: assembly, listing, run, registers, memories."""
+
+from typing import Any, cast
+
+from isa.accesses import Space
+from isa.assembly.assembler import assemble
+from isa.hazards import HazardLog
+from isa.iss.simulator import Simulator
+from isa.support.errors import VipError, clipped
+from pe.config import PeConfig
+from vip.debugging.timeline import Timeline
+from vip.debugging.views import element_type, listed
+from vip.progress import silent
+
+from .memory import PlainMemory
+
+__all__ = ["PageError", "Workbench", "memory_of"]
+
+#: Name of the source in messages.
+_SOURCE = "program"
+#: Bytes of a matrix that is shown.
+_SHOWN = 256
+_COLUMN_BYTES = 32
+#: Instructions of a run that is checked for hazards.
+_CHECKED = 200_000
+_ADDRESS_BITS = PeConfig().address_bits
+
+
+class PageError(VipError):
+    """Input of the page that can't be used; one line says where, and what is allowed."""
+
+
+def memory_of(data: str) -> PlainMemory:
+    """The memory that a text describes.
+
+    Parameters:
+        data: a line ``ADDRESS TYPE NUMBER...`` for each place, such as ``0x100 i16 1 2 3``; types
+            are those of :func:`vip.debugging.views.element_type`. ``;`` begins a comment.
+
+    Raises:
+        PageError: a line of another form, a number that its type can't hold, or an address outside
+            the memory; names the line.
+    """
+    memory = PlainMemory(1 << _ADDRESS_BITS)
+    for number, line in enumerate(data.splitlines(), 1):
+        words = line.partition(";")[0].split()
+        if not words:
+            continue
+        try:
+            if len(words) < 3:
+                raise PageError("an address, a type and numbers are needed, as 0x100 i16 1 2 3")
+            address, kind = _number(words[0]), element_type(words[1])
+            least, most = (0, (1 << kind.bits) - 1)
+            if kind.base == "i":
+                least, most = -(1 << kind.bits - 1), (1 << kind.bits - 1) - 1
+            values = [_number(word) for word in words[2:]]
+            if bad := [value for value in values if not least <= value <= most]:
+                raise PageError(f"{bad[0]} does not fit {kind.name}: {least} to {most}")
+            mask = (1 << kind.bits) - 1
+            content = b"".join((value & mask).to_bytes(kind.size, "little") for value in values)
+            memory.write(address, content)
+        except VipError as error:
+            raise PageError(f"data, line {number}: {error}") from error
+    return memory
+
+
+def _number(text: str) -> int:
+    try:
+        return int(text, 0)
+    except ValueError:
+        raise PageError(f"{clipped(text, 20)!r} is no whole number") from None
+
+
+class Workbench:
+    """One program, stopped between two instructions.
+
+    Parameters:
+        source: assembly. data: the memory at the launch, as of :func:`memory_of`.
+        parameters: start register r5.
+
+    Raises:
+        VipError: a mistake in one of them; the message names the line.
+    """
+
+    def __init__(self, source: str, data: str, parameters: int) -> None:
+        config = PeConfig()
+        self.program = assemble(source, name=_SOURCE, max_words=config.instruction_words)
+        if not self.program.words:
+            raise PageError("there is no instruction in the program")
+        self._data, self._parameters = data, parameters
+        self._memory = memory_of(data)
+        self._run = Timeline(self.program, self._memory, config.limits, parameters, silent)
+        self._shown = tuple(self._run.simulator.registers)
+
+    def listing(self) -> list[dict[str, object]]:
+        """The words with their source."""
+        words = range(len(self.program.words))
+        found = listed(self.program, words, self._run.simulator.pc, self._run.breakpoints)
+        return [word.to_json() for word in found]
+
+    def toggle(self, address: int) -> None:
+        """Set the breakpoint at word ``address``, or remove it."""
+        if self._run.breakpoints.pop(address, None) is None:
+            self._run.breakpoints[address] = address
+
+    def forward(self, count: int) -> None:
+        """Execute at most ``count`` instructions, up to a breakpoint or the end."""
+        self._run.forward(self._run.now + count)
+
+    def back(self) -> None:
+        """Take back the last instruction, if there is one."""
+        self._run.go(max(0, self._run.now - 1))
+
+    def hazards(self) -> list[str]:
+        """The timing rules that a run from the launch on breaks, one line each."""
+        log = HazardLog()
+        simulator = Simulator(
+            self.program,
+            memory_of(self._data),
+            parameters=self._parameters,
+            **PeConfig().limits,
+            observer=log.observer(),
+        )
+        simulator.run(_CHECKED)
+        return [hazard.describe(self.program.source) for hazard in log.hazards]
+
+    def state(self, space: str, start: str, kind: str) -> dict[str, object]:
+        """What the page shows of the engine now.
+
+        Parameters:
+            space: ``scratchpad`` or ``memory``, of which bytes are shown. start: the first one.
+            kind: their type.
+
+        Raises:
+            VipError: another place or type.
+        """
+        now, end = self._run.simulator, self._run.end
+        before, self._shown = self._shown, tuple(now.registers)
+        return {
+            "state": "stopped" if end is None else end.state,
+            "cause": "" if end is None else end.cause.name,
+            "hit": bool(self._run.hits),
+            "time": self._run.now,
+            "pc": now.pc,
+            "settings": {"vl": now.vl, "mr": now.mr, "fx": now.fx},
+            "registers": [
+                {"number": number, "hex": f"{value:#x}", "signed": str(_signed(value)),
+                 "changed": value != before[number]}
+                for number, value in enumerate(now.registers)
+                if value or before[number]
+            ],
+            "matrix": self._matrix(cast(Space, space), _number(start), kind),
+        }  # fmt: skip
+
+    def _matrix(self, space: Space, start: int, kind: str) -> list[dict[str, Any]]:
+        chosen = element_type(kind)
+        pad = self._run.simulator.scratchpad
+        size = self._memory.size if space == "memory" else pad.size
+        if not 0 <= start < size:
+            raise PageError(f"{start:#x} is outside the {space}, which ends at {size - 1:#x}")
+        length = min(_SHOWN, size - start) // chosen.size * chosen.size
+        if space == "memory":
+            data = self._memory.read(start, length)
+        else:
+            data = pad[start : start + length].tobytes()
+        rows = []
+        for offset in range(0, length, _COLUMN_BYTES):
+            part = chosen.numbers(data[offset : offset + _COLUMN_BYTES])
+            rows.append(
+                {"address": f"{start + offset:#x}", "values": [chosen.text(int(n)) for n in part]}
+            )
+        return rows
+
+
+def _signed(value: int) -> int:
+    return value - (1 << 64) if value >> 63 else value

@@ -1,0 +1,56 @@
+"""``vip browser``: a page that runs VIP in a browser."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import vip
+from vip.browser.build import PAGE_FILES
+from vip.browser.runtime import FILES, RELEASE
+from vip.cli.console import console
+from vip.output import write_json
+
+from .options import JsonOption, filling, reading
+
+__all__ = ["browser"]
+
+
+def _files(folder: Path | None) -> list[Path]:
+    return [] if folder is None else [folder / name for name in FILES]
+
+
+def browser(
+    output: Annotated[
+        Path,
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="DIR",
+            help="Folder to write; made if missing.",
+            callback=filling(PAGE_FILES),
+        ),
+    ],
+    pyodide: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="DIR",
+            help=f"Folder of Pyodide {RELEASE} with its NumPy (default: of the extra browser).",
+            callback=reading(_files),
+        ),
+    ] = None,
+    json: JsonOption = None,
+) -> None:
+    """Write a static page with assembler, simulator, manual, and examples, to run in a browser.
+
+    Belief propagation on 32 x 24 pixels and trimming are the examples. Any web server can serve the
+    folder; the page needs nothing else, and computes on the visitor's machine.
+
+    Example: vip browser -o build/browser && python -m http.server -d build/browser
+    """
+    found = vip.browser_page(output, pyodide=pyodide)
+    write_json(json, found.to_json())
+    console.print(
+        f"{found.index}: {found.files} files, {found.bytes:,} bytes; to see it: "
+        f"python -m http.server -d {output}"
+    )
