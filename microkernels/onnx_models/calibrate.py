@@ -25,7 +25,9 @@ from microkernels.networks.network import (
     Layer,
     Multiply,
     Network,
+    Normalize,
     Pool,
+    Product,
     Source,
 )
 
@@ -34,7 +36,7 @@ from .errors import ModelError
 from .formats import Formats, as_elements, fraction_for, groups, real_of, with_fractions
 from .logistic import LOGISTIC, LOGISTIC_LIMIT, harmless, logistic_operands
 from .model import Model, Reals
-from .reference import real_layers, window_sums
+from .reference import centred, real_layers, row_factors, window_sums
 
 __all__ = ["Calibrated", "MapReport", "calibrate"]
 
@@ -43,6 +45,10 @@ _TRIED = 3
 #: Share of a layer's weights that may be limited.
 _MOST_LIMITED = 1e-3
 _ROUNDS = 4
+#: Fraction bits of the operands of softmax, and of other normalisations; of their results.
+_ROW_BITS = (-3, 30)
+_NORMAL_BITS = (-20, 20)
+_FACTOR_BITS = 28
 _SEARCH_IMAGES = 16
 
 
@@ -98,7 +104,7 @@ class _Calibration:
         self.layout = layout
         self.group = groups(model.network)
         self.operands = logistic_operands(model.network)
-        self.largest = _largest(model, given)
+        self.largest, self.row_factors = _largest(model, given)
         count = len(given[INPUT])
         chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
         self.given = {
@@ -122,6 +128,11 @@ class _Calibration:
             if isinstance(layer, Activation) and layer.function in LOGISTIC:
                 group = self.group[layer.name]
                 found[group] = int(np.clip(found[group], 0, FRACTION_LIMIT))
+            if isinstance(layer, Normalize):
+                own, (source,) = self.group[layer.name], self.model.network.sources[layer.name]
+                least, most = _ROW_BITS if layer.operation == "softmax" else _NORMAL_BITS
+                found[self.group[source]] = int(np.clip(found[self.group[source]], least, most))
+                found[own] = int(np.clip(found[own], 0, _FACTOR_BITS))
         return found
 
     def _weight_limits(self) -> dict[str, int]:
@@ -130,7 +141,12 @@ class _Calibration:
             for name, real in self.model.real.items()
         }
         held |= {name: abs(factor) for name, (factor, _) in self.model.affine.items()}
-        return {name: fraction_for(most) for name, most in held.items()}
+        held |= self.row_factors
+        found = {name: fraction_for(most) for name, most in held.items()}
+        least, most_bits = _NORMAL_BITS
+        return found | {
+            name: int(np.clip(found[name], least, most_bits)) for name in self.row_factors
+        }
 
     def formats(self) -> Formats:
         """Formats with the groups' fractions, made to fit the shifts by fewer bits.
@@ -145,7 +161,7 @@ class _Calibration:
             made = Formats(maps=maps, weights=weights)
             changed = False
             for layer in network.layers:
-                if layer.name not in weights and not isinstance(layer, Multiply):
+                if layer.name not in weights and not isinstance(layer, Multiply | Product):
                     continue
                 shift = made.shift(network, layer)
                 if shift < 0:
@@ -283,12 +299,14 @@ class _Calibration:
         return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
 
 
-def _largest(model: Model, given: Mapping[str, Reals]) -> dict[str, float]:
-    """Largest magnitude of each map, and of what is computed on the way from it."""
+def _largest(model: Model, given: Mapping[str, Reals]) -> tuple[dict[str, float], dict[str, float]]:
+    """Largest magnitude of each map, and of what is computed on the way from it; and the largest
+    factor of a row of each layer that normalises rows, but for softmax."""
     network = model.network
     logistic = logistic_operands(network)
     found = {name: float(np.abs(values).max(initial=0.0)) for name, values in given.items()}
     kept = dict(given)
+    factors: dict[str, float] = {}
     for layer, real in real_layers(model, given):
         largest = float(np.abs(real).max())
         if layer.name in model.real:
@@ -301,16 +319,23 @@ def _largest(model: Model, given: Mapping[str, Reals]) -> dict[str, float]:
         if isinstance(layer, Pool) and layer.mean:
             sums = window_sums(layer, kept[sources[0]], network.sizes[layer.name])
             largest = max(largest, float(np.abs(sums).max()))
+        if isinstance(layer, Normalize):
+            moved = float(np.abs(centred(layer, kept[sources[0]])).max())
+            found[sources[0]] = max(found[sources[0]], moved)
+            if layer.operation != "softmax":
+                own = row_factors(model, layer, kept[sources[0]])
+                factors[layer.name] = float(np.where(np.isfinite(own), own, 0.0).max())
         found[layer.name] = largest
         if any(
-            isinstance(user, Pool) and user.mean and layer.name in network.sources[user.name]
+            (isinstance(user, Normalize) or (isinstance(user, Pool) and user.mean))
+            and layer.name in network.sources[user.name]
             for user in network.layers
         ):
             kept[layer.name] = real
     return {
         name: min(most, LOGISTIC_LIMIT) if name in logistic else most
         for name, most in found.items()
-    }
+    }, factors
 
 
 def _alike(given: Mapping[str, Reals], constants: Mapping[str, Reals]) -> dict[str, Reals]:

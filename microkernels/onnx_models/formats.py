@@ -27,6 +27,8 @@ from microkernels.networks.network import (
     Layer,
     Multiply,
     Network,
+    Normalize,
+    Product,
 )
 
 from .errors import ModelError
@@ -74,7 +76,7 @@ def groups(network: Network) -> Mapping[str, str]:
 
 def _scales(layer: Layer) -> bool:
     """Whether the layer's output may have another fraction than its input."""
-    return isinstance(layer, Conv | Dense | Depthwise | Multiply) or (
+    return isinstance(layer, Conv | Dense | Depthwise | Multiply | Normalize | Product) or (
         isinstance(layer, Activation) and layer.function == "affine"
     )
 
@@ -86,7 +88,8 @@ class Formats:
     Attributes:
         maps: of each map, by the name of its layer or
             :data:`microkernels.networks.network.INPUT`.
-        weights: of the weights of each layer that has some, and of the factor of each affine one.
+        weights: of the weights of each layer that has some, of the factor of each affine one, and
+            of the factors of the rows of each that normalises them, but for softmax.
     """
 
     maps: Mapping[str, int]
@@ -107,6 +110,9 @@ def with_fractions(model: Model, formats: Formats, layer: Layer) -> tuple[Layer,
     """
     name = layer.name
     out = formats.maps[name]
+    if isinstance(layer, Normalize) and layer.operation == "softmax":
+        (source,) = model.network.sources[name]
+        return replace(layer, bits=formats.maps[source], factor=out), None
     if _scales(layer):
         shift = formats.shift(model.network, layer)
         if not 0 <= shift <= FRACTION_LIMIT:
@@ -119,8 +125,14 @@ def with_fractions(model: Model, formats: Formats, layer: Layer) -> tuple[Layer,
                 bias=as_elements(own.bias, out),
             )
             return replace(layer, fraction=shift), held
-        case Multiply():
+        case Multiply() | Product():
             return replace(layer, fraction=shift), None
+        case Normalize():
+            (source,) = model.network.sources[name]
+            bits = formats.maps[source]
+            epsilon = round(model.epsilons[name] * 4.0**bits)
+            total = bits + formats.weights[name]
+            return replace(layer, factor=total, fraction=shift, epsilon=epsilon), None
         case Activation(function="affine"):
             factor, offset = model.affine[name]
             scaled = int(as_elements(np.array(factor), formats.weights[name]))

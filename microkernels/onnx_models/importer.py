@@ -6,7 +6,7 @@ The functions of :mod:`microkernels.onnx_models.operators` map one node each.
 
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import Any, TypeVar
 
@@ -18,6 +18,8 @@ from microkernels.networks.network import INPUT, Activation, Layer, MapSize, Net
 from .errors import ModelError
 from .graph import Array, Graph, Node
 from .model import Model, Port, Real, Reals, as_map, to_maps
+from .moved import straight
+from .values import Coverage, Refusal, Value
 
 __all__ = ["Coverage", "Importer", "Operator", "Refusal", "Value", "map_graph"]
 
@@ -25,50 +27,10 @@ __all__ = ["Coverage", "Importer", "Operator", "Refusal", "Value", "map_graph"]
 _VECTOR = 2048
 #: Operators that make all outputs that are used.
 _SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU"})
+#: Operators that work on the last axis of their inputs.
+_ROWS = frozenset({"LayerNormalization", "MatMul", "RMSNormalization", "Softmax"})
 #: Nodes whose output holds the same elements in the same order; an input is looked at through them.
 _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout", "Cast"})
-
-
-@dataclass(frozen=True, kw_only=True)
-class Value:
-    """A tensor that depends on the inputs.
-
-    Attributes:
-        layer: that holds it, or :data:`microkernels.networks.network.INPUT`.
-        size: of the layer's map.
-        shape: in the ONNX model; the elements are in the order of batch, channels, rows, columns.
-        alone: nothing else uses the layer.
-    """
-
-    layer: str
-    size: MapSize
-    shape: tuple[int, ...]
-    alone: bool
-
-
-@dataclass(frozen=True, kw_only=True)
-class Refusal:
-    """A node that is not supported: its operator, its name, and why."""
-
-    op: str
-    node: str
-    why: str
-
-
-@dataclass(frozen=True, kw_only=True)
-class Coverage:
-    """What of a graph is supported.
-
-    Attributes:
-        operators: of each type of operator, nodes in all, and nodes that are mapped.
-        refused: nodes that are not supported. Nodes that depend on them are neither mapped nor
-            refused.
-        model: the mapped model; None if a node is refused.
-    """
-
-    operators: Mapping[str, tuple[int, int]]
-    refused: tuple[Refusal, ...]
-    model: Model | None
 
 
 Operator = Callable[["Importer", Node], None]
@@ -86,7 +48,7 @@ class Importer:
         graph: as given. batch: images.
         values: by name of the tensor.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
-        real, bounds, affine, constants, origins: as of
+        real, bounds, affine, epsilons, constants, origins: as of
             :class:`microkernels.onnx_models.model.Model`.
     """
 
@@ -99,6 +61,7 @@ class Importer:
         self.real: dict[str, Real] = {}
         self.bounds: dict[str, tuple[float, float]] = {}
         self.affine: dict[str, tuple[float, float]] = {}
+        self.epsilons: dict[str, float] = {}
         self.constants: dict[str, Reals] = {}
         self.origins: dict[str, str] = {}
         self._uses = Counter(name for node in graph.nodes for name in node.inputs)
@@ -123,6 +86,12 @@ class Importer:
             viewed = self.graph.shapes.get(seen)
             if viewed is not None and self.map_of(viewed)[0] == batch:
                 size = self.map_of(viewed)[1]
+        # Operators that work on rows want the last axis in channels.
+        viewed = self.graph.shapes.get(seen, ())
+        turned = any(seen in node.inputs and node.op in _ROWS for node in self.graph.nodes)
+        turned = turned and len(viewed) > 1 and prod(viewed) == prod(shape)
+        if turned:
+            size = self.rows_of(viewed)
         if number == 0:
             self.batch = batch
         elif batch != self.batch:
@@ -135,8 +104,9 @@ class Importer:
             layer = self.unique(name)
             self.layers[layer] = Source(name=layer, size=size)
         self.sizes[layer] = size
-        self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone)
-        self._inputs.append(Port(tensor=name, shape=shape, layer=layer, size=size))
+        self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone, turned=turned)
+        port = Port(tensor=name, shape=shape, layer=layer, size=size, turned=turned)
+        self._inputs.append(port)
 
     def batched(self, shape: tuple[int, ...]) -> bool:
         """Whether the first dimension of a tensor of this shape is the batch."""
@@ -148,6 +118,11 @@ class Importer:
             return as_map(shape)
         elements = prod(shape)
         return 1, MapSize(1, 1, elements) if elements <= _VECTOR else as_map((1, *shape))[1]
+
+    def rows_of(self, shape: tuple[int, ...]) -> MapSize:
+        """Size of the map that holds an image of a tensor with its last axis as channels."""
+        inner = (1, 1, *(shape[1:] if self.batched(shape) else shape))
+        return MapSize(prod(inner[:-2]), inner[-2], inner[-1])
 
     # What operators ask for.
 
@@ -161,7 +136,15 @@ class Importer:
         return found
 
     def value(self, node: Node, number: int = 0) -> Value:
-        """The node's input of this number, which must depend on the model's inputs.
+        """The node's input of this number, which must depend on the model's inputs; not turned.
+
+        Raises:
+            ModelError: there is none, or it is constant.
+        """
+        return straight(self, node, self.held(node, number))
+
+    def held(self, node: Node, number: int = 0) -> Value:
+        """Likewise, turned or not.
 
         Raises:
             ModelError: there is none, or it is constant.
@@ -212,7 +195,14 @@ class Importer:
     # What operators make.
 
     def add(
-        self, node: Node, layer: Layer, size: MapSize, shape: tuple[int, ...], *, last: bool = True
+        self,
+        node: Node,
+        layer: Layer,
+        size: MapSize,
+        shape: tuple[int, ...],
+        *,
+        last: bool = True,
+        turned: bool = False,
     ) -> Value:
         """Add a layer.
 
@@ -220,12 +210,13 @@ class Importer:
             layer: with a name of :meth:`unique`.
             size: of its map. shape: of the tensor.
             last: it makes the node's first output.
+            turned: as of :class:`Value`.
         """
         self.layers[layer.name] = layer
         self.sizes[layer.name] = size
         self.origins[layer.name] = node.name
         alone = not last or self._uses[node.outputs[0]] == 1
-        found = Value(layer=layer.name, size=size, shape=shape, alone=alone)
+        found = Value(layer=layer.name, size=size, shape=shape, alone=alone, turned=turned)
         if last:
             self.values[node.outputs[0]] = found
         return found
@@ -256,8 +247,10 @@ class Importer:
                 f"a constant of shape {list(values.shape)} can't be spread to {list(like.shape)}"
             ) from None
         name = self.unique(f"{node.name}_constant")
-        self.constants[name] = to_maps(name, spread, self.batch, like.size)
-        return self.add(node, Source(name=name, size=like.size), like.size, like.shape, last=False)
+        turned = like.turned
+        self.constants[name] = to_maps(name, spread, self.batch, like.size, turned=turned)
+        layer = Source(name=name, size=like.size)
+        return self.add(node, layer, like.size, like.shape, last=False, turned=turned)
 
     def _copy(self, tensor: str, value: Value) -> Value:
         """A layer that copies an input, to be an output."""
@@ -295,7 +288,15 @@ class Importer:
             value = self.values[name]
             if value.layer == INPUT or isinstance(self.layers[value.layer], Source):
                 value = self._copy(name, value)
-            outputs.append(Port(tensor=name, shape=value.shape, layer=value.layer, size=value.size))
+            outputs.append(
+                Port(
+                    tensor=name,
+                    shape=value.shape,
+                    layer=value.layer,
+                    size=value.size,
+                    turned=value.turned,
+                )
+            )
         layers = self._needed({port.layer for port in outputs})
 
         def kept(values: Mapping[str, KeptT]) -> dict[str, KeptT]:
@@ -307,6 +308,7 @@ class Importer:
             real=kept(self.real),
             bounds=kept(self.bounds),
             affine=kept(self.affine),
+            epsilons=kept(self.epsilons),
             constants=kept(self.constants),
             inputs=tuple(self._inputs),
             outputs=tuple(outputs),

@@ -35,12 +35,14 @@ class Port:
             channel by channel, each row by row.
         layer: that holds it, or :data:`microkernels.networks.network.INPUT`.
         size: of its map.
+        turned: the elements of an image follow each other column by column, pixel by pixel.
     """
 
     tensor: str
     shape: tuple[int, ...]
     layer: str
     size: MapSize
+    turned: bool = False
 
     @property
     def inner(self) -> tuple[int, ...]:
@@ -51,7 +53,8 @@ class Port:
 
     def images(self, maps: Reals) -> Reals:
         """Images x height x width x channels in the order of ONNX: images x their shape."""
-        return maps.transpose(0, 3, 1, 2).reshape(len(maps), *self.inner)
+        order = (0, 2, 1, 3) if self.turned else (0, 3, 1, 2)
+        return maps.transpose(order).reshape(len(maps), *self.inner)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -64,6 +67,7 @@ class Model:
         real: weights of the layers that have some.
         bounds: least and greatest result of layers that limit theirs.
         affine: factor and offset of affine layers.
+        epsilons: of layers that normalise rows, what they add to the mean of the squares.
         constants: batch x height x width x channels of maps that are constant, by layer.
         inputs, outputs: of the model.
         origins: node from which each layer comes.
@@ -74,6 +78,7 @@ class Model:
     real: Mapping[str, Real]
     bounds: Mapping[str, tuple[float, float]]
     affine: Mapping[str, tuple[float, float]]
+    epsilons: Mapping[str, float]
     constants: Mapping[str, Reals]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -93,12 +98,15 @@ def as_map(shape: tuple[int, ...]) -> tuple[int, MapSize]:
     return batch, MapSize(int(np.prod(shape[3:])), shape[2], channels)
 
 
-def to_maps(name: str, values: NDArray[Any], batch: int, size: MapSize) -> Reals:
+def to_maps(
+    name: str, values: NDArray[Any], batch: int, size: MapSize, *, turned: bool = False
+) -> Reals:
     """Images as batch x height x width x channels real numbers.
 
     Parameters:
         name: of the tensor, for messages.
         values: in ONNX's order, of any shape with as many elements.
+        turned: as of :class:`Port`.
 
     Raises:
         ModelError: another number of elements, no numbers, or numbers that are not finite.
@@ -112,7 +120,10 @@ def to_maps(name: str, values: NDArray[Any], batch: int, size: MapSize) -> Reals
             f"{name}: {batch} x {size.channels} x {size.height} x {size.width} values are needed, "
             f"not the shape {values.shape}"
         )
-    found = values.astype(np.float64).reshape(batch, size.channels, size.height, size.width)
+    shape = (size.channels, size.height, size.width)
+    if turned:
+        shape = (size.width, size.height, size.channels)
+    found = values.astype(np.float64).reshape(batch, *shape)
     if not np.isfinite(found).all():
         raise ModelError(f"{name}: finite numbers are needed, but there are NaN or infinities")
-    return found.transpose(0, 2, 3, 1)
+    return found.transpose((0, 2, 1, 3) if turned else (0, 2, 3, 1))

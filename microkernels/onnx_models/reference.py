@@ -19,7 +19,9 @@ from microkernels.networks.network import (
     Layer,
     MapSize,
     Multiply,
+    Normalize,
     Pool,
+    Product,
     Rearrange,
     Source,
 )
@@ -28,7 +30,7 @@ from microkernels.nn.element_shape import SLOPE_FRACTION
 
 from .model import Model, Reals
 
-__all__ = ["real_layer", "real_layers", "window_sums"]
+__all__ = ["centred", "real_layer", "real_layers", "row_factors", "window_sums"]
 
 
 def real_layers(model: Model, given: Mapping[str, Reals]) -> Iterator[tuple[Layer, Reals]]:
@@ -123,6 +125,11 @@ def real_layer(model: Model, layer: Layer, sources: Sequence[Reals], size: MapSi
             return np.maximum(total, 0) if layer.relu else total
         case Multiply():
             return values * sources[1]
+        case Product():
+            one, other = values.transpose(0, 2, 1, 3), sources[1].transpose(0, 2, 3, 1)
+            return np.asarray((one @ other).transpose(0, 2, 1, 3))
+        case Normalize():
+            return _normalized(model, layer, values)
         case Combine():
             by_name = {"subtract": np.subtract, "maximum": np.maximum, "minimum": np.minimum}
             found: Reals = by_name[layer.operation](values, sources[1])
@@ -137,6 +144,31 @@ def real_layer(model: Model, layer: Layer, sources: Sequence[Reals], size: MapSi
         case Activation():
             return _activated(model, layer, values)
     raise AssertionError(f"{layer.name}: no layer that is computed")
+
+
+def centred(layer: Normalize, values: Reals) -> Reals:
+    """What a layer that normalises rows multiplies by their factors; of softmax, the differences
+    from the largest elements, whose exponentials are multiplied."""
+    if layer.operation == "rms":
+        return values
+    of = np.max if layer.operation == "softmax" else np.mean
+    return np.asarray(values - of(values, axis=3, keepdims=True))
+
+
+def row_factors(model: Model, layer: Normalize, values: Reals) -> Reals:
+    """Factors of the rows, of another operation than softmax."""
+    squares = np.mean(np.square(centred(layer, values)), axis=3, keepdims=True)
+    with np.errstate(divide="ignore"):
+        return np.asarray(1 / np.sqrt(squares + model.epsilons[layer.name]))
+
+
+def _normalized(model: Model, layer: Normalize, values: Reals) -> Reals:
+    moved = centred(layer, values)
+    if layer.operation == "softmax":
+        powers = np.exp(moved)
+        return np.asarray(powers / powers.sum(axis=3, keepdims=True))
+    factors = row_factors(model, layer, values)
+    return np.asarray(moved * np.where(np.isfinite(factors), factors, 0.0))
 
 
 def _activated(model: Model, layer: Activation, values: Reals) -> Reals:

@@ -22,7 +22,9 @@ from microkernels.networks.network import (
     MapSize,
     Multiply,
     Network,
+    Normalize,
     Pool,
+    Product,
     Rearrange,
     Source,
 )
@@ -42,7 +44,9 @@ _KINDS: Mapping[str, type[Layer]] = {
         Dense,
         Depthwise,
         Multiply,
+        Normalize,
         Pool,
+        Product,
         Rearrange,
         Source,
     )

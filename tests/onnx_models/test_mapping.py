@@ -36,7 +36,8 @@ def mapped(made: ModelProto) -> Model:
 
 def calibrated(found: Model, x: np.ndarray, engines: ChipEngines) -> Calibrated:
     plan = plan_network(found.network, batch=found.batch, engines=engines)
-    maps = to_maps("x", x, len(x), found.inputs[0].size)
+    given = found.inputs[0]
+    maps = to_maps("x", x, found.batch, given.size, turned=given.turned)
     return calibrate(found, NetworkLayout(plan), {INPUT: maps})
 
 
@@ -45,13 +46,14 @@ def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None)
     within ``bound`` of the outputs' magnitude, and the simulator against the golden model."""
     found = mapped(made)
     exact = reference(made, x)
-    maps = to_maps("x", x, len(x), found.inputs[0].size)
+    given = found.inputs[0]
+    maps = to_maps("x", x, found.batch, given.size, turned=given.turned)
     real = {
         layer.name: values for layer, values in real_layers(found, {INPUT: maps, **found.constants})
     }
     for port, wanted in zip(found.outputs, exact, strict=True):
         assert port.shape == wanted.shape
-        values = real[port.layer].transpose(0, 3, 1, 2).reshape(wanted.shape)
+        values = port.images(real[port.layer]).reshape(wanted.shape)
         # onnxruntime computes with 32 bits, and tanh by an approximation.
         limit = max(1e-4 * np.abs(wanted).max(), 3e-5)
         np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=limit)
@@ -69,7 +71,7 @@ def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None)
     outputs = job.of_layers(run.outputs)
     for port, wanted in zip(found.outputs, exact, strict=True):
         values = real_of(outputs[port.layer], done.formats.maps[port.layer])
-        values = values.transpose(0, 3, 1, 2).reshape(wanted.shape)
+        values = port.images(values).reshape(wanted.shape)
         # Maps between input and output may be much larger than an output near 0.
         assert np.abs(values - wanted).max() <= bound * max(np.abs(wanted).max(), 0.05)
     return done

@@ -63,7 +63,9 @@ class VipRep(BackendRep):
         if why := unsupported(machine, model.network):
             raise ModelError(why)
         maps = {
-            port.layer: to_maps(port.tensor, given[port.tensor], model.batch, port.size)
+            port.layer: to_maps(
+                port.tensor, given[port.tensor], model.batch, port.size, turned=port.turned
+            )
             for port in model.inputs
         }
         plan = plan_network(model.network, batch=model.batch, engines=machine.engines)
@@ -85,7 +87,7 @@ class VipRep(BackendRep):
         found = []
         for port, value in zip(model.outputs, self._model.graph.output, strict=True):
             values = real_of(layers[port.layer], done.formats.maps[port.layer])
-            flat = values.transpose(0, 3, 1, 2).reshape(port.shape)
+            flat = port.images(values).reshape(port.shape)
             found.append(flat.astype(_type(value.type.tensor_type.elem_type)))
         return tuple(found)
 

@@ -8,7 +8,7 @@ import numpy as np
 from microkernels.common.fixed_point import Elements
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.formats import as_elements, real_of
-from microkernels.onnx_models.model import Model, Port, Reals
+from microkernels.onnx_models.model import Model, Port, Reals, to_maps
 from microkernels.onnx_models.reference import real_layers
 
 __all__ = ["carried_elements", "carried_inputs", "check_carry", "zero_state"]
@@ -75,8 +75,7 @@ def zero_state(model: _Ports, carry: Mapping[str, str]) -> dict[str, Elements]:
 
 
 def _map(port: Port, values: Reals) -> Reals:
-    size = port.size
-    return values.reshape(-1, size.channels, size.height, size.width).transpose(0, 2, 3, 1)
+    return to_maps(port.tensor, values, len(values), port.size, turned=port.turned)
 
 
 def carried_elements(

@@ -127,7 +127,9 @@ def spread(
         if count and images != count:
             raise ModelError(f"{what}: inputs of {count} and of {images} images")
         count = images
-        found[port.layer] = to_maps(f"{what}, input {port.tensor}", held, images, port.size)
+        found[port.layer] = to_maps(
+            f"{what}, input {port.tensor}", held, images, port.size, turned=port.turned
+        )
     return found
 
 

@@ -224,6 +224,7 @@ def _port(content: Any) -> Port:
         shape=tuple(int(each) for each in content["shape"]),
         layer=str(content["layer"]),
         size=MapSize(*content["size"]),
+        turned=bool(content.get("turned", False)),
     )
 
 

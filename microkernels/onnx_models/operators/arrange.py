@@ -4,22 +4,17 @@ Where each element comes from is found by ONNX's own reference implementation, w
 numbers of elements in place of values: 0 stands for the constant 0.
 """
 
-from collections.abc import Callable, Sequence
-from dataclasses import replace
+from collections.abc import Callable
 from math import prod
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from microkernels.networks.network import (
-    INPUT,
     Activation,
     Layer,
-    MapSize,
     Multiply,
     Pool,
-    Rearrange,
     Source,
 )
 from microkernels.networks.pairs import Pair
@@ -28,6 +23,7 @@ from microkernels.onnx_models.errors import one_line
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import to_maps
+from microkernels.onnx_models.moved import Index, index_of, rearranged
 
 __all__ = [
     "Index",
@@ -38,130 +34,6 @@ __all__ = [
     "reduction",
     "window_results",
 ]
-
-#: Elements of a map that is rearranged, at most: each may be a move of its own.
-_MOST_ELEMENTS = 1 << 20
-
-Index = NDArray[np.int64]
-
-
-def _copied(importer: Importer, node: Node, value: Value) -> Value:
-    """``value`` as the output of a layer: the network's input is none."""
-    if value.layer != INPUT:
-        return value
-    layer = Activation(
-        name=importer.unique(f"{node.name}_copy"),
-        source=value.layer,
-        function="affine",
-        factor=0,
-        offset=0,
-        fraction=0,
-    )
-    importer.affine[layer.name] = (1.0, 0.0)
-    return importer.add(node, layer, value.size, value.shape, last=False)
-
-
-def _image(importer: Importer, shape: Sequence[int]) -> tuple[int, ...]:
-    """Shape of the elements of one image: with a batch of 1 in front, if the tensor has one."""
-    batched = importer.batched(tuple(shape))
-    return (1, *shape[1:]) if batched else tuple(shape)
-
-
-def index_of(importer: Importer, value: Value, first: int = 1) -> Index:
-    """Numbers of an image's elements in the order of ONNX, from ``first`` on, in the tensor's shape
-    with a batch of 1."""
-    shape = _image(importer, value.shape)
-    return np.arange(first, first + prod(shape), dtype=np.int64).reshape(shape)
-
-
-def _map_index(importer: Importer, value: Value) -> Index:
-    """Position in the map of each of an image's elements in the order of ONNX."""
-    size = value.size
-    places = np.arange(size.elements).reshape(size.height, size.width, size.channels)
-    return places.transpose(2, 0, 1).ravel()
-
-
-def rearranged(
-    importer: Importer,
-    node: Node,
-    values: Sequence[Value],
-    index: Index,
-    *,
-    output: str = "",
-    empty: int = ZERO,
-) -> Value:
-    """A layer whose elements are those of ``values`` with these numbers.
-
-    Parameters:
-        index: of the elements of all values, one after the other, from 1 on; 0: ``empty``. In the
-            shape of an image, with a batch of 1.
-        output: tensor that the layer makes; "": none of the model's.
-        empty: the constant for 0.
-
-    Raises:
-        ModelError: too many elements, or none.
-    """
-    if not 0 < index.size <= _MOST_ELEMENTS:
-        raise node.refused(
-            f"it makes {index.size:,} elements an image; from 1 to {_MOST_ELEMENTS:,} are allowed"
-        )
-    shape = index.shape
-    if importer.batched(shape):
-        shape = (importer.batch, *shape[1:])
-    _, size = importer.map_of(shape)
-    held = [_copied(importer, node, value) for value in values]
-    places, before = [], 0
-    for value in held:
-        places.append(_map_index(importer, value) + before)
-        before += value.size.elements
-    every = np.concatenate(places)
-    flat = index.ravel()
-    order = np.where(flat == 0, empty, every[np.maximum(flat, 1) - 1])
-    order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0).ravel()
-    names, order = _composed(importer, [value.layer for value in held], order)
-    if len(names) == 1 and _same_place(importer, names[0], size, order):
-        found = replace(held[0], layer=names[0], size=size, shape=shape, alone=False)
-    else:
-        layer = Rearrange(
-            name=importer.unique(node.name),
-            inputs=tuple(names),
-            size=size,
-            order=tuple(order.tolist()),
-        )
-        found = importer.add(node, layer, size, shape, last=False)
-    if output:
-        importer.name_output(output, found)
-    return found
-
-
-def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[str], Index]:
-    """Layers and order with elements that layers of moves take from others taken from there, as
-    long as these layers are not smaller than the result."""
-    firsts = np.cumsum([0, *(importer.sizes[name].elements for name in names)])
-    into: list[str] = []
-    found = order.copy()
-    for name, first, end in zip(names, firsts, firsts[1:], strict=False):
-        own = (order >= first) & (order < end)
-        layer = importer.layers.get(name)
-        inputs: tuple[str, ...] = (name,)
-        chosen = order[own] - first
-        if isinstance(layer, Rearrange) and len(layer.order) >= len(order):
-            inputs, chosen = layer.inputs, np.asarray(layer.order)[chosen]
-        places = np.cumsum([0, *(importer.sizes[each].elements for each in inputs)])
-        moved = chosen.copy()
-        for each, start, last in zip(inputs, places, places[1:], strict=False):
-            if each not in into:
-                into.append(each)
-            base = sum(importer.sizes[held].elements for held in into[: into.index(each)])
-            inside = (chosen >= start) & (chosen < last)
-            moved[inside] = chosen[inside] - start + base
-        found[own] = moved
-    return into, found
-
-
-def _same_place(importer: Importer, name: str, size: MapSize, order: Index) -> bool:
-    """Whether a map of ``size`` has the elements of a layer in their places."""
-    return importer.sizes[name] == size and bool((order == np.arange(len(order))).all())
 
 
 def map_value(importer: Importer, node: Node) -> Value:
@@ -227,7 +99,7 @@ def movement(importer: Importer, node: Node) -> None:
                 continue
             value = _source(importer, node, number)
         else:
-            value = importer.value(node, number)
+            value = importer.held(node, number)
         values.append(value)
         given[name] = index_of(importer, value, first)
         first += given[name].size

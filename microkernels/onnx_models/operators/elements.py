@@ -17,8 +17,8 @@ from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Reals
+from microkernels.onnx_models.moved import index_of, rearranged, rows
 
-from .arrange import index_of, rearranged
 from .linear import activate, scale_channels
 
 __all__ = ["combined", "dequantize", "function", "quantize", "variadic"]
@@ -32,7 +32,7 @@ def _activation(
     importer: Importer, node: Node, value: Value, name: str, *, last: bool = True, **more: int
 ) -> Value:
     layer = Activation(name=importer.unique(node.name), source=value.layer, function=name, **more)
-    return importer.add(node, layer, value.size, value.shape, last=last)
+    return importer.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
 
 
 def _affine(
@@ -57,7 +57,9 @@ def _pair(
 ) -> Value:
     if first.shape != second.shape:
         first, second = (_spread(importer, node, one, (first, second)) for one in (first, second))
-    if first.size != second.size:
+    if first.turned or second.turned:
+        first, second = (rows(importer, node, one) for one in (first, second))
+    elif first.size != second.size:
         # One of them was reshaped; elements have one order all the same.
         second = rearranged(importer, node, [second], index_of(importer, second))
     name = importer.unique(node.name)
@@ -69,7 +71,7 @@ def _pair(
             layer = Multiply(name=name, source=first.layer, other=second.layer, fraction=0)
         case _:
             layer = Combine(name=name, source=first.layer, other=second.layer, operation=kind)
-    return importer.add(node, layer, first.size, first.shape, last=last)
+    return importer.add(node, layer, first.size, first.shape, last=last, turned=first.turned)
 
 
 def _spread(importer: Importer, node: Node, value: Value, values: tuple[Value, Value]) -> Value:
@@ -85,7 +87,8 @@ def _spread(importer: Importer, node: Node, value: Value, values: tuple[Value, V
         raise node.refused(f"it must keep the batch of {importer.batch} first")
     index = index_of(importer, value)
     wide = (1, *shape[1:]) if importer.batched(shape) else shape
-    return rearranged(importer, node, [value], np.broadcast_to(index, wide))
+    spread = np.broadcast_to(index, wide)
+    return rearranged(importer, node, [value], spread, turned=value.turned)
 
 
 def _by_channel(values: Reals, like: Value) -> Reals | None:
@@ -96,6 +99,11 @@ def _by_channel(values: Reals, like: Value) -> Reals | None:
         spread = np.broadcast_to(values, like.shape)
     except ValueError:
         return None
+    if like.turned:
+        if not like.shape or like.shape[-1] != like.size.channels:
+            return None
+        lines = spread.reshape(-1, like.size.channels)
+        return lines[0].copy() if (lines == lines[:1]).all() else None
     if len(like.shape) < 2 or like.shape[1] != like.size.channels:
         return None
     flat = spread.reshape(like.shape[0], like.shape[1], -1)
@@ -154,15 +162,15 @@ def combined(kind: str) -> Callable[[Importer, Node], None]:
                 if (constant == 0).any():
                     raise node.refused("it divides by 0")
                 constant, operation = 1 / constant, "multiply"
-            value = importer.value(node)
+            value = importer.held(node)
             _with_constant(importer, node, operation, value, constant, first=False)
         elif kind == "divide":
             raise node.refused("the divisor must be constant")
         elif importer.is_constant(node, 0):
             constant = importer.reals(node, 0)
-            _with_constant(importer, node, kind, importer.value(node, 1), constant, first=True)
+            _with_constant(importer, node, kind, importer.held(node, 1), constant, first=True)
         else:
-            first, second = importer.value(node), importer.value(node, 1)
+            first, second = importer.held(node), importer.held(node, 1)
             if first.layer == second.layer and isinstance(importer.layers.get(first.layer), Source):
                 raise node.refused("both inputs are one input of the model")
             _pair(importer, node, kind, first, second)
@@ -178,10 +186,10 @@ def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, Node], Non
         if count == 2 and not mean:
             combined(kind)(importer, node)
             return
-        found = importer.value(node)
+        found = importer.held(node)
         for number in range(1, count):
             last = number + 1 == count and not mean
-            found = _pair(importer, node, kind, found, importer.value(node, number), last=last)
+            found = _pair(importer, node, kind, found, importer.held(node, number), last=last)
         if mean:
             _affine(importer, node, found, 1 / count, 0.0)
         elif count == 1:
@@ -194,7 +202,7 @@ def function(name: str) -> Callable[[Importer, Node], None]:
     """The function of an operator that :mod:`microkernels.nn.element_shape` has by this name."""
 
     def operator(importer: Importer, node: Node) -> None:
-        value = importer.value(node)
+        value = importer.held(node)
         if name in ("tanh", "sigmoid"):
             _activation(importer, node, value, name, fraction=0)
         else:
@@ -205,7 +213,7 @@ def function(name: str) -> Callable[[Importer, Node], None]:
 
 def relu(importer: Importer, node: Node) -> None:
     """Relu, in the layer before where possible."""
-    value = importer.value(node)
+    value = importer.held(node)
     before = importer.layers.get(value.layer)
     if activate(importer, node):
         return
@@ -218,7 +226,7 @@ def relu(importer: Importer, node: Node) -> None:
 
 def negative(importer: Importer, node: Node) -> None:
     """Neg."""
-    _affine(importer, node, importer.value(node), -1.0, 0.0)
+    _affine(importer, node, importer.held(node), -1.0, 0.0)
 
 
 def leaky_relu(importer: Importer, node: Node) -> None:
@@ -227,12 +235,12 @@ def leaky_relu(importer: Importer, node: Node) -> None:
     slope = round(alpha * (1 << SLOPE_FRACTION))
     if not -(1 << SLOPE_FRACTION) <= slope < 1 << SLOPE_FRACTION:
         raise node.refused(f"alpha must be from -1 to below 1, not {alpha}")
-    _activation(importer, node, importer.value(node), "leaky", slope=slope)
+    _activation(importer, node, importer.held(node), "leaky", slope=slope)
 
 
 def p_relu(importer: Importer, node: Node) -> None:
     """PRelu with constant slopes: the positive part plus the slopes times the negative one."""
-    value = importer.value(node)
+    value = importer.held(node)
     slopes = importer.reals(node, 1)
     if importer.graph.opset < _BROADCAST_OPSET and slopes.ndim == 1:
         # A slope for each channel.
@@ -252,7 +260,7 @@ def p_relu(importer: Importer, node: Node) -> None:
 
 def clip(importer: Importer, node: Node) -> None:
     """Clip between constants."""
-    value = importer.value(node)
+    value = importer.held(node)
     limits = []
     for number, name, open_end in ((1, "min", -_UNBOUNDED), (2, "max", _UNBOUNDED)):
         held = importer.constant(node, number)
@@ -269,7 +277,7 @@ def quantize(importer: Importer, node: Node) -> None:
 
     Elements have 16 bits, so that the steps of the integers are left out.
     """
-    value = importer.value(node)
+    value = importer.held(node)
     users = [each for each in importer.graph.nodes if node.outputs[0] in each.inputs]
     outside = node.outputs[0] in importer.graph.outputs
     if outside or any(each.op != "DequantizeLinear" for each in users):
@@ -291,7 +299,7 @@ def quantize(importer: Importer, node: Node) -> None:
 
 def dequantize(importer: Importer, node: Node) -> None:
     """DequantizeLinear of what QuantizeLinear made with the same scale and zero point."""
-    value = importer.value(node)
+    value = importer.held(node)
     maker = next(each for each in importer.graph.nodes if node.inputs[0] in each.outputs)
     if maker.op != "QuantizeLinear":
         raise node.refused("its input must come from QuantizeLinear")
@@ -308,14 +316,14 @@ def dequantize(importer: Importer, node: Node) -> None:
 def hard_sigmoid(importer: Importer, node: Node) -> None:
     """HardSigmoid."""
     alpha, beta = float(attribute(node, "alpha", 0.2)), float(attribute(node, "beta", 0.5))
-    value = importer.value(node)
+    value = importer.held(node)
     scaled = _affine(importer, node, value, alpha, beta, last=False)
     _clip(importer, node, scaled, 0.0, 1.0)
 
 
 def hard_swish(importer: Importer, node: Node) -> None:
     """HardSwish: the input times a HardSigmoid of slope 1/6."""
-    value = importer.value(node)
+    value = importer.held(node)
     scaled = _affine(importer, node, value, 1 / 6, 0.5, last=False)
     gate = _clip(importer, node, scaled, 0.0, 1.0, last=False)
     _pair(importer, node, "multiply", value, gate)
@@ -323,7 +331,7 @@ def hard_swish(importer: Importer, node: Node) -> None:
 
 def swish(importer: Importer, node: Node) -> None:
     """Swish: the input times the sigmoid of ``alpha`` times the input."""
-    value = importer.value(node)
+    value = importer.held(node)
     alpha = float(attribute(node, "alpha", 1.0))
     inner = value if alpha == 1 else _affine(importer, node, value, alpha, 0.0, last=False)
     gate = _activation(importer, node, inner, "sigmoid", last=False, fraction=0)

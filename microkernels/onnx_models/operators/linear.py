@@ -14,7 +14,7 @@ from .arrange import index_of, map_value, rearranged
 from .gather import gathered
 from .window import Window, positions, window
 
-__all__ = ["batch_normalization", "conv", "gemm", "matmul", "scale_channels", "spread_weights"]
+__all__ = ["batch_normalization", "connect", "conv", "gemm", "scale_channels", "spread_weights"]
 
 #: Weights of a layer that grouped ones may spread to.
 _MOST_WEIGHTS = 1 << 26
@@ -187,7 +187,7 @@ def spread_weights(weights: Reals, groups: int, dilation: Pair) -> Reals:
     return full
 
 
-def _connect(importer: Importer, node: Node, weights: Reals, bias: Reals) -> None:
+def connect(importer: Importer, node: Node, weights: Reals, bias: Reals) -> None:
     """A fully connected layer of outputs x inputs weights."""
     value = importer.value(node)
     outputs, inputs = weights.shape
@@ -238,15 +238,7 @@ def gemm(importer: Importer, node: Node) -> None:
         if (spread != spread[:1]).any():
             raise node.refused("C must be the same for all images of a batch")
         bias = spread[0] * float(attribute(node, "beta", 1.0))
-    _connect(importer, node, weights * float(attribute(node, "alpha", 1.0)), bias)
-
-
-def matmul(importer: Importer, node: Node) -> None:
-    """MatMul of an input and constant weights."""
-    weights = importer.reals(node, 1)
-    if weights.ndim != 2:
-        raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")
-    _connect(importer, node, weights.T, np.zeros(weights.shape[1]))
+    connect(importer, node, weights * float(attribute(node, "alpha", 1.0)), bias)
 
 
 def scale_channels(
@@ -278,7 +270,7 @@ def scale_channels(
     importer.real[layer.name] = Real(
         weights=weights, bias=np.broadcast_to(shift.ravel(), (channels,)).copy()
     )
-    return importer.add(node, layer, value.size, value.shape, last=False)
+    return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
 
 
 def batch_normalization(importer: Importer, node: Node) -> None:
@@ -300,7 +292,7 @@ def batch_normalization(importer: Importer, node: Node) -> None:
 
 def activate(importer: Importer, node: Node) -> bool:
     """Take ReLU into the layer before, if nothing else reads that; whether it was possible."""
-    value = importer.value(node)
+    value = importer.held(node)
     before = importer.layers.get(value.layer)
     if not value.alone or not isinstance(before, Conv | Dense | Depthwise) or before.relu:
         return False

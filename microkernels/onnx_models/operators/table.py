@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from microkernels.onnx_models.importer import Operator
 
-from . import arrange, elements, linear, pooling, powers, recurrent, transposed, views
+from . import arrange, elements, linear, pooling, powers, recurrent, rows, transposed, views
 
 __all__ = ["OPERATORS"]
 
@@ -39,8 +39,9 @@ OPERATORS: Mapping[str, Operator] = {
     "HardSwish": elements.hard_swish,
     "Identity": views.identity,
     "LSTM": recurrent.lstm,
+    "LayerNormalization": rows.normalization("layer"),
     "LeakyRelu": elements.leaky_relu,
-    "MatMul": linear.matmul,
+    "MatMul": rows.matmul,
     "Max": elements.variadic("maximum"),
     "MaxPool": pooling.max_pool,
     "Mean": elements.variadic("add", mean=True),
@@ -50,6 +51,7 @@ OPERATORS: Mapping[str, Operator] = {
     "PRelu": elements.p_relu,
     "Pad": pooling.pad,
     "Pow": powers.power,
+    "RMSNormalization": rows.normalization("rms"),
     "QuantizeLinear": elements.quantize,
     "ReduceMax": arrange.reduction("max"),
     "ReduceL1": arrange.reduction("l1"),
@@ -62,6 +64,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Resize": arrange.movement,
     "Sigmoid": elements.function("sigmoid"),
     "Slice": arrange.movement,
+    "Softmax": rows.softmax,
     "SpaceToDepth": arrange.movement,
     "Sqrt": powers.square_root,
     "Split": arrange.movement,

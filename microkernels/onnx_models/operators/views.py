@@ -14,7 +14,7 @@ _REALS = (1, 10, 11, 16)
 
 def identity(importer: Importer, node: Node) -> None:
     """Identity, and Dropout at inference."""
-    value = importer.value(node)
+    value = importer.held(node)
     importer.alias(node, value, value.shape)
 
 
@@ -36,7 +36,7 @@ def dropout(importer: Importer, node: Node) -> None:
 
 def flatten(importer: Importer, node: Node) -> None:
     """Flatten from the first axis after the batch on."""
-    value = importer.value(node)
+    value = importer.held(node)
     axis = int(attribute(node, "axis", 1))
     rank = len(value.shape)
     if not -rank <= axis <= rank:
@@ -48,7 +48,7 @@ def flatten(importer: Importer, node: Node) -> None:
 
 def reshape(importer: Importer, node: Node) -> None:
     """Reshape that keeps the batch first."""
-    value = importer.value(node)
+    value = importer.held(node)
     given = attribute(node, "shape", None)
     wanted = importer.constant(node, 1) if given is None else np.asarray(given)
     if wanted is None:
@@ -82,7 +82,7 @@ def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
 
 def squeeze(importer: Importer, node: Node) -> None:
     """Squeeze."""
-    value = importer.value(node)
+    value = importer.held(node)
     axes = _axes(importer, node, len(value.shape))
     if axes is None:
         axes = [axis for axis, size in enumerate(value.shape) if size == 1]
@@ -94,7 +94,7 @@ def squeeze(importer: Importer, node: Node) -> None:
 
 def unsqueeze(importer: Importer, node: Node) -> None:
     """Unsqueeze."""
-    value = importer.value(node)
+    value = importer.held(node)
     given = attribute(node, "axes", None)
     count = len(given) if given is not None else importer.reals(node, 1).size
     axes = _axes(importer, node, len(value.shape) + count) or []

@@ -1,0 +1,256 @@
+"""Operators that work on rows: matrix products, softmax, normalisations."""
+
+from collections.abc import Callable
+from contextlib import suppress
+from math import prod
+
+import numpy as np
+
+from microkernels.networks.network import Conv, Depthwise, MapSize, Normalize, Product
+from microkernels.networks.pairs import Pair
+from microkernels.nn.product.shape import MOST_INNER
+from microkernels.nn.rows.shape import MOST_CHANNELS
+from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.importer import Importer, Value, attribute
+from microkernels.onnx_models.model import Real, Reals
+from microkernels.onnx_models.moved import Index, adjacent, index_of, rearranged, rows
+
+from .linear import connect
+
+__all__ = ["matmul", "normalization", "product_of", "softmax"]
+
+#: From here on softmax is of one axis, before of all from it on.
+_ONE_AXIS_OPSET = 13
+#: Elements of a piece on average, below which a product with the identity is the faster transpose.
+_LONG_PIECE = 4
+
+
+def _own(importer: Importer, shape: tuple[int, ...]) -> tuple[int, ...]:
+    """Shape of an image."""
+    return shape[1:] if importer.batched(shape) else shape
+
+
+def _batch(importer: Importer) -> tuple[int, ...]:
+    """The batch before the shape of an image, if tensors have one."""
+    return (importer.batch,) if importer.batched((1, 1)) else ()
+
+
+def matmul(importer: Importer, node: Node) -> None:
+    """MatMul: of an input and constant weights, or of two inputs."""
+    if not importer.is_constant(node, 1) or importer.reals(node, 1).ndim != 2:
+        product_of(importer, node, _matrix(importer, node, 0), _matrix(importer, node, 1))
+        return
+    weights = importer.reals(node, 1)
+    value = importer.held(node)
+    if len(value.shape) == 2 and value.size.elements == len(weights):
+        connect(importer, node, weights.T, np.zeros(weights.shape[1]))
+    elif len(_own(importer, value.shape)) < 2 or value.shape[-1] != len(weights):
+        raise node.refused(
+            f"weights of shape {list(weights.shape)} do not fit an input of shape "
+            f"{list(value.shape)}"
+        )
+    else:
+        _pixels(importer, node, value, weights)
+
+
+def _pixels(importer: Importer, node: Node, value: Value, weights: Reals) -> None:
+    """Rows by weights of inputs x outputs: a convolution of single pixels."""
+    held = rows(importer, node, value)
+    outputs = weights.shape[1]
+    layer = Conv(
+        name=importer.unique(node.name),
+        source=held.layer,
+        filters=outputs,
+        kernel=1,
+        fraction=0,
+        relu=False,
+    )
+    real = Real(weights=weights.T.reshape(outputs, 1, 1, -1), bias=np.zeros(outputs))
+    importer.real[layer.name] = real
+    size = held.size._replace(channels=outputs)
+    importer.add(node, layer, size, (*value.shape[:-1], outputs), turned=True)
+
+
+def _matrix(importer: Importer, node: Node, number: int) -> Value:
+    """An operand of a product; a constant becomes a map."""
+    if not importer.is_constant(node, number):
+        return importer.held(node, number)
+    constant = importer.reals(node, number)
+    batch = _batch(importer)
+    if not batch:
+        return _constant(importer, node, constant)
+    if constant.ndim > 2:
+        if constant.shape[0] not in (1, importer.batch):
+            raise node.refused(f"constant {number} of shape {list(constant.shape)} has a batch")
+        constant = np.broadcast_to(constant, (*batch, *constant.shape[1:]))
+    else:
+        constant = np.broadcast_to(constant, (*batch, *constant.shape))
+    return _constant(importer, node, constant)
+
+
+def _constant(importer: Importer, node: Node, constant: Reals) -> Value:
+    """A map of constants with their last axis as channels."""
+    size = importer.rows_of(constant.shape)
+    like = Value(layer="", size=size, shape=constant.shape, alone=False, turned=True)
+    return importer.constant_map(node, constant, like)
+
+
+def product_of(importer: Importer, node: Node, first: Value, second: Value) -> Value:
+    """The matrix product of two values, which is the node's output.
+
+    Raises:
+        ModelError: they do not fit each other, or rows are too long.
+    """
+    shapes = [_own(importer, each.shape) for each in (first, second)]
+    if not all(shapes):
+        raise node.refused("its inputs must be vectors or matrices")
+    # A vector is a row of the first operand, and a column of the second.
+    one = (1, *shapes[0]) if len(shapes[0]) == 1 else shapes[0]
+    other = (*shapes[1], 1) if len(shapes[1]) == 1 else shapes[1]
+    lead: tuple[int, ...] | None = None
+    with suppress(ValueError):
+        lead = np.broadcast_shapes(one[:-2], other[:-2])
+    inner, columns = other[-2:]
+    if lead is None or one[-1] != inner:
+        raise node.refused(
+            f"inputs of shapes {list(first.shape)} and {list(second.shape)} have no product"
+        )
+    if inner > MOST_INNER:
+        raise node.refused(f"its rows have {inner} elements; at most {MOST_INNER} are supported")
+    batch = _batch(importer)
+    indices = []
+    for value, shape in ((first, one), (second, other)):
+        index = index_of(importer, value).reshape(shape)
+        if prod(shape[:-2]) not in (1, prod(lead)):
+            index = np.broadcast_to(index, (*lead, *shape[-2:]))
+        indices.append(index[np.newaxis] if batch else index)
+    left = rearranged(importer, node, [first], indices[0], turned=True)
+    right = _columns(importer, node, second, indices[1])
+    layer = Product(
+        name=importer.unique(node.name), source=left.layer, other=right.layer, fraction=0
+    )
+    size = MapSize(prod(lead), one[-2], columns)
+    found = (*batch, *lead)
+    found += (one[-2],) if len(shapes[0]) > 1 else ()
+    found += (columns,) if len(shapes[1]) > 1 else ()
+    return importer.add(node, layer, size, found, turned=True)
+
+
+def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Value:
+    """The columns of the matrices of ``index`` as rows."""
+    turned = index.swapaxes(-1, -2)
+    size = importer.rows_of(index.shape)
+    short = adjacent(importer, value, turned) < _LONG_PIECE
+    if not short or size.channels > MOST_INNER or min(size.height, size.channels) == 1:
+        return rearranged(importer, node, [value], turned, turned=True)
+    # Single elements move slowly; a product with the identity takes whole rows.
+    held = rearranged(importer, node, [value], index, turned=True)
+    shape = (*_batch(importer), size.channels, size.channels)
+    one = _constant(importer, node, np.broadcast_to(np.eye(size.channels), shape))
+    layer = Product(
+        name=importer.unique(f"{node.name}_turned"),
+        source=one.layer,
+        other=held.layer,
+        fraction=0,
+    )
+    made = MapSize(size.width, size.channels, size.height)
+    batch = _batch(importer)
+    whole = (*batch, *turned.shape[1:]) if batch else turned.shape
+    return importer.add(node, layer, made, whole, last=False, turned=True)
+
+
+def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Value], Value]) -> None:
+    """Compute a function of rows whose elements are along these axes."""
+    value = importer.held(node)
+    rank = len(value.shape)
+    if importer.batched(value.shape) and 0 in axes:
+        raise node.refused("it must keep the batch")
+    channels = prod(value.shape[axis] for axis in axes)
+    if channels > MOST_CHANNELS:
+        raise node.refused(
+            f"its rows have {channels} elements; at most {MOST_CHANNELS} are supported"
+        )
+    if axes == [rank - 1]:
+        importer.alias(node, make(rows(importer, node, value)), value.shape)
+        return
+    index = index_of(importer, value)
+    order = [axis for axis in range(rank) if axis not in axes] + axes
+    lead = (1, -1) if importer.batched(value.shape) else (-1,)
+    lined = index.transpose(order).reshape(*lead, channels)
+    found = make(rearranged(importer, node, [value], lined, turned=True))
+    if axes == list(range(axes[0], rank)):
+        importer.alias(node, found, value.shape)
+        return
+    numbers = index_of(importer, found).reshape([index.shape[axis] for axis in order])
+    back = numbers.transpose([order.index(axis) for axis in range(rank)])
+    rearranged(importer, node, [found], back, output=node.outputs[0])
+
+
+def _axis(node: Node, default: int, rank: int) -> int:
+    axis = int(attribute(node, "axis", default))
+    if not -rank <= axis < rank:
+        raise node.refused(f"axis must be from {-rank} to {rank - 1}, not {axis}")
+    return axis % rank
+
+
+def softmax(importer: Importer, node: Node) -> None:
+    """Softmax along an axis; of old models, of all axes from one on."""
+    rank = len(importer.held(node).shape)
+    one = importer.graph.opset >= _ONE_AXIS_OPSET
+    first = _axis(node, -1 if one else 1, rank)
+
+    def make(value: Value) -> Value:
+        layer = Normalize(name=importer.unique(node.name), source=value.layer, operation="softmax")
+        return importer.add(node, layer, value.size, value.shape, last=False, turned=True)
+
+    _along(importer, node, [first] if one else list(range(first, rank)), make)
+
+
+def _weighted(importer: Importer, node: Node, value: Value, scale: Reals, shift: Reals) -> Value:
+    """Each channel times its scale plus its shift."""
+    if (scale == 1).all() and not shift.any():
+        return value
+    layer = Depthwise(
+        name=importer.unique(f"{node.name}_scale"),
+        source=value.layer,
+        kernel=Pair(1, 1),
+        fraction=0,
+        relu=False,
+    )
+    importer.real[layer.name] = Real(weights=scale.reshape(-1, 1, 1), bias=shift)
+    return importer.add(node, layer, value.size, value.shape, last=False, turned=True)
+
+
+def normalization(operation: str) -> Callable[[Importer, Node], None]:
+    """The function of LayerNormalization (``layer``) or RMSNormalization (``rms``)."""
+
+    def operator(importer: Importer, node: Node) -> None:
+        whole = importer.held(node).shape
+        first = _axis(node, -1, len(whole))
+        held = [importer.reals(node, 1), np.zeros(1)]
+        if operation == "layer" and importer.constant(node, 2) is not None:
+            held[1] = importer.reals(node, 2)
+        epsilon = float(attribute(node, "epsilon", 1e-5))
+        if not 0 <= epsilon <= 1:
+            raise node.refused(f"epsilon must be from 0 to 1, not {epsilon}")
+        shape = whole[first:]
+        try:
+            scale, shift = (np.broadcast_to(each, shape).ravel() for each in held)
+        except ValueError:
+            raise node.refused(f"scale and bias do not fit rows of shape {list(shape)}") from None
+
+        def make(value: Value) -> Value:
+            layer = Normalize(
+                name=importer.unique(node.name),
+                source=value.layer,
+                operation=operation,
+                fraction=0,
+                epsilon=0,
+            )
+            importer.epsilons[layer.name] = epsilon
+            found = importer.add(node, layer, value.size, value.shape, last=False, turned=True)
+            return _weighted(importer, node, found, scale, shift)
+
+        _along(importer, node, list(range(first, len(whole))), make)
+
+    return operator

@@ -1,0 +1,81 @@
+"""Matrix products, softmax and normalisations of ONNX models, and a transformer's encoder."""
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from microkernels.networks.network import Product
+from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import read_graph
+from tests.onnx_models.graphs import model
+from tests.onnx_models.test_mapping import SEVERAL, check
+
+RANDOM = np.random.default_rng(5)
+
+
+def drawn(*shape: int) -> np.ndarray:
+    return RANDOM.normal(size=shape).astype(np.float32)
+
+
+@pytest.mark.parametrize(
+    ("shape", "weights"), [((1, 6, 8), (8, 5)), ((2, 3, 4, 8), (8, 6)), ((1, 2, 6, 8), (2, 8, 3))]
+)
+def test_products_with_constants(shape: tuple[int, ...], weights: tuple[int, ...]) -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    check(model([node], shape, {"w": drawn(*weights)}), drawn(*shape))
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_products_of_two_inputs(several: bool) -> None:
+    """The second factor is the first one's transpose, then single elements would move."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 1, 3, 2]),
+        helper.make_node("MatMul", ["x", "t"], ["s"]),
+        helper.make_node("MatMul", ["s", "x"], ["y"]),
+    ]
+    done = check(
+        model(nodes, (1, 2, 6, 8)), drawn(1, 2, 6, 8), engines=SEVERAL if several else None
+    )
+    layers = done.network.layers
+    # One more product is the transpose.
+    assert sum(isinstance(layer, Product) for layer in layers) == 3
+
+
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((2, 10), -1), ((1, 3, 4, 5), -1), ((1, 3, 4, 5), 1), ((1, 3, 4, 5), 2)]
+)
+def test_softmax_along_any_axis(shape: tuple[int, ...], axis: int) -> None:
+    node = helper.make_node("Softmax", ["x"], ["y"], axis=axis)
+    check(model([node], shape), 3 * drawn(*shape))
+
+
+def test_softmax_of_old_models_is_of_all_axes_from_one_on() -> None:
+    node = helper.make_node("Softmax", ["x"], ["y"], axis=1)
+    check(model([node], (2, 3, 4), opset=11), drawn(2, 3, 4))
+
+
+@pytest.mark.parametrize("axis", [-1, 1])
+def test_layer_normalization(axis: int) -> None:
+    node = helper.make_node("LayerNormalization", ["x", "w", "b"], ["y"], axis=axis)
+    constants = {"w": drawn(6, 8)[0] if axis < 0 else drawn(6, 8), "b": drawn(8)}
+    check(model([node], (2, 6, 8), constants), 2 * drawn(2, 6, 8) + 1)
+
+
+@pytest.mark.parametrize(
+    ("node", "shape", "constants", "why"),
+    [
+        (helper.make_node("Softmax", ["x"], ["y"]), (1, 300), {}, "at most 256"),
+        (helper.make_node("MatMul", ["x", "x"], ["y"]), (1, 300, 300), {}, "at most 256"),
+        (
+            helper.make_node("LayerNormalization", ["x", "w"], ["y"], epsilon=2.0),
+            (1, 2, 3),
+            {"w": np.ones(3)},
+            "epsilon must be from 0 to 1",
+        ),
+    ],
+)
+def test_unsupported_nodes_are_refused(node, shape, constants, why: str) -> None:
+    coverage = map_graph(read_graph(model([node], shape, constants)), OPERATORS)
+    assert coverage.model is None
+    assert why in coverage.refused[0].why
