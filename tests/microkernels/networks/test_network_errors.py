@@ -25,7 +25,7 @@ IMAGE = np.zeros((1, 18, 20, 3), np.int16)
         (
             {"layers": ("a",)},
             r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an ElementWise or "
-            r"a Source or a Rearrange, not 'a'",
+            r"a Normalize or a Product or a Source or a Rearrange, not 'a'",
         ),
         ({"input": MapSize(0, 4, 4)}, "width of the input must be at least 1, not 0"),
         (
