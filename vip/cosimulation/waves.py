@@ -6,12 +6,14 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.program import Program
+from isa.support.extras import need
 from isa.support.files import write_atomically
 from isa.support.scratch import scratch_folder
 from memory.config import VaultConfig
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.machine import Machine
 from sim_tb.waves.activity import Activity, activity
+from sim_tb.waves.fst import write_fst
 from sim_tb.waves.konata import konata_log
 from sim_tb.waves.record import read_record, trace_events
 from soc.chip.config import ChipConfig
@@ -22,6 +24,7 @@ __all__ = ["EVENTS", "Waves", "waves"]
 
 #: Ending of a trace of events; other endings are those of waveforms.
 EVENTS = ".json"
+_FST = ".fst"
 
 
 @dataclass
@@ -55,22 +58,28 @@ def waves(
         pipeline: Konata log.
 
     Raises:
-        CosimError: the timing model runs it, which writes no waveforms; a pipeline beside
-            waveforms in another format than VCD; or the engines have no counters.
+        CosimError: the timing model runs it, which writes no waveforms; or the engines have no
+            counters, for a pipeline or a trace of events.
+        MissingExtraError: pylibfst is not installed, for ``.fst``.
         OSError: a file can't be written.
     """
-    events = trace is not None and trace.suffix.lower() == EVENTS
-    if not events and pipeline is None:
+    ending = "" if trace is None else trace.suffix.lower()
+    events, fst = ending == EVENTS, ending == _FST
+    if not events and not fst and pipeline is None:
         yield Waves(trace)
         return
     if on != "rtl":
         raise CosimError(f"{pipeline or trace}: is made of the Verilog's waveforms; use --on rtl")
-    if pipeline is not None and trace is not None and not events and trace.suffix != ".vcd":
-        raise CosimError(f"{trace}: beside a pipeline, waveforms must be .vcd")
+    if fst:
+        need("pylibfst", "FST waveforms")
     with scratch_folder("waves") as folder:
-        wave = folder / "wave.vcd" if events or trace is None else trace
+        wave = folder / "wave.vcd" if events or fst or trace is None else trace
         found = Waves(wave)
         yield found
+        if fst and trace is not None:
+            write_fst(wave, trace)
+            if pipeline is None:
+                return
         record = read_record(wave)
         found.activity = activity(record.engines)
     if pipeline is not None:
