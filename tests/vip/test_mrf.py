@@ -55,7 +55,12 @@ def test_a_moved_texture_has_one_disparity(vip, pair, cost: str) -> None:
 
 @pytest.mark.parametrize(
     ("method", "options"),
-    [("bp", ()), ("hbp", ("--edges", "gradient:40,3", "--damping", 4)), ("trws", ())],
+    [
+        ("bp", ()),
+        ("hbp", ("--edges", "gradient:40,3", "--damping", 4)),
+        ("trws", ()),
+        ("htrws", ()),
+    ],
 )
 @pytest.mark.usefixtures("one_processor")
 def test_machines_agree_with_the_golden_model(vip, pair, method: str, options) -> None:
@@ -70,9 +75,15 @@ def test_machines_agree_with_the_golden_model(vip, pair, method: str, options) -
         assert code == 0, err
         reports[place] = json.loads(Path("run.json").read_text())
     assert reports["model"]["cycles"]
-    on_machine = "host" if method == "trws" else "machine"
+    on_machine = "host" if method.endswith("trws") else "machine"
     assert reports["model"]["labels_chosen_on"] == on_machine
-    assert ("labels" in reports["model"]["cycles"]) == (method != "trws")
+    launches = {
+        "bp": ["", "labels"],
+        "hbp": ["construct", "coarse", "copy", "fine", "labels"],
+        "trws": [""],
+        "htrws": ["coarse", "fine"],
+    }[method]
+    assert list(reports["model"]["cycles"]) == launches
     assert len({report["energy"] for report in reports.values()}) == 1
     assert Path("model.npy").read_bytes() == Path("iss.npy").read_bytes()
     assert Path("model.npy").read_bytes() == Path("golden.npy").read_bytes()
@@ -217,7 +228,6 @@ def test_edge_weights_lower_the_energy_of_their_own_problem(vip, pair) -> None:
         (("--edges", "gradient:8,2", "--method", "trws"), "no kernel for TRW-S yet"),
         (("--edges", "gradient:8"), "unknown edges 'gradient:8'"),
         (("--damping", 4, "--method", "trws"), "damping is for BP-M"),
-        (("--method", "htrws"), "hierarchical TRW-S has no kernel yet"),
     ],
 )
 def test_what_has_no_kernel_is_refused_on_machines(vip, pair, arguments, message: str) -> None:

@@ -79,7 +79,7 @@ class MrfRun:
     def cycles_per_update(self) -> float | None:
         """Cycles of an engine for a message on the pixels, the mean of all directions and
         engines; None: no cycles are known, or nothing was updated."""
-        cycles = self.cycles.get("fine" if self.method == "hbp" else "")
+        cycles = self.cycles.get("fine" if self.method in ("hbp", "htrws") else "")
         updates = self.problem.updates * (len(self.energies) - 1)
         return cycles * self.engines / updates if cycles and updates else None
 

@@ -63,8 +63,8 @@ def solve_mrf(
         config: of an engine, a vault or a chip; all engines work. Not used on ``golden``.
         method: ``bp``; ``hbp`` with ``coarse_iterations`` on a quarter of the size before;
             ``trws``, on an engine or a vault, with a lower bound (:mod:`microkernels.bp.trws`);
-            ``htrws``, the same after ``coarse_iterations`` on a quarter of the size, on ``golden``
-            alone.
+            ``htrws``, the same after ``coarse_iterations`` on a quarter of the size; the host sums
+            its costs and copies its messages.
         iterations, coarse_iterations: 0 or more; on a machine at least 1.
         coarse_smoothness: smoothness costs on a quarter of the size; None: interpolated
             (:func:`microkernels.bp.levels.coarse_smoothness`).
@@ -87,10 +87,6 @@ def solve_mrf(
             raise KernelError("damping is for BP-M, not for TRW-S")
         coarse_begin = None
         if method == "htrws":
-            if on != "golden":
-                raise KernelError(
-                    "hierarchical TRW-S has no kernel yet: it runs on the golden model alone"
-                )
             coarse_begin = (coarse_problem(problem, coarse_smoothness), coarse_iterations)
         return _trws(problem, chosen, iterations, coarse_begin, on, form, progress)
     chosen_on: Literal["machine", "host"] = "host"
@@ -213,22 +209,44 @@ def _trws(
     form: Form,
     progress: Progress,
 ) -> MrfRun:
-    job = None if on == "golden" else _trws_job(problem, config, iterations, form)
+    def machine(
+        one: BpProblem, count: int, start: Messages | None, expected: Messages
+    ) -> tuple[Messages, int]:
+        """Messages of the machine after ``count`` iterations, and its cycles."""
+        job = _trws_job(one, config, count, form, start)
+        job = replace(job, golden=Golden(lambda: expected))
+        found, cycles = run_job(job, config, on, progress)
+        return found, cycles.get("", 0)
+
+    fill = 0.0
+    if on != "golden":
+        # Refused before the golden model works.
+        job = _trws_job(problem, config, iterations, form)
+        fill = fill_share(problem.width, problem.height, job.pes)
+        if coarse is not None:
+            _trws_job(coarse[0], config, coarse[1], form)
     before = 0 if coarse is None else coarse[1]
     coarse_steps: list[TrwsStep] = []
-    messages = None
+    messages = begun = None
+    cycles: dict[str, int] = {}
+    differing = 0
     if coarse is not None:
         field = TrwsField(coarse[0])
         coarse_steps = _trws_steps(field, before, _counted(progress, 0, before + iterations))
-        messages = copied(problem, field.messages)
+        messages = begun = copied(problem, field.messages)
+        if on != "golden":
+            found, cycles["coarse"] = machine(coarse[0], before, None, field.messages)
+            differing += int(np.count_nonzero(found != field.messages))
+            begun = copied(problem, found)
     field = TrwsField(problem, messages)
     steps = _trws_steps(field, iterations, _counted(progress, before, before + iterations))
     expected = field.messages
     found, labels = expected, steps[-1].labels
-    cycles: dict[str, int] = {}
     by_shifts = False
-    if job is not None:
-        found, cycles = run_job(replace(job, golden=Golden(lambda: expected)), config, on, progress)
+    if on != "golden":
+        found, cycles["" if coarse is None else "fine"] = machine(
+            problem, iterations, begun, expected
+        )
         labels = TrwsField(problem, found).labels()
         engine = engine_of(config)
         by_shifts = None is not trws_transform(
@@ -238,17 +256,17 @@ def _trws(
         problem=problem,
         method="trws" if coarse is None else "htrws",
         on=on,
-        config=None if job is None else config,
+        config=None if on == "golden" else config,
         labels=labels,
         energies=tuple(state.energy for state in steps),
         coarse_energies=tuple(state.energy for state in coarse_steps),
         bounds=tuple(state.bound for state in steps),
         saturated=0,
-        differing=int(np.count_nonzero(found != expected)),
-        cycles=cycles,
-        engines=0 if job is None else job.pes,
-        form="" if job is None else "shifts" if by_shifts else "matrix",
-        fill=0.0 if job is None else fill_share(problem.width, problem.height, job.pes),
+        differing=differing + int(np.count_nonzero(found != expected)),
+        cycles=cycles if any(cycles.values()) else {},
+        engines=0 if on == "golden" else config.pes if isinstance(config, VaultTileConfig) else 1,
+        form="" if on == "golden" else "shifts" if by_shifts else "matrix",
+        fill=fill,
     )
 
 
@@ -262,7 +280,13 @@ def _trws_steps(field: TrwsField, iterations: int, step: Callable[[int], None]) 
     return steps
 
 
-def _trws_job(problem: BpProblem, config: Configuration, iterations: int, form: Form) -> KernelJob:
+def _trws_job(
+    problem: BpProblem,
+    config: Configuration,
+    iterations: int,
+    form: Form,
+    messages: Messages | None = None,
+) -> KernelJob:
     if isinstance(config, ChipConfig):
         raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
     engine = engine_of(config)
@@ -270,6 +294,7 @@ def _trws_job(problem: BpProblem, config: Configuration, iterations: int, form: 
         problem,
         iterations,
         pes=config.pes if isinstance(config, VaultTileConfig) else 1,
+        messages=messages,
         scratchpad_bytes=engine.scratchpad_bytes,
         instruction_words=engine.instruction_words,
         form=form,
