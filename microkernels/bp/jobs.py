@@ -212,6 +212,7 @@ def bp_levels_job(
     cut: TileCut | None = None,
     choose: bool = False,
     damping: int = 0,
+    messages: Messages | None = None,
 ) -> KernelJob:
     """Hierarchical BP-M: the launches ``construct``, ``coarse``, ``copy`` and ``fine``; the outputs
     are the messages of the fine level.
@@ -220,6 +221,7 @@ def bp_levels_job(
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
         ring: of the vaults; None: a chip of one.
         smoothness: of the coarse problem (:func:`microkernels.bp.levels.coarse_problem`).
+        messages: where the coarse problem begins; None: all 0.
         problem, pes, scratchpad_bytes, form, instruction_words, cut, choose, damping: as for
             :func:`bp_job`.
 
@@ -248,7 +250,11 @@ def bp_levels_job(
 
     def prepare(memory: Writable) -> None:
         both.prepare(
-            memory, both.unmade, coarse_iterations=coarse_iterations, iterations=iterations
+            memory,
+            both.unmade,
+            coarse_iterations=coarse_iterations,
+            iterations=iterations,
+            messages=messages,
         )
 
     job = KernelJob(
@@ -262,7 +268,9 @@ def bp_levels_job(
         prepare=prepare,
         outputs=lambda memory: unpack(both.layout.fine, memory),
         golden=Golden(
-            lambda: iterate_levels(problem, coarse_iterations, iterations, smoothness, damping),
+            lambda: iterate_levels(
+                problem, coarse_iterations, iterations, smoothness, damping, messages
+            ),
             lazy=True,
         ),
         end=both.layout.coarse.end,

@@ -104,6 +104,7 @@ def iterate_levels(
     iterations: int,
     smoothness: NDArray[np.integer] | None = None,
     damping: int = 0,
+    messages: Messages | None = None,
 ) -> Messages:
     """Messages after ``coarse_iterations`` on the coarse problem and then ``iterations`` on
     ``problem`` (each 0 or more).
@@ -111,9 +112,10 @@ def iterate_levels(
     Parameters:
         smoothness: of the coarse problem; see :func:`coarse_problem`.
         damping: as of :func:`microkernels.bp.golden.iterate`.
+        messages: where the coarse problem begins; None: all 0.
 
     Raises:
         KernelError: as :func:`coarse_problem`, or negative iterations.
     """
-    coarse = iterate(coarse_problem(problem, smoothness), coarse_iterations, damping=damping)
+    coarse = iterate(coarse_problem(problem, smoothness), coarse_iterations, messages, damping)
     return iterate(problem, iterations, copied(problem, coarse), damping)

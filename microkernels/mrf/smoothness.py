@@ -45,12 +45,16 @@ def smoothness_costs(labels: int, name: str, weight: int) -> NDArray[np.int64]:
     return weight * np.minimum(costs, truncation)
 
 
-def coarse_costs(labels: int, name: str, weight: int) -> NDArray[np.int64] | None:
-    """Smoothness costs of a quarter-size problem (thesis 3.1b): ``2 V(d / 2)`` for labels ``d``
-    apart, with ``V`` as :func:`smoothness_costs` defines it, also at halves, rounded half up.
+def coarse_costs(
+    labels: int, name: str, weight: int, levels: int = 2
+) -> list[NDArray[np.int64]] | None:
+    """Smoothness costs of the coarse levels (thesis 3.1b): ``e V(d / e)`` for labels ``d`` apart,
+    where a pixel stands for ``e`` x ``e``, with ``V`` as :func:`smoothness_costs` defines it, also
+    between whole numbers, rounded half up.
 
     Parameters:
         labels, name, weight: as of :func:`smoothness_costs`.
+        levels: with that of the pixels; ``e`` is 2 at the second, 4 at the third.
 
     Returns:
         None for a matrix in a file, which has no costs between its labels
@@ -64,13 +68,16 @@ def coarse_costs(labels: int, name: str, weight: int) -> NDArray[np.int64] | Non
     if name.endswith(".npy"):
         return None
     kind, truncation = _parsed(name)
-    doubled = _distances(labels)
-    if kind == "quadratic":
-        # 2 (d / 2)^2, times the weight, in halves.
-        halves = np.minimum(doubled * doubled, 4 * truncation) * weight
-        rounded: NDArray[np.int64] = (halves + 1) // 2
-        return rounded
-    return weight * np.minimum(doubled, 2 * truncation)
+    distances = _distances(labels)
+    found: list[NDArray[np.int64]] = []
+    for scale in (1 << level for level in range(1, levels)):
+        if kind == "quadratic":
+            # e (d / e)^2, times the weight, in parts of 1 / e.
+            parts = np.minimum(distances * distances, scale**2 * truncation) * weight
+            found.append((parts + scale // 2) // scale)
+        else:
+            found.append(weight * np.minimum(distances, scale * truncation))
+    return found
 
 
 def _distances(labels: int) -> NDArray[np.int64]:

@@ -10,9 +10,11 @@ from PIL import Image
 
 import vip as api
 from microkernels.bp import golden
+from microkernels.bp.levels import coarse_problem, copied
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.mrf.disparities import read_truth
+from microkernels.mrf.smoothness import coarse_costs, smoothness_costs
 
 SHIFT = 3
 
@@ -58,8 +60,9 @@ def test_a_moved_texture_has_one_disparity(vip, pair, cost: str) -> None:
     [
         ("bp", ()),
         ("hbp", ("--edges", "gradient:40,3", "--damping", 4)),
+        ("hbp", ("--levels", 3)),
         ("trws", ()),
-        ("htrws", ()),
+        ("htrws", ("--levels", 3, "--bits", 32)),
     ],
 )
 @pytest.mark.usefixtures("one_processor")
@@ -83,10 +86,30 @@ def test_machines_agree_with_the_golden_model(vip, pair, method: str, options) -
         "trws": [""],
         "htrws": ["coarse", "fine"],
     }[method]
+    if "--levels" in options:
+        launches.insert(0, "coarse 2")
     assert list(reports["model"]["cycles"]) == launches
     assert len({report["energy"] for report in reports.values()}) == 1
     assert Path("model.npy").read_bytes() == Path("iss.npy").read_bytes()
     assert Path("model.npy").read_bytes() == Path("golden.npy").read_bytes()
+
+
+def test_levels_are_problems_of_their_own() -> None:
+    """Three levels, step by step."""
+    costs = np.random.default_rng(8).integers(0, 90, (9, 7, 4))
+    smoothness = smoothness_costs(4, "quadratic:5", 6)
+    fine = BpProblem(costs, smoothness)
+    given = coarse_costs(4, "quadratic:5", 6, 3)
+    half = coarse_problem(fine, given[0])
+    quarter = coarse_problem(half, given[1])
+    messages = copied(half, golden.iterate(quarter, 3))
+    messages = copied(fine, golden.iterate(half, 3, messages))
+    expected = golden.labels(fine, golden.iterate(fine, 2, messages))
+    run = api.solve_mrf(
+        fine, method="hbp", iterations=2, coarse_iterations=3, levels=3, coarse_smoothness=given
+    )
+    assert (run.labels == expected).all()
+    assert len(run.coarse_energies) == 4
 
 
 def test_a_wrong_message_gives_exit_code_1(vip, pair, monkeypatch) -> None:

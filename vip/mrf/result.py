@@ -46,7 +46,7 @@ class MrfRun:
         energies: of the labels after each iteration, by the golden model; the first number is that
             of the labels before, which the data costs alone choose.
         coarse_energies: the same on a quarter of the size, of its own problem; empty for ``bp``
-            and ``trws``.
+            and ``trws``. Of further levels there are none.
         bounds: numbers that no labelling's energy is below, after each iteration like
             :attr:`energies`; empty but for ``trws`` and ``htrws``.
         saturated: sums that the golden model limited to the width of an element.

@@ -1,6 +1,6 @@
 """The verb ``solve_mrf``: belief propagation on any grid, on the machine that is named."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
@@ -13,12 +13,9 @@ from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import machine_labels, split_outputs
 from microkernels.bp.labels_kernel import labels_plan
-from microkernels.bp.levels import BLOCK, coarse_problem, copied
+from microkernels.bp.levels import BLOCK, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form, shifts_of
-from microkernels.bp.trws.golden import TrwsField, TrwsStep
-from microkernels.bp.trws.jobs import trws_job, trws_transform
-from microkernels.bp.trws.layout import fill_share
 from microkernels.bp.variants.variant import Variant
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
@@ -32,12 +29,15 @@ from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
 from .beside import Stop, meanwhile, stopping
+from .levels import coarse_name, coarse_problems, counted
 from .machine import Place, engine_of, run_job
 from .result import Method, MrfRun
+from .trws import solve_trws
 
-__all__ = ["solve_mrf"]
+__all__ = ["MOST_LEVELS", "solve_mrf"]
 
-_GOLDEN = "golden model (iterations)"
+#: Levels of hierarchical methods, at most.
+MOST_LEVELS = 8
 
 
 def solve_mrf(
@@ -47,7 +47,8 @@ def solve_mrf(
     method: Method = "bp",
     iterations: int = 5,
     coarse_iterations: int = 5,
-    coarse_smoothness: NDArray[np.integer] | None = None,
+    levels: int = 2,
+    coarse_smoothness: Sequence[NDArray[np.integer]] | None = None,
     on: Place = "golden",
     form: Form = "auto",
     damping: int = 0,
@@ -66,7 +67,10 @@ def solve_mrf(
             ``htrws``, the same after ``coarse_iterations`` on a quarter of the size; the host sums
             its costs and copies its messages.
         iterations, coarse_iterations: 0 or more; on a machine at least 1.
-        coarse_smoothness: smoothness costs on a quarter of the size; None: interpolated
+        levels: of ``hbp`` and ``htrws``, 2 to :data:`MOST_LEVELS`: each after the first has half of
+            the sides, and ``coarse_iterations``. From the third on the host sums costs and copies
+            messages for ``hbp``, too.
+        coarse_smoothness: smoothness costs of each level after the first; None: interpolated
             (:func:`microkernels.bp.levels.coarse_smoothness`).
         on: the place of the computation.
         form: how a machine computes new messages, by a matrix or by shifts; ``auto``: in the way
@@ -81,51 +85,69 @@ def solve_mrf(
     """
     CHECK.at_least("iterations", iterations, 0)
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
+    CHECK.within("levels", levels, 2, MOST_LEVELS)
+    if method not in ("hbp", "htrws"):
+        levels = 1
     job, chosen = None, design(config)
     if method in ("trws", "htrws"):
         if damping:
             raise KernelError("damping is for BP-M, not for TRW-S")
-        coarse_begin = None
-        if method == "htrws":
-            coarse_begin = (coarse_problem(problem, coarse_smoothness), coarse_iterations)
-        return _trws(problem, chosen, iterations, coarse_begin, on, form, progress)
-    chosen_on: Literal["machine", "host"] = "host"
-    if on != "golden":
-        chosen_on = "machine" if _labels_fit(problem, chosen) else "host"
-        job = _job(
-            problem,
-            chosen,
-            method,
-            iterations,
-            coarse_iterations,
-            coarse_smoothness,
-            form,
-            damping,
-            choose=chosen_on == "machine",
+        coarse = coarse_problems(problem, levels, coarse_smoothness)
+        return solve_trws(
+            problem, chosen, iterations, coarse, coarse_iterations, on, form, progress
         )
+    chosen_on: Literal["machine", "host"] = "host"
+    fits = on != "golden" and _labels_fit(problem, chosen)
+    if fits:
+        chosen_on = "machine"
+
+    def make(one: BpProblem, kind: Method, begun: Messages | None, *, choose: bool) -> KernelJob:
+        smoothness = None if coarse_smoothness is None else coarse_smoothness[0]
+        count = iterations if one is problem else coarse_iterations
+        return _job(
+            *(one, chosen, kind, count, coarse_iterations, smoothness, form, damping, begun),
+            choose=choose,
+        )
+
+    if on != "golden":
+        job = make(problem, method, None, choose=fits)
 
     def golden(stop: Stop) -> _Expected:
         return _expected(
             problem,
-            method,
+            levels,
             iterations,
             coarse_iterations,
             coarse_smoothness,
             damping,
             stopping(progress, stop),
-            choose=chosen_on == "machine",
+            choose=fits,
         )
 
     cycles: dict[str, int] = {}
+    differing = 0
     if job is None:
         expected = golden(Stop())
         found = expected.outputs
     else:
         # The golden model works on another processor while the machine runs.
         with meanwhile(golden) as wanted:
+            coarse = coarse_problems(problem, levels, coarse_smoothness)
+            seen: list[Messages] = []
+            for level in range(len(coarse), 1, -1):
+                one = coarse[level - 1]
+                begun = copied(one, seen[-1]) if seen else None
+                found, counts = run_job(make(one, "bp", begun, choose=False), chosen, on, progress)
+                seen.append(found)
+                cycles |= {coarse_name(level): count for count in counts.values()}
+            if seen:
+                job = make(problem, method, copied(coarse[0], seen[-1]), choose=fits)
             checked = replace(job, golden=Golden(lambda: wanted().outputs, lazy=True))
-            found, cycles = run_job(checked, chosen, on, progress)
+            found, counts = run_job(checked, chosen, on, progress)
+            cycles |= counts
             expected = wanted()
+        for one_seen, right in zip(seen, expected.coarse, strict=True):
+            differing += int(np.count_nonzero(one_seen != right))
     if chosen_on == "machine":
         _, labels = split_outputs(problem, found)
     else:
@@ -140,7 +162,7 @@ def solve_mrf(
         coarse_energies=tuple(expected.coarse_energies),
         bounds=(),
         saturated=expected.saturated,
-        differing=int(np.count_nonzero(found != expected.outputs)),
+        differing=differing + int(np.count_nonzero(found != expected.outputs)),
         cycles=cycles,
         engines=0 if job is None else job.pes * job.vaults,
         form="" if job is None else _form(problem, chosen, form, damping),
@@ -154,10 +176,12 @@ class _Expected:
 
     Attributes:
         outputs: messages, or as those of :func:`microkernels.bp.labels.with_labels`.
+        coarse: messages of the levels whose messages the host copies, the coarsest one first.
         energies, coarse_energies, saturated: as of :class:`MrfRun`.
     """
 
     outputs: Elements
+    coarse: list[Messages]
     energies: list[int]
     coarse_energies: list[int]
     saturated: int
@@ -165,10 +189,10 @@ class _Expected:
 
 def _expected(
     problem: BpProblem,
-    method: Method,
+    levels: int,
     iterations: int,
     coarse_iterations: int,
-    coarse_smoothness: NDArray[np.integer] | None,
+    coarse_smoothness: Sequence[NDArray[np.integer]] | None,
     damping: int,
     progress: Progress,
     *,
@@ -178,126 +202,27 @@ def _expected(
         done = 0
         coarse_energies: list[int] = []
         messages = None
-        total = iterations + (coarse_iterations if method == "hbp" else 0)
-        if method == "hbp":
-            coarse = coarse_problem(problem, coarse_smoothness)
-            step = _counted(progress, done, total)
-            coarse_messages, coarse_energies = _golden(
-                coarse, coarse_iterations, None, damping, step
-            )
-            messages, done = copied(problem, coarse_messages), coarse_iterations
+        coarse = coarse_problems(problem, levels, coarse_smoothness)
+        total = iterations + coarse_iterations * len(coarse)
+        passed: list[Messages] = []
+        for level in range(len(coarse), 0, -1):
+            one, finer = coarse[level - 1], [problem, *coarse][level - 1]
+            step = counted(progress, done, total)
+            found, coarse_energies = _golden(one, coarse_iterations, messages, damping, step)
+            passed.append(found)
+            messages, done = copied(finer, found), done + coarse_iterations
         outputs, energies = _golden(
-            problem, iterations, messages, damping, _counted(progress, done, total)
+            problem, iterations, messages, damping, counted(progress, done, total)
         )
         if choose:
             labels = machine_labels(problem, outputs)
             outputs = np.concatenate([outputs.ravel(), labels.ravel().astype(outputs.dtype)])
     return _Expected(
         outputs=outputs,
+        coarse=passed[:-1],
         energies=energies,
         coarse_energies=coarse_energies,
         saturated=count.values,
-    )
-
-
-def _trws(
-    problem: BpProblem,
-    config: Configuration,
-    iterations: int,
-    coarse: tuple[BpProblem, int] | None,
-    on: Place,
-    form: Form,
-    progress: Progress,
-) -> MrfRun:
-    def machine(
-        one: BpProblem, count: int, start: Messages | None, expected: Messages
-    ) -> tuple[Messages, int]:
-        """Messages of the machine after ``count`` iterations, and its cycles."""
-        job = _trws_job(one, config, count, form, start)
-        job = replace(job, golden=Golden(lambda: expected))
-        found, cycles = run_job(job, config, on, progress)
-        return found, cycles.get("", 0)
-
-    fill = 0.0
-    if on != "golden":
-        # Refused before the golden model works.
-        job = _trws_job(problem, config, iterations, form)
-        fill = fill_share(problem.width, problem.height, job.pes)
-        if coarse is not None:
-            _trws_job(coarse[0], config, coarse[1], form)
-    before = 0 if coarse is None else coarse[1]
-    coarse_steps: list[TrwsStep] = []
-    messages = begun = None
-    cycles: dict[str, int] = {}
-    differing = 0
-    if coarse is not None:
-        field = TrwsField(coarse[0])
-        coarse_steps = _trws_steps(field, before, _counted(progress, 0, before + iterations))
-        messages = begun = copied(problem, field.messages)
-        if on != "golden":
-            found, cycles["coarse"] = machine(coarse[0], before, None, field.messages)
-            differing += int(np.count_nonzero(found != field.messages))
-            begun = copied(problem, found)
-    field = TrwsField(problem, messages)
-    steps = _trws_steps(field, iterations, _counted(progress, before, before + iterations))
-    expected = field.messages
-    found, labels = expected, steps[-1].labels
-    by_shifts = False
-    if on != "golden":
-        found, cycles["" if coarse is None else "fine"] = machine(
-            problem, iterations, begun, expected
-        )
-        labels = TrwsField(problem, found).labels()
-        engine = engine_of(config)
-        by_shifts = None is not trws_transform(
-            problem, form, engine.scratchpad_bytes, engine.instruction_words
-        )
-    return MrfRun(
-        problem=problem,
-        method="trws" if coarse is None else "htrws",
-        on=on,
-        config=None if on == "golden" else config,
-        labels=labels,
-        energies=tuple(state.energy for state in steps),
-        coarse_energies=tuple(state.energy for state in coarse_steps),
-        bounds=tuple(state.bound for state in steps),
-        saturated=0,
-        differing=differing + int(np.count_nonzero(found != expected)),
-        cycles=cycles if any(cycles.values()) else {},
-        engines=0 if on == "golden" else config.pes if isinstance(config, VaultTileConfig) else 1,
-        form="" if on == "golden" else "shifts" if by_shifts else "matrix",
-        fill=fill,
-    )
-
-
-def _trws_steps(field: TrwsField, iterations: int, step: Callable[[int], None]) -> list[TrwsStep]:
-    """The states before the first iteration and after each."""
-    steps = [field.step()]
-    for number in range(iterations):
-        step(number)
-        field.iterate()
-        steps.append(field.step())
-    return steps
-
-
-def _trws_job(
-    problem: BpProblem,
-    config: Configuration,
-    iterations: int,
-    form: Form,
-    messages: Messages | None = None,
-) -> KernelJob:
-    if isinstance(config, ChipConfig):
-        raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
-    engine = engine_of(config)
-    return trws_job(
-        problem,
-        iterations,
-        pes=config.pes if isinstance(config, VaultTileConfig) else 1,
-        messages=messages,
-        scratchpad_bytes=engine.scratchpad_bytes,
-        instruction_words=engine.instruction_words,
-        form=form,
     )
 
 
@@ -321,10 +246,6 @@ def _labels_fit(problem: BpProblem, config: Configuration) -> bool:
     except KernelError:
         return False
     return True
-
-
-def _counted(progress: Progress, done: int, total: int) -> Callable[[int], None]:
-    return lambda step: progress(_GOLDEN, done + step, total)
 
 
 def _golden(
@@ -353,6 +274,7 @@ def _job(
     smoothness: NDArray[np.integer] | None,
     form: Form,
     damping: int,
+    messages: Messages | None,
     *,
     choose: bool,
 ) -> KernelJob:
@@ -376,6 +298,7 @@ def _job(
             cut=cut,
             choose=choose,
             damping=damping,
+            messages=messages,
         )
     return bp_levels_job(
         problem,
@@ -390,4 +313,5 @@ def _job(
         cut=cut,
         choose=choose,
         damping=damping,
+        messages=messages,
     )

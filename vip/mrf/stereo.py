@@ -70,6 +70,7 @@ def mrf_stereo(
     method: Method = "bp",
     iterations: int = 5,
     coarse_iterations: int = 5,
+    levels: int = 2,
     on: Place = "golden",
     form: Form = "auto",
     damping: int = 0,
@@ -83,7 +84,7 @@ def mrf_stereo(
     Parameters:
         left, right: image files of equal size.
         options: labels, costs, scale, width; None: the defaults.
-        config, method, iterations, coarse_iterations, on, form, damping, progress: as for
+        config, method, iterations, coarse_iterations, levels, on, form, damping, progress: as for
             :func:`vip.mrf.run.solve_mrf`.
         truth, truth_factor, mask: as for :func:`microkernels.mrf.pair.stereo_field`.
 
@@ -99,8 +100,9 @@ def mrf_stereo(
         method=method,
         iterations=iterations,
         coarse_iterations=coarse_iterations,
+        levels=levels,
         coarse_smoothness=coarse_costs(
-            field.options.labels, field.options.smooth, field.options.weight
+            field.options.labels, field.options.smooth, field.options.weight, levels
         ),
         on=on,
         form=form,

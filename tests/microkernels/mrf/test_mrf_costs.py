@@ -94,11 +94,13 @@ def test_smoothness_costs(name: str, model) -> None:
         ("quadratic:7", lambda d: min(d * d, 7)),
     ],
 )
-def test_coarse_costs_are_exact_at_halves(name: str, model) -> None:
+def test_coarse_costs_are_exact_between_whole_numbers(name: str, model) -> None:
     for weight in (3, 4):
-        found = coarse_costs(9, name, weight)
-        for a, b in np.ndindex(9, 9):
-            assert found[a, b] == np.floor(2 * weight * model(abs(a - b) / 2) + 0.5)
+        levels = coarse_costs(9, name, weight, 3)
+        for scale, found in zip((2, 4), levels, strict=True):
+            for a, b in np.ndindex(9, 9):
+                exact = scale * weight * model(abs(a - b) / scale)
+                assert found[a, b] == np.floor(exact + 0.5)
 
 
 def test_coarse_costs_of_a_file_are_not_known() -> None:

@@ -1,5 +1,6 @@
 """``vip mrf``: Markov random fields of the user."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
@@ -26,7 +27,7 @@ from vip.cli.groups import grouped
 from vip.cli.tables.machine import show_model_saturated
 from vip.mrf.machine import Place
 from vip.mrf.result import Method, MrfRun
-from vip.mrf.run import solve_mrf
+from vip.mrf.run import MOST_LEVELS, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
@@ -81,8 +82,16 @@ class SolveOptions:
     iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5
     coarse: Annotated[
         int,
-        typer.Option(help="Iterations on a quarter of the size (hbp, htrws).", min=0, max=1000),
+        typer.Option(help="Iterations on each coarse level (hbp, htrws).", min=0, max=1000),
     ] = 5
+    levels: Annotated[
+        int,
+        typer.Option(
+            help="Levels of hbp and htrws, each with half of the sides of the one before.",
+            min=2,
+            max=MOST_LEVELS,
+        ),
+    ] = 2
     on: Annotated[
         Place,
         typer.Option(
@@ -218,6 +227,7 @@ def stereo(
             method=solve.method,
             iterations=solve.iterations,
             coarse_iterations=solve.coarse,
+            levels=solve.levels,
             on=solve.on,
             form=solve.messages,
             damping=solve.damping,
@@ -261,7 +271,7 @@ def denoise(
     problem = denoising_problem(
         noisy, labels=labels, truncation=cut, smooth=smooth, weight=weight, bits=bits
     )
-    coarse = coarse_costs(labels, smooth, weight)
+    coarse = coarse_costs(labels, smooth, weight, solve.levels)
     _solve(problem, solve, output, json, grey_levels(labels), coarse)
 
 
@@ -294,7 +304,13 @@ def segment(
     problem = segmentation_problem(
         picture, seeds, truncation=cut, smooth=smooth, weight=weight, bits=bits
     )
-    _solve(problem, solve, output, json, coarse=coarse_costs(problem.labels, smooth, weight))
+    _solve(
+        problem,
+        solve,
+        output,
+        json,
+        coarse=coarse_costs(problem.labels, smooth, weight, solve.levels),
+    )
 
 
 @app.command("solve")
@@ -318,7 +334,13 @@ def solve_costs(
     Example: vip mrf solve costs.npy --smooth quadratic:7 --weight 10 --on model -o labels.npy
     """
     problem = file_problem(costs, smooth=smooth, weight=weight, bits=bits)
-    _solve(problem, solve, output, json, coarse=coarse_costs(problem.labels, smooth, weight))
+    _solve(
+        problem,
+        solve,
+        output,
+        json,
+        coarse=coarse_costs(problem.labels, smooth, weight, solve.levels),
+    )
 
 
 def _solve(
@@ -327,7 +349,7 @@ def _solve(
     output: Path | None,
     json: Path | None,
     levels: NDArray[np.integer] | None = None,
-    coarse: NDArray[np.integer] | None = None,
+    coarse: Sequence[NDArray[np.integer]] | None = None,
 ) -> None:
     with shown() as progress:
         run = solve_mrf(
@@ -336,6 +358,7 @@ def _solve(
             method=solve.method,
             iterations=solve.iterations,
             coarse_iterations=solve.coarse,
+            levels=solve.levels,
             coarse_smoothness=coarse,
             on=solve.on,
             form=solve.messages,
