@@ -1,4 +1,4 @@
-"""Save files of GTKWave: the signals that are shown when a waveform file is opened."""
+"""Save files of GTKWave and Surfer: the signals that are shown when a waveform file is opened."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -14,8 +14,11 @@ from .cut import TEXTS, Text
 from .konata import instruction_at
 from .pipeline import TracedInstruction
 
-__all__ = ["save_file", "texts_of"]
+__all__ = ["SAVE_ENDINGS", "save_file", "texts_of"]
 
+#: Endings of save files: of GTKWave, and of Surfer's commands.
+SAVE_ENDINGS = (".gtkw", ".sucl")
+_SURFER = ".sucl"
 #: Stage of an instruction -> name of the text that shows who is in it. In others, several may be.
 _STAGES = {
     "F": "fetch",
@@ -51,19 +54,20 @@ def texts_of(program: Program, found: Sequence[TracedInstruction]) -> dict[str, 
     return texts
 
 
-def save_file(waves: Path, texts: Mapping[str, object]) -> str:
+def save_file(waves: Path, texts: Mapping[str, object], ending: str) -> str:
     """The save file for ``waves``, a VCD file of one engine: its instructions, then its signals in
     groups by unit.
 
     Parameters:
         texts: added to it by :func:`cut_waves`.
-
+        ending: of the save file, one of :data:`SAVE_ENDINGS`.
     Raises:
         TraceError: the file is no VCD. OSError: it can't be read.
     """
+    if ending == _SURFER:
+        return _commands(waves, texts)
     names = _ranges(waves)
     clock = min((name for name in names if name.endswith(".clk")), key=len, default="")
-    engine = next((name[: -len(".sequencer.active")] for name in names if _is_engine(name)), "")
     text = StringIO()
     save = GTKWSave(text)
     save.dumpfile(waves.name, abspath=False)
@@ -76,14 +80,37 @@ def save_file(waves: Path, texts: Mapping[str, object]) -> str:
     with save.group(TEXTS):
         for name in texts:
             save.trace(f"{TEXTS}.{name}", datafmt="ascii")
+    for group, members in _members(names).items():
+        with save.group(group, closed=True):
+            for name in members:
+                save.trace(name + names[name])
+    return text.getvalue()
+
+
+def _commands(waves: Path, texts: Mapping[str, object]) -> str:
+    """The same as commands of Surfer, which has no groups in them: a line with the name instead."""
+    names = _ranges(waves)
+    clock = min((name for name in names if name.endswith(".clk")), key=len, default="")
+    lines = [f"load_file {waves.name}"]
+    lines += [f"variable_add {clock}"] if clock else []
+    groups = {TEXTS: [f"{TEXTS}.{name}" for name in texts], **_members(names)}
+    for group, members in groups.items():
+        lines += [f"divider_add {group}", *(f"variable_add {name}" for name in members)]
+    return "".join(f"{line}\n" for line in (*lines, "zoom_fit"))
+
+
+def _members(names: Mapping[str, str]) -> dict[str, list[str]]:
+    """Group -> its signals."""
+    engine = next((name[: -len(".sequencer.active")] for name in names if _is_engine(name)), "")
+    found: dict[str, list[str]] = {}
     for group, scopes in _GROUPS.items():
         prefixes = tuple(f"{engine}.{scope}." for scope in scopes)
-        with save.group(group, closed=True):
-            for name in names:
-                scope = next((each for each in prefixes if name.startswith(each)), "")
-                if scope and not any(part in name[len(scope) :] for part in _INTERNAL):
-                    save.trace(name + names[name])
-    return text.getvalue()
+        found[group] = []
+        for name in names:
+            scope = next((each for each in prefixes if name.startswith(each)), "")
+            if scope and not any(part in name[len(scope) :] for part in _INTERNAL):
+                found[group].append(name)
+    return found
 
 
 def _ranges(waves: Path) -> dict[str, str]:

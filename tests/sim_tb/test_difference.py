@@ -246,7 +246,7 @@ def test_texts_and_groups_are_beside_the_signals(tmp_path: Path) -> None:
         "s1:\\x20mov\\x20r9,\\x20#0",
         "s",
     ]
-    saved = save_file(part, texts)
+    saved = save_file(part, texts, ".gtkw")
     assert '[dumpfile] "part.vcd"' in saved
     assert "\ntop.clk\n" in saved
     assert "[timestart] 205\n" in saved

@@ -72,7 +72,8 @@ class Locator:
             :func:`vip.cosimulation.program.cosim`.
         commits: last instructions to report, at least 1.
         window: file for the waveforms of these, ``.vcd``; None: none.
-        saved: file for the signals of ``window`` that GTKWave shows, ``.gtkw``; None: none.
+        saved: file for the signals of ``window`` that GTKWave (``.gtkw``) or Surfer (``.sucl``)
+            shows; None: none.
 
     Raises:
         CosimError: ``commits`` below 1, or ``saved`` without ``window``.
@@ -153,7 +154,7 @@ class Locator:
             texts = texts_of(self.program, engine.found)
             cut_waves(whole, window, max(0, first - _MARGIN), last + _MARGIN, texts)
             if self.saved is not None:
-                write_atomically(self.saved, save_file(window, texts).encode())
+                write_atomically(self.saved, save_file(window, texts, self.saved.suffix).encode())
         return tuple(map(_passage, executed))
 
 

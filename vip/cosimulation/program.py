@@ -173,7 +173,8 @@ def cosim(
             Both need the Verilog.
         window: file for the waveforms, ``.vcd``, of the last instructions up to the first
             difference from the simulator; written if there is one.
-        saved: file for the signals of ``window`` that GTKWave shows, in groups, ``.gtkw``.
+        saved: file for the signals of ``window`` that GTKWave (``.gtkw``) or Surfer (``.sucl``)
+            shows, by unit.
         commits: how many these are, and how many are reported; at least 1.
         progress: called with the cycles so far.
 

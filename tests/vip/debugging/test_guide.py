@@ -10,7 +10,8 @@ import sim_tb.dut.engine
 import vip as api
 from pe.config import PeConfig
 from pe.vector import alu
-from sim_tb.waves.cycles import read_cycles
+from sim_tb.waves.cycles import read_cycles, signal_names
+from sim_tb.waves.saved import save_file
 from soc.generate.generate import verilog
 
 GUIDE = Path(__file__).parents[3] / "docs" / "debugging.md"
@@ -80,4 +81,17 @@ def test_a_bug_in_the_hardware_is_located_as_shown(vip, monkeypatch: pytest.Monk
     assert len(words) < 100
     assert {17, 18, 9, 10, 11} <= set(words)
     assert "vip_pe_top.pe.issue.cause[2:0]\n" in Path("difference.gtkw").read_text()
+    window = Path("difference.vcd")
+    commands = save_file(window, {"issue": ()}, ".sucl").splitlines()
+    assert commands[:4] == [
+        "load_file difference.vcd",
+        "variable_add vip_pe_top.clk",
+        "divider_add instructions",
+        "variable_add instructions.issue",
+    ]
+    names = signal_names(window)
+    added = [line.split()[1] for line in commands if line.startswith("variable_add")]
+    assert set(added) <= set(names)
+    assert "vip_pe_top.pe.issue.cause" in added
+    assert commands[-1] == "zoom_fit"
     assert "s11:\\x20v.v.add" in Path("difference.vcd").read_text()

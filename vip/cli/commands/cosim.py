@@ -10,6 +10,7 @@ import vip
 from pe.config import PeConfig
 from pe.interface import PeState
 from sim_tb.cosim.difference import COMMITS
+from sim_tb.waves.saved import SAVE_ENDINGS
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset
@@ -245,9 +246,10 @@ def run_program(
     save: Annotated[
         Path | None,
         typer.Option(
-            help="With --window: write which of its signals GTKWave shows, in groups, .gtkw.",
+            help="With --window: write which of its signals GTKWave (.gtkw) or Surfer (.sucl) "
+            "shows, by unit.",
             metavar="FILE",
-            callback=writing(".gtkw"),
+            callback=writing(*SAVE_ENDINGS),
         ),
     ] = None,
     commits: Annotated[
