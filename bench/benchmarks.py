@@ -18,6 +18,7 @@ from . import (
     networks,
     presets,
     proofs,
+    schedulers,
     timing_model,
     trimming,
 )
@@ -270,8 +271,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         minutes=25,
     ),
     "schedulers": Benchmark(
-        run=memories.schedulers,
-        made_of=memories.made_of_schedulers,
+        run=schedulers.schedulers,
+        made_of=schedulers.made_of_schedulers,
         presets=(),
         tools=_SIMULATION,
         minutes=4,

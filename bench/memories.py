@@ -7,7 +7,6 @@ import sim_tb.measure.line_buffer
 import sim_tb.measure.network
 import sim_tb.measure.network_cases
 import sim_tb.measure.preload
-import sim_tb.measure.schedulers
 import sim_tb.measure.vault
 import sim_tb.measure.vault_bp
 import sim_tb.measure.vault_stress
@@ -32,7 +31,6 @@ from sim_tb.measure.line_buffer import KERNELS, buffered, buffered_job, measure_
 from sim_tb.measure.network import measure_network
 from sim_tb.measure.network_cases import SIZES
 from sim_tb.measure.preload import LATENCIES, SIZE, measure_preload, preload_chip
-from sim_tb.measure.schedulers import POLICIES, REQUESTERS, measure_policies, policy_vault
 from sim_tb.measure.vault import VARIANTS, measure
 from sim_tb.measure.vault_bp import measure_bp
 from sim_tb.measure.vault_stress import random_case, run_stress
@@ -51,14 +49,12 @@ __all__ = [
     "made_of_network",
     "made_of_network_area",
     "made_of_preload",
-    "made_of_schedulers",
     "made_of_vault",
     "made_of_vault_bp",
     "made_of_vault_stress",
     "network",
     "network_area",
     "preload",
-    "schedulers",
     "vault",
     "vault_bp",
     "vault_figures",
@@ -155,26 +151,6 @@ def made_of_vault_stress() -> dict[str, str]:
         case = random_case(seed, _STRESS // _VAULTS)
         design = vault_design(case.config, case.requesters)
         found |= fingerprints.simulator(f"the vault of seed {seed}", design)
-    return found
-
-
-def schedulers() -> Iterator[Measurement]:
-    """Four requesters, alike and unlike, at a vault's memory with each scheduling policy."""
-    for policy, row in measure_policies().items():
-        for mix, found in row.items():
-            key = f"{_key(policy)}_{mix}"
-            yield Measurement(f"{key}_gbs", found.gbs, "GB/s", 0.01, True)
-            yield Measurement(f"{key}_speedup", found.speedup, "", 0.01, True)
-            yield Measurement(f"{key}_slowest", found.slowest, "", 0.02)
-            yield Measurement(f"{key}_longest", found.longest, "cycles", 0.05)
-
-
-def made_of_schedulers() -> dict[str, str]:
-    """The memory with each policy, with the models around it, and the traffic."""
-    found = {"traffic": fingerprints.code(sim_tb.measure.schedulers)}
-    for policy in POLICIES:
-        design = vault_design(policy_vault(policy), REQUESTERS)
-        found |= fingerprints.simulator(f"the memory {policy}", design)
     return found
 
 

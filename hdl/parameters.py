@@ -2,7 +2,7 @@
 
 import inspect
 from collections.abc import Hashable, Mapping
-from dataclasses import fields, is_dataclass
+from dataclasses import MISSING, Field, fields, is_dataclass
 from enum import Enum
 
 from amaranth.hdl import Shape
@@ -75,12 +75,24 @@ def describe(value: object) -> str:
     )
 
 
+def _default(field: Field[object]) -> object:
+    """The value of ``field`` unless another is given."""
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
 def flat_parameters(parameters: Mapping[str, object]) -> dict[str, str]:
-    """``parameters`` for display: dataclasses opened into ``name.field``, long sets counted."""
+    """``parameters`` for display: dataclasses opened into ``name.field``, long sets counted. A
+    field with "optional" in its metadata is left out while it has its default."""
     flat: dict[str, str] = {}
     for name, value in parameters.items():
         if is_dataclass(value) and not isinstance(value, type):
-            inner = {f.name: getattr(value, f.name) for f in fields(value)}
+            inner = {
+                field.name: getattr(value, field.name)
+                for field in fields(value)
+                if not (
+                    "optional" in field.metadata and getattr(value, field.name) == _default(field)
+                )
+            }
             for key, text in flat_parameters(inner).items():
                 flat[f"{name}.{key}"] = text
         elif isinstance(value, frozenset) and len(value) > 1:

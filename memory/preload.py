@@ -12,6 +12,7 @@ from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort
 from hdl.sram import Sram
 
 from .preload_range import check_preload
+from .response_merge import merge_responses
 
 __all__ = ["Preload"]
 
@@ -70,7 +71,7 @@ class Preload(Component):
             self.memory.request.payload.eq(request.payload),
         ]
         valid, take, beat = self._serve(m, request.valid & inside, ready, platform)
-        self._merge(m, valid, take, beat)
+        merge_responses(m, self.port.response, self.memory.response, valid, take, beat)
         return m
 
     def _serve(
@@ -131,25 +132,3 @@ class Preload(Component):
             *(found.data.word_select(number, 8).eq(value) for number, value in enumerate(data)),
         ]
         return valid, take, found
-
-    def _merge(self, m: Module, valid: Signal, take: Signal, beat: Any) -> None:
-        """The responses of both sides, in turn; the beats of one stay together."""
-        other = self.memory.response
-        response = self.port.response
-        locked = Signal()
-        owner = Signal()
-        # The side that was not served last.
-        turn = Signal()
-        own = Signal()
-        m.d.comb += [
-            own.eq(Mux(locked, owner, valid & (turn | ~other.valid))),
-            response.valid.eq(Mux(own, valid, other.valid)),
-            response.payload.eq(Mux(own, beat, other.payload)),
-            take.eq(own & response.ready),
-            other.ready.eq(~own & response.ready),
-        ]
-        with m.If(response.valid):
-            # What is offered stays until it is accepted.
-            m.d.sync += [locked.eq(~(response.ready & response.payload.last)), owner.eq(own)]
-            with m.If(response.ready & response.payload.last):
-                m.d.sync += turn.eq(~own)

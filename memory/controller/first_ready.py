@@ -1,6 +1,9 @@
 """First-ready, first-come scheduling with reads and writes in groups."""
 
-from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 
 from hdl.component import Component
 from memory.config import VaultConfig
@@ -8,7 +11,22 @@ from memory.config import VaultConfig
 from .scheduler import first_stamp, oldest_of, scheduler_members
 from .starvation import GROUP_BURSTS, PATIENCE_CYCLES
 
-__all__ = ["FirstReady"]
+__all__ = ["Direction", "FirstReady"]
+
+
+@dataclass(frozen=True)
+class Direction:
+    """The direction of the data bus.
+
+    Attributes:
+        writing: it writes.
+        bursts: given since it changed, ``GROUP_BURSTS`` at most.
+        same: banks whose request has this direction.
+    """
+
+    writing: Signal
+    bursts: Signal
+    same: Signal
 
 
 class FirstReady(Component):
@@ -26,6 +44,9 @@ class FirstReady(Component):
 
     No request waits longer than :func:`memory.controller.starvation.starvation_bound`.
 
+    Policies that differ in what they prefer derive from this one: :meth:`_begin` adds what they
+    need, :meth:`_choices`, :meth:`_turn` and :meth:`_classes` are what they replace.
+
     Members: :func:`memory.controller.scheduler.scheduler_members`.
     """
 
@@ -35,11 +56,12 @@ class FirstReady(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        self._pick(m)
-        self._issue(m)
+        patience = self._pick(m)
+        self._issue(m, patience, platform)
         return m
 
-    def _pick(self, m: Module) -> None:
+    def _pick(self, m: Module) -> Signal:
+        """Pick an entry of the transaction queue; for how long its oldest has been that."""
         older = list(self.older)
         oldest = oldest_of(m, self.occupied, older, "oldest")
         patience = Signal(range(PATIENCE_CYCLES + 1))
@@ -60,29 +82,29 @@ class FirstReady(Component):
         m.d.comb += candidates.eq(
             self.eligible & (oldest | ~(same_bank & late.replicate(len(oldest))))
         )
-        hits = candidates & self.row_hit
-        for choice in (candidates, hits, hits & ~self.turnaround):
+        for choice in self._choices(m, candidates):
             with m.If(choice.any()):
                 m.d.comb += preferred.eq(choice)
         m.d.comb += self.pick.eq(oldest_of(m, preferred, older, "picked"))
+        return patience
 
-    def _issue(self, m: Module) -> None:
+    def _choices(self, m: Module, candidates: Signal) -> Sequence[Value]:
+        """Sets of ``candidates``, the last non-empty one of which is preferred."""
+        hits = candidates & self.row_hit
+        return candidates, hits, hits & ~self.turnaround
+
+    def _issue(self, m: Module, patience: Signal, platform: object) -> None:
+        """Issue a command."""
         writing = Signal()
         count = Signal(range(GROUP_BURSTS + 1))
         same = Signal.like(self.column)
         m.d.comb += same.eq(Mux(writing, self.write, ~self.write))
+        direction = Direction(writing, count, same)
+        self._begin(m, direction, patience, platform)
         # The other direction has priority until it has had one burst.
-        switch = Signal()
-        others = self.ready if self.config.timed_turns else self.hit
-        m.d.comb += switch.eq((count == GROUP_BURSTS) & (others & ~same).any())
-        classes = (
-            self.row & self.urgent,
-            self.column & same & ~switch.replicate(len(same)),
-            self.column & ~same,
-            self.row,
-        )
+        switch = self._turn(m, direction)
         candidates = Signal.like(self.column)
-        for members in reversed(classes):
+        for members in reversed(self._classes(same, switch.replicate(len(same)))):
             with m.If(members.any()):
                 m.d.comb += candidates.eq(members)
         m.d.comb += self.issue.eq(first_stamp(m, candidates, list(self.stamps), "issued"))
@@ -99,3 +121,26 @@ class FirstReady(Component):
                 m.d.sync += count.eq(1)
             with m.Elif(count != GROUP_BURSTS):
                 m.d.sync += count.eq(count + 1)
+
+    def _begin(self, m: Module, direction: Direction, patience: Signal, platform: object) -> None:
+        """Add what a policy needs to select the command."""
+
+    def _turn(self, m: Module, direction: Direction) -> Signal:
+        """Whether column commands of the present direction are held back."""
+        switch = Signal()
+        others = self.ready if self.config.timed_turns else self.hit
+        m.d.comb += switch.eq((direction.bursts == GROUP_BURSTS) & (others & ~direction.same).any())
+        return switch
+
+    def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:
+        """Sets of banks, the first non-empty one of which has the command.
+
+        Parameters:
+            same: banks whose request has the present direction. switch: :meth:`_turn`, for each.
+        """
+        return (
+            self.row & self.urgent,
+            self.column & same & ~switch,
+            self.column & ~same,
+            self.row,
+        )

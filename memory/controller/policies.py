@@ -7,6 +7,9 @@ from memory.config import SchedulerPolicy, VaultConfig
 
 from .first_ready import FirstReady
 from .in_order import InOrder
+from .learned import Learned
+from .meta import Meta
+from .par_bs import ParBs
 
 __all__ = ["SCHEDULERS", "make_scheduler"]
 
@@ -16,6 +19,9 @@ SCHEDULERS: Mapping[SchedulerPolicy, Any] = {
     "first-ready": FirstReady,
     "in-order": InOrder,
     "first-ready-timed": FirstReady,
+    "par-bs": ParBs,
+    "learned": Learned,
+    "meta": Meta,
 }
 
 

@@ -3,6 +3,8 @@
 from memory.config import VaultConfig
 from memory.timing import BURST_CLOCKS, POSTPONED_REFRESHES
 
+from .sweep import SWEEP_CYCLES
+
 __all__ = ["FORCED_DEBT", "GROUP_BURSTS", "PATIENCE_CYCLES", "starvation_bound"]
 
 #: Cycles for which requests for its bank may overtake the oldest one of the transaction queue.
@@ -14,8 +16,8 @@ FORCED_DEBT = POSTPONED_REFRESHES // 2
 
 
 def starvation_bound(config: VaultConfig) -> int:
-    """Cycles from the acceptance of a request to its column command, at most, with the first-ready
-    policies, as long as the requester accepts its responses.
+    """Cycles from the acceptance of a request to its column command, at most, with every policy but
+    "in-order", as long as the requester accepts its responses.
 
     The bound is a proof's worst case, far above measured waits:
 
@@ -25,6 +27,14 @@ def starvation_bound(config: VaultConfig) -> int:
     - With "first-ready-timed" a group goes on, after its last burst, until the timers of a bank of
       the other direction run out. That bank gets no command meanwhile, because its request is not
       served, so they run no longer than the longest of them.
+    - With "par-bs" the head waits for a batch of heads and then in one, each of which has one
+      request of each bank; the next to go may each time be of the other direction, so that a pair
+      of groups is between two of them.
+    - With "learned" and "meta" the choices of the agent count for nothing from ``SWEEP_CYCLES``
+      after a snapshot of waiting banks until all of these are served, so a head waits for one
+      snapshot, and in one, as long as with "first-ready-timed" and those cycles. That bound holds
+      from whatever state the agent has left: it takes all requests that are there as older ones.
+      A group may be a burst longer, as its end comes a cycle late.
     - The oldest request of the transaction queue leaves it after its patience, when its bank's
       queue has room, which takes one head. So does every earlier request. Then the request waits
       for the heads in its bank's queue.
@@ -36,6 +46,8 @@ def starvation_bound(config: VaultConfig) -> int:
     group = 2 * (GROUP_BURSTS * burst + turnaround)
     if config.timed_turns:
         group += 2 * (max(timing.trcd, timing.tccd, timing.write_to_read) + burst)
+    if config.learns:
+        group += 2 * burst
     older = config.transaction_queue + config.banks * config.command_queue
     groups = 1 + -(-older // GROUP_BURSTS)
     opening = timing.write_to_precharge + timing.trp + timing.trcd
@@ -43,6 +55,11 @@ def starvation_bound(config: VaultConfig) -> int:
         config.banks * (4 + timing.trrd + timing.tfaw // 4) + timing.tfaw + 4 * BURST_CLOCKS
     )
     head = opening + activations + groups * group
+    if config.scheduler == "par-bs":
+        head = 2 * (opening + 2 * activations + (1 + config.banks) * group)
+    elif config.learns:
+        # Two cycles until the late snapshot has reached the registers of the agent's choice.
+        head = 2 * (SWEEP_CYCLES + 2 + head)
     without = config.transaction_queue * (PATIENCE_CYCLES + head) + config.command_queue * head
     # A refresh closes the bank and has priority over all but refreshes of other banks.
     refresh = timing.trp + timing.trfc + 2 * config.banks

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import get_args
 
 from hdl.ports import COLUMN_BYTES
+from memory.agent.config import AgentConfig
 from memory.config import SchedulerPolicy, VaultConfig
 from memory.controller.starvation import starvation_bound
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
@@ -18,6 +19,7 @@ __all__ = [
     "REQUESTERS",
     "MixFigures",
     "measure_policies",
+    "mix_job",
     "policy_vault",
 ]
 
@@ -72,11 +74,17 @@ class MixFigures:
 
 
 def policy_vault(policy: SchedulerPolicy) -> VaultConfig:
-    """The thesis's vault with ``policy``."""
-    return VaultConfig(scheduler=policy)
+    """The thesis's vault with ``policy``, which knows the requesters if it ranks them; an agent
+    that chooses among policies does so in epochs of 16 cycles."""
+    ranks = (REQUESTERS - 1).bit_length() if policy == "par-bs" else 0
+    agent = AgentConfig(epoch=16) if policy == "meta" else AgentConfig()
+    return VaultConfig(scheduler=policy, requester_bits=ranks, agent=agent)
 
 
-def _job(config: VaultConfig, patterns: Sequence[Pattern], accesses: Sequence[int]) -> TrafficJob:
+def mix_job(
+    config: VaultConfig, patterns: Sequence[Pattern], accesses: Sequence[int]
+) -> TrafficJob:
+    """A run of ``patterns``, one of :data:`MIXES`, with ``accesses`` of each requester."""
     return TrafficJob(
         patterns=tuple(
             replace(
@@ -113,7 +121,7 @@ def measure_policies(
     """
     baseline = policy_vault(BASELINE)
     jobs = [
-        _job(
+        mix_job(
             baseline, MIXES[mix], [accesses if number == one else 1 for number in range(REQUESTERS)]
         )
         for mix in mixes
@@ -123,7 +131,7 @@ def measure_policies(
     found: dict[str, dict[str, MixFigures]] = {}
     for policy in policies:
         config = policy_vault(policy)
-        shared = [_job(config, MIXES[mix], REQUESTERS * [accesses]) for mix in mixes]
+        shared = [mix_job(config, MIXES[mix], REQUESTERS * [accesses]) for mix in mixes]
         results = run_traffic(config, REQUESTERS, shared)
         found[policy] = {
             mix: _figures(

@@ -219,7 +219,8 @@ def test_policies_are_components_with_one_interface(name):
 
 def test_a_stamp_outlives_every_request():
     largest = VaultConfig(banks=64, transaction_queue=64, command_queue=32)
-    for config in (VaultConfig(), largest, replace(largest, scheduler="first-ready-timed")):
+    policies = [replace(largest, scheduler=name) for name in SCHEDULERS]
+    for config in (VaultConfig(), *policies):
         assert 1 << stamp_bits(config) > 2 * starvation_bound(config)
 
 
@@ -241,7 +242,7 @@ def test_a_stream_of_hits_starves_nobody(simulate):
     assert victim.answered < last - 2000
 
 
-@pytest.mark.parametrize("name", ["first-ready", "first-ready-timed"])
+@pytest.mark.parametrize("name", [name for name in SCHEDULERS if name != "in-order"])
 def test_one_direction_starves_not_the_other(simulate, name):
     """Reads of open rows without end, and one write to an open row of another bank."""
     accesses = [Access(32 * (n % 4) + 128 * (n % 3), words=1) for n in range(400)]

@@ -1,0 +1,1 @@
+"""An agent that learns, while it works, which class of commands a vault's DRAM gets first."""

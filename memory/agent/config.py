@@ -1,0 +1,129 @@
+"""Configuration of an agent that learns."""
+
+from dataclasses import dataclass
+
+from isa.support.checks import Checks, shown
+from memory.errors import MemoryConfigError
+from memory.timing import BURST_CLOCKS
+
+from .features import Feature, feature
+
+__all__ = ["ACTIONS", "SLOTS", "WINDOW_BYTES", "AgentConfig"]
+
+#: Actions of which an agent selects one.
+ACTIONS = 4
+#: Most features of a state, and so numbers of weights that belong to an action.
+SLOTS = 8
+#: Bytes of the window through which a host reads and writes the weights, eight each.
+WINDOW_BYTES = 8 * SLOTS * ACTIONS
+
+_CHECK = Checks(MemoryConfigError)
+#: Bits of a weight beside its fraction and the exponent of 1 / (1 - gamma): sign, and room.
+_SPARE_BITS = 2
+#: Fewest bits of a weight's fraction: the rewards of the longest epoch are parts of 1.
+_FRACTION = 4
+
+
+@dataclass(frozen=True, kw_only=True)
+class AgentConfig:
+    """An agent of :mod:`memory.agent.sarsa`; used by the policies "learned" and "meta" alone.
+
+    Attributes:
+        features: of a state, 1..8, each as :func:`memory.agent.features.feature` reads it.
+        epoch: cycles from decision to decision; power of two, 4..64. A burst takes four, so more
+            decisions would not find another command to give, and these suffice for an adder of
+            two features in place of one for all.
+        alpha_shift: a decision changes weights by 2**-alpha_shift of the error; 3..8.
+        gamma_shift: what follows counts as 1 - 2**-gamma_shift of what is; 3..10.
+        epsilon_shift: an action is random with a chance of 2**-epsilon_shift; 4..10.
+        theta_bits: of a weight; 16..32, and so many that its fraction has ``alpha_shift``.
+        seed: of the random numbers; 1..65535.
+        window_base: byte address in the vault of :data:`WINDOW_BYTES` that are the weights in place
+            of DRAM (:mod:`memory.agent.window`), a multiple of them; None: weights can't be
+            accessed.
+
+    Raises:
+        MemoryConfigError: a value outside its range.
+    """
+
+    features: tuple[str, ...] = (
+        "reads",
+        "writes",
+        "hits",
+        "other_hits",
+        "rows",
+        "run",
+        "patience",
+        "direction",
+    )
+    epoch: int = 8
+    alpha_shift: int = 4
+    gamma_shift: int = 4
+    epsilon_shift: int = 6
+    theta_bits: int = 16
+    seed: int = 1
+    window_base: int | None = None
+
+    def __post_init__(self) -> None:
+        names = self.features
+        if not isinstance(names, tuple) or not all(isinstance(name, str) for name in names):
+            raise MemoryConfigError(f"agent.features must be a tuple of names, not {shown(names)}")
+        if not 1 <= len(names) <= SLOTS:
+            raise MemoryConfigError(f"agent.features must be 1 to {SLOTS}, not {len(names)}")
+        _CHECK.power_of_two("agent.epoch", self.epoch, BURST_CLOCKS, 64)
+        _CHECK.within("agent.alpha_shift", self.alpha_shift, 3, 8)
+        _CHECK.within("agent.gamma_shift", self.gamma_shift, 3, 10)
+        _CHECK.within("agent.epsilon_shift", self.epsilon_shift, 4, 10)
+        least = max(16, self.gamma_shift + _SPARE_BITS + max(self.alpha_shift, _FRACTION))
+        _CHECK.within("agent.theta_bits", self.theta_bits, least, 32)
+        _CHECK.within("agent.seed", self.seed, 1, (1 << 16) - 1)
+        chosen = [one.name for one in self.state]
+        if len(set(chosen)) < len(chosen):
+            raise MemoryConfigError(f"agent.features must differ, not {shown(names)}")
+        base = self.window_base
+        if base is None:
+            return
+        _CHECK.at_least("agent.window_base", base, 0)
+        if base % WINDOW_BYTES:
+            raise MemoryConfigError(
+                f"agent.window_base must be a multiple of {WINDOW_BYTES}, not {shown(base)}"
+            )
+
+    @property
+    def state(self) -> tuple[Feature, ...]:
+        """The features, with their thresholds."""
+        return tuple(feature(text) for text in self.features)
+
+    @property
+    def lanes(self) -> int:
+        """Features that are dealt with in a cycle: 1 or 2, so that an epoch suffices for all."""
+        return -(-len(self.features) // self.epoch)
+
+    @property
+    def steps(self) -> int:
+        """Cycles in which all features are dealt with."""
+        return -(-len(self.features) // self.lanes)
+
+    @property
+    def update_lag(self) -> int:
+        """Decisions from one to that after whose values the weights learn from it: the value of
+        the next action is needed, and takes three cycles more than the steps."""
+        return 2 if self.steps + 3 <= self.epoch else 3
+
+    @property
+    def fraction_bits(self) -> int:
+        """Bits of a weight behind the point. A value is 2**gamma_shift at most, as a reward is 1 at
+        most; a weight can hold twice that."""
+        return self.theta_bits - self.gamma_shift - _SPARE_BITS
+
+    @property
+    def reward_shift(self) -> int:
+        """A burst is worth 2**reward_shift in units of the last bit of a weight, so that an epoch
+        without an idle cycle of the bus is worth 1."""
+        return self.fraction_bits - ((self.epoch // BURST_CLOCKS).bit_length() - 1)
+
+    @property
+    def initial(self) -> int:
+        """Every weight after reset, in units of its last bit: all together the largest value that
+        an action can have, so that none is left untried."""
+        return (1 << (self.gamma_shift + self.fraction_bits)) // len(self.features)

@@ -1,0 +1,284 @@
+"""The agent: SARSA with linear values, whose products are shifts."""
+
+import itertools
+from typing import NamedTuple
+
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from memory.timing import BURST_CLOCKS
+
+from .config import ACTIONS, SLOTS, AgentConfig
+from .random_bits import RANDOM_BITS, after_steps
+from .weight_port import WeightPort
+
+__all__ = ["Sarsa"]
+
+_NONE = ACTIONS - 1
+
+
+class _Step(NamedTuple):
+    """Where the agent is in its epoch.
+
+    Attributes:
+        first, last: the epoch's first and last cycle.
+        active: features are dealt with.
+        number: which ones.
+    """
+
+    first: Value
+    last: Value
+    active: Value
+    number: Signal
+
+
+class Sarsa(Component):
+    """Selects an action in each epoch, and learns from the bursts that follow
+    (:mod:`memory.model.sarsa_model` has the equations).
+
+    In the first cycles of an epoch the weights pass by, one feature or two a cycle: shifted by
+    their bucket they add up to the value of each action, and those of an action that is known to be
+    better or worse than its value are changed on the way. The next cycle selects the action; the
+    error of the one before is known one later.
+
+    Members:
+        state_N (in): bucket of feature N, for each; taken in the last cycle of an epoch.
+        reward (in, 1): a burst begins; once in four cycles at most.
+        action (out, ACTIONS): the present action, one bit.
+        begins (out, 1): it is the action's first cycle.
+        weights (in, :class:`memory.agent.weight_port.WeightPort`): access to the weights.
+    """
+
+    def __init__(self, config: AgentConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                **{
+                    f"state_{number}": In(feature.bits)
+                    for number, feature in enumerate(config.state)
+                },
+                "reward": In(1),
+                "action": Out(ACTIONS),
+                "begins": Out(1),
+                "weights": In(WeightPort(config.theta_bits)),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        # The first state is taken in the first cycle, in which no epoch is.
+        phase = Signal(range(config.epoch), init=config.epoch - 1)
+        begun = Signal()
+        m.d.sync += [phase.eq(phase + 1), begun.eq(1)]
+        step = _Step(
+            first=phase == 0,
+            last=phase == config.epoch - 1,
+            active=begun & (phase < config.steps),
+            number=phase,
+        )
+        present = Signal(ACTIONS, init=1)
+        m.d.comb += self.action.eq(present)
+        error = Signal(signed(self._value_bits + 2))
+        learning = Signal(ACTIONS)
+        values = [
+            Signal(signed(self._value_bits), name=f"value_{number}") for number in range(ACTIONS)
+        ]
+        armed = self._arm(m, step)
+        terms: list[list[Value]] = [[] for _ in range(ACTIONS)]
+        for lane in range(config.lanes):
+            now, past = self._buckets(m, lane, step)
+            rings = self._lane(m, lane, step, armed, past, error, learning)
+            for number, head in enumerate(rings):
+                terms[number].append(head >> now)
+        for number, value in enumerate(values):
+            with m.If(step.active):
+                m.d.sync += value.eq(Mux(step.first, 0, value) + sum(terms[number]))
+        self._decide(m, step, values, present, error, learning)
+        return m
+
+    @property
+    def _value_bits(self) -> int:
+        """Bits of the sum of all weights of an action."""
+        return self.config.theta_bits + (len(self.config.features) - 1).bit_length()
+
+    def _buckets(self, m: Module, lane: int, step: _Step) -> tuple[Value, Value]:
+        """The bucket of this step's feature, now and ``update_lag`` decisions ago."""
+        config = self.config
+        mine = range(lane, len(config.features), config.lanes)
+        bits = max(config.state[number].bits for number in mine)
+        line = [
+            Signal(bits, name=f"bucket_{lane}_{place}")
+            for place in range((1 + config.update_lag) * config.steps)
+        ]
+        # The line moves a place a step: from its end the present state leaves first, and enters
+        # the part for past ones.
+        present, past = line[: config.steps], line[config.steps :]
+        with m.If(step.active):
+            m.d.sync += [place.eq(before) for place, before in itertools.pairwise(present)]
+            m.d.sync += past[0].eq(present[0])
+            m.d.sync += [place.eq(before) for place, before in zip(past[1:], past, strict=False)]
+        with m.If(step.last):
+            m.d.sync += [
+                place.eq(getattr(self, f"state_{number}"))
+                for place, number in zip(present, mine, strict=False)
+            ]
+        return present[0], past[-1]
+
+    def _lane(
+        self,
+        m: Module,
+        lane: int,
+        step: _Step,
+        armed: Value,
+        bucket: Value,
+        error: Signal,
+        learning: Signal,
+    ) -> list[Signal]:
+        """The weights of every ``lanes``-th feature, which turn in a ring for each action; those at
+        the heads. The weight at the head of the action ``learning`` moves by the error."""
+        config = self.config
+        bits = config.theta_bits
+        count = len(range(lane, len(config.features), config.lanes))
+        rings = [
+            [
+                Signal(
+                    signed(bits),
+                    init=config.initial if place < count else 0,
+                    name=f"theta_{number}_{lane}_{place}",
+                )
+                for place in range(config.steps)
+            ]
+            for number in range(ACTIONS)
+        ]
+        old = Signal(signed(bits), name=f"old_{lane}")
+        new = Signal(signed(bits), name=f"new_{lane}")
+        for number, ring in enumerate(rings):
+            with m.If(learning[number]):
+                m.d.comb += old.eq(ring[0])
+        sum_of_both = old + (error >> config.alpha_shift >> bucket)
+        moved = Signal(sum_of_both.shape(), name=f"moved_{lane}")
+        # What a weight can't hold becomes the value next to it.
+        overflow = moved[bits - 1 :].any() & ~moved[bits - 1 :].all()
+        largest = Cat((~moved[-1]).replicate(bits - 1), moved[-1])
+        m.d.comb += [moved.eq(sum_of_both), new.eq(Mux(overflow, largest, moved[:bits]))]
+        if count < config.steps:
+            # This lane has no feature in the last step.
+            with m.If(step.number == config.steps - 1):
+                m.d.comb += new.eq(0)
+        port = self.weights
+        chosen = Signal(name=f"chosen_{lane}")
+        lane_bits = config.lanes - 1
+        place = port.index[lane_bits : SLOTS.bit_length() - 1]
+        m.d.comb += chosen.eq(
+            armed
+            & step.active
+            & (place == step.number)
+            & (port.index[:lane_bits] == lane if lane_bits else 1)
+            & (step.number < count)
+        )
+        action = port.index[SLOTS.bit_length() - 1 :]
+        for number, ring in enumerate(rings):
+            with m.If(step.active):
+                m.d.sync += [place.eq(after) for place, after in itertools.pairwise(ring)]
+                m.d.sync += ring[-1].eq(Mux(learning[number], new, ring[0]))
+            with m.If(chosen & (action == number)):
+                m.d.sync += port.value.eq(ring[0])
+                with m.If(port.write):
+                    m.d.sync += ring[-1].eq(port.data)
+        return [ring[0] for ring in rings]
+
+    def _arm(self, m: Module, step: _Step) -> Value:
+        """Access one weight in a whole epoch; in which that is."""
+        port = self.weights
+        armed = Signal()
+        with m.If(step.last):
+            m.d.sync += armed.eq(port.request & ~armed)
+            with m.If(~armed):
+                m.d.sync += port.value.eq(0)
+        m.d.comb += port.done.eq(armed & step.last)
+        return armed
+
+    def _decide(
+        self,
+        m: Module,
+        step: _Step,
+        values: list[Signal],
+        present: Signal,
+        error: Signal,
+        learning: Signal,
+    ) -> None:
+        """The ``present`` action, and the error of the one before, ready for the next epoch."""
+        config = self.config
+        decides, decided = Signal(), Signal()
+        random = Signal(RANDOM_BITS, init=config.seed)
+        m.d.sync += [
+            decides.eq(step.active & (step.number == config.steps - 1)),
+            decided.eq(decides),
+        ]
+        m.d.comb += self.begins.eq(decided)
+
+        choice = self._choice(m, values, random)
+        value = Signal.like(values[0], name="value")
+        before = Signal.like(value)
+        chosen_value = Signal.like(value)
+        for number, one in enumerate(values):
+            with m.If(choice[number]):
+                m.d.comb += chosen_value.eq(one)
+        bursts = Signal(range(config.epoch // BURST_CLOCKS + 1))
+        earned = Signal.like(bursts)
+        total = Signal.like(bursts)
+        known, compared = Signal(), Signal()
+        previous = Signal(ACTIONS)
+        m.d.comb += total.eq(bursts + self.reward)
+        m.d.sync += bursts.eq(total)
+        with m.If(decides):
+            m.d.sync += [
+                present.eq(choice),
+                previous.eq(self.action),
+                value.eq(chosen_value),
+                before.eq(value),
+                earned.eq(total),
+                bursts.eq(0),
+                known.eq(1),
+                compared.eq(known),
+                random.eq(after_steps(random)),
+            ]
+        found = Signal.like(error)
+        found_action = Signal.like(learning)
+        with m.If(decided & compared):
+            m.d.sync += [
+                found.eq(
+                    (earned << config.reward_shift)
+                    + (value - (value >> config.gamma_shift))
+                    - before
+                ),
+                found_action.eq(previous),
+            ]
+        with m.If(step.last):
+            m.d.sync += [error.eq(found), learning.eq(found_action)]
+
+    def _choice(self, m: Module, values: list[Signal], random: Signal) -> Signal:
+        """The first of the greatest values, or an action at random, as one bit. The last action is
+        barred if it is the present one."""
+        barred = self.action[_NONE]
+        second_low, second_high, high = Signal(), Signal(), Signal()
+        best_low, best_high = Signal.like(values[0]), Signal.like(values[0])
+        m.d.comb += [
+            second_low.eq(values[1] > values[0]),
+            second_high.eq((values[3] > values[2]) & ~barred),
+            best_low.eq(Mux(second_low, values[1], values[0])),
+            best_high.eq(Mux(second_high, values[3], values[2])),
+            high.eq(best_high > best_low),
+        ]
+        drawn = random[-2:]
+        explore = Signal()
+        m.d.comb += explore.eq(
+            ~random[: self.config.epsilon_shift].any() & ~(barred & (drawn == _NONE))
+        )
+        number = Signal(2)
+        choice = Signal(ACTIONS)
+        best = Cat(Mux(high, second_high, second_low), high)
+        m.d.comb += [number.eq(Mux(explore, drawn, best)), choice.eq(1 << number)]
+        return choice

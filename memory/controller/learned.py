@@ -1,0 +1,107 @@
+"""Scheduling by an agent that learns: first-ready whose classes of commands change places."""
+
+from collections.abc import Sequence
+
+from amaranth.hdl import Module, Mux, Signal, Value
+from amaranth.lib.wiring import connect, flipped
+
+from hdl.emission import once
+from memory.agent.sarsa import Sarsa
+from memory.agent.state import VaultState
+from memory.timing import BURST_CLOCKS
+
+from .first_ready import Direction, FirstReady
+from .starvation import GROUP_BURSTS
+from .sweep import Sweep
+
+__all__ = ["Learned"]
+
+
+class Learned(FirstReady):
+    """An agent (:mod:`memory.agent`) decides which class of commands goes first: column commands of
+    the present direction, those of the other one, ACT and PRE, or none at all for the time of a
+    burst. If the class is empty, the order is that of first-ready. Of a class, the command whose
+    request came first.
+
+    Outside of what is learned are refreshes, which go first (a cycle late if rows do), the end of a
+    group after ``GROUP_BURSTS``, the patience of the transaction queue, and a bound on the wait of
+    a bank:
+    while a snapshot is late (:class:`memory.controller.sweep.Sweep`), the policy is
+    "first-ready-timed". So no request waits longer than
+    :func:`memory.controller.starvation.starvation_bound`, whatever the weights.
+
+    All that the agent says is in registers before it meets a bank's command, and so is the end of
+    a group, a cycle late: the path of first-ready gets no longer.
+
+    Members: :func:`memory.controller.scheduler.scheduler_members`.
+    """
+
+    def _begin(self, m: Module, direction: Direction, patience: Signal, platform: object) -> None:
+        # A cycle late: a bank's next column command comes no sooner than a burst later.
+        served = Signal.like(self.issue)
+        m.d.sync += served.eq(self.issue & self.column)
+        self._sweep = Sweep(m, self.waiting, served)
+        state = VaultState(
+            self.config.agent,
+            banks=self.config.banks,
+            entries=self.config.transaction_queue,
+            run_bits=len(direction.bursts),
+            patience_bits=len(patience),
+            age_bits=len(self._sweep.age),
+        )
+        agent = Sarsa(self.config.agent)
+        m.submodules.state = once(state, platform)
+        m.submodules.agent = once(agent, platform)
+        for name in ("waiting", "hit", "write", "row", "occupied"):
+            m.d.comb += getattr(state, name).eq(getattr(self, name))
+        m.d.comb += [
+            state.same.eq(direction.same),
+            state.writing.eq(direction.writing),
+            state.run.eq(direction.bursts),
+            state.patience.eq(patience),
+            state.age.eq(self._sweep.age),
+            agent.reward.eq(served.any()),
+        ]
+        for number in range(len(self.config.agent.features)):
+            name = f"state_{number}"
+            m.d.comb += getattr(agent, name).eq(getattr(state, name))
+        if self.config.agent.window_base is not None:
+            connect(m, flipped(self.weights), agent.weights)
+        self._obey(m, agent)
+
+    def _obey(self, m: Module, agent: Sarsa) -> None:
+        """Put the agent's action into registers, for the classes."""
+        free = ~self._sweep.late
+        self._others = Signal(name="others_first")
+        self._rows = Signal(name="rows_first")
+        self._held = Signal(name="held")
+        burst = Signal(range(BURST_CLOCKS))
+        with m.If(agent.begins):
+            m.d.sync += burst.eq(BURST_CLOCKS - 1)
+        with m.Elif(burst != 0):
+            m.d.sync += burst.eq(burst - 1)
+        m.d.sync += [
+            self._others.eq(agent.action[1] & free),
+            self._rows.eq(agent.action[2] & free & ~(self.row & self.urgent).any()),
+            self._held.eq(agent.action[3] & free & (agent.begins | (burst != 0))),
+        ]
+
+    def _turn(self, m: Module, direction: Direction) -> Signal:
+        """As in "first-ready-timed", a cycle late."""
+        switch = Signal()
+        others = self.ready & ~direction.same
+        m.d.sync += switch.eq((direction.bursts == GROUP_BURSTS) & others.any())
+        return switch
+
+    def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:
+        # As many classes as first-ready has, and what tells them apart is there early.
+        every = len(same)
+        allowed = ~self._held.replicate(every)
+        present = same & ~switch & allowed
+        others = ~same & allowed
+        return (
+            self.row & (self.urgent | self._rows.replicate(every)),
+            self.column & Mux(self._others, others, present),
+            self.column & Mux(self._others, present, others),
+            self.row & allowed,
+        )

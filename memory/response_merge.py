@@ -1,0 +1,37 @@
+"""Responses of what serves a part of a port's addresses, among those of the rest."""
+
+from typing import Any
+
+from amaranth.hdl import Module, Mux, Signal
+
+__all__ = ["merge_responses"]
+
+
+def merge_responses(
+    m: Module, response: Any, other: Any, valid: Signal, take: Signal, beat: Any
+) -> None:
+    """Give ``response`` the responses of both sides, in turn; the beats of one stay together.
+
+    Parameters:
+        m: module that the logic becomes part of, in domain ``sync``.
+        response: stream towards the requesters. other: stream from the back end; both of
+            :func:`hdl.ports.memory_response`.
+        valid, take, beat: valid, ready and payload of the own side.
+    """
+    locked = Signal()
+    owner = Signal()
+    # The side that was not served last.
+    turn = Signal()
+    own = Signal()
+    m.d.comb += [
+        own.eq(Mux(locked, owner, valid & (turn | ~other.valid))),
+        response.valid.eq(Mux(own, valid, other.valid)),
+        response.payload.eq(Mux(own, beat, other.payload)),
+        take.eq(own & response.ready),
+        other.ready.eq(~own & response.ready),
+    ]
+    with m.If(response.valid):
+        # What is offered stays until it is accepted.
+        m.d.sync += [locked.eq(~(response.ready & response.payload.last)), owner.eq(own)]
+        with m.If(response.ready & response.payload.last):
+            m.d.sync += turn.eq(~own)

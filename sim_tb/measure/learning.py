@@ -1,0 +1,56 @@
+"""What the agent of a vault's scheduler learns, in Verilog: bandwidth by the length of a run, and
+without one or another feature."""
+
+from collections.abc import Sequence
+from dataclasses import replace
+
+from memory.agent.config import AgentConfig
+from memory.agent.features import feature
+from memory.config import VaultConfig
+from sim_tb.harness.traffic_runs import run_traffic
+
+from .schedulers import MIXES, REQUESTERS, mix_job, policy_vault
+
+__all__ = ["LENGTHS", "MIXES_LEARNED", "ablated_vaults", "measure_bandwidth"]
+
+#: Accesses of each requester, for the curve.
+LENGTHS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
+#: Those of :data:`sim_tb.measure.schedulers.MIXES` for curve and ablation.
+MIXES_LEARNED = ("sequential_random_25", "random_mixed", "unlike")
+
+
+def ablated_vaults() -> dict[str, VaultConfig]:
+    """The vault with the policy "learned", without each of its features; by the feature's name."""
+    vault = policy_vault("learned")
+    every = AgentConfig().features
+    return {
+        feature(text).name: replace(
+            vault,
+            agent=replace(vault.agent, features=tuple(one for one in every if one != text)),
+        )
+        for text in every
+    }
+
+
+def measure_bandwidth(config: VaultConfig, lengths: Sequence[int]) -> dict[str, list[float]]:
+    """GB/s of each of :data:`MIXES_LEARNED`, for runs of ``lengths`` accesses of each requester,
+    each from reset.
+
+    Raises:
+        TrafficError: as :func:`sim_tb.measure.schedulers.measure_policies`.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    jobs = [
+        mix_job(config, MIXES[mix], REQUESTERS * [length])
+        for mix in MIXES_LEARNED
+        for length in lengths
+    ]
+    found = [
+        round(result.bytes / result.cycles / config.timing.tck_ns, 4)
+        for result in run_traffic(config, REQUESTERS, jobs)
+    ]
+    count = len(lengths)
+    return {
+        mix: found[count * number : count * (number + 1)]
+        for number, mix in enumerate(MIXES_LEARNED)
+    }
