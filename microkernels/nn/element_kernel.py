@@ -16,6 +16,7 @@ from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
 from .element_layout import ElementLayout
+from .element_polynomials import POLYNOMIALS, UNIT_FRACTION
 
 __all__ = ["element_program"]
 
@@ -80,6 +81,9 @@ class _ElementKernel:
         numbers = range(shape.maps)
         self.next_from = [reg(f"next_from{n}", f"line to load next, map {n}") for n in numbers]
         self.load_from = [reg(f"load_from{n}", f"next piece to load, map {n}") for n in numbers]
+        if shape.operation in POLYNOMIALS:
+            unit = layout.results + 2 * layout.piece_bytes
+            self.unit = w.constant("unit", unit, "argument of the polynomial")
         self.piece = w.constant("piece", layout.piece, "elements of a piece")
         self.ring = w.constant("ring", layout.ring, "ring")
         self.ring_end = w.constant("ring_end", layout.ring_end, "its end")
@@ -211,5 +215,49 @@ class _ElementKernel:
         elif shape.operation == "leaky":
             w.vector("v.s.mul", made, slot, places[0], note="slope")
             w.vector("v.v.max", made, slot, made)
+        elif shape.operation in POLYNOMIALS:
+            self._polynomial()
         else:
             w.vector(f"v.{shape.operation}", made, slot)
+
+    def _shift(self, bits: int) -> None:
+        """Shift the products of the next instructions right by so many bits."""
+        self.writer.op("li", self.a, bits)
+        self.writer.op("set.fx", self.a)
+
+    def _polynomial(self) -> None:
+        """Likewise, of gelu and erf (:mod:`microkernels.nn.element_polynomials`)."""
+        w, shape = self.writer, self.layout.shape
+        made, slot, unit = self.made, self.slot, self.unit
+        fraction = shape.fraction or 0
+        limit, moved, factor, minus, one, whole, zero, below, *coefficients = self.places
+        self._shift(0)
+        w.vector("v.s.mul", unit, slot, minus, note="magnitude")
+        w.vector("v.v.max", unit, slot, unit)
+        w.vector("v.s.min", unit, unit, limit)
+        w.vector("v.s.add", unit, unit, moved)
+        self._shift(fraction)
+        w.vector("v.s.mul", unit, unit, factor)
+        self._shift(UNIT_FRACTION)
+        w.vector("v.s.mul", made, unit, coefficients[0], note="Horner's rule")
+        w.vector("v.s.add", made, made, coefficients[1])
+        for coefficient in coefficients[2:]:
+            w.vector("v.v.mul", made, made, unit)
+            w.vector("v.s.add", made, made, coefficient)
+        self._shift(UNIT_FRACTION - fraction)
+        if shape.operation == "gelu":
+            w.vector("v.s.mul", made, made, one)
+            w.vector("v.s.max", slot, slot, zero)
+            w.vector("v.v.sub", made, slot, made)
+            return
+        w.vector("v.s.mul", made, made, minus)
+        w.vector("v.s.add", made, made, whole, note="magnitude of the result")
+        self._shift(0)
+        w.vector("v.s.mul", unit, made, minus)
+        w.vector("v.s.min", slot, slot, below)
+        w.vector("v.s.mul", slot, slot, minus)
+        w.vector("v.s.min", slot, slot, below)
+        w.vector("v.s.mul", slot, slot, minus, note="limited to both sides")
+        w.vector("v.v.add", slot, slot, slot)
+        w.vector("v.v.max", slot, slot, unit)
+        w.vector("v.v.min", made, slot, made)

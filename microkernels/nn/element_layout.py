@@ -5,8 +5,9 @@ contiguous piece of memory in each map. The engines take the lines in turns. A l
 *pieces* of equal length; where they do not divide it, the last one overlaps the one before, and the
 same elements are computed twice.
 
-The scratchpad holds the constants, two pieces of results, and a ring of *slots*: a piece of each
-map that is read. All begin at multiples of :data:`isa.timing.RANGE_BYTES`.
+The scratchpad holds the constants, two pieces of results, of a polynomial a piece of its argument,
+and a ring of *slots*: a piece of each map that is read. All begin at multiples of
+:data:`isa.timing.RANGE_BYTES`.
 
 An engine's part of the parameter block::
 
@@ -29,6 +30,7 @@ from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
 
+from .element_polynomials import POLYNOMIALS
 from .element_shape import ElementShape
 
 __all__ = ["ElementLayout"]
@@ -40,7 +42,6 @@ _STEP = COLUMN_BYTES // ELEMENT_BYTES
 _LEAST_SLOTS = 4
 #: Loads in flight at most; the array range check has 20 entries.
 _MOST_LOADS = 16
-_RESULTS = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,7 +91,7 @@ class ElementLayout:
                     f"source has slices of {self.source.depth} channels, {name} of {held.depth}"
                 )
         if self._most_elements < _STEP:
-            least = RANGE_BYTES + self._least_pieces * COLUMN_BYTES
+            least = self.results + self._least_pieces * COLUMN_BYTES
             raise KernelError(
                 f"{shape.operation} needs a scratchpad of {least} bytes, not "
                 f"{self.scratchpad_bytes}"
@@ -99,14 +100,19 @@ class ElementLayout:
     # Pieces.
 
     @property
+    def _made(self) -> int:
+        """Pieces beside those of the ring: results, and the argument of a polynomial."""
+        return 3 if self.shape.operation in POLYNOMIALS else 2
+
+    @property
     def _least_pieces(self) -> int:
         """Pieces that the scratchpad holds at least."""
-        return _RESULTS + _LEAST_SLOTS * self.shape.maps
+        return self._made + _LEAST_SLOTS * self.shape.maps
 
     @property
     def _most_elements(self) -> int:
         """Elements of a piece at most: so many that the least number of pieces fits."""
-        fitting = (self.scratchpad_bytes - RANGE_BYTES) // self._least_pieces
+        fitting = (self.scratchpad_bytes - self.results) // self._least_pieces
         return min(MAX_VL, fitting // COLUMN_BYTES * _STEP)
 
     @property
@@ -144,12 +150,12 @@ class ElementLayout:
     @property
     def results(self) -> int:
         """Scratchpad address of the results, after the constants."""
-        return RANGE_BYTES
+        return max(round_up(len(self.shape.constants) * ELEMENT_BYTES, RANGE_BYTES), RANGE_BYTES)
 
     @property
     def ring(self) -> int:
         """Scratchpad address of the ring."""
-        return self.results + _RESULTS * self.piece_bytes
+        return self.results + self._made * self.piece_bytes
 
     @property
     def slots(self) -> int:
@@ -199,7 +205,8 @@ class ElementLayout:
     @property
     def end(self) -> int:
         """First byte after all data that this layout adds to the maps."""
-        return self.constants + COLUMN_BYTES
+        size = len(self.shape.constants) * ELEMENT_BYTES
+        return self.constants + max(round_up(size, COLUMN_BYTES), COLUMN_BYTES)
 
     def store(self, memory: Writable) -> None:
         """Put all but the maps into ``memory``.

@@ -22,6 +22,8 @@ from microkernels.common.fixed_point import (
 )
 from microkernels.common.logistic import sigmoid, tanh
 
+from .element_polynomials import MOST_FRACTION, POLYNOMIALS, polynomial
+
 __all__ = ["FUNCTIONS", "OPERATIONS", "SLOPE_FRACTION", "ElementShape", "element"]
 
 #: Fraction bits of the slope of ``leaky``.
@@ -42,6 +44,8 @@ _OF_ONE: dict[str, tuple[str, ...]] = {
     "leaky": ("slope",),
     "tanh": ("fraction",),
     "sigmoid": ("fraction",),
+    "gelu": ("fraction",),
+    "erf": ("fraction",),
 }
 _NEEDS: dict[str, tuple[str, ...]] = _OF_TWO | _OF_ONE
 #: Operations of one map, and all.
@@ -57,10 +61,11 @@ class ElementShape:
         width, height, channels: of each map, at least 1 each.
         operation: ``add``, ``subtract``, ``maximum``, ``minimum`` and ``multiply`` are of two
             maps; ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``),
-            ``clip``, ``leaky`` (the larger of x and ``slope`` times x), ``tanh`` and ``sigmoid``
-            of one.
+            ``clip``, ``leaky`` (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``,
+            ``gelu`` and ``erf`` of one.
         fraction: of ``multiply`` and ``affine``, bits by which products are shifted right; of
-            ``tanh`` and ``sigmoid``, fraction bits of operand and result; 0..15.
+            ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and result; 0..15,
+            of the last two 0..14.
         factor, offset: of ``affine``, elements.
         low, high: least and greatest result of ``clip``; elements, ``low`` not above ``high``.
         slope: of ``leaky``, an element with :data:`SLOPE_FRACTION` fraction bits: from -1 to just
@@ -99,6 +104,8 @@ class ElementShape:
                 CHECK.within(name, value, LOWEST, HIGHEST)
         if self.fraction is not None:
             check_fraction(self.fraction)
+            if self.operation in POLYNOMIALS:
+                CHECK.within("fraction bits", self.fraction, 0, MOST_FRACTION)
         if self.low is not None and self.high is not None and self.low > self.high:
             raise KernelError(f"low must be at most high, {self.high}, not {self.low}")
         if self.relu and self.operation != "add":
@@ -128,6 +135,8 @@ class ElementShape:
                 return (-1,)
             case "relu":
                 return (0,)
+            case "gelu" | "erf":
+                return POLYNOMIALS[self.operation].constants(self.fraction or 0)
             case _:
                 return (0,) if self.relu else ()
 
@@ -141,6 +150,8 @@ class ElementShape:
     @property
     def operations(self) -> int:
         """Additions, multiplications, comparisons and functions of an element."""
+        if self.operation in POLYNOMIALS:
+            return 2 * len(POLYNOMIALS[self.operation].coefficients) + 4
         return 2 if self.relu or self.operation in ("clip", "leaky", "affine", "absolute") else 1
 
 
@@ -187,6 +198,8 @@ def element(shape: ElementShape, image: Elements, other: Elements | None = None)
             return tanh(image, shape.fraction or 0)
         case "sigmoid":
             return sigmoid(image, shape.fraction or 0)
+        case "gelu" | "erf":
+            return polynomial(shape.operation, image, shape.fraction or 0)
         case "clip":
             return np.clip(image, shape.low, shape.high)
         case _:

@@ -30,6 +30,7 @@ from microkernels.networks.network import (
     Product,
     Source,
 )
+from microkernels.nn.element_polynomials import MOST_FRACTION, POLYNOMIALS
 
 from .balance import balanced
 from .errors import ModelError
@@ -45,6 +46,8 @@ _TRIED = 3
 #: Share of a layer's weights that may be limited.
 _MOST_LIMITED = 1e-3
 _ROUNDS = 4
+#: Fraction bits of functions at most.
+_FUNCTION_BITS = dict.fromkeys(LOGISTIC, FRACTION_LIMIT) | dict.fromkeys(POLYNOMIALS, MOST_FRACTION)
 #: Fraction bits of the operands of softmax, and of other normalisations; of their results.
 _ROW_BITS = (-3, 30)
 _NORMAL_BITS = (-20, 20)
@@ -125,9 +128,9 @@ class _Calibration:
             needs[group] = max(needs.get(group, 0.0), largest)
         found = {group: fraction_for(most) for group, most in needs.items()}
         for layer in self.model.network.layers:
-            if isinstance(layer, Activation) and layer.function in LOGISTIC:
+            if isinstance(layer, Activation) and layer.function in _FUNCTION_BITS:
                 group = self.group[layer.name]
-                found[group] = int(np.clip(found[group], 0, FRACTION_LIMIT))
+                found[group] = int(np.clip(found[group], 0, _FUNCTION_BITS[layer.function]))
             if isinstance(layer, Normalize):
                 own, (source,) = self.group[layer.name], self.model.network.sources[layer.name]
                 least, most = _ROW_BITS if layer.operation == "softmax" else _NORMAL_BITS
@@ -143,10 +146,8 @@ class _Calibration:
         held |= {name: abs(factor) for name, (factor, _) in self.model.affine.items()}
         held |= self.row_factors
         found = {name: fraction_for(most) for name, most in held.items()}
-        least, most_bits = _NORMAL_BITS
-        return found | {
-            name: int(np.clip(found[name], least, most_bits)) for name in self.row_factors
-        }
+        rows = {name: int(np.clip(found[name], *_NORMAL_BITS)) for name in self.row_factors}
+        return found | rows
 
     def formats(self) -> Formats:
         """Formats with the groups' fractions, made to fit the shifts by fewer bits.

@@ -141,6 +141,6 @@ def with_fractions(model: Model, formats: Formats, layer: Layer) -> tuple[Layer,
         case Activation(function="clip"):
             low, high = (int(as_elements(np.array(each), out)) for each in model.bounds[name])
             return replace(layer, low=low, high=high), None
-        case Activation(function="tanh" | "sigmoid"):
+        case Activation(function="tanh" | "sigmoid" | "gelu" | "erf"):
             return replace(layer, fraction=out), None
     return layer, None

@@ -5,6 +5,7 @@ onnxruntime, which shows that the mapping is right.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
+from math import erf, sqrt
 
 import numpy as np
 
@@ -31,6 +32,9 @@ from microkernels.nn.element_shape import SLOPE_FRACTION
 from .model import Model, Reals
 
 __all__ = ["centred", "real_layer", "real_layers", "row_factors", "window_sums"]
+
+
+_ERF = np.frompyfunc(erf, 1, 1)
 
 
 def real_layers(model: Model, given: Mapping[str, Reals]) -> Iterator[tuple[Layer, Reals]]:
@@ -189,6 +193,10 @@ def _activated(model: Model, layer: Activation, values: Reals) -> Reals:
             return np.asarray(np.maximum(values, slope * values))
         case "tanh":
             return np.tanh(values)
+        case "erf":
+            return np.asarray(_ERF(values), np.float64)
+        case "gelu":
+            return np.asarray(values * (1 + np.asarray(_ERF(values / sqrt(2)), np.float64)) / 2)
         case _:
             # The logistic function, without overflow.
             found: Reals = (np.tanh(values / 2) + 1) / 2

@@ -8,6 +8,7 @@ from microkernels.networks.network import Product
 from microkernels.onnx_models.importer import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
+from tests.onnx_models.encoder import encoder, sequences
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, check
 
@@ -79,3 +80,19 @@ def test_unsupported_nodes_are_refused(node, shape, constants, why: str) -> None
     coverage = map_graph(read_graph(model([node], shape, constants)), OPERATORS)
     assert coverage.model is None
     assert why in coverage.refused[0].why
+
+
+@pytest.mark.parametrize("several", [False, True])
+def test_an_encoder_of_a_transformer(several: bool) -> None:
+    x = sequences(1, length=10, features=16)
+    made = encoder(length=10, features=16, wide=24)
+    done = check(made, x, engines=SEVERAL if several else None)
+    kinds = [type(layer).__name__ for layer in done.network.layers]
+    # Two normalisations and softmax; scores, mixed values, and values as columns.
+    assert (kinds.count("Normalize"), kinds.count("Product")) == (3, 3)
+
+
+@pytest.mark.parametrize("operator", ["Gelu", "Erf"])
+def test_functions_that_are_polynomials(operator: str) -> None:
+    node = helper.make_node(operator, ["x"], ["y"])
+    check(model([node], (2, 5, 7), opset=20), 3 * drawn(2, 5, 7))

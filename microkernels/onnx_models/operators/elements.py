@@ -203,7 +203,7 @@ def function(name: str) -> Callable[[Importer, Node], None]:
 
     def operator(importer: Importer, node: Node) -> None:
         value = importer.held(node)
-        if name in ("tanh", "sigmoid"):
+        if name in ("tanh", "sigmoid", "gelu", "erf"):
             _activation(importer, node, value, name, fraction=0)
         else:
             _activation(importer, node, value, name)

@@ -1,0 +1,42 @@
+"""Functions of elements that are polynomials: golden model against real numbers, and the kernel."""
+
+from math import erf, sqrt
+
+import numpy as np
+import pytest
+
+from microkernels.common.errors import KernelError
+from microkernels.nn.element_jobs import element_job
+from microkernels.nn.element_polynomials import polynomial
+from microkernels.nn.element_shape import ElementShape
+from microkernels.runtime.job import simulate
+
+ALL = np.arange(-(1 << 15), 1 << 15).astype(np.int16)
+
+
+@pytest.mark.parametrize("fraction", [2, 6, 11, 12, 13, 14])
+@pytest.mark.parametrize("name", ["gelu", "erf"])
+def test_every_element_is_within_the_bound(name: str, fraction: int) -> None:
+    real = ALL[::7] / 2.0**fraction
+    if name == "erf":
+        wanted = np.array([erf(each) for each in real])
+    else:
+        wanted = np.array([each * (1 + erf(each / sqrt(2))) / 2 for each in real])
+    found = polynomial(name, ALL[::7], fraction) / 2.0**fraction
+    assert np.abs(found - wanted).max() <= 2e-4 + 2.0**-fraction
+
+
+@pytest.mark.parametrize("fraction", [0, 9, 14])
+@pytest.mark.parametrize("name", ["gelu", "erf"])
+def test_the_kernel_equals_the_golden_model(name: str, fraction: int) -> None:
+    shape = ElementShape(width=3, height=11, channels=20, operation=name, fraction=fraction)
+    image = np.random.default_rng(fraction).choice(ALL, (11, 3, 20))
+    job = element_job(shape, image, depth=16, sharers=2)
+    outputs, hazards = simulate(job)
+    np.testing.assert_array_equal(outputs, job.expected)
+    assert not hazards
+
+
+def test_too_many_fraction_bits_are_refused() -> None:
+    with pytest.raises(KernelError, match="fraction bits must be"):
+        ElementShape(width=1, height=1, channels=1, operation="gelu", fraction=15)
