@@ -3,14 +3,17 @@
 from dataclasses import replace
 from functools import lru_cache
 
-from isa.table import MAX_VL
+from isa.table import MAX_MR, MAX_VL
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 
-from .conv_plan import plan_conv
+from .conv_plan import SHARERS, plan_conv
 from .conv_shape import ConvShape
 
 __all__ = ["best_depth"]
+
+#: Elements that the vector unit multiplies in a cycle.
+_LANES = 4
 
 
 @CHECK.arguments
@@ -26,24 +29,41 @@ def best_depth(
         KernelError: no slice fits.
     """
     most = min(MAX_VL // shape.down, shape.channels)
-    plans = []
-    for depth in range(1, most + 1):
+    best: tuple[float, int] | None = None
+    for least, depth in sorted(
+        (_least_cycles(shape, depth, out_depth), depth) for depth in range(1, most + 1)
+    ):
+        if best is not None and least > best[0]:
+            break
         try:
-            plans.append(
-                plan_conv(
-                    shape, depth=depth, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes
-                )
+            plan = plan_conv(
+                shape, depth=depth, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes
             )
         except KernelError:
             continue
-    if not plans:
+        # Of the fastest, the thinnest slices.
+        best = min(best or (plan.cycles, depth), (plan.cycles, depth))
+    if best is None:
         most = _largest_kernel(shape, scratchpad_bytes)
         raise KernelError(
             f"a filter of {shape.kernel} x {shape.down} pixels does not fit a scratchpad of "
             f"{scratchpad_bytes} bytes, even one channel at a time: "
             + (f"at most {most} x {most} pixels do" if most else "none does")
         )
-    return min(plans, key=lambda plan: plan.cycles).depth
+    return best[1]
+
+
+def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
+    """A lower bound of :attr:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
+    beats of all products, and two additions of each group of filters."""
+    column = shape.down * depth
+    joined = column * shape.kernel <= MAX_VL
+    parts, length = (1, column * shape.kernel) if joined else (shape.kernel, column)
+    groups = -(-shape.filters // min(MAX_MR, out_depth))
+    beats = parts * shape.filters * -(-length // _LANES) + 2 * groups
+    slices = -(-shape.channels // depth)
+    # Estimates are rounded numbers.
+    return shape.out_width * shape.out_height * slices * beats / SHARERS * (1 - 1e-9)
 
 
 def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:

@@ -35,7 +35,7 @@ from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
 
 from .conv_shape import ConvOrder, ConvShape
 
-__all__ = ["ConvPlan", "check_shifts", "plan_conv"]
+__all__ = ["SHARERS", "ConvPlan", "check_shifts", "plan_conv"]
 
 #: Pixels in the pipeline: one at the products, two at the additions, one that completes, one being
 #: stored; two more that become bytes.
@@ -53,7 +53,7 @@ _MOST_LOADS = 12
 #: Slots of a ring whose first ones are repeated: a larger ring repeats fewer columns.
 _MOST_REPEATING = 14
 #: Engines of a vault, and clocks that a DRAM column takes on its bus: for estimates alone.
-_SHARERS = 4
+SHARERS = 4
 _BUS_CLOCKS = 4
 _BUS_EFFICIENCY = 0.8
 #: Clocks that the vector unit loses when it takes a short instruction; likewise for estimates.
@@ -299,9 +299,9 @@ class ConvPlan:
     @property
     def cycles(self) -> float:
         """Estimate of the cycles of four engines on a vault for the whole layer, for choosing."""
-        window = max(self.vector_cycles, self.bus_cycles(_SHARERS))
+        window = max(self.vector_cycles, self.bus_cycles(SHARERS))
         pixels = self.shape.out_width * self.shape.out_height
-        return window * pixels * self.slices * self.groups / _SHARERS
+        return window * pixels * self.slices * self.groups / SHARERS
 
 
 @CHECK.arguments
@@ -392,4 +392,4 @@ def plan_conv(
             f"channels do not fit a scratchpad of {scratchpad_bytes} bytes with the window before "
             f"them: give slices of fewer channels"
         )
-    return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(_SHARERS)))
+    return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(SHARERS)))
