@@ -78,9 +78,15 @@ def _elements(name: str, values: NDArray[np.integer], bits: int) -> NDArray[np.s
         raise KernelError(f"{name} must be whole numbers, not {array.dtype}")
     limits = np.iinfo(dtype)
     if array.size and (array.min() < limits.min or array.max() > limits.max):
+        wider = [
+            width
+            for width in BP_WIDTHS
+            if -(1 << width - 1) <= array.min() <= array.max() < 1 << width - 1
+        ]
         raise KernelError(
             f"{name} reach from {array.min()} to {array.max()}; "
             f"{bits} bits hold {limits.min} to {limits.max}"
+            + (f", {wider[0]} bits would hold them" if wider else "; no width holds them")
         )
     result = np.array(array, dtype=dtype)
     result.setflags(write=False)

@@ -160,8 +160,8 @@ def test_saturation_is_counted() -> None:
     [
         (("--labels", 31), "disparities 0 to 30 don't fit images 30 pixels wide"),
         (("--bits", 12), "8, 16, 32"),
-        (("--bits", 8), "8 bits hold"),
-        (("--weight", 40000), "16 bits hold"),
+        (("--bits", 8), "8 bits hold -128 to 127, 16 bits would hold them"),
+        (("--weight", 40000), "16 bits hold -32768 to 32767, 32 bits would hold them"),
         (("--scale", 0.01), "leaves 0 x 0 pixels"),
         (("--scale", "nan"), "scale"),
         (("--truth-factor", 4), "need a truth"),
