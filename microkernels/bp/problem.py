@@ -134,7 +134,7 @@ class BpProblem:
         smoothness: ``[a, b]``, the cost of label ``a`` at a pixel whose left or upper neighbour has
             label ``b`` (theta_{v,w} of equation 2.10; any matrix, symmetric or not).
         bits: element width, one of :data:`BP_WIDTHS`.
-        weights: of the edges; None: all are 1. TRW-S with weights has no kernel.
+        weights: of the edges; None: all are 1.
 
     The arrays are copied, converted to :func:`element_type` and made read-only.
 

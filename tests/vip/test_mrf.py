@@ -61,7 +61,7 @@ def test_a_moved_texture_has_one_disparity(vip, pair, cost: str) -> None:
         ("bp", ()),
         ("hbp", ("--edges", "gradient:40,3", "--damping", 4)),
         ("hbp", ("--levels", 3)),
-        ("trws", ()),
+        ("trws", ("--edges", "gradient:40,3", "--bits", 32)),
         ("htrws", ("--levels", 3, "--bits", 32)),
     ],
 )
@@ -248,7 +248,10 @@ def test_edge_weights_lower_the_energy_of_their_own_problem(vip, pair) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--edges", "gradient:8,2", "--method", "trws"), "no kernel for TRW-S yet"),
+        (
+            ("--edges", "gradient:8,2", "--method", "trws", "--messages", "matrix", "--bits", 32),
+            "has a kernel by shifts alone",
+        ),
         (("--edges", "gradient:8"), "unknown edges 'gradient:8'"),
         (("--damping", 4, "--method", "trws"), "damping is for BP-M"),
     ],

@@ -58,9 +58,12 @@ def trws_job(
     CHECK.at_least("block", block, 1)
     check_costs(problem)
     transform = trws_transform(problem, form, scratchpad_bytes, instruction_words)
-    plan = trws_plan(transform, problem.labels, problem.bits, scratchpad_bytes)
+    weighted = problem.weights is not None
+    plan = trws_plan(transform, problem.labels, problem.bits, scratchpad_bytes, weighted=weighted)
     layout = TrwsLayout(problem=problem, transform=transform, plan=plan, sharers=pes, block=block)
-    program = _program(transform, problem.labels, problem.bits, plan, block, instruction_words)
+    program = _program(
+        transform, problem.labels, problem.bits, plan, block, instruction_words, weighted
+    )
     updates = problem.updates * iterations
 
     def golden() -> Messages:
@@ -112,12 +115,12 @@ def trws_transform(
             "messages by shifts need smoothness costs of the difference of labels that begin at 0, "
             "are convex and may end in one value"
         )
-    if form == "auto":
+    if form == "auto" and problem.weights is None:
         cycles = []
         for one in (transform, None):
             try:
                 plan = trws_plan(one, problem.labels, problem.bits, scratchpad_bytes)
-                _program(one, problem.labels, problem.bits, plan, 1, instruction_words)
+                _program(one, problem.labels, problem.bits, plan, 1, instruction_words, False)
             except KernelError:
                 continue
             cycles.append((body_order(one, problem.labels, problem.bits).cycles, one is None))
@@ -133,8 +136,10 @@ def _program(
     plan: TrwsPlan,
     block: int,
     instruction_words: int,
+    weighted: bool,
 ) -> Program:
-    program = trws_builder(transform, labels, bits, plan, block).program(f"trws_{labels}x{bits}.s")
+    builder = trws_builder(transform, labels, bits, plan, block, weighted=weighted)
+    program = builder.program(f"trws_{labels}x{bits}.s")
     if len(program.words) > instruction_words:
         raise KernelError(
             f"the program of TRW-S for {labels} labels of {bits} bits has {len(program.words)} "

@@ -8,9 +8,9 @@ The data of a pixel are one *record* of five vectors, in this order::
 
     left | up | data cost | down | right        (messages named as in bp.problem.Direction)
 
-A visit forwards loads the first four, a visit backwards the last four; the fifth is the message
-that the visit before made. Vectors, records and rows are spaced as those of BP-M
-(:mod:`microkernels.bp.record`).
+Edge weights follow the data costs: to the right, down, left, up. A visit forwards loads the first
+four vectors, a visit backwards the last four; the fifth is the message that the visit before made.
+Vectors, records and rows are spaced as those of BP-M (:mod:`microkernels.bp.record`).
 
 *Schedule.* Row ``y`` belongs to engine ``y mod sharers``, on the way forwards and backwards. A row
 is worked on in *blocks* of pixels. After each block an engine raises its flag, and before it loads
@@ -33,7 +33,7 @@ from numpy.typing import NDArray
 
 from isa.declared import Declared, Numbers, Span
 from microkernels.common import parameter_block
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.barrier import FLAG_BYTES
@@ -42,7 +42,7 @@ from ..problem import BpProblem, Direction, Messages, check_messages, element_ty
 from ..record import BANKS, record_stride, row_stride, vector_stride
 from ..shifts.transform import Transform
 from .golden import FRACTION
-from .order import TrwsPlan
+from .order import WEIGHTS, TrwsPlan
 
 __all__ = ["HEADER_WORDS", "PART_WORDS", "Row", "TrwsLayout", "block_of", "fill_share"]
 
@@ -154,20 +154,21 @@ class TrwsLayout:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        if self.problem.weights is not None:
-            raise KernelError(
-                "edge weights have no kernel for TRW-S yet: it takes them on the golden model alone"
-            )
         CHECK.at_least("sharers", self.sharers, 1)
         CHECK.at_least("block", self.block, 1)
 
     @property
+    def _tail(self) -> int:
+        """Elements after the labels of a vector."""
+        return 0 if self.problem.weights is None else WEIGHTS
+
+    @property
     def _vector(self) -> int:
-        return vector_stride(self.problem.labels, self.problem.bits)
+        return vector_stride(self.problem.labels + self._tail, self.problem.bits)
 
     @property
     def _record(self) -> int:
-        return record_stride(self.problem.labels, self.problem.bits)
+        return record_stride(self.problem.labels + self._tail, self.problem.bits)
 
     @property
     def _pitch(self) -> int:
@@ -331,7 +332,23 @@ class TrwsLayout:
             records = np.zeros(problem.width * self._record, np.uint8)
             for place, values in planes.items():
                 self._vectors(records, place)[:] = np.ascontiguousarray(values[y]).view(np.uint8)
+            if problem.weights is not None:
+                at = _COST_PLACE * self._vector + problem.labels * problem.bits // 8
+                found = self._weights(y).view(np.uint8)
+                records.reshape(-1, self._record)[:, at : at + found.shape[1]] = found
             memory.write(self._at(0, y), records.tobytes())
+
+    def _weights(self, y: int) -> NDArray[np.signedinteger]:
+        """``[x, direction]``, the weights of a row's edges to the right, down, left and up, as
+        halves (the fraction bit of all products)."""
+        weights = self.problem.weights
+        assert weights is not None
+        down = np.pad(weights.down, ((1, 1), (0, 0)))
+        right = np.pad(weights.right[y], 1)
+        halves = 2 * np.stack([right[1:], down[y + 1], right[:-1], down[y]], axis=1)
+        dtype = element_type(self.problem.bits)
+        # A weight that does not fit multiplies smoothness costs of 0.
+        return halves.clip(max=np.iinfo(dtype).max).astype(dtype)
 
     def _constants(self) -> NDArray[np.signedinteger]:
         """Multipliers, plateau, costs of the shifts, and the largest value around all sums."""

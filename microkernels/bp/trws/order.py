@@ -14,7 +14,8 @@ row and *across* to the next row, are independent of each other. Instructions of
 By a matrix the new message is one instruction, ``r_c = min(S + u_c)``. By shifts
 (:mod:`microkernels.bp.shifts.transform`) it is ``g_c = min(u_c + P)``, ``u_c = min(u_c, g_c)``, and
 for each shift ``t = u_c + cost``, ``w = min of t shifted both ways``, ``u_c = min(u_c, w)``. The
-first ``t`` starts from ``u_c`` without the plateau, which is the same in the end.
+first ``t`` starts from ``u_c`` without the plateau, which is the same in the end. With edge weights
+(shifts alone), ``k_c = costs * w_c`` and ``j_c = P * w_c`` come before; ``t`` and ``g`` read them.
 
 The way from ``h`` to the ``h`` of the next pixel is the longest. :func:`body_order` is a list
 scheduler: at each place it takes the instruction with the longest way to the end of those whose
@@ -34,12 +35,14 @@ from ..record import vector_stride
 from ..shifts.rhythm import beats_of
 from ..shifts.transform import Transform
 
-__all__ = ["PAD", "WINDOW_VECTORS", "BodyOrder", "TrwsPlan", "body_order", "trws_plan"]
+__all__ = ["PAD", "WEIGHTS", "WINDOW_VECTORS", "BodyOrder", "TrwsPlan", "body_order", "trws_plan"]
 
 #: Name of an instruction whose result is not used.
 PAD = "pad"
 #: Vectors that a visit loads: the costs and all messages but the one that the visit before made.
 WINDOW_VECTORS = 4
+#: Edge weights after the labels of the data costs: to the right, down, left, up.
+WEIGHTS = 4
 _LANES = "ax"
 _ALIGN = 16
 _FEWEST_SLOTS, _MOST_SLOTS = 3, 8
@@ -51,8 +54,8 @@ class BodyOrder:
 
     Attributes:
         names: of the instructions in their order: ``h``, ``n``, ``q``, ``p``, ``s``, ``u_c``,
-            ``r_c``, ``g_c``, ``b_c``, ``m_c``, or with the number of a shift ``t_c0``, ``w_c0``,
-            ``v_c0``; :data:`PAD`.
+            ``r_c``, ``g_c``, ``b_c``, ``m_c``, ``k_c``, ``j_c``, or with the number of a shift
+            ``t_c0``, ``w_c0``, ``v_c0``; :data:`PAD`.
         cycles: of the vector unit for a pixel.
         stored: the messages of the pixel before may be stored after the instruction of this number.
         freed: the pixel's slot may be loaded over after the instruction of this number.
@@ -64,12 +67,16 @@ class BodyOrder:
     freed: int
 
 
-def body_order(transform: Transform | None, labels: int, bits: int) -> BodyOrder:
+def body_order(
+    transform: Transform | None, labels: int, bits: int, *, weighted: bool = False
+) -> BodyOrder:
     """The order for vectors of ``labels`` elements of ``bits`` bits; no ``transform``: by a
-    matrix."""
+    matrix. ``weighted``: edges have weights, by shifts alone."""
     beat = beats_of(labels, bits)
-    beats = dict.fromkeys(_names(transform), beat)
-    beats["n"] *= BY_KEY[f"v.s.mul[{bits}]"].passes
+    beats = dict.fromkeys(_names(transform, weighted), beat)
+    for name in beats:
+        if name[0] in "nkj":
+            beats[name] *= BY_KEY[f"v.s.mul[{bits}]"].passes
     if transform is None:
         beats |= {f"r_{lane}": labels * beat for lane in _LANES}
     needs = list(_needs(transform, beats, beat, bits))
@@ -111,19 +118,23 @@ def body_order(transform: Transform | None, labels: int, bits: int) -> BodyOrder
         (k for k in range(1, len(names)) if now + starts[k - VECTOR_HELD + 1] >= complete),
         None,
     )
-    freed = max(names.index("u_a"), names.index("u_x")) + VECTOR_HELD
+    freed = max(i for i, name in enumerate(names) if name[0] in "ukj") + VECTOR_HELD
     if stored is None or freed >= len(names):
         raise KernelError(f"no order of instructions for {labels} labels of {bits} bits")
     return BodyOrder(tuple(names), now, stored, freed)
 
 
-def _names(transform: Transform | None) -> Iterator[str]:
+def _names(transform: Transform | None, weighted: bool) -> Iterator[str]:
     yield from ("h", "n", "q", "p", "s")
     for lane in _LANES:
         yield f"u_{lane}"
         if transform is None:
             yield f"r_{lane}"
         else:
+            if weighted and transform.shifts:
+                yield f"k_{lane}"
+            if weighted and transform.plateau is not None:
+                yield f"j_{lane}"
             for number in range(len(transform.shifts)):
                 yield from (f"t_{lane}{number}", f"w_{lane}{number}", f"v_{lane}{number}")
             if transform.plateau is not None:
@@ -155,11 +166,15 @@ def _needs(
         else:
             if transform.plateau is not None:
                 yield made(last, f"g_{lane}")
+                if f"j_{lane}" in beats:
+                    yield made(f"j_{lane}", f"g_{lane}")
                 # A reduction has its result after its last beat.
                 yield made(f"g_{lane}", f"b_{lane}", beat - 1)
             for number, shift in enumerate(transform.shifts):
                 total, window, least = (f"{kind}_{lane}{number}" for kind in "twv")
                 yield made(last, total)
+                if f"k_{lane}" in beats:
+                    yield made(f"k_{lane}", total, number * bits // 8 // WORD_BYTES)
                 late = -(-shift.labels * bits // 8 // WORD_BYTES)
                 yield made(total, window, late)
                 yield made(window, least)
@@ -192,6 +207,7 @@ class TrwsPlan:
         halve, keep: of the multipliers.
         plateau, costs: of the parts. sums: of ``t``.
         matrix: of the smoothness costs, without shifts.
+        weighted, weighted_plateau: of ``k`` and ``j``.
         windows: of ``w``. least: of ``g``. totals: of ``u``. raw: of ``r``. messages: of ``m``.
         pad, idle: result and operand of pads.
         ring, slot, slots: ring of loaded vectors: address, bytes of a slot, and how many.
@@ -207,6 +223,8 @@ class TrwsPlan:
     costs: int
     sums: tuple[int, int]
     matrix: int
+    weighted: tuple[int, int]
+    weighted_plateau: tuple[int, int]
     windows: tuple[int, int]
     least: tuple[int, int]
     totals: tuple[int, int]
@@ -222,13 +240,23 @@ class TrwsPlan:
 
 
 def trws_plan(
-    transform: Transform | None, labels: int, bits: int, scratchpad_bytes: int
+    transform: Transform | None,
+    labels: int,
+    bits: int,
+    scratchpad_bytes: int,
+    *,
+    weighted: bool = False,
 ) -> TrwsPlan:
     """The plan with as many slots as fit, up to 8.
 
     Raises:
-        KernelError: not even the fewest slots fit.
+        KernelError: not even the fewest slots fit, or edge weights without shifts.
     """
+    if weighted and transform is None:
+        raise KernelError(
+            "TRW-S with edge weights has a kernel by shifts alone: for smoothness costs of the "
+            "difference of labels that begin at 0, are convex and may end in one value"
+        )
     size = element_type(bits).itemsize
     vector = round_up(labels * size, _ALIGN)
     at = 0
@@ -243,9 +271,11 @@ def trws_plan(
 
     shifts = () if transform is None else transform.shifts
     plateau_bytes = 0 if transform is None or transform.plateau is None else vector
+    # A product of all costs and a weight is one instruction on a whole vector.
+    every = vector if weighted and shifts else 0
     # The multipliers are 1 and 2 halves.
     halve = take(2 * size)
-    plateau, costs = take(plateau_bytes), take(size * len(shifts))
+    plateau, costs = take(plateau_bytes), take(every or size * len(shifts))
     beside = size * max((shift.labels for shift in shifts), default=0)
     take(beside)
     along = take(vector if shifts else 0)
@@ -254,14 +284,15 @@ def trws_plan(
     take(beside)
     constant_bytes = at
     matrix = take(labels * labels * size if transform is None else 0)
+    products = pair(every), pair(plateau_bytes if weighted else 0)
     windows = pair(vector if shifts else 0)
     least = pair(size if plateau_bytes else 0)
     totals = pair(vector)
     raw = pair(vector) if transform is None else totals
     messages = pair(vector)
-    padded = vector if PAD in body_order(transform, labels, bits).names else 0
+    padded = vector if PAD in body_order(transform, labels, bits, weighted=weighted).names else 0
     pad, idle = take(padded), take(padded)
-    stride = vector_stride(labels, bits)
+    stride = vector_stride(labels + (WEIGHTS if weighted else 0), bits)
     slot = round_up(WINDOW_VECTORS * stride, _ALIGN)
     slots = min(_MOST_SLOTS, (scratchpad_bytes - at) // slot)
     if slots < _FEWEST_SLOTS:
@@ -279,6 +310,8 @@ def trws_plan(
         costs=costs,
         sums=(along, across),
         matrix=matrix,
+        weighted=products[0],
+        weighted_plateau=products[1],
         windows=windows,
         least=least,
         totals=totals,

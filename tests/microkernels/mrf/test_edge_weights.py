@@ -117,8 +117,8 @@ def test_damping_ends_an_alternation() -> None:
 
 def test_what_can_t_be_is_refused() -> None:
     one = problem(4, 4, 2)
-    with pytest.raises(KernelError, match="edge weights have no kernel for TRW-S yet"):
-        trws_job(BpProblem(one.data_costs, np.array([[0, 1], [1, 0]]), weights=one.weights))
+    with pytest.raises(KernelError, match="TRW-S with edge weights has a kernel by shifts alone"):
+        trws_job(BpProblem(one.data_costs, np.array([[0, 1], [3, 0]]), weights=one.weights))
     with pytest.raises(KernelError, match=r"weights right must have the shape \(4, 3\)"):
         BpProblem(
             one.data_costs, one.smoothness, 16, EdgeWeights(one.weights.down, one.weights.down)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.bp.shifts.choice import shifts_of
+from microkernels.bp.trws.jobs import trws_job
 from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
@@ -130,6 +131,22 @@ def test_a_matrix_that_is_no_transform() -> None:
     one = BpProblem(rng.integers(0, 90, (4, 5, 6)), rng.integers(-20, 50, (6, 6)), weights=weights)
     job = bp_job(one, 2, form="auto", damping=2)
     outputs, hazards = simulate(job)
+    assert not job.differing(outputs)
+    assert not hazards
+
+
+@pytest.mark.parametrize(
+    ("labels", "name", "bits", "pes"),
+    [
+        (5, "potts", 16, 1),
+        (12, "quadratic:7", 32, 2),
+        (16, "linear:2", 16, 4),
+        (20, "linear", 32, 1),
+    ],
+)
+def test_trws_with_weights(labels: int, name: str, bits: int, pes: int) -> None:
+    job = trws_job(problem(6, 5, labels, bits, name, most=20), 2, pes=pes)
+    outputs, hazards = simulate(job, seed=labels)
     assert not job.differing(outputs)
     assert not hazards
 

@@ -7,6 +7,7 @@ import pytest
 
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem, EdgeWeights
+from microkernels.bp.trws.jobs import trws_job
 from microkernels.mrf.smoothness import smoothness_costs
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import cosim_engine
@@ -25,7 +26,7 @@ def one_processor(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def problem(width: int, height: int, labels: int, bits: int, *, weighted: bool) -> BpProblem:
     rng = np.random.default_rng([width, height, labels, bits])
-    costs = rng.integers(0, 1 << bits - 3, (height, width, labels))
+    costs = rng.integers(0, 1 << min(bits, 16) - 3, (height, width, labels))
     weights = None
     if weighted:
         weights = EdgeWeights(
@@ -50,6 +51,13 @@ def test_verilog_is_exact_and_takes_the_model_s_cycles(
     outcome = cosim_engine(job, PE, memory=HOSTILE)
     assert outcome.match
     assert cosim_engine(job, PE, on="model", memory=HOSTILE).cycles == outcome.cycles
+
+
+def test_trws_on_verilog() -> None:
+    one = problem(5, 4, 16, 32, weighted=True)
+    outcome = cosim_engine(trws_job(one, 1), PE, memory=HOSTILE)
+    assert outcome.match
+    assert cosim_engine(trws_job(one, 1), PE, on="model", memory=HOSTILE).cycles == outcome.cycles
 
 
 @pytest.mark.parametrize(
