@@ -8,24 +8,20 @@ import sim_tb.measure.learning
 import sim_tb.measure.schedulers
 from hdl.emission import emit
 from memory.config import SchedulerPolicy, VaultConfig
-from memory.controller.controller import Controller
 from memory.controller.policies import make_scheduler
 from sim_tb.dut.memory import vault_design
-from sim_tb.measure.learning import LENGTHS, ablated_vaults, measure_bandwidth
+from sim_tb.measure.learning import LENGTHS, measure_bandwidth
 from sim_tb.measure.schedulers import POLICIES, REQUESTERS, measure_policies, policy_vault
 from synth.physical.area import measure_unit
-from synth.physical.asic import NANGATE45
-from synth.physical.mapping import engine_netlist
-from synth.physical.targets import find_cells, find_target
+from synth.physical.targets import find_target
 from synth.physical.units import Unit
-from synth.timing.sta import longest_path
 
 from . import fingerprints
 from .measurement import Measurement
 
 __all__ = ["made_of_schedulers", "schedulers"]
 
-#: Policies whose area and whose longest path are measured.
+#: Policies whose area is measured.
 _SIZED: tuple[SchedulerPolicy, ...] = (
     "first-ready",
     "first-ready-timed",
@@ -33,14 +29,11 @@ _SIZED: tuple[SchedulerPolicy, ...] = (
     "learned",
     "meta",
 )
-_TIMED: tuple[SchedulerPolicy, ...] = ("first-ready", "learned")
-#: Accesses of each requester without a feature.
-_ABLATION = 20_000
 
 
 def schedulers() -> Iterator[Measurement]:
     """Four requesters, alike and unlike, at a vault's memory with each scheduling policy; what the
-    learned one moves by the length of a run and without each feature; areas and paths."""
+    learned one moves by the length of a run; areas."""
     for policy, row in measure_policies().items():
         for mix, found in row.items():
             key = f"{_key(policy)}_{mix}"
@@ -51,19 +44,11 @@ def schedulers() -> Iterator[Measurement]:
     for mix, values in measure_bandwidth(policy_vault("learned"), LENGTHS).items():
         for length, gbs in zip(LENGTHS, values, strict=True):
             yield Measurement(f"learned_after_{length}_{mix}", gbs, "GB/s", 0.01, True)
-    for name, vault in ablated_vaults().items():
-        for mix, (gbs,) in measure_bandwidth(vault, (_ABLATION,)).items():
-            yield Measurement(f"without_{name}_{mix}", gbs, "GB/s", 0.01, True)
     for policy in _SIZED:
         emission = emit(make_scheduler(_windowed(policy)), "part")
         unit = Unit("scheduler", ((emission.top, 1),))
         values_of_unit = measure_unit(unit, find_target("generic"), emission, emission).values
         yield Measurement(f"{_key(policy)}_kge", values_of_unit["logic_ge"] / 1000, "kGE", 0.01)
-    cells, library = find_cells(NANGATE45)
-    for policy in _TIMED:
-        netlist = engine_netlist(emit(_controller(policy), "part"), cells)
-        path = longest_path(netlist, library)
-        yield Measurement(f"{_key(policy)}_path", path.ns, "ns", 0.02)
 
 
 def made_of_schedulers() -> dict[str, str]:
@@ -71,19 +56,13 @@ def made_of_schedulers() -> dict[str, str]:
     found = {
         "traffic": fingerprints.code(sim_tb.measure.schedulers, sim_tb.measure.learning),
         "mapping": fingerprints.mapping(find_target("generic")),
-        "mapping for speed": fingerprints.mapping(find_cells(NANGATE45)[0]),
     }
     for policy in POLICIES:
         design = vault_design(policy_vault(policy), REQUESTERS)
         found |= fingerprints.simulator(f"the memory {policy}", design)
-    for name, vault in ablated_vaults().items():
-        design = vault_design(vault, REQUESTERS)
-        found |= fingerprints.simulator(f"the memory without {name}", design)
     for policy in _SIZED:
         part = make_scheduler(_windowed(policy))
         found[f"Verilog of the scheduler {policy}"] = fingerprints.component(part)
-    for policy in _TIMED:
-        found[f"Verilog of the controller {policy}"] = fingerprints.component(_controller(policy))
     return found
 
 
@@ -97,7 +76,3 @@ def _windowed(policy: SchedulerPolicy) -> VaultConfig:
     if not vault.learns:
         return vault
     return replace(vault, agent=replace(vault.agent, window_base=0))
-
-
-def _controller(policy: SchedulerPolicy) -> Controller:
-    return Controller(replace(_windowed(policy), sram="macro"))

@@ -1,35 +1,18 @@
-"""What the agent of a vault's scheduler learns, in Verilog: bandwidth by the length of a run, and
-without one or another feature."""
+"""What the agent of a vault's scheduler learns, in Verilog: bandwidth by the length of a run."""
 
 from collections.abc import Sequence
-from dataclasses import replace
 
-from memory.agent.config import AgentConfig
-from memory.agent.features import feature
 from memory.config import VaultConfig
 from sim_tb.harness.traffic_runs import run_traffic
 
-from .schedulers import MIXES, REQUESTERS, mix_job, policy_vault
+from .schedulers import MIXES, REQUESTERS, mix_job
 
-__all__ = ["LENGTHS", "MIXES_LEARNED", "ablated_vaults", "measure_bandwidth"]
+__all__ = ["LENGTHS", "MIXES_LEARNED", "measure_bandwidth"]
 
 #: Accesses of each requester, for the curve.
 LENGTHS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
-#: Those of :data:`sim_tb.measure.schedulers.MIXES` for curve and ablation.
+#: Those of :data:`sim_tb.measure.schedulers.MIXES` for the curve.
 MIXES_LEARNED = ("sequential_random_25", "random_mixed", "unlike")
-
-
-def ablated_vaults() -> dict[str, VaultConfig]:
-    """The vault with the policy "learned", without each of its features; by the feature's name."""
-    vault = policy_vault("learned")
-    every = AgentConfig().features
-    return {
-        feature(text).name: replace(
-            vault,
-            agent=replace(vault.agent, features=tuple(one for one in every if one != text)),
-        )
-        for text in every
-    }
 
 
 def measure_bandwidth(config: VaultConfig, lengths: Sequence[int]) -> dict[str, list[float]]:
