@@ -195,7 +195,11 @@ def _objectives(one: Summary, spec: Specification) -> tuple[float, ...] | None:
 def _rows(
     spec: Specification, batch: Sequence[Choice], first: int, work: _Work
 ) -> Iterator[list[Row]]:
-    """The rows of each choice of a batch; ``first``: rows before it."""
+    """The rows of each choice of a batch; ``first``: rows before it.
+
+    Area and clock, which take far longer than the cycles, are measured of the configurations on
+    which all kernels have run.
+    """
     plans: list[list[Task] | str] = []
     for choice in batch:
         try:
@@ -204,8 +208,16 @@ def _rows(
             plans.append(str(error))
         else:
             plans.append(_tasks(spec, choice, config))
-    tasks = [task for plan in plans if not isinstance(plan, str) for task in plan]
-    results = iter(work.results(tasks))
+    running = [plan for plan in plans if not isinstance(plan, str)]
+    cycles = _parted(work.results([task for plan in running for task in plan]), len(spec.kernels))
+    whole = [plan for plan, found in zip(running, cycles, strict=True) if not _problem(found)]
+    more = [_hardware(spec, plan[0]["configuration"]) for plan in whole]
+    if work.total is not None:
+        work.total -= (len(running) - len(whole)) * (bool(spec.target) + spec.clock)
+    extra = bool(spec.target) + spec.clock
+    shared = work.results([task for plan in more for task in plan])
+    hardware = iter(_parted(shared, extra) if extra else [[] for _ in more])
+    results = iter(cycles)
     start = first // len(spec.kernels)
     for number, (choice, plan) in enumerate(zip(batch, plans, strict=True), start):
         if isinstance(plan, str):
@@ -215,21 +227,40 @@ def _rows(
                 for name in spec.names
             ]
         else:
-            measured = [next(results) for _ in plan]
+            measured = next(results)
+            if not _problem(measured):
+                measured = [*measured, *next(hardware)]
             yield [_row(spec, number, choice, name, plan, measured) for name in spec.names]
 
 
 def _tasks(spec: Specification, choice: Choice, config: dict[str, Any]) -> list[Task]:
+    """The runs of the kernels."""
     shared: dict[str, Any] = {"configuration": config}
     on = spec.on(choice)
-    tasks: list[Task] = [
+    return [
         {"kind": "cycles", "kernel": dict(kernel), "on": on, **shared} for kernel in spec.kernels
     ]
+
+
+def _hardware(spec: Specification, config: dict[str, Any]) -> list[Task]:
+    """The measurements that the configuration's kernels have in common."""
+    shared: dict[str, Any] = {"configuration": config}
+    tasks: list[Task] = []
     if spec.target:
         tasks.append({"kind": "area", "target": spec.target, **shared})
     if spec.clock:
         tasks.append({"kind": "clock", **shared})
     return tasks
+
+
+def _parted(results: Sequence[dict[str, Any]], size: int) -> list[list[dict[str, Any]]]:
+    """Results in groups of ``size``, of which there may be none."""
+    return [list(results[at : at + size]) for at in range(0, len(results), size)] if size else []
+
+
+def _problem(parts: Sequence[dict[str, Any]]) -> dict[str, Any] | None:
+    """The first result that is none."""
+    return next((part for part in parts if "error" in part or "lost" in part), None)
 
 
 def _row(
@@ -243,7 +274,7 @@ def _row(
     """The row of a kernel, from the results of the tasks of its configuration."""
     own = spec.names.index(name)
     parts = [measured[own], *measured[len(spec.kernels) :]]
-    problem = next((part for part in parts if "error" in part or "lost" in part), None)
+    problem = _problem(parts)
     row: Row = {"number": number, **choice, "kernel": name, "on": plan[own]["on"]}
     if problem is not None:
         message = problem.get("error") or problem["lost"]

@@ -126,6 +126,39 @@ def test_an_interrupted_sweep_gives_the_same_files(
     assert contents(tmp_path / "again") == contents(tmp_path / "whole")
 
 
+def test_area_is_measured_where_all_kernels_run(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file.write_text(SPECIFICATION.replace('target = ""', 'target = "xc7"'))
+    areas: list[Task] = []
+
+    @contextmanager
+    def answering(_: object) -> Iterator[Executor]:
+        def answer(task: Task) -> dict[str, Any]:
+            config: dict[str, Any] = task["configuration"]
+            if task["kind"] == "area":
+                areas.append(task)
+                return {"luts": config["arc_entries"]}
+            refused = config["scratchpad_bytes"] == 64 and task["kernel"]["kernel"] == "bp"
+            return {"error": "too small"} if refused else {"cycles": 100, "vector_busy": 0.5}
+
+        yield lambda tasks: ((number, answer(task)) for number, task in enumerate(tasks))
+
+    monkeypatch.setattr(module, "local", answering)
+    shown: list[tuple[float, float | None]] = []
+    found = sweep(
+        file,
+        tmp_path / "out",
+        progress=lambda _, done=0, total=None, part="": shown.append((done, total)),
+    )
+    assert [task["configuration"]["scratchpad_bytes"] for task in areas] == [4096, 4096]
+    assert shown[-1] == (8 + 2, 8 + 2)
+    assert [(row["status"], row.get("luts")) for row in found.rows] == [
+        *[("refused", None), ("ok", None), ("ok", 2), ("ok", 2)],
+        *[("refused", None), ("ok", None), ("ok", 20), ("ok", 20)],
+    ]
+
+
 def _tasks(file: Path, tmp_path: Path) -> list[Task]:
     taken: list[Task] = []
 
