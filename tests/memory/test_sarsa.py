@@ -36,14 +36,6 @@ def test_every_action_is_that_of_the_model(simulate, name):
     assert any(weight != CONFIGS[name].initial for row in model.theta for weight in row)
 
 
-@pytest.mark.slow
-def test_a_million_decisions(simulate):
-    """Ten minutes in Amaranth's simulator."""
-    config = AgentConfig(epoch=4, epsilon_shift=4)
-    model = compare(simulate, config, 1_000_000)
-    assert model.explored > 50_000
-
-
 def test_weights_are_read_and_written(simulate, rng):
     """A weight reads as the model has it; of a weight written the next decisions are made."""
     config = CONFIGS["an odd number in two lanes"]
