@@ -28,6 +28,7 @@ def best_depth(
     Raises:
         KernelError: no slice fits.
     """
+    CHECK.at_least("out_depth", out_depth, 1)
     most = min(MAX_VL // shape.down, shape.channels)
     best: tuple[float, int] | None = None
     for least, depth in sorted(
