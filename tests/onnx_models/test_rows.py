@@ -96,3 +96,12 @@ def test_an_encoder_of_a_transformer(several: bool) -> None:
 def test_functions_that_are_polynomials(operator: str) -> None:
     node = helper.make_node(operator, ["x"], ["y"])
     check(model([node], (2, 5, 7), opset=20), 3 * drawn(2, 5, 7))
+
+
+def test_gemm_of_two_matrices() -> None:
+    """Without a batch, and with both factors transposed."""
+    nodes = [
+        helper.make_node("Relu", ["x"], ["r"]),
+        helper.make_node("Gemm", ["x", "r", "c"], ["y"], alpha=0.5, beta=2.0, transA=1),
+    ]
+    check(model(nodes, (6, 5), {"c": drawn(5)}), drawn(6, 5))

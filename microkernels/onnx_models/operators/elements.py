@@ -21,7 +21,16 @@ from microkernels.onnx_models.moved import index_of, rearranged, rows
 
 from .linear import activate, scale_channels
 
-__all__ = ["combined", "dequantize", "function", "quantize", "variadic"]
+__all__ = [
+    "affine",
+    "combine",
+    "combined",
+    "dequantize",
+    "function",
+    "quantize",
+    "variadic",
+    "with_constant",
+]
 
 _UNBOUNDED = float("inf")
 #: From here on operands are spread as NumPy does.
@@ -35,7 +44,7 @@ def _activation(
     return importer.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
 
 
-def _affine(
+def affine(
     importer: Importer, node: Node, value: Value, factor: float, offset: float, *, last: bool = True
 ) -> Value:
     """``factor`` times the elements plus ``offset``."""
@@ -52,9 +61,10 @@ def _clip(
     return found
 
 
-def _pair(
+def combine(
     importer: Importer, node: Node, kind: str, first: Value, second: Value, *, last: bool = True
 ) -> Value:
+    """Two values, spread to one shape: ``kind`` as of :func:`combined`, but no ``divide``."""
     if first.shape != second.shape:
         first, second = (_spread(importer, node, one, (first, second)) for one in (first, second))
     if first.turned or second.turned:
@@ -111,7 +121,7 @@ def _by_channel(values: Reals, like: Value) -> Reals | None:
     return one.ravel().copy() if (flat == one).all() else None
 
 
-def _with_constant(
+def with_constant(
     importer: Importer, node: Node, kind: str, value: Value, constant: Reals, *, first: bool
 ) -> None:
     """``value`` and a constant; ``first``: the constant is the first operand."""
@@ -125,7 +135,7 @@ def _with_constant(
     if numbers is None:
         held = importer.constant_map(node, constant, value)
         operands = (held, value) if first else (value, held)
-        importer.alias(node, _pair(importer, node, kind, *operands), before)
+        importer.alias(node, combine(importer, node, kind, *operands), before)
         return
     scale: Reals = np.ones(1)
     shift: Reals = np.zeros(1)
@@ -139,7 +149,7 @@ def _with_constant(
     layer = importer.layers.get(value.layer)
     fused = value.alone and layer is not None and layer.name in importer.real
     if one and not fused:
-        _affine(importer, node, value, float(scale[0]), float(shift[0]))
+        affine(importer, node, value, float(scale[0]), float(shift[0]))
         return
     found = scale_channels(importer, node, value, scale, shift)
     importer.alias(node, found, before)
@@ -163,17 +173,17 @@ def combined(kind: str) -> Callable[[Importer, Node], None]:
                     raise node.refused("it divides by 0")
                 constant, operation = 1 / constant, "multiply"
             value = importer.held(node)
-            _with_constant(importer, node, operation, value, constant, first=False)
+            with_constant(importer, node, operation, value, constant, first=False)
         elif kind == "divide":
             raise node.refused("the divisor must be constant")
         elif importer.is_constant(node, 0):
             constant = importer.reals(node, 0)
-            _with_constant(importer, node, kind, importer.held(node, 1), constant, first=True)
+            with_constant(importer, node, kind, importer.held(node, 1), constant, first=True)
         else:
             first, second = importer.held(node), importer.held(node, 1)
             if first.layer == second.layer and isinstance(importer.layers.get(first.layer), Source):
                 raise node.refused("both inputs are one input of the model")
-            _pair(importer, node, kind, first, second)
+            combine(importer, node, kind, first, second)
 
     return operator
 
@@ -189,9 +199,9 @@ def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, Node], Non
         found = importer.held(node)
         for number in range(1, count):
             last = number + 1 == count and not mean
-            found = _pair(importer, node, kind, found, importer.held(node, number), last=last)
+            found = combine(importer, node, kind, found, importer.held(node, number), last=last)
         if mean:
-            _affine(importer, node, found, 1 / count, 0.0)
+            affine(importer, node, found, 1 / count, 0.0)
         elif count == 1:
             importer.alias(node, found, found.shape)
 
@@ -226,7 +236,7 @@ def relu(importer: Importer, node: Node) -> None:
 
 def negative(importer: Importer, node: Node) -> None:
     """Neg."""
-    _affine(importer, node, importer.held(node), -1.0, 0.0)
+    affine(importer, node, importer.held(node), -1.0, 0.0)
 
 
 def leaky_relu(importer: Importer, node: Node) -> None:
@@ -249,13 +259,13 @@ def p_relu(importer: Importer, node: Node) -> None:
     below = _clip(importer, node, value, -_UNBOUNDED, 0.0, last=False)
     numbers = _by_channel(slopes, value)
     if numbers is not None and numbers.size == 1:
-        scaled = _affine(importer, node, below, float(numbers[0]), 0.0, last=False)
+        scaled = affine(importer, node, below, float(numbers[0]), 0.0, last=False)
     elif numbers is not None:
         scaled = scale_channels(importer, node, below, numbers, np.zeros(1))
     else:
         held = importer.constant_map(node, slopes, value)
-        scaled = _pair(importer, node, "multiply", below, held, last=False)
-    _pair(importer, node, "add", positive, scaled)
+        scaled = combine(importer, node, "multiply", below, held, last=False)
+    combine(importer, node, "add", positive, scaled)
 
 
 def clip(importer: Importer, node: Node) -> None:
@@ -317,22 +327,22 @@ def hard_sigmoid(importer: Importer, node: Node) -> None:
     """HardSigmoid."""
     alpha, beta = float(attribute(node, "alpha", 0.2)), float(attribute(node, "beta", 0.5))
     value = importer.held(node)
-    scaled = _affine(importer, node, value, alpha, beta, last=False)
+    scaled = affine(importer, node, value, alpha, beta, last=False)
     _clip(importer, node, scaled, 0.0, 1.0)
 
 
 def hard_swish(importer: Importer, node: Node) -> None:
     """HardSwish: the input times a HardSigmoid of slope 1/6."""
     value = importer.held(node)
-    scaled = _affine(importer, node, value, 1 / 6, 0.5, last=False)
+    scaled = affine(importer, node, value, 1 / 6, 0.5, last=False)
     gate = _clip(importer, node, scaled, 0.0, 1.0, last=False)
-    _pair(importer, node, "multiply", value, gate)
+    combine(importer, node, "multiply", value, gate)
 
 
 def swish(importer: Importer, node: Node) -> None:
     """Swish: the input times the sigmoid of ``alpha`` times the input."""
     value = importer.held(node)
     alpha = float(attribute(node, "alpha", 1.0))
-    inner = value if alpha == 1 else _affine(importer, node, value, alpha, 0.0, last=False)
+    inner = value if alpha == 1 else affine(importer, node, value, alpha, 0.0, last=False)
     gate = _activation(importer, node, inner, "sigmoid", last=False, fraction=0)
-    _pair(importer, node, "multiply", value, gate)
+    combine(importer, node, "multiply", value, gate)

@@ -14,7 +14,14 @@ from .arrange import index_of, map_value, rearranged
 from .gather import gathered
 from .window import Window, positions, window
 
-__all__ = ["batch_normalization", "connect", "conv", "gemm", "scale_channels", "spread_weights"]
+__all__ = [
+    "batch_normalization",
+    "connect",
+    "conv",
+    "gemm_of_weights",
+    "scale_channels",
+    "spread_weights",
+]
 
 #: Weights of a layer that grouped ones may spread to.
 _MOST_WEIGHTS = 1 << 26
@@ -215,10 +222,8 @@ def connect(importer: Importer, node: Node, weights: Reals, bias: Reals) -> None
     importer.add(node, layer, MapSize(1, 1, outputs), (value.shape[0], outputs))
 
 
-def gemm(importer: Importer, node: Node) -> None:
-    """Gemm of an input and constant weights."""
-    if attribute(node, "transA", 0):
-        raise node.refused("transA must be 0: the input's rows are the images of a batch")
+def gemm_of_weights(importer: Importer, node: Node) -> None:
+    """Gemm of an input, whose rows are images, and constant weights."""
     weights = importer.reals(node, 1)
     if weights.ndim != 2:
         raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")

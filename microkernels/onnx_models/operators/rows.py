@@ -15,9 +15,10 @@ from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Real, Reals
 from microkernels.onnx_models.moved import Index, adjacent, index_of, rearranged, rows
 
-from .linear import connect
+from .elements import affine, combine, with_constant
+from .linear import connect, gemm_of_weights
 
-__all__ = ["matmul", "normalization", "product_of", "softmax"]
+__all__ = ["gemm", "matmul", "normalization", "product_of", "softmax"]
 
 #: From here on softmax is of one axis, before of all from it on.
 _ONE_AXIS_OPSET = 13
@@ -134,6 +135,44 @@ def product_of(importer: Importer, node: Node, first: Value, second: Value) -> V
     found += (one[-2],) if len(shapes[0]) > 1 else ()
     found += (columns,) if len(shapes[1]) > 1 else ()
     return importer.add(node, layer, size, found, turned=True)
+
+
+def gemm(importer: Importer, node: Node) -> None:
+    """Gemm: of the images of a batch and constant weights, or of two matrices."""
+    turned = [bool(attribute(node, name, 0)) for name in ("transA", "transB")]
+    bias = len(node.inputs) > 2 and bool(node.inputs[2])
+    constant = importer.is_constant(node, 1) and (not bias or importer.is_constant(node, 2))
+    if importer.batched((1, 1)):
+        if turned[0]:
+            raise node.refused("transA must be 0: the input's rows are the images of a batch")
+        gemm_of_weights(importer, node)
+        return
+    if constant and not turned[0] and importer.held(node).shape[0] == 1:
+        gemm_of_weights(importer, node)
+        return
+    operands = []
+    for number, swapped in enumerate(turned):
+        value = _matrix(importer, node, number)
+        if len(value.shape) != 2:
+            raise node.refused(f"input {number} must have 2 dimensions, not {len(value.shape)}")
+        if swapped:
+            index = index_of(importer, value).T
+            value = rearranged(importer, node, [value], index, turned=True)
+        operands.append(value)
+    found = product_of(importer, node, *operands)
+    alpha, beta = (float(attribute(node, name, 1.0)) for name in ("alpha", "beta"))
+    if alpha != 1:
+        found = affine(importer, node, found, alpha, 0.0)
+    if not bias:
+        return
+    if importer.is_constant(node, 2):
+        held = importer.reals(node, 2) * beta
+        with_constant(importer, node, "add", found, held, first=False)
+        return
+    added = importer.held(node, 2)
+    if beta != 1:
+        added = affine(importer, node, added, beta, 0.0, last=False)
+    combine(importer, node, "add", found, added)
 
 
 def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Value:

@@ -34,7 +34,7 @@ OPERATORS: Mapping[str, Operator] = {
     "GatherND": arrange.movement,
     "GRU": recurrent.gru,
     "Gelu": elements.function("gelu"),
-    "Gemm": linear.gemm,
+    "Gemm": rows.gemm,
     "GlobalAveragePool": pooling.global_average_pool,
     "GlobalMaxPool": pooling.global_max_pool,
     "HardSigmoid": elements.hard_sigmoid,
