@@ -31,6 +31,7 @@ _COMMANDS = (
     "power kernel.vip --preset pe-small --json power.json",
     "trim kernel.vip --preset pe-small -o build/trimmed --json trim.json",
     "generate --config build/trimmed/vip.json -o build/again",
+    "browser -o build/browser",
 )
 #: A script of a user, with the package of the other wheel beside VIP's.
 _SCRIPT = f"""
@@ -91,7 +92,7 @@ def main() -> None:
         (wheel,) = (top / "dist").glob("*.whl")
         _call([sys.executable, "-m", "venv", "env"], top)
         python = top / "env" / "bin" / "python"
-        extras = f"{wheel}[asic,pictures,plot,sim,synth]"
+        extras = f"{wheel}[asic,browser,pictures,plot,sim,synth]"
         _call([python, "-m", "pip", "install", "-q", extras, _OTHER], top)
         empty = top / "empty"
         empty.mkdir()
