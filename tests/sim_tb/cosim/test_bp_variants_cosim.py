@@ -39,7 +39,7 @@ def problem(width: int, height: int, labels: int, bits: int, *, weighted: bool) 
     ("size", "labels", "bits", "form", "damping"),
     [
         ((5, 6), 16, 16, "shifts", 5),
-        ((5, 4), 16, 8, "shifts", 5),
+        pytest.param((5, 4), 16, 8, "shifts", 5, marks=pytest.mark.slow),
         ((4, 3), 60, 16, "shifts", 5),
         ((4, 3), 10, 16, "matrix", 5),
     ],
