@@ -16,7 +16,6 @@ from . import (
     memories,
     mrf,
     networks,
-    presets,
     proofs,
     schedulers,
     timing_model,
@@ -215,8 +214,8 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         minutes=10,
     ),
     "presets": Benchmark(
-        run=presets.presets,
-        made_of=presets.made_of_presets,
+        run=engine.presets,
+        made_of=engine.made_of_presets,
         presets=tuple(PRESETS),
         tools=_SYNTHESIS,
         minutes=40,

@@ -1,4 +1,4 @@
-"""Benchmarks of one engine: Verilog, area, clock and power."""
+"""Benchmarks of one engine: Verilog, area, clock and power; areas of all presets."""
 
 from collections.abc import Iterator
 from dataclasses import replace
@@ -24,13 +24,14 @@ from microkernels.nn.conv_loop import conv_loop_program
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
 from sim_tb.cosim.kernels import cosim_engine
 from soc.generate.generate import generate, verilog
-from soc.generate.presets import preset
+from soc.generate.presets import PRESETS, preset
 from synth.physical.area import synthesise
 from synth.physical.devices import GRADES
 from synth.physical.place import place
 from synth.physical.targets import find_target
 from synth.power.power import THESIS_MHZ
 from synth.sram.area import GATE_UM2
+from vip.presets import MEASURED, figure_name, measure_areas
 from vip.synthesis.clocks import timing
 from vip.synthesis.energy import engine_power
 from vip.synthesis.power import CONVOLUTION_POSITIONS, KERNELS, record
@@ -47,9 +48,11 @@ __all__ = [
     "made_of_generation",
     "made_of_placement",
     "made_of_power",
+    "made_of_presets",
     "made_of_standard_cells",
     "placement",
     "power",
+    "presets",
     "standard_cells",
 ]
 
@@ -230,3 +233,21 @@ def made_of_power() -> dict[str, str]:
             vip.synthesis.energy,
         ),
     }
+
+
+def presets() -> Iterator[Measurement]:
+    """Area of every preset: gates and bits of memory, and cells of both kinds of FPGA."""
+    for name in PRESETS:
+        areas = measure_areas([name], lambda _: None)[name]
+        for target, measures in MEASURED.items():
+            for measure in measures:
+                value = areas[target][measure]
+                unit = {"logic_ge": "GE", "sram_bits": "bits"}.get(measure, measure)
+                yield Measurement(figure_name(name, target, measure), value, unit, 0.01)
+
+
+def made_of_presets() -> dict[str, str]:
+    """The hardware of every preset, and the mappings."""
+    hardware = {f"Verilog of {name}": fingerprints.hardware(PRESETS[name]) for name in PRESETS}
+    mappings = {f"mapping {name}": fingerprints.mapping(find_target(name)) for name in MEASURED}
+    return {**hardware, **mappings}
