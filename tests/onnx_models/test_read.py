@@ -108,7 +108,7 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("node", "constants", "why"),
     [
-        (("Einsum", ["x"], {}), {}, "the operator is not supported"),
+        (("LogSoftmax", ["x"], {}), {}, "the operator is not supported"),
         (("Conv", ["x", "w"], {"group": 3}), {"w": np.ones((3, 1, 3, 3))},
          r"3 group\(s\) do not fit 2 channels"),
         (("Conv", ["x", "w"], {}), {"w": np.ones((2, 2, 9, 9))}, "a window of 9 pixels does not"),

@@ -19,7 +19,9 @@ from microkernels.networks.network import (
     MapSize,
     Multiply,
     Network,
+    Normalize,
     Pool,
+    Product,
     Rearrange,
     Source,
 )
@@ -37,6 +39,8 @@ MORE = {
     "leaky": {"slope": 3000},
     "tanh": {"fraction": 12},
     "sigmoid": {"fraction": 12},
+    "gelu": {"fraction": 12},
+    "erf": {"fraction": 12},
 }
 
 
@@ -62,6 +66,8 @@ def layers() -> tuple[Layer, ...]:
             Combine(name=name, source="depthwise", other="given", operation=name)
             for name in ("subtract", "maximum", "minimum")
         ),
+        Normalize(name="softmax", source="depthwise", operation="softmax", bits=12),
+        Product(name="product", source="depthwise", other="given", fraction=9),
         Rearrange(
             name="moved",
             inputs=("depthwise", "multiply"),
