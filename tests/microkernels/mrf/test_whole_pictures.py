@@ -111,7 +111,7 @@ def trws_energies(one: BpProblem, iterations: int) -> Iterator[int]:
     ("size", "iterations"),
     [
         ((36, 24, 8), 4),
-        pytest.param((741, 500, 64), 3, marks=pytest.mark.slow),
+        pytest.param((741, 500, 54), 3, marks=pytest.mark.slow),
     ],
 )
 def test_energies_of_a_photograph(size: tuple[int, int, int], iterations: int) -> None:
