@@ -25,13 +25,12 @@ class Learned(FirstReady):
 
     Outside of what is learned are refreshes, which go first (a cycle late if rows do), the end of a
     group after ``GROUP_BURSTS``, the patience of the transaction queue, and a bound on the wait of
-    a bank:
-    while a snapshot is late (:class:`memory.controller.sweep.Sweep`), the policy is
+    a bank: while a snapshot is late (:class:`memory.controller.sweep.Sweep`), the policy is
     "first-ready-timed". So no request waits longer than
     :func:`memory.controller.starvation.starvation_bound`, whatever the weights.
 
     All that the agent says is in registers before it meets a bank's command, and so is the end of
-    a group, a cycle late: the path of first-ready gets no longer.
+    a group, a cycle late.
 
     Members: :func:`memory.controller.scheduler.scheduler_members`.
     """

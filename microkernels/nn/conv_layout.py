@@ -18,12 +18,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.declared import Declared, Span
+from microkernels.common.block_layout import BlockLayout
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, check_elements
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, block_size
+from microkernels.common.parameter_block import block_bytes
 
 from .conv_plan import ConvPlan
 
@@ -66,7 +66,7 @@ def share_conv(plan: ConvPlan, sharers: int) -> list[ConvShare]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvLayout:
+class ConvLayout(BlockLayout):
     """Addresses of a convolution; see the module's text.
 
     Attributes:
@@ -83,14 +83,10 @@ class ConvLayout:
     plan: ConvPlan
     source: FeatureMap
     target: FeatureMap
-    base: int
-    sharers: int = 1
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
+        super().__post_init__()
         shape = self.plan.shape
-        if self.base < 0 or self.base % COLUMN_BYTES:
-            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
         self.source.check_size("source", shape.width, shape.height, shape.channels)
         outputs = -(-shape.filters * self.plan.group_elements // self.plan.filters)
         self.target.check_size("target", shape.out_width, shape.out_height, outputs)
@@ -128,25 +124,14 @@ class ConvLayout:
         return share_conv(self.plan, self.sharers)
 
     @property
-    def parameters(self) -> int:
-        """Address of the parameter block."""
-        return self.base
-
-    @property
     def _parts(self) -> list[int]:
         """Words of each engine's part of the block."""
         return [_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) for share in self.shares]
 
     @property
-    def declared(self) -> Declared:
-        """The memory that is fixed with the layer: the parameter block."""
-        block = Span(self.parameters, block_size(self._parts))
-        return Declared(constants=(block,), slots=self.sharers)
-
-    @property
     def thresholds(self) -> int:
         """Address of the thresholds."""
-        return round_up(self.base + block_size(self._parts), COLUMN_BYTES)
+        return self._block_end
 
     @property
     def spare(self) -> int:

@@ -20,15 +20,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from isa.declared import Declared, Span
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
+from microkernels.common.block_layout import BlockLayout
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
+from microkernels.common.parameter_block import block_bytes, part_sizes
 
 from .element_polynomials import POLYNOMIALS
 from .element_shape import ElementShape
@@ -45,7 +45,7 @@ _MOST_LOADS = 16
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementLayout:
+class ElementLayout(BlockLayout):
     """Addresses of an element-wise layer; see the module's text.
 
     Attributes:
@@ -65,17 +65,12 @@ class ElementLayout:
     shape: ElementShape
     source: FeatureMap
     target: FeatureMap
-    base: int
     other: FeatureMap | None = None
-    sharers: int = 1
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
+        super().__post_init__()
         shape = self.shape
-        if self.base < 0 or self.base % COLUMN_BYTES:
-            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        CHECK.at_least("sharers", self.sharers, 1)
         if (self.other is not None) != (shape.maps == 2):
             given = "no other map" if self.other is None else "another map"
             raise KernelError(f"{shape.operation} reads {shape.maps} map(s), and {given} is given")
@@ -187,20 +182,9 @@ class ElementLayout:
         return part_sizes(len(self._lines), self.sharers, fixed=_HEADER_WORDS, each=self.line_words)
 
     @property
-    def parameters(self) -> int:
-        """Address of the parameter block."""
-        return self.base
-
-    @property
-    def declared(self) -> Declared:
-        """The memory that is fixed with the layer: the parameter block."""
-        block = Span(self.parameters, block_size(self._parts))
-        return Declared(constants=(block,), slots=self.sharers)
-
-    @property
     def constants(self) -> int:
         """Address of the constants."""
-        return round_up(self.base + block_size(self._parts), COLUMN_BYTES)
+        return self._block_end
 
     @property
     def end(self) -> int:

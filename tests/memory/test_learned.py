@@ -133,19 +133,25 @@ def test_no_weights_can_starve_a_bank(simulate, action):
     simulate(dut, bench)
 
 
+async def _bursts(ctx, dut, count):
+    """Directions of ``count`` bursts, of a bank that reads and one that writes all the time."""
+    seen = ""
+    for cycle in range(4 * count):
+        bus = cycle % 4 == 0
+        members = {"hit": 0b0011, "ready": 0b0011, "write": 0b0010}
+        _set_banks(ctx, dut, column=0b0011 * bus, **members)
+        if bus:
+            seen += {0b01: "r", 0b10: "w", 0: "-"}[ctx.get(dut.issue)]
+        await ctx.tick()
+    return seen
+
+
 def test_the_agent_can_not_extend_a_group(simulate):
     dut = Learned(CONFIG)
 
     async def bench(ctx):
         await _prefer(ctx, dut, 0)
-        seen = ""
-        for cycle in range(4 * 60):
-            bus = cycle % 4 == 0
-            members = {"hit": 0b0011, "ready": 0b0011, "write": 0b0010}
-            _set_banks(ctx, dut, column=0b0011 * bus, **members)
-            if bus:
-                seen += {0b01: "r", 0b10: "w", 0: "-"}[ctx.get(dut.issue)]
-            await ctx.tick()
+        seen = await _bursts(ctx, dut, 60)
         assert max(map(len, seen.split("w"))) <= GROUP_BURSTS
         assert "r" * GROUP_BURSTS in seen
 
@@ -157,14 +163,7 @@ def test_meta_has_short_groups(simulate):
 
     async def bench(ctx):
         await _prefer(ctx, dut, 1)
-        seen = ""
-        for cycle in range(4 * 24):
-            bus = cycle % 4 == 0
-            members = {"hit": 0b0011, "ready": 0b0011, "write": 0b0010}
-            _set_banks(ctx, dut, column=0b0011 * bus, **members)
-            if bus:
-                seen += {0b01: "r", 0b10: "w", 0: "-"}[ctx.get(dut.issue)]
-            await ctx.tick()
+        seen = await _bursts(ctx, dut, 24)
         assert ("r" * SHORT_BURSTS + "w" * SHORT_BURSTS) * 2 in seen
 
     simulate(dut, bench)

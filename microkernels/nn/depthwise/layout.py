@@ -21,15 +21,15 @@ from functools import cached_property
 
 import numpy as np
 
-from isa.declared import Declared, Span
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
+from microkernels.common.block_layout import BlockLayout
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
+from microkernels.common.parameter_block import block_bytes, part_sizes
 
 from .shape import DepthwiseShape
 
@@ -115,7 +115,7 @@ def predict_depthwise(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DepthwiseLayout:
+class DepthwiseLayout(BlockLayout):
     """Addresses of a depthwise convolution; see the module's text.
 
     Attributes:
@@ -133,16 +133,11 @@ class DepthwiseLayout:
     shape: DepthwiseShape
     source: FeatureMap
     target: FeatureMap
-    base: int
-    sharers: int = 1
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
+        super().__post_init__()
         shape = self.shape
-        if self.base < 0 or self.base % COLUMN_BYTES:
-            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        CHECK.at_least("sharers", self.sharers, 1)
         self.source.check_size("source", shape.width, shape.height, shape.channels)
         self.target.check_size("target", shape.out_width, shape.out_height, shape.channels)
         if isinstance(self.source, StripMap) or isinstance(self.target, StripMap):
@@ -230,20 +225,9 @@ class DepthwiseLayout:
         return part_sizes(len(self._lines), self.sharers, fixed=_HEADER_WORDS, each=_LINE_WORDS)
 
     @property
-    def parameters(self) -> int:
-        """Address of the parameter block."""
-        return self.base
-
-    @property
-    def declared(self) -> Declared:
-        """The memory that is fixed with the layer: the parameter block."""
-        block = Span(self.parameters, block_size(self._parts))
-        return Declared(constants=(block,), slots=self.sharers)
-
-    @property
     def threshold(self) -> int:
         """Address of the element that is the lower limit of the outputs."""
-        return round_up(self.base + block_size(self._parts), COLUMN_BYTES)
+        return self._block_end
 
     @property
     def weights(self) -> int:

@@ -17,15 +17,15 @@ engine's part of the parameter block::
 from dataclasses import dataclass
 from functools import lru_cache
 
-from isa.declared import Declared, Span
 from isa.table import MAX_MR
 from isa.timing import RANGE_BYTES, WORD_BYTES
+from microkernels.common.block_layout import BlockLayout
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
-from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
+from microkernels.common.parameter_block import block_bytes, part_sizes
 
 from .shape import ProductShape
 
@@ -105,7 +105,7 @@ def plan_product(
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProductLayout:
+class ProductLayout(BlockLayout):
     """Addresses of a product; see the module's text.
 
     Attributes:
@@ -125,16 +125,11 @@ class ProductLayout:
     source: FeatureMap
     other: FeatureMap
     target: FeatureMap
-    base: int
-    sharers: int = 1
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
+        super().__post_init__()
         shape = self.shape
-        if self.base < 0 or self.base % COLUMN_BYTES:
-            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        CHECK.at_least("sharers", self.sharers, 1)
         first, second = shape.widths
         self.source.check_size("source", first, shape.rows, shape.inner)
         self.other.check_size("other", second, shape.columns, shape.inner)
@@ -203,20 +198,9 @@ class ProductLayout:
         return part_sizes(len(self._lines), self.sharers, fixed=_HEADER_WORDS, each=_LINE_WORDS)
 
     @property
-    def parameters(self) -> int:
-        """Address of the parameter block."""
-        return self.base
-
-    @property
-    def declared(self) -> Declared:
-        """The memory that is fixed with the layer: the parameter block."""
-        block = Span(self.parameters, block_size(self._parts))
-        return Declared(constants=(block,), slots=self.sharers)
-
-    @property
     def end(self) -> int:
         """First byte after all data that this layout adds to the maps."""
-        return round_up(self.base + block_size(self._parts), COLUMN_BYTES)
+        return self._block_end
 
     def store(self, memory: Writable) -> None:
         """Put all but the maps into ``memory``.

@@ -21,15 +21,15 @@ from functools import cached_property, lru_cache
 
 import numpy as np
 
-from isa.declared import Declared, Span
 from isa.table import MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES
+from microkernels.common.block_layout import BlockLayout
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
+from microkernels.common.parameter_block import block_bytes, part_sizes
 
 from .shape import EXPONENTIAL, UNIT_FRACTION, NormalizeShape
 
@@ -151,7 +151,7 @@ def predict_rows(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsLayout:
+class RowsLayout(BlockLayout):
     """Addresses of a layer that normalises rows; see the module's text.
 
     Attributes:
@@ -170,16 +170,11 @@ class RowsLayout:
     shape: NormalizeShape
     source: FeatureMap
     target: FeatureMap
-    base: int
-    sharers: int = 1
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
+        super().__post_init__()
         shape = self.shape
-        if self.base < 0 or self.base % COLUMN_BYTES:
-            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        CHECK.at_least("sharers", self.sharers, 1)
         for name, held in (("source", self.source), ("target", self.target)):
             held.check_size(name, shape.width, shape.height, shape.channels)
             if isinstance(held, StripMap):
@@ -244,20 +239,9 @@ class RowsLayout:
         return part_sizes(len(self._blocks), self.sharers, fixed=_HEADER_WORDS, each=_BLOCK_WORDS)
 
     @property
-    def parameters(self) -> int:
-        """Address of the parameter block."""
-        return self.base
-
-    @property
-    def declared(self) -> Declared:
-        """The memory that is fixed with the layer: the parameter block."""
-        block = Span(self.parameters, block_size(self._parts))
-        return Declared(constants=(block,), slots=self.sharers)
-
-    @property
     def constants(self) -> int:
         """Address of the constants, which lie as in the scratchpad."""
-        return round_up(self.base + block_size(self._parts), COLUMN_BYTES)
+        return self._block_end
 
     @property
     def end(self) -> int:

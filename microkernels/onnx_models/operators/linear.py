@@ -19,6 +19,7 @@ __all__ = [
     "connect",
     "conv",
     "gemm_of_weights",
+    "pixel_conv",
     "scale_channels",
     "spread_weights",
 ]
@@ -162,20 +163,31 @@ def _conv_by_moves(
     made = rearranged(importer, node, [value], lined.reshape(1, channels * pixels, lined.shape[2]))
     filters = len(weights)
     full = spread_weights(weights.reshape(filters, -1, pixels), groups, Pair(1, 1))
+    # Filters x 1 x pixels x channels, as channels x pixels.
+    held = full.transpose(0, 1, 3, 2).reshape(filters, channels * pixels)
+    layer, size = pixel_conv(importer, node, made, held, conv_bias(importer, node, filters))
+    result = importer.add(node, layer, size, (importer.batch, filters, size.width), last=False)
+    importer.alias(node, result, (importer.batch, filters, *outputs))
+
+
+def pixel_conv(
+    importer: Importer, node: Node, value: Value, weights: Reals, bias: Reals
+) -> tuple[Conv, MapSize]:
+    """A convolution of single pixels, not yet added to the network, and the size of its output.
+
+    Parameters:
+        weights: filters x channels. bias: of each filter.
+    """
     layer = Conv(
         name=importer.unique(node.name),
-        source=made.layer,
-        filters=filters,
+        source=value.layer,
+        filters=len(weights),
         kernel=1,
         fraction=0,
         relu=False,
     )
-    # Filters x 1 x pixels x channels, as channels x pixels.
-    held = full.transpose(0, 1, 3, 2).reshape(filters, 1, 1, channels * pixels)
-    importer.real[layer.name] = Real(weights=held, bias=conv_bias(importer, node, filters))
-    size = made.size._replace(channels=filters)
-    result = importer.add(node, layer, size, (importer.batch, filters, size.width), last=False)
-    importer.alias(node, result, (importer.batch, filters, *outputs))
+    importer.real[layer.name] = Real(weights=weights[:, None, None, :], bias=bias)
+    return layer, value.size._replace(channels=len(weights))
 
 
 def spread_weights(weights: Reals, groups: int, dilation: Pair) -> Reals:

@@ -6,7 +6,7 @@ from math import prod
 
 import numpy as np
 
-from microkernels.networks.network import Conv, Depthwise, MapSize, Normalize, Product
+from microkernels.networks.network import Depthwise, MapSize, Normalize, Product
 from microkernels.networks.pairs import Pair
 from microkernels.nn.product.shape import MOST_INNER
 from microkernels.nn.rows.shape import MOST_CHANNELS
@@ -16,7 +16,7 @@ from microkernels.onnx_models.model import Real, Reals
 from microkernels.onnx_models.moved import Index, adjacent, index_of, rearranged, rows
 
 from .elements import affine, combine, with_constant
-from .linear import connect, gemm_of_weights
+from .linear import connect, gemm_of_weights, pixel_conv
 
 __all__ = ["gemm", "matmul", "normalization", "product_of", "softmax"]
 
@@ -56,19 +56,9 @@ def matmul(importer: Importer, node: Node) -> None:
 
 def _pixels(importer: Importer, node: Node, value: Value, weights: Reals) -> None:
     """Rows by weights of inputs x outputs: a convolution of single pixels."""
-    held = rows(importer, node, value)
     outputs = weights.shape[1]
-    layer = Conv(
-        name=importer.unique(node.name),
-        source=held.layer,
-        filters=outputs,
-        kernel=1,
-        fraction=0,
-        relu=False,
-    )
-    real = Real(weights=weights.T.reshape(outputs, 1, 1, -1), bias=np.zeros(outputs))
-    importer.real[layer.name] = real
-    size = held.size._replace(channels=outputs)
+    held = rows(importer, node, value)
+    layer, size = pixel_conv(importer, node, held, weights.T, np.zeros(outputs))
     importer.add(node, layer, size, (*value.shape[:-1], outputs), turned=True)
 
 
