@@ -10,6 +10,19 @@ from .table import Summary
 
 __all__ = ["write_page"]
 
+#: Words for columns that a reader may not know by their names.
+_LABELS = {
+    "time_us": "time (us)",
+    "luts": "LUTs",
+    "ffs": "flip-flops",
+    "dsps": "DSP blocks",
+    "brams": "block RAMs",
+    "logic_ge": "logic (gate equivalents)",
+    "speed_logic_ge": "logic mapped for speed (gate equivalents)",
+}
+#: Of a page that a phone does not shrink, with a title.
+_HEAD = '<head><title>{title}</title><meta name="viewport" content="width=device-width" />'
+
 
 def _text(one: Summary) -> str:
     fields = [f"{name} = {value}" for name, value in one.choice.items()]
@@ -43,7 +56,12 @@ def write_page(
         (
             "Pareto front",
             sorted(front, key=point),
-            {"mode": "markers+lines", "marker": {"color": "#c2410c", "size": 10}},
+            # Stairs: what lies between two points was not measured.
+            {
+                "mode": "markers+lines",
+                "marker": {"color": "#c2410c", "size": 10},
+                "line": {"shape": "hv"},
+            },
         ),
     ):
         places = [point(one) for one in members]
@@ -55,11 +73,15 @@ def write_page(
             hovertemplate="%{text}<extra></extra>",
             **style,
         )
+    down, across = (_LABELS.get(name, name) for name in (down, across))
+    title = f"{len(usable)} configurations, {len(front)} on the Pareto front"
     figure.update_layout(
-        title=f"{down} over {across}: {len(usable)} configurations, {len(front)} on the front",
-        xaxis_title=across,
-        yaxis_title=down,
+        title=title,
+        xaxis={"title": across, "rangemode": "tozero"},
+        yaxis={"title": down, "rangemode": "tozero"},
         template="plotly_white",
+        legend={"orientation": "h", "yanchor": "bottom", "y": 1},
     )
     page = figure.to_html(include_plotlyjs=True, div_id="front")
+    page = page.replace("<head>", _HEAD.format(title=title), 1)
     write_atomically(path, page.encode())
