@@ -62,8 +62,7 @@ def open_chip(
         image: its DRAM, of ``config.memory_bytes``.
         outer, trace: as of :class:`sim_tb.cosim.chip_session.ChipSimulation`, for Verilog.
         progress: called now and then with the cycles so far.
-        axi_latency: as of :class:`sim_tb.cosim.chip_session.ChipSession`, for Verilog; the timing
-            model has no AXI back end.
+        axi_latency: as of :class:`sim_tb.cosim.chip_session.ChipSession`.
 
     Raises:
         CosimError: the image is not of the chip's size; the timing model does not cover ``config``,
@@ -78,7 +77,7 @@ def open_chip(
     _check(trace)
     if outer:
         raise CosimError("the timing model has no AXI buses for an outer host; the Verilog has")
-    return ChipModel(config, image, progress=progress)
+    return ChipModel(config, image, progress=progress, axi_latency=axi_latency)
 
 
 def open_vault(

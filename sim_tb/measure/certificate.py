@@ -50,7 +50,7 @@ _TILE = "vault"
 #: Latency of the memory beside one engine, in cycles.
 _LATENCY = 40
 #: Presets of chips, and pixels of the images on them.
-_CHIPS = {"tiny": (24, 18), "small": (40, 24)}
+_CHIPS = {"tiny": (24, 18), "small": (40, 24), "fpga": (24, 18)}
 _CHIP_LABELS = 8
 _COMMENT = re.compile(r"//[^\n]*")
 

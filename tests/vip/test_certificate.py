@@ -48,13 +48,13 @@ def test_runs_that_differ(
         assert call(monkeypatch, "--kind", "chip", "--json", str(report)) == 1
         found = json.loads(report.read_text())
         numbers.append(found["number"])
-        assert (found["runs"], found["equal_runs"]) == (4, 0)
+        assert (found["runs"], found["equal_runs"]) == (6, 0)
         assert found["median_error_percent"] == found["worst_error_percent"] == pytest.approx(5)
         assert found["rows"][0]["differing_counters"] == {"CYCLES": 5, "STALL_VECTOR": 5}
     assert numbers[0] == numbers[1]
     output = capsys.readouterr().out
     assert "+5.00 %" in output
-    assert "0 of 4 runs are equal" in output
+    assert "0 of 6 runs are equal" in output
 
 
 def test_kinds() -> None:

@@ -1,5 +1,5 @@
 // The tiles of a chip, their DRAM, the control bus and the host, in one library. See chip_model.py.
-// Host and DRAM are those of the cosimulation.
+// Host, DRAM and memories on AXI buses are those of the cosimulation.
 
 #include <atomic>
 #include <thread>
@@ -10,6 +10,7 @@
 #include "../engine/pe_model.cpp"
 #include "../engine/program.cpp"
 #include "../engine/range_check.cpp"
+#include "../vault/axi_backend.cpp"
 #include "../vault/banks.cpp"
 #include "../vault/queue.cpp"
 #include "../vault/controller.cpp"
@@ -23,12 +24,6 @@ namespace {
 using namespace vip::timed;
 
 constexpr int32_t kTheHost = 0;
-
-// What the model must know of a chip; see chip_sizes.py.
-struct ChipSizes {
-    uint64_t engines;  // of a vault
-    uint64_t instruction_words, threads;
-};
 
 // What a launched engine begins with.
 struct Launched {
@@ -67,10 +62,13 @@ class Barrier {
 
 class Chip {
   public:
-    Chip(const ChipSizes& sizes, const NetworkSizes& network, const VaultSizes& vault,
-         const RegisterMap& map, Launcher launcher)
-        : m_sizes(sizes), m_network(network), m_vault(vault), m_map(map), m_launcher(launcher),
+    // Of `vault` and `axi` one is null.
+    Chip(const ChipSizes& sizes, const NetworkSizes& network, const VaultSizes* vault,
+         const AxiSizes* axi, const RegisterMap& map, Launcher launcher)
+        : m_sizes(sizes), m_network(network), m_map(map), m_launcher(launcher),
           m_barrier(static_cast<uint32_t>(sizes.threads)) {
+        if (vault) m_vault = *vault;
+        if (axi) m_axi = *axi;
         reset();
         for (uint32_t thread = 1; thread < sizes.threads; ++thread)
             m_threads.emplace_back([this, thread] { follow(thread); });
@@ -100,7 +98,8 @@ class Chip {
   private:
     const ChipSizes m_sizes;
     const NetworkSizes m_network;
-    const VaultSizes m_vault;
+    std::optional<VaultSizes> m_vault;
+    std::optional<AxiSizes> m_axi;
     const RegisterMap m_map;
     const Launcher m_launcher;
     bool m_broken = false;  // a launch failed
@@ -134,7 +133,9 @@ class Chip {
         m_tile_pointers.clear();
         const auto engines = static_cast<uint32_t>(m_sizes.engines);
         for (uint32_t vault = 0; vault < m_network.vaults; ++vault) {
-            m_tiles.push_back(std::make_unique<ChipTile>(m_network, m_vault, vault, engines));
+            m_tiles.push_back(std::make_unique<ChipTile>(m_sizes, m_network,
+                                                         m_vault ? &*m_vault : nullptr,
+                                                         m_axi ? &*m_axi : nullptr, vault));
             m_tile_pointers.push_back(m_tiles.back().get());
             m_controls.push_back(std::make_unique<TileControl>(
                 m_map, *m_tiles.back(), vault, vault * engines,
@@ -143,6 +144,19 @@ class Chip {
         for (std::vector<uint8_t>& busy : m_busy) busy.assign(m_network.vaults, 0);
         for (std::vector<Summary>& summaries : m_summaries)
             summaries.assign(m_network.vaults, Summary{});
+    }
+
+    void reset_memory(uint32_t vault) const {
+        const auto number = static_cast<int32_t>(vault);
+        uint64_t data;
+        if (m_vault) {
+            vip_dram_cycle(number, 1, 0, 0, 0, 0, 0, 0, 0, &data);
+        } else {
+            VipAxiMemoryIn in = {};
+            VipAxiMemoryOut out = {};
+            in.reset = true;
+            vip_axi_memory_cycle(number, &in, &out);
+        }
     }
 
     // Whether the host resets the chip or begins an access in this cycle.
@@ -198,9 +212,7 @@ class Chip {
     void cycle() {
         if (m_out.reset) {
             reset();
-            uint64_t data;
-            for (uint32_t vault = 0; vault < m_network.vaults; ++vault)
-                vip_dram_cycle(static_cast<int32_t>(vault), 1, 0, 0, 0, 0, 0, 0, 0, &data);
+            for (uint32_t vault = 0; vault < m_network.vaults; ++vault) reset_memory(vault);
             m_in = VipChipIn{};
             m_port->drive(m_in);
             host_cycle();
@@ -288,8 +300,9 @@ class Chip {
 extern "C" {
 
 void* vip_timed_chip_new(const ChipSizes* sizes, const NetworkSizes* network,
-                         const VaultSizes* vault, const RegisterMap* map, Launcher launcher) {
-    return new Chip(*sizes, *network, *vault, *map, launcher);
+                         const VaultSizes* vault, const AxiSizes* axi, const RegisterMap* map,
+                         Launcher launcher) {
+    return new Chip(*sizes, *network, vault, axi, *map, launcher);
 }
 
 bool vip_timed_chip_run(void* chip, uint64_t cycles) { return static_cast<Chip*>(chip)->run(cycles); }

@@ -12,14 +12,15 @@ from typing import Any
 import memory.model.device_model
 from isa.compiled.library import Engine
 from isa.image import DramImage
-from memory.config import VaultConfig
+from memory.axi.layout import AxiConfig
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel
-from sim_tb.cosim.chip_session import ChipSession
+from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession
 from sim_tb.cosim.engine import CosimError
-from sim_tb.harness.chip import CHIP, Kind, Operation, Result
+from sim_tb.harness.chip import AXI_MEMORY, CHIP, Kind, Operation, Result
 from sim_tb.harness.models import Library
 from sim_tb.timed.engine.engine_state import EngineState, Sizes, check_covered, sizes_of
 from sim_tb.timed.library import compile_model
+from sim_tb.timed.vault.axi_sizes import AxiSizes
 from sim_tb.timed.vault.vault_model import VaultSizes, vault_constants
 from sim_tb.timed.words import TimedWord, timed_words
 from soc.chip.config import ChipConfig
@@ -30,6 +31,8 @@ __all__ = ["ChipModel"]
 
 #: Cycles between two looks at signals.
 _AT_ONCE = 1 << 13
+#: An engine sees all addresses.
+_WHOLE = 64
 
 
 class _Launched(ctypes.Structure):
@@ -50,8 +53,8 @@ def _library() -> ctypes.CDLL:
     room = Path(memory.model.device_model.__file__).parent
     found = compile_model(
         "chip/chip.cpp",
-        (CHIP,),
-        beside=CHIP.behaviour,
+        (CHIP, AXI_MEMORY),
+        beside=(*CHIP.behaviour, *AXI_MEMORY.behaviour, "image.cpp"),
         others=[room / name for name in DEVICE_SOURCES],
         generated={
             "vault.inc": vault_constants(),
@@ -64,6 +67,7 @@ def _library() -> ctypes.CDLL:
                 POINTER(ChipSizes),
                 POINTER(NetworkSizes),
                 POINTER(VaultSizes),
+                POINTER(AxiSizes),
                 POINTER(RegisterMap),
                 _Launcher,
             ),
@@ -83,7 +87,7 @@ class ChipModel(ChipSession):
     image, and results are taken from there.
 
     Parameters:
-        config, image: see :class:`sim_tb.cosim.chip_session.ChipSession`.
+        config, image, axi_latency: see :class:`sim_tb.cosim.chip_session.ChipSession`.
         threads: that share the vaults' work; None: one for each processor that this process may
             use. Results do not depend on it.
         progress: called now and then with the cycles so far.
@@ -105,15 +109,12 @@ class ChipModel(ChipSession):
         *,
         threads: int | None = None,
         progress: Callable[[int], None] | None = None,
+        axi_latency: int = AXI_LATENCY,
     ) -> None:
-        super().__init__(config, image)
+        super().__init__(config, image, axi_latency=axi_latency)
         check_covered(config.pe)
-        if not isinstance(config.tile.vault, VaultConfig):
-            raise CosimError("the timing model has no AXI back end")
         if config.tile.line_buffer:
             raise CosimError("the timing model has no line buffer (line_buffer must be 0)")
-        if not config.remote or config.vaults < 2:
-            raise CosimError("the timing model covers chips whose vaults are joined by a network")
         processors = len(os.sched_getaffinity(0)) if threads is None else threads
         self.threads = max(1, min(processors, config.vaults))
         self._progress = progress
@@ -129,6 +130,7 @@ class ChipModel(ChipSession):
         if ChipModel._opened:
             raise CosimError("one chip at a time runs on the timing model")
         config, library = self.config, _library()
+        vault = config.tile.vault
         self._library = Library(library)
         self._chip = library.vip_timed_chip_new(
             byref(
@@ -136,10 +138,17 @@ class ChipModel(ChipSession):
                     engines=config.tile.pes,
                     instruction_words=config.pe.instruction_words,
                     threads=self.threads,
+                    requesters=config.tile.requesters,
+                    joined=config.remote and config.vaults > 1,
+                    window_bits=config.pe.address_bits if config.tile.windows else _WHOLE,
                 )
             ),
             byref(network := NetworkSizes(config.network, requesters=config.tile.pes + 1)),
-            byref(VaultSizes.of(config.tile.dram)),
+            *(
+                (None, byref(AxiSizes.of(vault)))
+                if isinstance(vault, AxiConfig)
+                else (byref(VaultSizes.of(vault, config.tile.requesters)), None)
+            ),
             byref(registers := RegisterMap(config)),
             self._launcher,
         )
@@ -193,15 +202,16 @@ class ChipModel(ChipSession):
 
     def _state_of(self, pe: int, words: Sequence[int], parameters: int) -> EngineState:
         """An engine that begins, with the scratchpad that the one before left."""
-        pes = self.config.tile.pes
+        pes, alone = self.config.tile.pes, self.config.tile.windows
         before = self._states.get(pe)
         return EngineState(
             words,
             self.image,
-            pe_index=pe,
-            vault=pe // pes,
-            slot=pe % pes,
-            pe_count=self.config.pes,
+            # In a window, each engine is the only one.
+            pe_index=0 if alone else pe,
+            vault=0 if alone else pe // pes,
+            slot=0 if alone else pe % pes,
+            pe_count=1 if alone else self.config.pes,
             parameters=parameters,
             scratchpad=bytes(before[0].scratchpad) if before else None,
             **self.config.pe.limits,

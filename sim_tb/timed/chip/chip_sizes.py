@@ -41,9 +41,15 @@ _MOST_VCS = 2
 
 
 class ChipSizes(ctypes.Structure):
-    """Parameters of a chip; see ``chip.cpp``."""
+    """Parameters of a chip; see ``tile.h``."""
 
-    _fields_ = tuple((name, c_uint64) for name in ("engines", "instruction_words", "threads"))
+    _fields_ = tuple(
+        (name, c_uint64)
+        for name in (
+            *("engines", "instruction_words", "threads"),
+            *("requesters", "joined", "window_bits"),
+        )
+    )
 
 
 class NetworkSizes(ctypes.Structure):

@@ -267,7 +267,7 @@ uint32_t TileControl::read() {
     if (vault) {
         if (row->value == kPageCounterLow)
             return low(m_map.vault_counters && index < kVaultCounters
-                           ? m_tile.controller.counters[index]
+                           ? m_tile.counters()[index]
                            : 0);
         if (row->value == kPageNetworkLow)
             return low(index < kNetworkCounters ? m_tile.node.counters[index] : 0);

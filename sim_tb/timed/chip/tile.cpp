@@ -13,19 +13,45 @@ constexpr LinkEnd kNoLink = {};
 
 }  // namespace
 
-ChipTile::ChipTile(const NetworkSizes& sizes, const VaultSizes& vault, uint32_t number,
-                   uint32_t count)
-    : engines(count),
+ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const VaultSizes* vault,
+                   const AxiSizes* axi, uint32_t number)
+    : engines(chip.engines),
       node(sizes, number),
-      controller(vault),
       m_sizes(sizes),
       m_number(number),
+      m_joined(chip.joined),
+      m_window_bits(chip.window_bits),
       m_router(sizes, number),
-      // The engines, the host and the other vaults.
-      m_crossbar(count + 2),
-      m_demuxes(count),
+      m_crossbar(chip.requesters),
+      m_demuxes(chip.engines),
       m_dram(g_devices[static_cast<int32_t>(number)]),
-      m_turns(count) {}
+      m_turns(chip.engines) {
+    if (vault) m_controller.emplace(*vault);
+    if (axi) m_axi.emplace(*axi, static_cast<int32_t>(number));
+}
+
+bool ChipTile::memory(const Crossbar::Beat* asked, ResponseBeat& response, bool& took) {
+    const RequestBeat* beat = asked ? &asked->beat : nullptr;
+    const uint32_t source = asked ? asked->source : 0;
+    if (m_axi) {
+        const bool answers = m_axi->response_valid();
+        if (answers) response = m_axi->response();
+        if (asked || !m_axi->pass()) m_axi->cycle(beat, source, answers && m_crossbar.takes(response));
+        took = asked && m_axi->accepted;
+        return answers;
+    }
+    Controller& controller = *m_controller;
+    const bool answers = controller.response_valid();
+    if (answers) response = controller.response();
+    DramSignals dram = {};
+    if (asked || !controller.pass())
+        controller.cycle(beat, source, answers && m_crossbar.takes(response), m_read_data, dram);
+    m_read_data = m_dram.cycle(dram.valid, dram.kind, dram.bank, dram.row, dram.column,
+                               dram.write_data, dram.write_strobe);
+    failed = !m_dram.violation().empty();
+    took = asked && controller.accepted;
+    return answers;
+}
 
 void ChipTile::network(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now) {
     const uint8_t* const neighbours = m_sizes.neighbours + m_number * m_sizes.ports;
@@ -63,13 +89,14 @@ void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t no
     for (uint32_t left = m_requesting; left; left &= left - 1) {
         const uint32_t slot = std::countr_zero(left);
         const RequestBeat* beat = engines[slot]->request();
-        targets[slot] = m_demuxes[slot].target(m_sizes, m_number, beat->address);
+        targets[slot] = m_joined ? m_demuxes[slot].target(m_sizes, m_number, beat->address)
+                                 : Demux::kOwn;
         own |= uint64_t{targets[slot] == Demux::kOwn} << slot;
         remote |= uint64_t{targets[slot] == Demux::kOthers} << slot;
     }
     own |= uint64_t{node.server.request() != nullptr} << others;
     const int passing = m_crossbar.selected(own), leaving = node.crossbar.selected(remote);
-    const ResponseBeat* served = m_crossbar.response(others);
+    const ResponseBeat* served = m_joined ? m_crossbar.response(others) : nullptr;
     const LinkEnd& arriving = busy[now][m_number] ? ends[now][m_sizes.local] : kNoLink;
     const bool idle = node.idle() && !remote && !served && !arriving.valid && !arriving.credit;
     if (!idle) node.look(arriving, served);
@@ -94,6 +121,8 @@ void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t no
             port.request_ready = passes = true;
             own_beat = {*beat, slot};
             own_beat.beat.address &= (uint64_t{1} << m_sizes.address_bits) - 1;
+            if (m_window_bits < 64)
+                own_beat.beat.address |= uint64_t{slot} << m_window_bits;
         } else if (beat && targets[slot] == Demux::kOthers && static_cast<int>(slot) == leaving) {
             port.request_ready = leaves = true;
             remote_beat = {*beat, slot};
@@ -118,24 +147,16 @@ void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t no
     node.counters[kNetworkLocalRequests] += passes && !serves && own_beat.beat.last;
     if (served && node.takes_response()) own_took |= uint64_t{1} << others;
 
-    const bool answers = controller.response_valid();
-    const ResponseBeat response = controller.response();
-    const Crossbar::Beat* asked = m_crossbar.request();
-    DramSignals dram = {};
-    if (asked || !controller.pass())
-        controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0,
-                         answers && m_crossbar.takes(response), m_read_data, dram);
-    m_read_data = m_dram.cycle(dram.valid, dram.kind, dram.bank, dram.row, dram.column,
-                               dram.write_data, dram.write_strobe);
-    failed = !m_dram.violation().empty();
-    network(tiles, busy, now);
+    ResponseBeat response = {};
+    bool took = false;
+    const bool answers = memory(m_crossbar.request(), response, took);
+    if (m_joined) network(tiles, busy, now);
     if (idle) {
         node.rest();
     } else {
         node.edge(leaves ? &remote_beat : nullptr, remote_took, serves);
     }
     ++m_cycle;
-    const bool took = asked && controller.accepted;
     if (passes || took || answers || own_took)
         m_crossbar.edge(passes ? &own_beat : nullptr, took, answers ? &response : nullptr, own_took);
 }

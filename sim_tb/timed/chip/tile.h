@@ -3,9 +3,11 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "../engine/pe_model.h"
+#include "../vault/axi_backend.h"
 #include "../vault/controller.h"
 #include "../vault/crossbar.h"
 #include "node.h"
@@ -16,11 +18,22 @@ namespace vip::timed {
 // The ends of a tile's links, of this cycle and of the next one.
 using LinkEnds = LinkEnd[2][kPorts];
 
+// What the model must know of a chip; see chip_sizes.py.
+struct ChipSizes {
+    uint64_t engines;  // of a vault
+    uint64_t instruction_words, threads;
+    uint64_t requesters;   // of a vault's memory: the engines, the host, and perhaps other vaults
+    uint64_t joined;       // whether there are other vaults that engines reach
+    uint64_t window_bits;  // of the addresses of an engine in its window; 64: it has none
+};
+
 constexpr uint32_t kMostEngines = 16;
 
 class ChipTile {
   public:
-    ChipTile(const NetworkSizes& sizes, const VaultSizes& vault, uint32_t number, uint32_t engines);
+    // Of `vault` and `axi` one is null: the memory has the other back end.
+    ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const VaultSizes* vault,
+             const AxiSizes* axi, uint32_t number);
 
     // A cycle, of which `now` is the parity. It reads ends of `now` of `tiles` and writes its own
     // of the next cycle, so tiles can go in any order, or at once. `busy`: of each tile, whether its
@@ -36,15 +49,22 @@ class ChipTile {
     std::vector<std::unique_ptr<PeModel>> engines;  // null: never launched
     uint32_t launches = 0;
     Node node;
-    Controller controller;
+    // Of the vault's memory.
+    const uint64_t* counters() const {
+        return m_axi ? m_axi->counters : m_controller->counters;
+    }
     LinkEnds ends = {};
     bool failed = false;  // a rule of the DRAM is broken
 
   private:
     const NetworkSizes& m_sizes;
     const uint32_t m_number;
+    const bool m_joined;
+    const uint64_t m_window_bits;
     Router m_router;
     Crossbar m_crossbar;
+    std::optional<Controller> m_controller;
+    std::optional<AxiBackend> m_axi;
     std::vector<Demux> m_demuxes;
     Device& m_dram;
     uint64_t m_read_data = 0;
@@ -60,6 +80,9 @@ class ChipTile {
     // The engine has done the cycles before this one.
     PeModel& caught_up(uint32_t slot);
 
+    // A cycle of the memory, with the request that it is offered, or null; the response that it
+    // offers gets into `response`. Returns whether there is one.
+    bool memory(const Crossbar::Beat* asked, ResponseBeat& response, bool& took);
     void network(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now);
 };
 

@@ -22,6 +22,9 @@ struct VaultSizes {
     uint64_t tccd, tcl, tcwl, trcd, trp, tras, trtp, trfc, trefi, trrd, tfaw;
     uint64_t write_to_read, write_to_precharge;          // of a bank
     uint64_t turnaround_to_read, turnaround_to_write;    // of the data bus
+    // Tags: their bits below the number of the crossbar's requester, and the bits at their top that
+    // number a requester for the scheduler.
+    uint64_t port_tag_bits, tag_bits, requester_bits;
 };
 
 // A request without its data.
@@ -61,6 +64,8 @@ class Banks {
     // Of this cycle, after `look`.
     uint64_t column = 0, row = 0, urgent = 0, waiting = 0, hit = 0;
     uint64_t writes() const { return m_writes; }  // of the heads
+    // Of `hit`, those whose own timers allow the command.
+    uint64_t ready() const { return hit & m_done[kOfColumns] & (m_writes | m_done[kOfReads]); }
     uint64_t refresh_blocked() const {
         return waiting & (urgent | (m_refreshing & ~m_done[kOfRows]));
     }

@@ -27,10 +27,47 @@ Controller::Controller(const VaultSizes& sizes)
         m_due.push_back(static_cast<uint32_t>(sizes.trefi * number / sizes.banks));
 }
 
+// The number of a request's requester, as the scheduler sees it.
+uint32_t Controller::requester(const Request& request) const {
+    const uint64_t tag = uint64_t{request.source} << m_sizes.port_tag_bits | request.tag;
+    return static_cast<uint32_t>(tag >> (m_sizes.tag_bits - m_sizes.requester_bits));
+}
+
+// The requester with the fewest entries in the batch, the first one of several.
+uint32_t Controller::fewest() const {
+    if (!m_sizes.requester_bits) return 0;
+    uint32_t counts[16] = {}, found = 0;
+    for (uint64_t left = m_batch; left; left &= left - 1)
+        ++counts[requester(m_queue.at(std::countr_zero(left)))];
+    // One without entries is the last.
+    const auto rank = [&](uint32_t number) { return counts[number] - 1; };
+    for (uint32_t number = 1; number < 1U << m_sizes.requester_bits; ++number)
+        if (rank(number) < rank(found)) found = number;
+    return found;
+}
+
+// Of `candidates` those that par_bs.py prefers.
+uint64_t Controller::in_batches(uint64_t candidates) {
+    uint64_t favourite = candidates;
+    if (m_sizes.requester_bits)
+        for (uint64_t left = candidates; left; left &= left - 1)
+            if (requester(m_queue.at(std::countr_zero(left))) != m_fewest)
+                favourite &= ~(left & -left);
+    const uint64_t hits = m_queue.row_hits();
+    uint64_t found = 0;
+    for (const uint64_t entries : {candidates & m_batch, candidates})
+        for (const uint64_t choice :
+             {entries & hits & favourite, entries & hits, entries & favourite, entries})
+            if (!found) found = choice;
+    return found;
+}
+
 // The entry that goes to its bank's queue, or 0.
 uint64_t Controller::pick() {
+    const bool batches = m_sizes.scheduler == kParBs;
     if (!m_queue.occupied()) {
         m_patience = 0;
+        if (batches) m_fewest = fewest(), m_batch = 0;
         return 0;
     }
     const uint64_t eligible = m_queue.eligible(m_banks.full());
@@ -41,7 +78,15 @@ uint64_t Controller::pick() {
         candidates &= oldest | ~m_queue.of_bank(m_queue.entry(oldest).bank);
     const uint64_t hits = candidates & m_queue.row_hits();
     const uint64_t straight = hits & ~m_queue.turnarounds();
-    const uint64_t found = m_queue.oldest_of(straight ? straight : hits ? hits : candidates);
+    const uint64_t found = m_queue.oldest_of(batches    ? in_batches(candidates)
+                                             : straight ? straight
+                                             : hits     ? hits
+                                                        : candidates);
+    if (batches) {
+        m_fewest = fewest();
+        const uint64_t left = m_batch & m_queue.occupied() & ~found;
+        m_batch = left ? left : m_queue.occupied() & ~found;
+    }
     if (found & oldest || !m_queue.occupied()) {
         m_patience = 0;
     } else if (m_patience != kPatienceCycles) {
@@ -85,11 +130,12 @@ int Controller::issue() {
         return first_stamp(row & urgent ? row & urgent : row);
     }
     const uint64_t same = m_writing ? m_banks.writes() : ~m_banks.writes();
-    const bool change = m_count == kGroupBursts && m_banks.hit & ~same;
-    const uint64_t classes[] = {row & urgent, change ? 0 : column & same, column & ~same, row};
-    uint64_t candidates = 0;
+    const uint64_t others = m_sizes.scheduler == kFirstReady ? m_banks.hit : m_banks.ready();
+    const bool change = m_count == kGroupBursts && others & ~same;
+    const uint64_t classes[] = {change ? 0 : column & same, column & ~same, row};
+    uint64_t candidates = row & urgent;
     for (const uint64_t members : classes)
-        if (!candidates) candidates = members;
+        if (!candidates) candidates = members & m_marked ? members & m_marked : members;
     const int found = first_stamp(candidates);
     if (found >= 0 && column >> found & 1) {
         if (same >> found & 1) {
@@ -172,7 +218,7 @@ void Controller::reserve_slot(bool used) {
 }
 
 bool Controller::rests() const {
-    return m_banks.rest() && !m_queue.occupied() && !m_patience && !m_occupancy && !m_dram.valid &&
+    return m_banks.rest() && !m_queue.occupied() && !m_patience && !m_batch && !m_fewest && !m_occupancy && !m_dram.valid &&
            !m_reads_in_flight && !m_writes_in_flight && !m_read_word && !m_write_word &&
            !m_pending_reads.holds() && !m_pending_writes.holds() && !m_beats.holds() &&
            !m_acknowledgements.holds() && !m_response_valid && m_slot_valid && m_burst <= m_now;
@@ -199,6 +245,10 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     const bool write_allowed = m_writes <= m_now && acknowledges;
     m_banks.look(read_allowed, write_allowed, activate_allowed());
     const int issued = issue();
+    if (m_sizes.scheduler == kParBs) {
+        const uint64_t served = issued < 0 ? 0 : m_banks.column & (uint64_t{1} << issued);
+        m_marked = m_marked ? m_marked & ~served : m_banks.waiting;
+    }
     const DramKind kind = issued < 0 ? kPre : m_banks.kind(issued);
     const uint64_t picked = pick();
     const bool reads = issued >= 0 && kind == kRead, writes = issued >= 0 && kind == kWrite;

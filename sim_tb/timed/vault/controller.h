@@ -24,6 +24,7 @@ class TransactionQueue {
     uint64_t row_hits() const { return m_row_hit; }
     uint64_t turnarounds() const { return m_turnaround; }
     const Request& entry(uint64_t one) const;
+    const Request& at(int number) const { return m_entries[number]; }
     // To the next cycle: the entry that leaves, or 0, and the request that comes, or null.
     void edge(uint64_t pick, const Request* input);
 
@@ -84,6 +85,9 @@ class Controller {
     // Scheduler.
     uint32_t m_patience = 0, m_count = 0;
     bool m_writing = false;
+    // Of batches: entries of the batch, the requester with the fewest, banks of the snapshot.
+    uint64_t m_batch = 0, m_marked = 0;
+    uint32_t m_fewest = 0;
 
     // Rules of the bus.
     // Cycles from which commands are allowed, and in which the burst ends.
@@ -122,6 +126,9 @@ class Controller {
     bool m_rests = false;  // cycles without a request or a due refresh change nothing
 
     uint64_t pick();
+    uint64_t in_batches(uint64_t candidates);
+    uint32_t requester(const Request& request) const;
+    uint32_t fewest() const;
     int first_stamp(uint64_t candidates) const;
     int issue();
     bool activate_allowed() const;

@@ -52,6 +52,7 @@ class StreamBuffer {
     bool ready() const { return m_level != kDepth; }
     bool valid() const { return m_level != 0; }
     const T& front() const { return m_words[m_first]; }
+    unsigned level() const { return m_level; }
 
     void edge(const T* word, bool taken) {
         const bool push = word && ready(), pop = valid() && taken;

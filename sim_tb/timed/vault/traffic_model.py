@@ -67,7 +67,7 @@ def run_traffic_model(
             models = Library(library)
             run.start(models)
             vault = library.vip_modelled_vault_new(
-                byref(VaultSizes.of(config)), requesters, 1 << tags
+                byref(VaultSizes.of(config, max(requesters, 1))), requesters, 1 << tags
             )
             try:
                 while not library.vip_modelled_vault_run(vault, _AT_ONCE):

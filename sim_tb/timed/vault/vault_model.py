@@ -55,7 +55,7 @@ __all__ = ["VaultModel", "VaultSizes", "run_vault_model", "vault_constants"]
 
 _POLICIES: tuple[str, ...] = get_args(PagePolicy)
 #: In the order of their numbers in ``controller.h``.
-_SCHEDULERS = ("first-ready", "in-order")
+_SCHEDULERS = ("first-ready", "in-order", "first-ready-timed", "par-bs")
 _COUNTERS = int(VaultCounter.LATENCY_0) + len(LATENCY_LIMITS) + 1
 #: Cycles between two looks at signals.
 _AT_ONCE = 1 << 18
@@ -76,12 +76,16 @@ class VaultSizes(ctypes.Structure):
             *_TIMES,
             *("write_to_read", "write_to_precharge"),
             *("turnaround_to_read", "turnaround_to_write"),
+            *("port_tag_bits", "tag_bits", "requester_bits"),
         )
     )
 
     @classmethod
-    def of(cls, config: VaultConfig) -> "VaultSizes":
+    def of(cls, config: VaultConfig, requesters: int) -> "VaultSizes":
         """Those of ``config``.
+
+        Parameters:
+            requesters: at the crossbar; 1 also without one.
 
         Raises:
             CosimError: the model has no such scheduler, or no preload memory.
@@ -91,7 +95,7 @@ class VaultSizes(ctypes.Structure):
         if config.scheduler not in _SCHEDULERS:
             raise CosimError(
                 f"the timing model has no scheduler {config.scheduler!r} "
-                f"(it has {' and '.join(_SCHEDULERS)})"
+                f"(it has {', '.join(_SCHEDULERS)})"
             )
         timing = config.timing
 
@@ -122,6 +126,9 @@ class VaultSizes(ctypes.Structure):
             write_to_precharge=timing.write_to_precharge,
             turnaround_to_read=max(1, write_to_read(timing)),
             turnaround_to_write=max(1, read_to_write(timing)),
+            port_tag_bits=config.tag_bits - (requesters - 1).bit_length(),
+            tag_bits=config.tag_bits,
+            requester_bits=config.requester_bits,
         )
 
 
@@ -269,7 +276,10 @@ def run_vault_model(
     buffer[: len(program.words)] = timed_words(program.words, states[0].rows, config.pe)
     held = [state.engine for state in states]
     pointers = (POINTER(Engine) * engines)(*(ctypes.pointer(each) for each in held))
-    sizes, vault_sizes = sizes_of(config.pe, len(program.words)), VaultSizes.of(config.dram)
+    sizes, vault_sizes = (
+        sizes_of(config.pe, len(program.words)),
+        VaultSizes.of(config.dram, config.requesters),
+    )
     bits = config.pe.address_bits if config.windows else _WHOLE
     tile = library.vip_tile_start(
         byref(sizes), byref(vault_sizes), pointers, engines, buffer, bits, WINDOW_CYCLES

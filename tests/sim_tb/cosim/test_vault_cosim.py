@@ -247,9 +247,9 @@ def test_a_vault_without_a_host_has_no_preload_memory() -> None:
     for machine in ("rtl", "model"):
         with pytest.raises(CosimError, match=r"host of a chip fills a preload memory"):
             cosim_vault(job, config, on=machine)
-    with pytest.raises(CosimError, match=r"timing model has no scheduler 'first-ready-timed'"):
+    with pytest.raises(CosimError, match=r"timing model has no scheduler 'learned'"):
         cosim_vault(
             job,
-            replace(SMALL, vault=replace(SMALL.dram, scheduler="first-ready-timed")),
+            replace(SMALL, vault=replace(SMALL.dram, scheduler="learned")),
             on="model",
         )

@@ -10,9 +10,10 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.program import Program
+from memory.axi.layout import AxiConfig
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.chip import ChipResult, run_program
-from sim_tb.cosim.chip_session import ChipSession, ChipSimulation
+from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession, ChipSimulation
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
 from sim_tb.cosim.machine import open_chip
@@ -22,6 +23,9 @@ from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, BusError, run
 from tests.sim_tb.cosim.test_chip_cosim import EXCHANGE, FAULT, PARAMETERS
+from tests.sim_tb.cosim.test_chip_windows import CONFIG as WINDOWED
+from tests.sim_tb.cosim.test_chip_windows import PROGRAM as WINDOWED_PROGRAM
+from tests.sim_tb.cosim.test_chip_windows import WINDOWS
 
 TINY = chip_preset("tiny")
 #: Counters that the host reads in the Verilog up to 34 cycles after the events.
@@ -75,6 +79,11 @@ def traffic(config: ChipConfig, *, vaults: int, transfers: int) -> Program:
     """)
 
 
+def on_axi(data_bits: int, outstanding: int, base: ChipConfig = TINY) -> ChipConfig:
+    bus = AxiConfig(address_bits=20, tag_bits=6, data_bits=data_bits, outstanding=outstanding)
+    return replace(base, tile=replace(base.tile, vault=bus))
+
+
 def without_time(counters: Mapping[str, int]) -> dict[str, int]:
     return {name: value for name, value in counters.items() if name not in _BY_TIME}
 
@@ -88,12 +97,19 @@ def same(model: ChipResult, verilog: ChipResult) -> None:
         assert list(ours) == list(theirs)
 
 
-def both(config: ChipConfig, *runs: tuple[Program, int]) -> list[ChipResult]:
+def both(
+    config: ChipConfig, *runs: tuple[Program, int], axi_latency: int = AXI_LATENCY
+) -> list[ChipResult]:
     """Runs of programs with their parameters on both machines, after each other; the model's."""
     found: list[list[ChipResult]] = []
     contents = []
     for machine in (ChipModel, ChipSimulation):
-        with DramImage(config.memory_bytes) as image, machine(config, image) as chip:
+        with (
+            DramImage(config.memory_bytes) as image,
+            machine(config, image, axi_latency=axi_latency) as chip,
+        ):
+            for address, content in image_of(config).items():
+                image.write(address, content)
             found.append(
                 [
                     run_program(chip, program, max_cycles=1_000_000, parameters=parameters)
@@ -106,6 +122,46 @@ def both(config: ChipConfig, *runs: tuple[Program, int]) -> list[ChipResult]:
         same(model, verilog)
     assert contents[0] == contents[1]
     return found[0]
+
+
+def image_of(config: ChipConfig) -> dict[int, bytes]:
+    """Data of engines with windows, by address; other programs bring their own."""
+    if not config.tile.windows:
+        return {}
+    return {
+        address: content
+        for number, window in enumerate(WINDOWS)
+        for address, content in (
+            (window + 261, bytes((window // 7 + 3 * i) % 251 for i in range(300))),
+            (window, number.to_bytes(8, "little")),
+        )
+    }
+
+
+def test_engines_with_windows_on_axi_buses() -> None:
+    results = both(WINDOWED, (WINDOWED_PROGRAM, 4), (WINDOWED_PROGRAM, 4))
+    assert [len(result.faults) for result in results] == [1, 1]
+    assert results[0].network == ()
+    assert sum(vault["READS"] for vault in results[0].vaults) > 9 * 300 // 32
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("data_bits", "outstanding"), [(64, 8), (128, 4), (256, 32)])
+def test_memories_on_axi_buses(data_bits: int, outstanding: int) -> None:
+    config = on_axi(data_bits, outstanding)
+    program = traffic(config, vaults=4, transfers=300)
+    for latency in (1, 25, 60):
+        results = both(config, (EXCHANGE, PARAMETERS), (program, 7), axi_latency=latency)
+        assert results[1].remote_share > 0.5
+        assert results[1].vaults[0]["OCCUPANCY"] > results[1].vaults[0]["READS"] > 0
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("base", [TINY, on_axi(64, 8)])
+def test_a_single_vault(base: ChipConfig) -> None:
+    config = grid(1, 1, base)
+    (result,) = both(config, (traffic(config, vaults=1, transfers=300), 7))
+    assert result.network[0]["LOCAL_REQUESTS"] > 300
 
 
 def test_programs_and_faults_on_a_small_chip() -> None:
@@ -240,14 +296,3 @@ def test_what_the_model_does_not_cover(chip: ChipModel) -> None:
         make(TINY, outer=True)
     with pytest.raises(CosimError, match="one chip at a time"), make(TINY):
         pass
-    fpga = chip_preset("fpga")
-    with DramImage(fpga.memory_bytes) as image, pytest.raises(CosimError, match="no AXI back end"):
-        open_chip(fpga, image, "model")
-    alone = replace(
-        TINY,
-        remote=False,
-        tile=replace(TINY.tile, extra_ports=1),
-        network=replace(TINY.network, tag_bits=5),
-    )
-    with pytest.raises(CosimError, match="vaults are joined by a network"):
-        make(alone)

@@ -5,7 +5,9 @@ from dataclasses import fields, replace
 import pytest
 
 from memory.controller.counters import LAG_CYCLES, VaultCounter
+from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
+from sim_tb.measure.schedulers import MIXES, REQUESTERS, mix_job, policy_vault
 from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
 from sim_tb.measure.vault_stress import random_case
 from sim_tb.timed.vault.traffic_model import run_traffic_model
@@ -14,6 +16,12 @@ from sim_tb.timed.vault.traffic_model import run_traffic_model
 SEED = 13
 #: Counters that the host reads after the run.
 LATE = ("CYCLES", "REFRESHES", "REFRESH_BLOCKED")
+#: Random vaults with schedulers that the model has: each of them several times.
+COVERED = [
+    seed
+    for seed in range(2, 22)
+    if random_case(seed, 1).config.scheduler not in ("learned", "meta")
+]
 
 
 def check_equal(seed, accesses):
@@ -38,9 +46,27 @@ def test_equals_the_verilog_of_a_random_vault():
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("seed", range(2, 22))
+@pytest.mark.parametrize("seed", COVERED)
 def test_equals_the_verilog_of_many_random_vaults(seed):
     check_equal(seed, 40_000)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("mix", ["unlike", "lone"])
+def test_batches_that_rank_requesters(mix):
+    config = policy_vault("par-bs")
+    assert config.names_requesters
+    jobs = [mix_job(config, MIXES[mix], REQUESTERS * [5000])]
+    verilog, model = (run(config, REQUESTERS, jobs)[0] for run in (run_traffic, run_traffic_model))
+    assert (model.cycles, model.latencies) == (verilog.cycles, verilog.latencies)
+
+
+@pytest.mark.parametrize("policy", ["learned", "meta"])
+def test_schedulers_that_the_model_has_not(policy):
+    config = policy_vault(policy)
+    jobs = [mix_job(config, MIXES["lone"], REQUESTERS * [100])]
+    with pytest.raises(CosimError, match=f"no scheduler '{policy}' .it has first-ready, in-order"):
+        run_traffic_model(config, REQUESTERS, jobs)
 
 
 @pytest.mark.slow

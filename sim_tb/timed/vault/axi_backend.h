@@ -1,0 +1,96 @@
+// Timing model of a vault's AXI back end (memory/axi/). The memory on its bus is the one of the
+// cosimulation (sim_tb/models/axi_memory.cpp).
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "../engine/load_store.h"
+#include "fifo.h"
+#include "vault.inc"
+#include "vip_axi_memory.h"
+
+namespace vip::timed {
+
+constexpr uint64_t kMostLanes = 4;
+
+// What the model must know of an AXI back end's configuration; see axi_sizes.py.
+struct AxiSizes {
+    uint64_t lanes, lane_bits;  // words in a beat of the data buses
+    uint64_t beats;             // of a column
+    uint64_t outstanding;       // requests in flight
+};
+
+class AxiBackend {
+  public:
+    // `memory`: number of the memory on its bus.
+    AxiBackend(const AxiSizes& sizes, int32_t memory);
+
+    // A cycle: the beat that is offered, or null, with whose it is; whether a response is taken.
+    void cycle(const RequestBeat* beat, uint32_t source, bool response_taken);
+    // A cycle in which nothing happens, if this is one; returns whether it is.
+    bool pass();
+
+    // Of this cycle, before `cycle`: the response that is offered.
+    bool response_valid() const { return m_output.valid(); }
+    const ResponseBeat& response() const { return m_output.front(); }
+    // Of the cycle that `cycle` did: whether the beat was accepted.
+    bool accepted = false;
+
+    uint64_t counters[kVaultCounters] = {};
+
+  private:
+    struct Address {
+        uint32_t id, length;
+        uint64_t address;
+    };
+    struct Data {
+        uint64_t words[kMostLanes];
+        uint32_t strobe;
+        bool last;
+    };
+    // What the response to a request needs.
+    struct Transfer {
+        uint32_t tag, source, words, lane;
+        bool write;
+    };
+
+    const AxiSizes m_sizes;
+    const int32_t m_memory;
+    VipAxiMemoryOut m_in = {};  // what the memory drives
+
+    // Request path: channels, and the words of a beat that is not complete.
+    StreamBuffer<Address, 2> m_write_addresses, m_read_addresses;
+    StreamBuffer<Data, 2> m_write_data;
+    Data m_gathered = {};
+    bool m_in_burst = false;
+
+    // Scoreboard. A bit is an identifier.
+    uint64_t m_pending = 0, m_writes = 0, m_unused;
+    std::vector<uint64_t> m_columns;
+    bool m_id_ready = false;
+    uint32_t m_id = 0;
+
+    // Response path.
+    uint64_t m_errors = 0, m_done = 0, m_above = 0;
+    std::vector<Transfer> m_transfers;
+    std::vector<Data> m_read_data;     // of each identifier, of each beat
+    std::vector<uint32_t> m_arrived;   // beats of each identifier
+    bool m_active = false;             // a transfer is answered
+    uint32_t m_active_id = 0, m_word = 0;
+    Transfer m_transfer = {};
+    bool m_formed = false;             // a beat for the output
+    ResponseBeat m_beat = {};
+    StreamBuffer<ResponseBeat, 3> m_output;
+
+    uint32_t m_in_flight = 0;
+    bool m_rests = false;  // cycles without a request change nothing
+
+    bool conflicts(uint64_t column, bool write) const;
+    bool request(const RequestBeat& beat, uint32_t source, bool sent[3]);
+    void identifiers(bool allocates, bool frees);
+    bool respond(bool taken);
+    void arrive(const VipAxiMemoryOut& in);
+};
+
+}  // namespace vip::timed
