@@ -22,6 +22,7 @@ from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.machine import Machine
 from sim_tb.runner.cache import fingerprint
 from soc.tile.config import VaultTileConfig
 
@@ -95,11 +96,12 @@ def belief_key(name: str, config: VaultTileConfig) -> str:
     return fingerprint(name, scale, *programs, *data, job.expected.tobytes())
 
 
-def measure_belief(name: str, config: VaultTileConfig) -> KernelRow:
+def measure_belief(name: str, config: VaultTileConfig, *, on: Machine = "rtl") -> KernelRow:
     """Run a kernel of :data:`BELIEF` on one vault; the row is for full HD.
 
     Parameters:
         config: of the vault.
+        on: the Verilog, or the timing model.
 
     Raises:
         CosimError: an engine faulted, or the job does not fit the vault.
@@ -119,7 +121,7 @@ def measure_belief(name: str, config: VaultTileConfig) -> KernelRow:
         job = bp_between_job(problem, drawn, **_machine(name, config))
         units = problem.width * problem.height // _SIDE**2
         whole = _FULL_HD[0] * _FULL_HD[1]
-    outcome = cosim_vault(job, config)
+    outcome = cosim_vault(job, config, on=on)
     work = VaultWork(
         result=outcome.results[kernel.phase],
         operations=_operations(name, problem),

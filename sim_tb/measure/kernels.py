@@ -25,8 +25,9 @@ from microkernels.nn.jobs import DEFAULT_OUT_DEPTH, conv_job, dense_job, pool_jo
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.kernels import cosim_vault, job_key
+from sim_tb.cosim.machine import Machine
 from sim_tb.dut.tile import tile_design
-from sim_tb.runner.cache import Kept, fingerprint
+from sim_tb.runner.cache import Kept, fingerprint, source_digest
 from soc.tile.config import VaultTileConfig
 
 from .belief import BELIEF, belief_key, measure_belief
@@ -57,6 +58,8 @@ QUICK = ("bp_m", "conv1_1", "conv5_1", "pool3", "fc7", "fc8")
 #: Rounds of a convolution that are run.
 ROUNDS = 2
 QUICK_ROUNDS = 1
+#: Rooms whose source decides what the timing model does.
+_MODEL = ("isa", "hdl", "pe", "memory", "soc", "sim_tb/timed")
 _FRACTION = 10
 _SEED = 1
 
@@ -137,6 +140,7 @@ def measure_kernels(
     *,
     names: tuple[str, ...] = (),
     rounds: int | None = ROUNDS,
+    on: Machine = "rtl",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> list[KernelRow]:
     """Measure belief propagation, layers of VGG-16, their totals when all are there, and the LSTM.
@@ -147,6 +151,7 @@ def measure_kernels(
         config: of the vault; for the LSTM its engines get the optional instructions.
         names: of :data:`NAMES`; none: all.
         rounds: of convolutions, at least 1; None: whole tiles.
+        on: the Verilog, or the timing model.
         progress: called before each kernel with its name, how many are done, of how many.
 
     Raises:
@@ -155,7 +160,7 @@ def measure_kernels(
     """
     chosen = [name for name in NAMES if not names or name in names]
     layers = {layer.name: layer for layer in LAYERS}
-    bench = _Bench(config, rounds)
+    bench = _Bench(config, rounds, on)
     rows: list[KernelRow] = []
     for number, name in enumerate(chosen):
         if progress is not None:
@@ -174,8 +179,9 @@ def measure_kernels(
 class _Bench:
     """Rows of kernels on a vault of ``config``, made now or cached."""
 
-    def __init__(self, config: VaultTileConfig, rounds: int | None) -> None:
+    def __init__(self, config: VaultTileConfig, rounds: int | None, on: Machine) -> None:
         self._config = config
+        self._on = on
         self._with_unit = replace(config, pe=replace(config.pe, instructions=SPECIAL_INSTRUCTIONS))
         self._rounds = rounds
         self._kept = Kept("kernel_rows")
@@ -184,7 +190,9 @@ class _Bench:
     def belief(self, name: str) -> KernelRow:
         """A kernel of belief propagation."""
         key = belief_key(name, self._config)
-        return self._row(self._config, key, partial(measure_belief, name, self._config))
+        return self._row(
+            self._config, key, partial(measure_belief, name, self._config, on=self._on)
+        )
 
     def lstm(self) -> KernelRow:
         """A time step."""
@@ -228,7 +236,7 @@ class _Bench:
         def measure() -> KernelRow:
             works = []
             for job, times in jobs:
-                outcome = cosim_vault(job, config)
+                outcome = cosim_vault(job, config, on=self._on)
                 works.append(
                     VaultWork(
                         result=outcome.result,
@@ -246,7 +254,11 @@ class _Bench:
         self, config: VaultTileConfig, key: str, measure: Callable[[], KernelRow]
     ) -> KernelRow:
         if config not in self._designs:
-            self._designs[config] = tile_design(config).key
+            self._designs[config] = (
+                tile_design(config).key
+                if self._on == "rtl"
+                else f"{source_digest(_MODEL)} {config!r}"
+            )
         kept = self._kept.get(f"{self._designs[config]} {key}", lambda: measure().to_dict())
         return KernelRow.from_dict(kept)
 

@@ -1,12 +1,14 @@
 """``vip bench kernels``: what it writes and refuses; tests/sim_tb measures."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from typer.testing import CliRunner
 
+from sim_tb.measure import kernels_beside
 from sim_tb.measure.kernel_rows import KernelRow
 from vip.cli.app import app
 from vip.cli.commands.bench import kernels as bench_kernels
@@ -47,7 +49,7 @@ def test_rows_go_to_json_and_picture(tmp_path: Path, monkeypatch: pytest.MonkeyP
         ["bench", "kernels", "--layer", "fc8", "--json", str(report), "--roofline", str(picture)],
     )
     assert outcome.exit_code == 0, outcome.output
-    assert asked["names"] == ("fc8",)
+    assert (asked["names"], asked["on"]) == (("fc8",), "rtl")
     assert json.loads(report.read_text())["rows"] == [ROW.to_dict()]
     assert picture.read_bytes().startswith(b"\x89PNG")
     assert "8.80" in outcome.output
@@ -59,6 +61,28 @@ def test_a_row_says_what_it_is_scaled_by(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr(console, "width", 120)
     outcome = CliRunner().invoke(app, ["bench", "kernels", "--layer", "bp_m"])
     assert "updates" in outcome.output
+
+
+def test_cycles_of_both_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+
+    def measure(config: object, *, on: str, **options: Any) -> list[KernelRow]:
+        asked.append(on)
+        found = replace(ROW, cycles=36_000 if on == "rtl" else cycles)
+        return [found, replace(ROW, name="VGG-16", cycles=0)]
+
+    monkeypatch.setattr(kernels_beside, "measure_kernels", measure)
+    report = tmp_path / "kernels.json"
+    arguments = ["bench", "kernels", "--layer", "fc8", "--on", "both", "--json", str(report)]
+    for cycles, code, shown in ((36_000, 0, "36,000"), (36_720, 1, "+2.00 %")):
+        outcome = CliRunner().invoke(app, arguments)
+        assert outcome.exit_code == code, outcome.output
+        assert shown in outcome.output
+        row, total = json.loads(report.read_text())["rows"]
+        assert (row["cycles"], row["verilog_cycles"]) == (cycles, 36_000)
+        assert row["difference_percent"] == (cycles - 36_000) / 360
+        assert total["difference_percent"] == 0
+    assert asked == 2 * ["model", "rtl"]
 
 
 def test_a_wrong_output_is_an_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,7 @@
-"""``vip bench kernels``: times of layers of neural networks, from tiles run in RTL."""
+"""``vip bench kernels``: times of layers of neural networks, from tiles that are run."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Literal
 
 import typer
 from rich import box
@@ -9,6 +9,7 @@ from rich.table import Table
 
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import NAMES, QUICK, QUICK_ROUNDS, ROUNDS, measure_kernels
+from sim_tb.measure.kernels_beside import ComparedRow, compare_kernels
 from sim_tb.measure.plots.roofline import draw_roofline
 from soc.generate.generate import configuration_json
 from soc.generate.presets import tile_preset
@@ -22,6 +23,7 @@ from ..options import JsonOption, drawing
 __all__ = ["kernels"]
 
 _TILE = "vault"
+_On = Literal["rtl", "model", "both"]
 
 
 def _show(rows: list[KernelRow]) -> None:
@@ -51,6 +53,24 @@ def _show(rows: list[KernelRow]) -> None:
     console.print(table)
 
 
+def _show_both(rows: list[ComparedRow]) -> None:
+    """Cycles of both machines, without sums."""
+    table = Table(title="Cycles of the runs", box=box.SIMPLE)
+    table.add_column("kernel")
+    for column in ("batch", "timing model", "Verilog", "difference"):
+        table.add_column(column, justify="right")
+    for one in rows:
+        if one.verilog:
+            table.add_row(
+                one.row.name,
+                str(one.row.batch),
+                f"{one.row.cycles:,}",
+                f"{one.verilog:,}",
+                f"{one.percent:+.2f} %" if one.percent else "0",
+            )
+    console.print(table)
+
+
 def kernels(
     layer: Annotated[
         list[str] | None,
@@ -71,13 +91,24 @@ def kernels(
             help="Draw operations a second over intensity as PNG or SVG.",
         ),
     ] = None,
+    on: Annotated[
+        _On,
+        typer.Option(
+            "--on",
+            help="The Verilog, the timing model, or the model with the Verilog's cycles beside it.",
+        ),
+    ] = "rtl",
     json: JsonOption = None,
 ) -> None:
     """BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs checked.
 
     Finished kernels are cached in the build folder, so that an interrupted command continues.
 
+    With --on both, a run that takes other cycles on the timing model is exit code 1.
+
     Example: vip bench kernels --layer conv5_1 --layer fc8 --json kernels.json
+
+    Example: vip bench kernels --on both
     """
     for name in layer or ():
         if name not in NAMES:
@@ -89,16 +120,24 @@ def kernels(
     config = tile_preset(_TILE)
     with shown() as progress:
         done = by_part(progress, "kernels")
-        rows = measure_kernels(config, names=names, rounds=rounds, progress=done)
+        compared = []
+        if on == "both":
+            compared = compare_kernels(config, names=names, rounds=rounds, progress=done)
+            rows = [one.row for one in compared]
+        else:
+            rows = measure_kernels(config, names=names, rounds=rounds, on=on, progress=done)
     if roofline is not None:
         draw_roofline(rows, config, roofline)
     write_json(
         json,
         {
-            "rows": [row.to_dict() for row in rows],
+            "on": on,
+            "rows": [one.to_dict() for one in compared or rows],
             "configuration": configuration_json(config),
         },
     )
     _show(rows)
-    if not all(row.match for row in rows):
+    if compared:
+        _show_both(compared)
+    if not all(row.match for row in rows) or any(one.percent for one in compared):
         raise typer.Exit(1)

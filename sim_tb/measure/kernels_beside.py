@@ -1,0 +1,57 @@
+"""Kernels on the timing model, with the cycles of the Verilog beside them."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+from soc.tile.config import VaultTileConfig
+
+from .kernel_rows import KernelRow
+from .kernels import ROUNDS, measure_kernels
+
+__all__ = ["ComparedRow", "compare_kernels"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ComparedRow:
+    """A line of the report of kernels.
+
+    Attributes:
+        row: measured on the timing model.
+        verilog: cycles of the Verilog for the same run; 0: the line is a sum of others.
+    """
+
+    row: KernelRow
+    verilog: int
+
+    @property
+    def percent(self) -> float:
+        """By how much the model's cycles are more, in percent; negative if they are fewer."""
+        return 100 * (self.row.cycles - self.verilog) / self.verilog if self.verilog else 0.0
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain data."""
+        return {
+            **self.row.to_dict(),
+            "verilog_cycles": self.verilog,
+            "difference_percent": self.percent,
+        }
+
+
+def compare_kernels(
+    config: VaultTileConfig,
+    *,
+    names: tuple[str, ...] = (),
+    rounds: int | None = ROUNDS,
+    progress: Callable[[str, int, int], None] | None = None,
+) -> list[ComparedRow]:
+    """:func:`sim_tb.measure.kernels.measure_kernels` on both machines, with the same parameters and
+    errors."""
+    model, verilog = (
+        measure_kernels(config, names=names, rounds=rounds, on=on, progress=progress)
+        for on in ("model", "rtl")
+    )
+    return [
+        ComparedRow(row=mine, verilog=theirs.cycles)
+        for mine, theirs in zip(model, verilog, strict=True)
+    ]
