@@ -1,12 +1,15 @@
 """``vip model``: the timing model."""
 
+from collections.abc import Sequence
+from itertools import groupby
 from typing import Annotated
 
 import typer
+from rich import box
 from rich.table import Table
 
 import vip
-from sim_tb.measure.certificate import KINDS
+from sim_tb.measure.certificate import KINDS, Certified
 from vip.cli.console import console, shown
 from vip.output import write_json
 
@@ -20,6 +23,24 @@ app = typer.Typer(help="Compare the timing model with the Verilog.", no_args_is_
 @app.callback()
 def _model() -> None:
     """Compare the timing model with the Verilog."""
+
+
+def _show(machine: str, rows: Sequence[Certified]) -> None:
+    table = Table(title=f"cycles on the machine: {machine}", box=box.SIMPLE)
+    table.add_column("run", no_wrap=True)
+    for head in ("model", "Verilog", "error"):
+        table.add_column(head, justify="right")
+    table.add_column("counters")
+    for row in rows:
+        causes = ", ".join(f"{name} {value:+,}" for name, value in row.differing.items())
+        table.add_row(
+            row.name,
+            f"{row.model:,}",
+            f"{row.verilog:,}",
+            f"{row.percent:+.2f} %" if row.model != row.verilog else "0",
+            causes or "equal",
+        )
+    console.print(table)
 
 
 @app.command()
@@ -43,25 +64,13 @@ def certify(
     """
     with shown() as progress:
         found = vip.certify(kind or KINDS, layers=layers, progress=progress)
-    table = Table(title=f"certificate {found.certificate.number}")
-    for head in ("machine", "run", "timing model", "Verilog", "difference", "counters that differ"):
-        right = head in ("timing model", "Verilog", "difference")
-        table.add_column(head, justify="right" if right else "left")
-    for row in found.certificate.rows:
-        causes = ", ".join(f"{name} {value:+,}" for name, value in row.differing.items())
-        table.add_row(
-            row.kind,
-            row.name,
-            f"{row.model:,}",
-            f"{row.verilog:,}",
-            f"{row.percent:+.2f} %" if row.model != row.verilog else "0",
-            causes or "none",
-        )
-    console.print(table)
+    for machine, rows in groupby(found.certificate.rows, lambda row: row.kind):
+        _show(machine, list(rows))
     median, worst = found.certificate.errors
     console.print(
-        f"{found.certificate.equal} of {len(found.certificate.rows)} runs are equal in every"
-        f" counter; difference of cycles: median {median:.2f} %, largest {worst:.2f} %"
+        f"certificate {found.certificate.number}: {found.certificate.equal} of "
+        f"{len(found.certificate.rows)} runs are equal in every counter; difference of cycles: "
+        f"median {median:.2f} %, largest {worst:.2f} %"
     )
     write_json(json, found.to_json())
     if not found.holds:
