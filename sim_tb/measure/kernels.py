@@ -12,7 +12,7 @@ asked for, only the first of these rounds are run, and the time is in proportion
 once a tile is counted more than once.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -45,6 +45,7 @@ __all__ = [
     "conv_rounds",
     "layer_jobs",
     "measure_kernels",
+    "totals",
 ]
 
 #: Batches of Table 7.3 that are measured.
@@ -172,7 +173,7 @@ def measure_kernels(
         else:
             rows.append(bench.lstm())
     if not names:
-        rows += _totals(rows)
+        rows += totals(rows)
     return rows
 
 
@@ -263,15 +264,19 @@ class _Bench:
         return KernelRow.from_dict(kept)
 
 
-def _totals(rows: list[KernelRow]) -> list[KernelRow]:
-    """Convolutions with pooling, as the thesis counts them, and the whole network."""
+def totals(rows: Sequence[KernelRow]) -> list[KernelRow]:
+    """Convolutions with pooling, as the thesis counts them, and the whole network, for each batch.
+
+    Parameters:
+        rows: of all layers and batches, among others.
+    """
     conv = {layer.name for layer in (*CONVOLUTIONS, *POOLS)}
     every = conv | {layer.name for layer in FULLY_CONNECTED}
-    totals = []
+    found = []
     for name, members in (("VGG-16 convolutions", conv), ("VGG-16", every)):
         for batch in BATCHES:
             part = [row for row in rows if row.batch == batch and row.name in members]
-            totals.append(
+            found.append(
                 KernelRow(
                     name=name,
                     batch=batch,
@@ -281,4 +286,4 @@ def _totals(rows: list[KernelRow]) -> list[KernelRow]:
                     match=all(row.match for row in part),
                 )
             )
-    return totals
+    return found

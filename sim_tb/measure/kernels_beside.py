@@ -1,15 +1,12 @@
 """Kernels on the timing model, with the cycles of the Verilog beside them."""
 
-from collections.abc import Callable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from soc.tile.config import VaultTileConfig
-
 from .kernel_rows import KernelRow
-from .kernels import ROUNDS, measure_kernels
 
-__all__ = ["ComparedRow", "compare_kernels"]
+__all__ = ["ComparedRow", "beside"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -38,19 +35,8 @@ class ComparedRow:
         }
 
 
-def compare_kernels(
-    config: VaultTileConfig,
-    *,
-    names: tuple[str, ...] = (),
-    rounds: int | None = ROUNDS,
-    progress: Callable[[str, int, int], None] | None = None,
-) -> list[ComparedRow]:
-    """:func:`sim_tb.measure.kernels.measure_kernels` on both machines, with the same parameters and
-    errors."""
-    model, verilog = (
-        measure_kernels(config, names=names, rounds=rounds, on=on, progress=progress)
-        for on in ("model", "rtl")
-    )
+def beside(model: Sequence[KernelRow], verilog: Sequence[KernelRow]) -> list[ComparedRow]:
+    """The lines of both machines for the same kernels, in the same order."""
     return [
         ComparedRow(row=mine, verilog=theirs.cycles)
         for mine, theirs in zip(model, verilog, strict=True)

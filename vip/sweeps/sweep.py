@@ -11,16 +11,17 @@ from isa.support.extras import need
 from soc.generate.configuration_file import write_configuration
 from soc.generate.generate import configuration_json
 from synth.physical.area import MEASURES
+from vip.executor.executor import Executor, cluster, local
+from vip.executor.work import Task
 from vip.progress import Progress, silent
 
-from .executor import Executor, cluster, local
 from .kernels import SweepError
 from .page import write_page
 from .search import search
 from .specification import Choice, Specification, configuration, read_specification
 from .store import Store
 from .table import Row, Summary, pareto, summaries, winner, write_parquet
-from .tasks import Task, code_version, task_key
+from .tasks import WORK, code_version, task_key
 
 __all__ = ["FILES", "SweepResult", "sweep"]
 
@@ -132,7 +133,7 @@ def sweep(
         specification = read_specification(Path(specification))
     _check_objectives(specification)
     chosen: AbstractContextManager[Executor] = (
-        local(jobs) if scheduler is None else cluster(scheduler)
+        local(WORK, jobs) if scheduler is None else cluster(WORK, scheduler)
     )
     rows: list[Row] = []
     with chosen as executor:

@@ -19,16 +19,18 @@ from soc.generate.configuration_file import configuration_of
 from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
 from synth.physical.chip_area import design_area
+from vip.executor.work import Task
 from vip.synthesis.clocks import timing
 
 from .kernels import SweepError, kernel_jobs
 
-__all__ = ["Task", "code_version", "engine_or_vault", "run_task", "task_key"]
+__all__ = ["WORK", "code_version", "engine_or_vault", "run_task", "task_key"]
 
-Task = Mapping[str, Any]
 #: Rooms whose source decides results.
 _ROOMS = ("isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth")
 _STANDARD_CELLS = "nangate45"
+#: Of :mod:`vip.executor.work`.
+WORK = "vip.sweeps.tasks:run_task"
 
 
 def code_version() -> str:

@@ -1,6 +1,8 @@
 """``vip bench kernels``: what it writes and refuses; tests/sim_tb measures."""
 
 import json
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -8,12 +10,19 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
-from sim_tb.measure import kernels_beside
+from sim_tb.cosim.engine import CosimError
+from sim_tb.measure import kernels as measured
 from sim_tb.measure.kernel_rows import KernelRow
+from sim_tb.runner.cache import Kept
+from soc.generate.presets import tile_preset
+from vip import kernel_times
 from vip.cli.app import app
 from vip.cli.commands.bench import kernels as bench_kernels
 from vip.cli.console import console
 from vip.cli.errors import UserError
+from vip.executor.executor import Executor
+from vip.executor.work import Task
+from vip.kernel_times import run_kernel
 
 ROW = KernelRow(
     name="fc8",
@@ -37,7 +46,7 @@ def stand_in(monkeypatch: pytest.MonkeyPatch, *rows: KernelRow) -> dict[str, Any
         asked.update(options)
         return list(rows)
 
-    monkeypatch.setattr(bench_kernels, "measure_kernels", measure)
+    monkeypatch.setattr(bench_kernels, "kernel_times", measure)
     return asked
 
 
@@ -71,7 +80,7 @@ def test_cycles_of_both_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
         found = replace(ROW, cycles=36_000 if on == "rtl" else cycles)
         return [found, replace(ROW, name="VGG-16", cycles=0)]
 
-    monkeypatch.setattr(kernels_beside, "measure_kernels", measure)
+    monkeypatch.setattr(bench_kernels, "kernel_times", measure)
     report = tmp_path / "kernels.json"
     arguments = ["bench", "kernels", "--layer", "fc8", "--on", "both", "--json", str(report)]
     for cycles, code, shown in ((36_000, 0, "36,000"), (36_720, 1, "+2.00 %")):
@@ -108,3 +117,49 @@ def test_bad_options_get_one_line(
     assert isinstance(outcome.exception, UserError)
     assert message in str(outcome.exception)
     assert "\n" not in str(outcome.exception)
+
+
+@pytest.fixture
+def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Kernels are measured, not taken from earlier runs; compiled libraries stay."""
+    real = Kept("kernel_rows")
+    monkeypatch.setattr(real, "_path", tmp_path / "kept.json")
+    monkeypatch.setattr(measured, "Kept", lambda _: real)
+
+
+@contextmanager
+def backwards(*_: object) -> Iterator[Executor]:
+    """An executor in this process, whose last task ends first."""
+
+    def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
+        for number, task in reversed(list(enumerate(tasks))):
+            yield number, run_kernel(json.loads(json.dumps(task)))
+
+    yield execute
+
+
+@pytest.mark.usefixtures("cached")
+def test_kernels_at_a_time_are_those_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(kernel_times, "local", backwards)
+    config, names = tile_preset("vault"), ("pool3", "fc8")
+    shown: list[tuple[float, float | None]] = []
+    found = kernel_times.kernel_times(
+        config,
+        names=names,
+        on="model",
+        progress=lambda _, done=0, total=None, part="": shown.append((done, total)),
+    )
+    assert found == measured.measure_kernels(config, names=names, on="model")
+    assert [row.name for row in found] == ["pool3", "pool3", "fc8", "fc8"]
+    assert all(row.match and row.cycles > 1000 for row in found)
+    assert shown == [(0, 2), (1, 2), (2, 2)]
+
+
+def test_a_kernel_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object, **__: object) -> list[KernelRow]:
+        raise CosimError("an engine faulted\nsomewhere")
+
+    monkeypatch.setattr(kernel_times, "local", backwards)
+    monkeypatch.setattr(kernel_times, "measure_kernels", fail)
+    with pytest.raises(kernel_times.KernelError, match=r"^fc8: an engine faulted$"):
+        kernel_times.kernel_times(tile_preset("vault"), names=("fc8",))

@@ -17,10 +17,11 @@ from isa.support.cache import FOLDER_VARIABLE
 from isa.support.errors import VipError
 from soc.generate.configuration_file import read_configuration
 from vip.cli.app import app
-from vip.sweeps.executor import Executor, cluster, local
+from vip.executor.executor import Executor
+from vip.executor.work import Task
 from vip.sweeps.kernels import SweepError
 from vip.sweeps.sweep import FILES, sweep
-from vip.sweeps.tasks import Task, run_task
+from vip.sweeps.tasks import run_task
 
 SPECIFICATION = """
 design = "pe"
@@ -57,7 +58,7 @@ def _elsewhere(store: Any, folder: Path) -> Any:
 
 
 @contextmanager
-def here(_: object = None) -> Iterator[Executor]:
+def here(*_: object) -> Iterator[Executor]:
     def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
         # The last one first: the order of ends must not matter.
         for number, task in reversed(list(enumerate(tasks))):
@@ -106,7 +107,7 @@ def test_an_interrupted_sweep_gives_the_same_files(
     (tmp_path / "kept" / "damaged.json").write_text("{")
 
     @contextmanager
-    def stopped(_: object) -> Iterator[Executor]:
+    def stopped(*_: object) -> Iterator[Executor]:
         def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
             yield 0, run_task(tasks[0])
             raise KeyboardInterrupt
@@ -133,7 +134,7 @@ def test_area_is_measured_where_all_kernels_run(
     areas: list[Task] = []
 
     @contextmanager
-    def answering(_: object) -> Iterator[Executor]:
+    def answering(*_: object) -> Iterator[Executor]:
         def answer(task: Task) -> dict[str, Any]:
             config: dict[str, Any] = task["configuration"]
             if task["kind"] == "area":
@@ -157,31 +158,6 @@ def test_area_is_measured_where_all_kernels_run(
         *[("refused", None), ("ok", None), ("ok", 2), ("ok", 2)],
         *[("refused", None), ("ok", None), ("ok", 20), ("ok", 20)],
     ]
-
-
-def _tasks(file: Path, tmp_path: Path) -> list[Task]:
-    taken: list[Task] = []
-
-    @contextmanager
-    def noting(_: object) -> Iterator[Executor]:
-        def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
-            taken.extend(tasks)
-            return iter([(number, {"cycles": 1}) for number in range(len(tasks))])
-
-        yield execute
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "local", noting)
-        sweep(file, tmp_path / "noted")
-    return taken
-
-
-def test_a_task_that_ends_its_process_is_lost_alone(file: Path, tmp_path: Path) -> None:
-    good, *_, other = _tasks(file, tmp_path)
-    with local(1) as executor:
-        found = dict(executor([good, {"kind": "cycles"}, other]))
-    assert (found[0], found[2]) == (run_task(good), run_task(other))
-    assert "KeyError" in found[1]["lost"]
 
 
 @pytest.mark.slow
@@ -210,22 +186,6 @@ def test_a_cluster_gives_the_same_files_and_loses_nothing(
         found = sweep(file, tmp_path / "far", scheduler=machines.scheduler_address, progress=kill)
     assert found.measured == 8
     assert contents(tmp_path / "far") == contents(here_too)
-
-
-@pytest.mark.parametrize(
-    ("address", "message"),
-    [
-        ("nowhere", "'nowhere' is no address of a scheduler, such as tcp://10.0.0.1:8786"),
-        ("", "'' is no address of a scheduler"),
-        ("tcp://127.0.0.1:1", "no Dask scheduler answers at tcp://127.0.0.1:1"),
-    ],
-)
-def test_a_cluster_that_is_not_there(
-    address: str, message: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("vip.sweeps.executor._PATIENCE", 0.5)
-    with pytest.raises(SweepError, match=message), cluster(address):
-        pass
 
 
 def test_objectives_are_checked_before_anything_runs(file: Path, tmp_path: Path) -> None:

@@ -7,16 +7,17 @@ import typer
 from rich import box
 from rich.table import Table
 
+from sim_tb.cosim.machine import Machine
 from sim_tb.measure.kernel_rows import KernelRow
-from sim_tb.measure.kernels import NAMES, QUICK, QUICK_ROUNDS, ROUNDS, measure_kernels
-from sim_tb.measure.kernels_beside import ComparedRow, compare_kernels
+from sim_tb.measure.kernels import NAMES, QUICK, QUICK_ROUNDS, ROUNDS
+from sim_tb.measure.kernels_beside import ComparedRow, beside
 from sim_tb.measure.plots.roofline import draw_roofline
 from soc.generate.generate import configuration_json
 from soc.generate.presets import tile_preset
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
+from vip.kernel_times import kernel_times
 from vip.output import write_json
-from vip.progress import by_part
 
 from ..options import JsonOption, drawing
 
@@ -98,6 +99,17 @@ def kernels(
             help="The Verilog, the timing model, or the model with the Verilog's cycles beside it.",
         ),
     ] = "rtl",
+    scheduler: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TCP",
+            help="Dask scheduler whose workers measure, such as tcp://10.0.0.1:8786.",
+        ),
+    ] = None,
+    jobs: Annotated[
+        int | None,
+        typer.Option(min=1, help="Processes of this machine (default: one a processor)."),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs checked.
@@ -119,13 +131,20 @@ def kernels(
     rounds = None if whole else QUICK_ROUNDS if quick else ROUNDS
     config = tile_preset(_TILE)
     with shown() as progress:
-        done = by_part(progress, "kernels")
-        compared = []
-        if on == "both":
-            compared = compare_kernels(config, names=names, rounds=rounds, progress=done)
-            rows = [one.row for one in compared]
-        else:
-            rows = measure_kernels(config, names=names, rounds=rounds, on=on, progress=done)
+        machines: tuple[Machine, ...] = ("model", "rtl") if on == "both" else (on,)
+        rows, *verilog = [
+            kernel_times(
+                config,
+                names=names,
+                rounds=rounds,
+                on=machine,
+                scheduler=scheduler,
+                jobs=jobs,
+                progress=progress,
+            )
+            for machine in machines
+        ]
+    compared = beside(rows, verilog[0]) if verilog else []
     if roofline is not None:
         draw_roofline(rows, config, roofline)
     write_json(

@@ -1,4 +1,4 @@
-"""Where the tasks of a sweep run: processes of this machine, or the workers of a Dask cluster."""
+"""Where tasks run: processes of this machine, or the workers of a Dask cluster."""
 
 import json
 import os
@@ -15,8 +15,7 @@ from isa.support.extras import need
 from isa.support.processes import tool, workers
 from isa.support.scratch import scratch_folder
 
-from .kernels import SweepError
-from .tasks import Task, code_version, run_task
+from .work import ExecutorError, Task, do_checked, other_version, own_version
 
 __all__ = ["Executor", "cluster", "local"]
 
@@ -36,21 +35,22 @@ class Executor(Protocol):
 
 
 @contextmanager
-def local(jobs: int | None = None) -> Iterator[Executor]:
-    """Processes of this machine (:mod:`vip.sweeps.worker`), which end with this one.
+def local(work: str, jobs: int | None = None) -> Iterator[Executor]:
+    """Processes of this machine (:mod:`vip.executor.worker`), which end with this one.
 
     Parameters:
+        work: what they do with tasks; see :mod:`vip.executor.work`.
         jobs: how many; None: one a processor.
     """
     count = jobs or len(os.sched_getaffinity(0))
-    with workers(count) as pool, scratch_folder("sweep") as folder:
+    with workers(count) as pool, scratch_folder("tasks") as folder:
 
         def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
             done: Queue[tuple[int, dict[str, Any]]] = Queue()
             numbered = list(enumerate(tasks))
             parts = [numbered[at : at + _PART] for at in range(0, len(numbered), _PART)]
             for number, part in enumerate(parts):
-                pool.submit(_work, part, folder / f"{number}.json", done)
+                pool.submit(_work, work, part, folder / f"{number}.json", done)
             for _ in tasks:
                 yield done.get()
 
@@ -58,13 +58,13 @@ def local(jobs: int | None = None) -> Iterator[Executor]:
 
 
 def _work(
-    tasks: list[tuple[int, Task]], file: Path, done: "Queue[tuple[int, dict[str, Any]]]"
+    work: str, tasks: list[tuple[int, Task]], file: Path, done: "Queue[tuple[int, dict[str, Any]]]"
 ) -> None:
     """Run tasks, one after the other, in a process. The one that ends the process is lost."""
     while tasks:
         try:
-            file.write_text(json.dumps([task for _, task in tasks]))
-            command = [sys.executable, "-m", "vip.sweeps.worker", str(file)]
+            file.write_text(json.dumps({"work": work, "tasks": [task for _, task in tasks]}))
+            command = [sys.executable, "-m", "vip.executor.worker", str(file)]
             with tool(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
                 assert process.stdout is not None
                 for line in process.stdout:
@@ -78,20 +78,23 @@ def _work(
 
 
 @contextmanager
-def cluster(address: str) -> Iterator[Executor]:
+def cluster(work: str, address: str) -> Iterator[Executor]:
     """The workers of a Dask scheduler. A task whose worker ends is run by another one.
 
     Parameters:
+        work: as of :func:`local`.
         address: of the scheduler, such as ``tcp://10.0.0.1:8786``.
 
     Raises:
-        SweepError: no scheduler answers there, it has no worker, or a worker has another version of
-            VIP; the message names it.
+        ExecutorError: no scheduler answers there, it has no worker, or a worker has another version
+            of VIP, also while tasks run; the message names it.
         MissingExtraError: Dask is not installed.
     """
-    need("distributed", "sweeps on a cluster")
+    need("distributed", "tasks on a cluster")
     if not _ADDRESS.fullmatch(address):
-        raise SweepError(f"{address!r} is no address of a scheduler, such as tcp://10.0.0.1:8786")
+        raise ExecutorError(
+            f"{address!r} is no address of a scheduler, such as tcp://10.0.0.1:8786"
+        )
     from distributed import Client
     from distributed import as_completed as finished
 
@@ -101,19 +104,22 @@ def cluster(address: str) -> Iterator[Executor]:
         )
     except (OSError, ValueError) as error:
         reason = f"{error}".splitlines()[0] if f"{error}" else type(error).__name__
-        raise SweepError(f"no Dask scheduler answers at {address}: {reason}") from None
+        raise ExecutorError(f"no Dask scheduler answers at {address}: {reason}") from None
     try:
-        _check_workers(client, address)
+        own = own_version()
+        _check_workers(client, address, own)
 
         def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
             futures = {
-                client.submit(run_task, dict(task), pure=False): number
+                client.submit(do_checked, work, dict(task), own, pure=False): number
                 for number, task in enumerate(tasks)
             }
             ended: Any = finished(list(futures), loop=client.loop)  # type: ignore[no-untyped-call]
             for future in ended:
                 try:
                     yield futures[future], future.result()
+                except ExecutorError:
+                    raise
                 except Exception as error:
                     lost = f"{type(error).__name__}: {error}".splitlines()[0]
                     yield futures[future], {"lost": lost}
@@ -123,20 +129,20 @@ def cluster(address: str) -> Iterator[Executor]:
         client.close()
 
 
-def _check_workers(client: Any, address: str) -> None:
-    own = code_version()
-    try:
-        found: dict[str, str] = client.run(code_version)
-    except ModuleNotFoundError as error:
-        raise SweepError(f"workers of {address} have no VIP: {error}") from None
+def _check_workers(client: Any, address: str, own: str) -> None:
+    found: dict[str, Any] = client.run(own_version, on_error="return")
     if not found:
-        raise SweepError(f"the scheduler at {address} has no worker")
+        raise ExecutorError(f"the scheduler at {address} has no worker")
+    for worker, version in sorted(found.items()):
+        if isinstance(version, Exception):
+            # Without VIP, or with one that is so old that it has no such function.
+            reason = f"{version}".splitlines()[0]
+            raise ExecutorError(f"worker {worker} has no VIP {own}: {reason}")
+        if version != own:
+            raise ExecutorError(other_version(worker, version, own))
     for worker, threads in sorted(client.nthreads().items()):
         if threads != 1:
-            raise SweepError(
+            raise ExecutorError(
                 f"worker {worker} runs {threads} tasks at a time: start it with --nthreads 1, and "
                 "more of them with --nworkers"
             )
-    for worker, version in sorted(found.items()):
-        if version != own:
-            raise SweepError(f"worker {worker} has VIP {version}, this machine has {own}")

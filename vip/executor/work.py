@@ -1,0 +1,57 @@
+"""What a process, on whatever machine, does with a task, and the version of VIP that it has.
+
+A work is a function from plain data to plain data, by the name ``module:function``, so that every
+process can find it.
+"""
+
+from collections.abc import Mapping
+from functools import cache
+from importlib import import_module
+from importlib.metadata import version
+from typing import Any
+
+from isa.support.errors import VipError
+from sim_tb.runner.cache import source_digest
+
+__all__ = ["ExecutorError", "Task", "do", "do_checked", "other_version", "own_version"]
+
+Task = Mapping[str, Any]
+_ROOMS = ("isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth", "vip")
+
+
+class ExecutorError(VipError):
+    """A cluster that can't work; one line."""
+
+
+@cache
+def own_version() -> str:
+    """Identifies the VIP of this process; the same on machines with the same source."""
+    return f"{version('vip-inference')} {source_digest(_ROOMS)}"
+
+
+def do(work: str, task: Task) -> dict[str, Any]:
+    """The result of ``task``."""
+    module, _, function = work.partition(":")
+    found: dict[str, Any] = getattr(import_module(module), function)(task)
+    return found
+
+
+def do_checked(work: str, task: Task, expected: str) -> dict[str, Any]:
+    """:func:`do` on a worker of a cluster, which may have come after the others were looked at.
+
+    Parameters:
+        expected: version that the worker must have.
+
+    Raises:
+        ExecutorError: it has another one; the message names the worker.
+    """
+    if own_version() != expected:
+        from distributed import get_worker
+
+        raise ExecutorError(other_version(get_worker().address, own_version(), expected))
+    return do(work, task)
+
+
+def other_version(worker: str, found: str, expected: str) -> str:
+    """Message about a worker."""
+    return f"worker {worker} has VIP {found}, this machine has {expected}"

@@ -1,0 +1,24 @@
+"""A process that does tasks: those in a file, one after the other, each with a result as a line of
+JSON.
+
+``python -m vip.executor.worker FILE`` is started by :func:`vip.executor.executor.local`.
+"""
+
+import json
+import sys
+from pathlib import Path
+
+from .work import do
+
+__all__ = ["main"]
+
+
+def main(file: Path) -> None:
+    """Do the ``tasks`` of the ``work`` in ``file``, a JSON object."""
+    content = json.loads(file.read_text())
+    for task in content["tasks"]:
+        print(json.dumps(do(content["work"], task)), flush=True)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))
