@@ -56,8 +56,8 @@ def kernel_times(
         progress: called with the number of kernels that are done.
 
     Raises:
-        KernelError: a kernel faulted, or a process ended. vip.executor.work.ExecutorError: as
-            :func:`vip.executor.executor.cluster`.
+        KernelError: a kernel faulted, or a process ended.
+        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.cluster`.
     """
     chosen = [name for name in NAMES if not names or name in names]
     shared = {"configuration": configuration_json(config), "rounds": rounds, "on": on}

@@ -15,7 +15,7 @@ from pe.config import ALL_INSTRUCTIONS, PeConfig
 from pe.interface import PeState
 from sim_tb.cosim.engine import CosimError, CosimResult, Job, PeSimulation
 from sim_tb.harness.memory import MemoryBehaviour
-from sim_tb.random.check import check_programs
+from sim_tb.random.comparison import check_programs
 from sim_tb.random.configs import random_config
 from sim_tb.random.interrupted import interruption
 from sim_tb.random.programs import random_program

@@ -26,7 +26,7 @@ from sim_tb.cosim.engine import (
     run_pe,
     stop_cycles,
 )
-from sim_tb.random.check import check_programs
+from sim_tb.random.comparison import check_programs
 from sim_tb.random.configs import random_config
 from sim_tb.runner.build import BuildError
 

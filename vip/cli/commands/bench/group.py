@@ -55,6 +55,12 @@ class Benches(LazyGroup):
             "Trim engines to each application, and to unions of some: area, power, cycles and "
             "results.",
         ),
+        "random": Entry(
+            "bench.random",
+            "random",
+            "Random programs on the Verilog of an engine and on the simulator: all that they "
+            "leave.",
+        ),
     }
 
 

@@ -1,0 +1,195 @@
+"""Comparison of engine and instruction set simulator over random programs."""
+
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from isa.image import DramImage
+from pe.config import PeConfig
+from sim_tb.cosim.engine import CosimError, CosimResult, Identity, Job, PeSimulation
+
+from .interrupted import interruption
+from .programs import random_program
+from .random_program import RandomProgram
+from .reference import differences, listing, run_reference
+
+__all__ = ["Difference", "RandomReport", "check_programs"]
+
+#: Images in use at once: the session takes two jobs ahead of the one that runs.
+_IMAGES = 4
+#: A random program runs some thousand cycles, a few ten thousand with the slowest memory.
+_MAX_CYCLES = 5_000_000
+#: After so many differing programs the rest has nothing new to say.
+_ENOUGH = 10
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A program on which the two disagree: its seed, the differences, a file with all details."""
+
+    seed: int
+    what: tuple[str, ...]
+    listing: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomReport:
+    """Outcome of a comparison.
+
+    Attributes:
+        programs: compared. faulting: of these, those that end in a fault.
+        disturbed: of these, those with memory errors or a stop. early: those that ended before
+            their own end because of it. memory_errors: those that met an error.
+        full: those that fill the instruction buffer to its last word.
+        first_seed: of the programs; the others follow it.
+        cycles: simulated. words: of program.
+        seconds: of it all, without the build of the simulator.
+        different: programs on which they disagree; at ten the comparison stops.
+    """
+
+    programs: int
+    faulting: int
+    disturbed: int
+    early: int
+    memory_errors: int
+    full: int
+    first_seed: int
+    cycles: int
+    words: int
+    seconds: float
+    different: tuple[Difference, ...]
+
+
+def check_programs(
+    config: PeConfig,
+    *,
+    programs: int,
+    seed: int,
+    folder: Path,
+    disturbed: float = 0.0,
+    progress: Callable[[int], None] | None = None,
+) -> RandomReport:
+    """Run random programs on the engine of ``config`` and on the simulator, and compare.
+
+    Compared are state, cause and program counter of a fault, every register, the scratchpad, and
+    the memory that the programs may touch; of a program that meets memory errors or a stop what
+    :mod:`sim_tb.random.interrupted` says. Half of all programs start without a reset, in the
+    state that the one before left.
+
+    Parameters:
+        config: of the engine. If registers and scratchpad can't be read (``sram`` is not
+            ``behavioural``), programs that end without a fault store them to memory.
+        programs: how many, at least 1.
+        seed: of the first program; the others have those that follow.
+        folder: where files about programs that differ go.
+        disturbed: share of the programs, 0..1, with memory errors, a stop, or both.
+        progress: called with the number of programs compared.
+
+    Raises:
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+        sim_tb.runner.session.SessionError: the simulator ended by itself.
+    """
+    simulation = PeSimulation(config)
+    images = [DramImage(1 << config.address_bits) for _ in range(_IMAGES)]
+    other = DramImage(1 << config.address_bits)
+    pending: list[tuple[RandomProgram, DramImage]] = []
+
+    def jobs() -> Iterator[Job]:
+        for number in range(programs):
+            program = random_program(seed + number, config, disturbed)
+            image = images[number % _IMAGES]
+            _fill(image, program)
+            pending.append((program, image))
+            yield _job(program, image, config.sram == "behavioural")
+
+    started = time.perf_counter()
+    different: list[Difference] = []
+    tally: Counter[str] = Counter()
+    try:
+        with simulation:
+            for result in simulation.run_many(jobs()):
+                program, image = pending.pop(0)
+                _fill(other, program)
+                found, early = _compare(program, config, result, image, other)
+                tally["programs"] += 1
+                tally["words"] += len(program.words)
+                tally["full"] += len(program.words) == config.instruction_words
+                tally["disturbed"] += _is_disturbed(program)
+                tally["early"] += early
+                if isinstance(result, CosimResult):
+                    tally["cycles"] += result.cycles
+                    tally["faulting"] += result.cause != 0
+                    tally["memory_errors"] += result.memory_error
+                if found:
+                    path = folder / f"seed-{program.seed}.txt"
+                    path.write_text(listing(program, found))
+                    different.append(Difference(program.seed, tuple(found), str(path)))
+                if progress is not None:
+                    progress(tally["programs"])
+                if len(different) == _ENOUGH:
+                    break
+    finally:
+        for image in (*images, other):
+            image.close()
+    return RandomReport(
+        programs=tally["programs"],
+        faulting=tally["faulting"],
+        disturbed=tally["disturbed"],
+        early=tally["early"],
+        memory_errors=tally["memory_errors"],
+        full=tally["full"],
+        first_seed=seed,
+        cycles=tally["cycles"],
+        words=tally["words"],
+        seconds=time.perf_counter() - started,
+        different=tuple(different),
+    )
+
+
+def _fill(image: DramImage, program: RandomProgram) -> None:
+    for window in program.windows:
+        image.write(window.start, window.content)
+
+
+def _job(program: RandomProgram, image: DramImage, readable: bool) -> Job:
+    return Job(
+        words=program.words,
+        image=image,
+        max_cycles=_MAX_CYCLES,
+        memory=program.memory,
+        stop_after=program.stop_after,
+        parameters=program.parameters,
+        identity=Identity(
+            pe_index=program.pe_index,
+            vault=program.vault,
+            slot=program.slot,
+            pe_count=program.pe_count,
+        ),
+        reset=program.reset,
+        scratchpad=program.scratchpad if readable else None,
+    )
+
+
+def _compare(
+    program: RandomProgram,
+    config: PeConfig,
+    result: CosimResult | CosimError,
+    image: DramImage,
+    other: DramImage,
+) -> tuple[list[str], bool]:
+    """The differences, and whether the engine ended early, as it may when it is disturbed."""
+    if isinstance(result, CosimError):
+        return [f"engine: {result}"], False
+    if _is_disturbed(program):
+        explained = interruption(program, config, result, image, other)
+        return list(explained.lines), explained.early
+    expected = run_reference(program, config, other)
+    memories = [(w.start, len(w.content)) for w in program.windows]
+    memory = [(start, image.read(start, size), other.read(start, size)) for start, size in memories]
+    return differences(expected, result, memory), False
+
+
+def _is_disturbed(program: RandomProgram) -> bool:
+    return program.stop_after is not None or program.memory.errors != (0, 0)

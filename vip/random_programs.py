@@ -1,0 +1,121 @@
+"""Random programs on an engine's Verilog and on the simulator, in parts that run at a time."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from isa.support.errors import VipError
+from isa.support.scratch import scratch_folder
+from pe.config import PeConfig
+from sim_tb.random.comparison import check_programs
+from soc.generate.configuration_file import configuration_of
+from soc.generate.generate import configuration_json
+from vip.executor.executor import Executor, cluster, local
+from vip.executor.work import Task
+from vip.progress import Progress, silent
+
+__all__ = ["RandomError", "RandomPrograms", "check_random", "run_part"]
+
+#: Of :mod:`vip.executor.work`.
+_WORK = "vip.random_programs:run_part"
+#: Programs of a part: a simulator starts for each.
+_PART = 250
+#: After so many differing programs the rest has nothing new to say.
+_ENOUGH = 10
+#: Numbers of a part's report that add up.
+_SUMS = ("programs", "faulting", "disturbed", "early", "memory_errors", "full", "cycles", "words")
+
+
+class RandomError(VipError):
+    """Programs that could not be compared; the message names the first seed."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class RandomPrograms:
+    """A comparison.
+
+    Attributes:
+        sums: by name, as of :class:`sim_tb.random.comparison.RandomReport`: programs, and how many
+            of which kind; cycles; words.
+        different: seed of each program on which the two disagree -> what differs, line by line.
+    """
+
+    sums: Mapping[str, int]
+    different: Mapping[int, tuple[str, ...]]
+
+    def to_json(self) -> dict[str, object]:
+        """The comparison as plain JSON data."""
+        lines = {str(seed): list(found) for seed, found in self.different.items()}
+        return {**self.sums, "different": lines}
+
+
+def run_part(task: Task) -> dict[str, Any]:
+    """The comparison of ``programs`` from ``seed`` on, on the engine ``configuration``, as plain
+    data; or ``error``: one line."""
+    try:
+        config = configuration_of(task["configuration"])
+        assert isinstance(config, PeConfig)
+        with scratch_folder("random") as folder:
+            found = check_programs(
+                config,
+                programs=task["programs"],
+                seed=task["seed"],
+                folder=Path(folder),
+                disturbed=task["disturbed"],
+            )
+    except VipError as error:
+        return {"error": str(error).splitlines()[0]}
+    report = asdict(found)
+    different = [[one.seed, list(one.what)] for one in found.different]
+    return {"sums": {name: report[name] for name in _SUMS}, "different": different}
+
+
+def _parts(config: PeConfig, programs: int, seed: int, disturbed: float) -> Iterator[Task]:
+    shared = {"configuration": configuration_json(config), "disturbed": disturbed}
+    for done in range(0, programs, _PART):
+        yield {"programs": min(_PART, programs - done), "seed": seed + done, **shared}
+
+
+def check_random(
+    config: PeConfig,
+    *,
+    programs: int,
+    seed: int = 1,
+    disturbed: float = 0.0,
+    scheduler: str | None = None,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> RandomPrograms:
+    """:func:`sim_tb.random.comparison.check_programs` in parts, several at a time.
+
+    Parameters:
+        config, programs, seed, disturbed: as there.
+        scheduler: address of a Dask scheduler whose workers compare; None: processes of this
+            machine. jobs: how many; None: one a processor.
+        progress: called with the number of programs compared.
+
+    Raises:
+        RandomError: a simulator can't be built, or a process ended.
+        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.cluster`.
+    """
+    tasks = list(_parts(config, programs, seed, disturbed))
+    sums = dict.fromkeys(_SUMS, 0)
+    different: dict[int, tuple[str, ...]] = {}
+    progress("random programs", 0, programs)
+    open_executor: AbstractContextManager[Executor] = (
+        local(_WORK, jobs) if scheduler is None else cluster(_WORK, scheduler)
+    )
+    with open_executor as executor:
+        for number, result in executor(tasks):
+            if "sums" not in result:
+                reason = result.get("error") or result["lost"]
+                raise RandomError(f"programs from seed {tasks[number]['seed']} on: {reason}")
+            for name in _SUMS:
+                sums[name] += result["sums"][name]
+            different |= {found: tuple(lines) for found, lines in result["different"]}
+            progress("random programs", sums["programs"], programs)
+            if len(different) >= _ENOUGH:
+                break
+    return RandomPrograms(sums=sums, different=dict(sorted(different.items())))
