@@ -1,7 +1,6 @@
 """Times of kernels, of which several run at a time."""
 
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
 from typing import Any
 
 from isa.support.errors import VipError
@@ -11,7 +10,7 @@ from sim_tb.measure.kernels import NAMES, ROUNDS, measure_kernels, totals
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
 from soc.tile.config import VaultTileConfig
-from vip.executor.executor import Executor, cluster, local
+from vip.executor.executor import opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 
@@ -57,18 +56,15 @@ def kernel_times(
 
     Raises:
         KernelError: a kernel faulted, or a process ended.
-        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.cluster`.
+        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
     chosen = [name for name in NAMES if not names or name in names]
     shared = {"configuration": configuration_json(config), "rounds": rounds, "on": on}
     tasks = [{"name": name, **shared} for name in chosen]
     stage = f"kernels on {'the timing model' if on == 'model' else 'Verilog'}"
     progress(stage, 0, len(tasks))
-    open_executor: AbstractContextManager[Executor] = (
-        local(_WORK, jobs) if scheduler is None else cluster(_WORK, scheduler)
-    )
     found: dict[str, list[KernelRow]] = {}
-    with open_executor as executor:
+    with opened(_WORK, scheduler=scheduler, jobs=jobs) as executor:
         for number, result in executor(tasks):
             if "rows" not in result:
                 reason = result.get("error") or result["lost"]

@@ -1,7 +1,6 @@
 """Random programs on an engine's Verilog and on the simulator, in parts that run at a time."""
 
 from collections.abc import Iterator, Mapping
-from contextlib import AbstractContextManager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -9,10 +8,10 @@ from typing import Any
 from isa.support.errors import VipError
 from isa.support.scratch import scratch_folder
 from pe.config import PeConfig
-from sim_tb.random.comparison import check_programs
+from sim_tb.random.comparison import ENOUGH, check_programs
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
-from vip.executor.executor import Executor, cluster, local
+from vip.executor.executor import opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 
@@ -22,8 +21,6 @@ __all__ = ["RandomError", "RandomPrograms", "check_random", "run_part"]
 _WORK = "vip.random_programs:run_part"
 #: Programs of a part: a simulator starts for each.
 _PART = 250
-#: After so many differing programs the rest has nothing new to say.
-_ENOUGH = 10
 #: Numbers of a part's report that add up.
 _SUMS = ("programs", "faulting", "disturbed", "early", "memory_errors", "full", "cycles", "words")
 
@@ -98,16 +95,13 @@ def check_random(
 
     Raises:
         RandomError: a simulator can't be built, or a process ended.
-        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.cluster`.
+        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
     tasks = list(_parts(config, programs, seed, disturbed))
     sums = dict.fromkeys(_SUMS, 0)
     different: dict[int, tuple[str, ...]] = {}
     progress("random programs", 0, programs)
-    open_executor: AbstractContextManager[Executor] = (
-        local(_WORK, jobs) if scheduler is None else cluster(_WORK, scheduler)
-    )
-    with open_executor as executor:
+    with opened(_WORK, scheduler=scheduler, jobs=jobs) as executor:
         for number, result in executor(tasks):
             if "sums" not in result:
                 reason = result.get("error") or result["lost"]
@@ -116,6 +110,6 @@ def check_random(
                 sums[name] += result["sums"][name]
             different |= {found: tuple(lines) for found, lines in result["different"]}
             progress("random programs", sums["programs"], programs)
-            if len(different) >= _ENOUGH:
+            if len(different) >= ENOUGH:
                 break
     return RandomPrograms(sums=sums, different=dict(sorted(different.items())))

@@ -15,14 +15,14 @@ from .programs import random_program
 from .random_program import RandomProgram
 from .reference import differences, listing, run_reference
 
-__all__ = ["Difference", "RandomReport", "check_programs"]
+__all__ = ["ENOUGH", "Difference", "RandomReport", "check_programs"]
 
 #: Images in use at once: the session takes two jobs ahead of the one that runs.
 _IMAGES = 4
 #: A random program runs some thousand cycles, a few ten thousand with the slowest memory.
 _MAX_CYCLES = 5_000_000
 #: After so many differing programs the rest has nothing new to say.
-_ENOUGH = 10
+ENOUGH = 10
 
 
 @dataclass(frozen=True)
@@ -128,7 +128,7 @@ def check_programs(
                     different.append(Difference(program.seed, tuple(found), str(path)))
                 if progress is not None:
                     progress(tally["programs"])
-                if len(different) == _ENOUGH:
+                if len(different) == ENOUGH:
                     break
     finally:
         for image in (*images, other):

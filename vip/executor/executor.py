@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
 from queue import Queue
 from typing import Any, Protocol
@@ -17,7 +17,7 @@ from isa.support.scratch import scratch_folder
 
 from .work import ExecutorError, Task, do_checked, other_version, own_version
 
-__all__ = ["Executor", "cluster", "local"]
+__all__ = ["Executor", "cluster", "local", "opened"]
 
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://[\w.:\[\]-]+:[0-9]{1,5}")
 #: Tasks that a process does, one after the other.
@@ -127,6 +127,13 @@ def cluster(work: str, address: str) -> Iterator[Executor]:
         yield execute
     finally:
         client.close()
+
+
+def opened(
+    work: str, *, scheduler: str | None, jobs: int | None
+) -> AbstractContextManager[Executor]:
+    """:func:`cluster` if ``scheduler`` is an address, else :func:`local` with ``jobs``."""
+    return local(work, jobs) if scheduler is None else cluster(work, scheduler)
 
 
 def _check_workers(client: Any, address: str, own: str) -> None:

@@ -1,7 +1,6 @@
 """The verb ``sweep``: measure configurations on kernels, and find the best ones."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -11,7 +10,7 @@ from isa.support.extras import need
 from soc.generate.configuration_file import write_configuration
 from soc.generate.generate import configuration_json
 from synth.physical.area import MEASURES
-from vip.executor.executor import Executor, cluster, local
+from vip.executor.executor import Executor, opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 
@@ -122,8 +121,8 @@ def sweep(
         progress: called after each task.
 
     Raises:
-        SweepError: a specification that can't be used, no configuration has a result, or a cluster
-            that can't work.
+        SweepError: a specification that can't be used, or no configuration has a result.
+        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
         MissingExtraError: a package is missing; the message names the extra.
         OSError: a file can't be read or written.
     """
@@ -132,11 +131,8 @@ def sweep(
     if not isinstance(specification, Specification):
         specification = read_specification(Path(specification))
     _check_objectives(specification)
-    chosen: AbstractContextManager[Executor] = (
-        local(WORK, jobs) if scheduler is None else cluster(WORK, scheduler)
-    )
     rows: list[Row] = []
-    with chosen as executor:
+    with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
         work = _Work(
             executor=executor,
             progress=progress,

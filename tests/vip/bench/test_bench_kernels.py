@@ -1,8 +1,6 @@
 """``vip bench kernels``: what it writes and refuses; tests/sim_tb measures."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,14 +13,12 @@ from sim_tb.measure import kernels as measured
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.runner.cache import Kept
 from soc.generate.presets import tile_preset
+from tests.vip.here import here
 from vip import kernel_times
 from vip.cli.app import app
 from vip.cli.commands.bench import kernels as bench_kernels
 from vip.cli.console import console
 from vip.cli.errors import UserError
-from vip.executor.executor import Executor
-from vip.executor.work import Task
-from vip.kernel_times import run_kernel
 
 ROW = KernelRow(
     name="fc8",
@@ -127,20 +123,9 @@ def cached(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(measured, "Kept", lambda _: real)
 
 
-@contextmanager
-def backwards(*_: object) -> Iterator[Executor]:
-    """An executor in this process, whose last task ends first."""
-
-    def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, task in reversed(list(enumerate(tasks))):
-            yield number, run_kernel(json.loads(json.dumps(task)))
-
-    yield execute
-
-
 @pytest.mark.usefixtures("cached")
 def test_kernels_at_a_time_are_those_one_by_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kernel_times, "local", backwards)
+    monkeypatch.setattr("vip.executor.executor.local", here)
     config, names = tile_preset("vault"), ("pool3", "fc8")
     shown: list[tuple[float, float | None]] = []
     found = kernel_times.kernel_times(
@@ -159,7 +144,7 @@ def test_a_kernel_that_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> list[KernelRow]:
         raise CosimError("an engine faulted\nsomewhere")
 
-    monkeypatch.setattr(kernel_times, "local", backwards)
+    monkeypatch.setattr("vip.executor.executor.local", here)
     monkeypatch.setattr(kernel_times, "measure_kernels", fail)
     with pytest.raises(kernel_times.KernelError, match=r"^fc8: an engine faulted$"):
         kernel_times.kernel_times(tile_preset("vault"), names=("fc8",))

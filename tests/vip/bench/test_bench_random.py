@@ -1,8 +1,6 @@
 """``vip bench random``: parts of random programs, and their sums."""
 
 import json
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,21 +9,9 @@ import pytest
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError
 from sim_tb.random.comparison import Difference, RandomReport
+from tests.vip.here import here
 from vip import random_programs
-from vip.executor.executor import Executor
-from vip.executor.work import Task
-from vip.random_programs import RandomError, check_random, run_part
-
-
-@contextmanager
-def here(*_: object) -> Iterator[Executor]:
-    """An executor in this process, whose last task ends first."""
-
-    def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
-        for number, task in reversed(list(enumerate(tasks))):
-            yield number, json.loads(json.dumps(run_part(json.loads(json.dumps(task)))))
-
-    yield execute
+from vip.random_programs import RandomError, check_random
 
 
 @pytest.fixture
@@ -53,7 +39,7 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[tuple[int, int]]:
             different=(bad,) if seed <= 300 < seed + programs else (),
         )
 
-    monkeypatch.setattr(random_programs, "local", here)
+    monkeypatch.setattr("vip.executor.executor.local", here)
     monkeypatch.setattr(random_programs, "check_programs", check)
     return found
 
@@ -77,7 +63,7 @@ def test_what_fails_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> RandomReport:
         raise CosimError("no compiler\nanywhere")
 
-    monkeypatch.setattr(random_programs, "local", here)
+    monkeypatch.setattr("vip.executor.executor.local", here)
     monkeypatch.setattr(random_programs, "check_programs", fail)
     with pytest.raises(RandomError, match=r"^programs from seed 251 on: no compiler$"):
         check_random(PeConfig(), programs=300)

@@ -16,6 +16,7 @@ import vip.sweeps.sweep as module
 from isa.support.cache import FOLDER_VARIABLE
 from isa.support.errors import VipError
 from soc.generate.configuration_file import read_configuration
+from tests.vip.here import here
 from vip.cli.app import app
 from vip.executor.executor import Executor
 from vip.executor.work import Task
@@ -57,16 +58,6 @@ def _elsewhere(store: Any, folder: Path) -> Any:
     return store
 
 
-@contextmanager
-def here(*_: object) -> Iterator[Executor]:
-    def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
-        # The last one first: the order of ends must not matter.
-        for number, task in reversed(list(enumerate(tasks))):
-            yield number, run_task(json.loads(json.dumps(task)))
-
-    yield execute
-
-
 def contents(folder: Path) -> list[bytes]:
     return [(folder / name).read_bytes() for name in FILES]
 
@@ -74,7 +65,7 @@ def contents(folder: Path) -> list[bytes]:
 def test_a_sweep_finds_the_best_engine(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "local", here)
+    monkeypatch.setattr("vip.executor.executor.local", here)
     found = sweep(file, tmp_path / "out")
     assert [row["status"] for row in found.rows] == ["refused"] * 2 + ["ok"] * 2 + [
         "refused",
@@ -100,7 +91,7 @@ def test_a_sweep_finds_the_best_engine(
 def test_an_interrupted_sweep_gives_the_same_files(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "local", here)
+    monkeypatch.setattr("vip.executor.executor.local", here)
     whole = sweep(file, tmp_path / "whole")
     for result in sorted((tmp_path / "kept").iterdir())[:3]:
         result.unlink()
@@ -114,11 +105,11 @@ def test_an_interrupted_sweep_gives_the_same_files(
 
         yield execute
 
-    monkeypatch.setattr(module, "local", stopped)
+    monkeypatch.setattr("vip.executor.executor.local", stopped)
     with pytest.raises(KeyboardInterrupt):
         sweep(file, tmp_path / "again")
     assert not (tmp_path / "again").exists()
-    monkeypatch.setattr(module, "local", here)
+    monkeypatch.setattr("vip.executor.executor.local", here)
     kept = len(list((tmp_path / "kept").iterdir())) - 1
     again = sweep(file, tmp_path / "again")
     # Refusals are found again.
@@ -145,7 +136,7 @@ def test_area_is_measured_where_all_kernels_run(
 
         yield lambda tasks: ((number, answer(task)) for number, task in enumerate(tasks))
 
-    monkeypatch.setattr(module, "local", answering)
+    monkeypatch.setattr("vip.executor.executor.local", answering)
     shown: list[tuple[float, float | None]] = []
     found = sweep(
         file,
@@ -170,7 +161,7 @@ def test_a_cluster_gives_the_same_files_and_loses_nothing(
     monkeypatch.delenv(FOLDER_VARIABLE)
     here_too = tmp_path / "local"
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "local", here)
+        patch.setattr("vip.executor.executor.local", here)
         sweep(file, here_too)
     for kept in (tmp_path / "kept").iterdir():
         kept.unlink()
@@ -197,7 +188,7 @@ def test_objectives_are_checked_before_anything_runs(file: Path, tmp_path: Path)
 def test_a_sweep_without_any_result_is_refused(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "local", here)
+    monkeypatch.setattr("vip.executor.executor.local", here)
     file.write_text(SPECIFICATION.replace("[64, 4096]", "[64]"))
     with pytest.raises(SweepError, match="no configuration has a result; the first: "):
         sweep(file, tmp_path / "out")
@@ -207,7 +198,7 @@ def test_a_sweep_without_any_result_is_refused(
 def test_the_command_shows_the_front(
     file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "local", here)
+    monkeypatch.setattr("vip.executor.executor.local", here)
     json_file = tmp_path / "front.json"
     arguments = ["sweep", str(file), "-o", str(tmp_path / "out"), "--json", str(json_file)]
     result = CliRunner().invoke(app, arguments)

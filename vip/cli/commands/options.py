@@ -17,10 +17,12 @@ from isa.support.picture import SUFFIXES
 from vip.cli.file_arguments import FileArguments
 
 __all__ = [
+    "JobsOption",
     "JsonOption",
     "OutputDirectory",
     "ParametersOption",
     "PresetOption",
+    "SchedulerOption",
     "address",
     "drawing",
     "file_arguments",
@@ -170,6 +172,17 @@ ParametersOption = Annotated[
         metavar="ADDRESS",
         parser=address,
     ),
+]
+SchedulerOption = Annotated[
+    str | None,
+    typer.Option(
+        metavar="TCP",
+        help="Dask scheduler whose workers do the work, such as tcp://10.0.0.1:8786.",
+    ),
+]
+JobsOption = Annotated[
+    int | None,
+    typer.Option(min=1, help="Processes of this machine (default: one a processor)."),
 ]
 JsonOption = Annotated[
     Path | None,

@@ -12,7 +12,7 @@ from vip.output import write_json
 from vip.sweeps.sweep import FILES, SweepResult
 from vip.sweeps.sweep import sweep as run_sweep
 
-from .options import JsonOption, filling, reading
+from .options import JobsOption, JsonOption, SchedulerOption, filling, reading
 
 __all__ = ["sweep"]
 
@@ -53,17 +53,8 @@ def sweep(
             callback=filling(FILES),
         ),
     ] = Path("build/sweep"),
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TCP",
-            help="Dask scheduler whose workers measure, such as tcp://10.0.0.1:8786.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes of this machine (default: one a processor)."),
-    ] = None,
+    scheduler: SchedulerOption = None,
+    jobs: JobsOption = None,
     json: JsonOption = None,
 ) -> None:
     """Measure configurations on kernels, and write all points, the Pareto front and the best one.

@@ -19,7 +19,7 @@ from vip.cli.errors import UserError
 from vip.kernel_times import kernel_times
 from vip.output import write_json
 
-from ..options import JsonOption, drawing
+from ..options import JobsOption, JsonOption, SchedulerOption, drawing
 
 __all__ = ["kernels"]
 
@@ -99,17 +99,8 @@ def kernels(
             help="The Verilog, the timing model, or the model with the Verilog's cycles beside it.",
         ),
     ] = "rtl",
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TCP",
-            help="Dask scheduler whose workers measure, such as tcp://10.0.0.1:8786.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes of this machine (default: one a processor)."),
-    ] = None,
+    scheduler: SchedulerOption = None,
+    jobs: JobsOption = None,
     json: JsonOption = None,
 ) -> None:
     """BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs checked.

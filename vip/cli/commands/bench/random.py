@@ -10,7 +10,7 @@ from vip.cli.console import console, shown
 from vip.output import write_json
 from vip.random_programs import check_random
 
-from ..options import JsonOption
+from ..options import JobsOption, JsonOption, SchedulerOption
 
 __all__ = ["random"]
 
@@ -32,17 +32,8 @@ def random(
     disturbed: Annotated[
         float, typer.Option(min=0, max=1, help="Share with memory errors or a stop.")
     ] = 0.0,
-    scheduler: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TCP",
-            help="Dask scheduler whose workers compare, such as tcp://10.0.0.1:8786.",
-        ),
-    ] = None,
-    jobs: Annotated[
-        int | None,
-        typer.Option(min=1, help="Processes of this machine (default: one a processor)."),
-    ] = None,
+    scheduler: SchedulerOption = None,
+    jobs: JobsOption = None,
     json: JsonOption = None,
 ) -> None:
     """Random programs on the Verilog of an engine and on the simulator: all that they leave.
