@@ -31,8 +31,8 @@ class ElaboratedModule:
         number: in the placeholder that stands for the module's name.
         key: what decides it. flat: parameters for its header.
         parts: modules that it instantiates, by their numbers.
-        rtlil: text of it and of the parts that belong to it alone. clocked, reset: whether it uses
-            ``clk`` and ``rst``.
+        rtlil: text of it and of the parts that belong to it alone. clocks: clocks and resets that
+            it uses, by their names in Verilog.
     """
 
     number: int
@@ -40,8 +40,7 @@ class ElaboratedModule:
     flat: Mapping[str, str]
     parts: "dict[int, ElaboratedModule]" = field(default_factory=dict)
     rtlil: str = ""
-    clocked: bool = False
-    reset: bool = False
+    clocks: tuple[str, ...] = ()
 
     @property
     def kind(self) -> type:

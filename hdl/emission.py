@@ -15,7 +15,8 @@ Modules elaborated once are kept by the process, so that a second design with th
 elaborates only what differs.
 
 Ports carry the names of the component's signature, joined by two underscores, plus ``clk`` and
-``rst`` where the module uses them. A module has the name of its class (``VectorControl`` becomes
+``rst`` where the module uses them, and the clocks of other domains likewise
+(:data:`hdl.clocks.CLOCK_PORTS`). A module has the name of its class (``VectorControl`` becomes
 ``vector_control``) or the component's ``module_name`` attribute; when a design holds several
 configurations under one name, each gets a suffix derived from its parameters alone.
 """
@@ -34,6 +35,7 @@ from amaranth.lib import wiring
 from isa.support.errors import VipError
 from isa.support.scratch import scratch_folder
 
+from .clocks import CLOCK_PORTS, named_domain
 from .elaborated import ElaboratedModule, Port, elaborated, full_name, no_collections
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy
@@ -135,10 +137,11 @@ class _Emitter:
             for port, value in _ports(component)
             if port.width
         }
-        if module.clocked:
-            connections["i_clk"] = ClockSignal()
-        if module.reset:
-            connections["i_rst"] = ResetSignal()
+        for domain, (clock, reset) in CLOCK_PORTS.items():
+            if clock in module.clocks:
+                connections[f"i_{clock}"] = ClockSignal(domain)
+            if reset in module.clocks:
+                connections[f"i_{reset}"] = ResetSignal(domain)
         # In Amaranth's type hints an instance is not elaboratable.
         return cast(Elaboratable, Instance(f"once${module.number}", **connections))
 
@@ -188,20 +191,27 @@ class _Emitter:
 
     def _elaborate(self, component: "wiring.Component[Any]", module: ElaboratedModule) -> None:
         name = f"once${module.number}"
-        text = rtlil.convert(component, name, platform=self, emit_src=False)
+        text = rtlil.convert(
+            component, name, platform=self, emit_src=False, missing_domain=named_domain
+        )
         text = _EMPTY.sub("", text)
         names = {port.name for port in module.key[2]}
         own = text[text.index(f"module \\{name}\n") :]
         inputs = _INPUT.findall(own[: own.index("\nend\n")])
-        extra = sorted(set(inputs) - names - {"clk", "rst"})
+        clocks = [port for ports in CLOCK_PORTS.values() for port in ports]
+        extra = sorted(set(inputs) - names - set(clocks))
         if extra:
+            allowed = " and ".join(map(repr, CLOCK_PORTS))
             raise EmissionError(
-                f"{module.where}: only the domain 'sync' is allowed, not {extra[0]}"
+                f"{module.where}: only the domains {allowed} are allowed, not {extra[0]}"
             )
         # Yosys takes number 0, where Amaranth starts, for the last port.
         text = _NUMBER.sub(lambda match: f"{match[1]}{int(match[2]) + 1}", text)
-        text, module.clocked = _without_unused(text, "clk")
-        module.rtlil, module.reset = _without_unused(text, "rst")
+        for port in clocks:
+            text, used = _without_unused(text, port)
+            if used:
+                module.clocks += (port,)
+        module.rtlil = text
 
     def finish(self, top: str) -> Emission:
         """Everything elaborated so far as Verilog; ``top`` names the last module."""

@@ -6,9 +6,10 @@ import os
 import random
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import MappingProxyType
 
 import pytest
 from amaranth.hdl import Elaboratable
@@ -37,19 +38,26 @@ def pytest_collection_finish() -> None:
 
 @pytest.fixture
 def simulate() -> Simulate:
-    """``simulate(dut, *testbenches, combinational=False)``: runs until the testbenches end.
+    """``simulate(dut, *testbenches, combinational=False, clocks={})``: runs until the testbenches
+    end.
 
-    Each testbench is an async function that takes Amaranth's simulator context.
+    Each testbench is an async function that takes Amaranth's simulator context. ``clocks`` are
+    those of further domains: name -> period in seconds, beside 1 ns of ``sync``.
     """
 
     def run(
-        dut: Elaboratable, *testbenches: Callable[..., object], combinational: bool = False
+        dut: Elaboratable,
+        *testbenches: Callable[..., object],
+        combinational: bool = False,
+        clocks: Mapping[str, float] = MappingProxyType({}),
     ) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
             simulator = Simulator(dut)
             if not combinational:
                 simulator.add_clock(1e-9)
+            for domain, period in clocks.items():
+                simulator.add_clock(period, domain=domain)
             for testbench in testbenches:
                 simulator.add_testbench(testbench)
             simulator.run()

@@ -2,7 +2,7 @@
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
@@ -10,10 +10,12 @@ from typing import Any, Self
 from hdl.axi import AxiResponse
 from hdl.ports import WORD_BITS
 from isa.image import DramImage
+from isa.support.checks import Checks
 from memory.axi.layout import AxiConfig
 from memory.model.device_model import device_setup
 from sim_tb.dut.chip import TOP, build_chip
 from sim_tb.harness.chip import AxiMemory, Kind, Memories, Operation, Outcome, Result
+from sim_tb.harness.models import PERIOD_PS, clock_arguments
 from sim_tb.runner.session import Session
 from soc.chip.config import ChipConfig
 from soc.host.register_types import WORD_BYTES
@@ -21,7 +23,7 @@ from soc.host.transport import BusError
 
 from .engine import CosimError
 
-__all__ = ["AXI_LATENCY", "ChipSession", "ChipSimulation"]
+__all__ = ["AXI_LATENCY", "ChipSession", "ChipSimulation", "Periods"]
 
 _RESET_CYCLES = 8
 #: Cycles after which an acknowledged write is in the DRAM and every counter includes it.
@@ -34,6 +36,49 @@ _BLOCK_BYTES = 1 << 16
 #: board's DDR3, at the clock of an FPGA.
 AXI_LATENCY = 25
 _AXI_PERIOD_NS = 10.0
+#: With two clocks: cycles of the engines' in which the slowest of the memory's has seen a reset,
+#: and those after which every copy of a counter is new (:class:`memory.crossing.CounterMirror`).
+_SLOW_RESET_CYCLES = 64
+_SLOW_SETTLE = 4096
+#: The memory's clock is at most so many times as fast, or as slow, as the engines'.
+MOST_RATIO = 8
+_LEAST_PS, _MOST_PS = 200, 200_000
+
+_CHECK = Checks(CosimError)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Periods:
+    """The periods of two clocks in a simulation.
+
+    Attributes:
+        engine_ps, memory_ps: of the engines' clock and of the memory's, in ps; even, 200..200,000,
+            and neither more than 8 times the other.
+        jitter_ps: by how much each edge of the memory's clock comes too early or too late, at
+            random, at most; 0 .. a quarter of ``memory_ps``.
+
+    Raises:
+        CosimError: a value outside its range.
+    """
+
+    engine_ps: int = PERIOD_PS
+    memory_ps: int = PERIOD_PS
+    jitter_ps: int = 0
+
+    def __post_init__(self) -> None:
+        for name in ("engine_ps", "memory_ps"):
+            value = getattr(self, name)
+            _CHECK.within(name, value, _LEAST_PS, _MOST_PS)
+            if value % 2:
+                raise CosimError(f"{name} must be even, not {value}")
+        low, high = sorted((self.engine_ps, self.memory_ps))
+        if high > MOST_RATIO * low:
+            raise CosimError(
+                f"memory_ps must be from 1/{MOST_RATIO} of engine_ps to {MOST_RATIO} times it "
+                f"({-(-self.engine_ps // MOST_RATIO)} to {MOST_RATIO * self.engine_ps}), not "
+                f"{self.memory_ps}"
+            )
+        _CHECK.within("jitter_ps", self.jitter_ps, 0, self.memory_ps // 4)
 
 
 class ChipSession(ABC):
@@ -74,7 +119,7 @@ class ChipSession(ABC):
         self._start()
         try:
             memories = _memories(self.config, self.image, self.axi_latency)
-            self._do(Operation(kind=Kind.RESET, count=_RESET_CYCLES, memories=memories))
+            self._reset(memories)
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
@@ -101,7 +146,7 @@ class ChipSession(ABC):
     def reset(self) -> None:
         """Reset the chip, but not its DRAM."""
         self.seconds = 0.0
-        self._do(Operation(kind=Kind.RESET, count=_RESET_CYCLES))
+        self._reset()
 
     def run(self, cycles: int, *, until_interrupt: bool = False) -> Result:
         """Let time pass: ``cycles``, at least 1, or less if an interrupt comes."""
@@ -109,7 +154,7 @@ class ChipSession(ABC):
 
     def settle(self) -> None:
         """Let time pass until acknowledged writes are in the DRAM and have been counted."""
-        self.run(_SETTLE)
+        self.run(_SLOW_SETTLE if self.config.tile.clocks.two else _SETTLE)
 
     # The transport.
 
@@ -149,6 +194,14 @@ class ChipSession(ABC):
 
     # The operations.
 
+    def _reset(self, memories: Memories | None = None) -> None:
+        two = self.config.tile.clocks.two
+        cycles = _SLOW_RESET_CYCLES if two else _RESET_CYCLES
+        operation = Operation(kind=Kind.RESET, count=cycles)
+        self._do(operation if memories is None else replace(operation, memories=memories))
+        if two:
+            self.settle()
+
     def _do(self, operation: Operation) -> Result:
         result = self._perform(operation)
         self.cycles = result.cycles
@@ -173,12 +226,14 @@ class ChipSimulation(ChipSession):
 
     Parameters:
         config, image, axi_latency: see :class:`ChipSession`.
+        periods: of the clocks of a chip with two; by default 800 ps both.
         outer: accesses are made by cocotbext-axi's managers, which are slow, not by a model in C++.
         trace: waveform file, ``.vcd`` or ``.fst``.
         progress: called now and then with the cycles so far.
 
     Raises:
-        CosimError: as there, or cocotbext-axi is wanted and missing.
+        CosimError: as there, or cocotbext-axi is wanted and missing, or the chip has one clock and
+            ``periods`` are given.
         sim_tb.runner.build.BuildError: the simulator can't be built.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
     """
@@ -192,14 +247,19 @@ class ChipSimulation(ChipSession):
         trace: Path | None = None,
         progress: Callable[[int], None] | None = None,
         axi_latency: int = AXI_LATENCY,
+        periods: Periods | None = None,
     ) -> None:
         super().__init__(config, image, axi_latency=axi_latency)
+        if periods is not None and not config.tile.clocks.two:
+            raise CosimError("a chip with one clock has no periods (clocks.domains must be 'two')")
+        self.periods = periods or Periods()
         if outer and find_spec("cocotbext") is None:
             raise CosimError("cocotbext-axi is not installed; it comes with the extra 'dev'")
         self.outer = outer
         self._progress = progress
         folder = build_chip(config, trace.suffix.lstrip(".") or "?" if trace else "")
-        self._session = Session(folder, TOP, trace=trace)
+        arguments = clock_arguments(**vars(self.periods)) if config.tile.clocks.two else ()
+        self._session = Session(folder, TOP, trace=trace, arguments=arguments)
 
     def _start(self) -> None:
         self._session.__enter__()

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
 from isa.image import DramImage
 from microkernels.bp.jobs import bp_job
@@ -25,7 +25,7 @@ from soc.tile.config import VaultTileConfig
 
 from .checkpoint import Checkpoint
 from .chip import ChipResult, run_program
-from .chip_session import AXI_LATENCY
+from .chip_session import AXI_LATENCY, Periods
 from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
 from .machine import Machine, open_chip, open_engine, open_vault
 from .vault import VaultResult
@@ -314,6 +314,7 @@ def cosim_chip(
     begins: Callable[[str], None] | None = None,
     progress: Callable[[int], None] | None = None,
     axi_latency: int = AXI_LATENCY,
+    periods: Periods | None = None,
 ) -> KernelOutcome[ChipResult]:
     """Run a job on the engines of a chip and compare with the golden model.
 
@@ -325,7 +326,7 @@ def cosim_chip(
         preload: put the data into the DRAM, and take the outputs from it, without the chip: many
             take longer to write at 8 bytes a cycle than to work on.
         counters: as for :func:`sim_tb.cosim.chip.run_program`.
-        outer, trace, progress, axi_latency: as for :func:`sim_tb.cosim.machine.open_chip`.
+        outer, trace, progress, axi_latency, periods: as for :func:`sim_tb.cosim.machine.open_chip`.
         checkpoint: written after launches, at most every 20 seconds; launches that it has are not
             run again. Every launch then begins with a reset of the chip, but not of its DRAM, so
             that a run takes the same cycles whether it was interrupted or not. The caller removes
@@ -354,16 +355,11 @@ def cosim_chip(
     if checkpoint is not None and not preload:
         raise CosimError("a run with checkpoints has to be preloaded")
     results: dict[str, ChipResult] = {}
+    surroundings: Any = {"outer": outer, "trace": trace, "progress": progress}
     with (
         DramImage(config.memory_bytes) as image,
         open_chip(
-            config,
-            image,
-            on,
-            outer=outer,
-            trace=trace,
-            progress=progress,
-            axi_latency=axi_latency,
+            config, image, on, axi_latency=axi_latency, periods=periods, **surroundings
         ) as chip,
     ):
         memory = image if preload else _HostMemory(Host(Blocking(chip)))

@@ -12,7 +12,7 @@ from sim_tb.timed.vault.vault_model import VaultModel
 from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
 
-from .chip_session import AXI_LATENCY, ChipSession, ChipSimulation
+from .chip_session import AXI_LATENCY, ChipSession, ChipSimulation, Periods
 from .engine import CosimError, PeSimulation
 from .vault import VaultSimulation
 
@@ -54,13 +54,15 @@ def open_chip(
     trace: Path | None = None,
     progress: Callable[[int], None] | None = None,
     axi_latency: int = AXI_LATENCY,
+    periods: Periods | None = None,
 ) -> ChipSession:
     """The machine of a chip, to be used in a ``with`` statement.
 
     Parameters:
         config: of the chip. on: the Verilog, or the timing model.
         image: its DRAM, of ``config.memory_bytes``.
-        outer, trace: as of :class:`sim_tb.cosim.chip_session.ChipSimulation`, for Verilog.
+        outer, trace, periods: as of :class:`sim_tb.cosim.chip_session.ChipSimulation`, for Verilog;
+            the timing model has one clock.
         progress: called now and then with the cycles so far.
         axi_latency: as of :class:`sim_tb.cosim.chip_session.ChipSession`.
 
@@ -72,7 +74,13 @@ def open_chip(
     """
     if on == "rtl":
         return ChipSimulation(
-            config, image, outer=outer, trace=trace, progress=progress, axi_latency=axi_latency
+            config,
+            image,
+            outer=outer,
+            trace=trace,
+            progress=progress,
+            axi_latency=axi_latency,
+            periods=periods,
         )
     _check(trace)
     if outer:

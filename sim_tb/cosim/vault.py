@@ -133,6 +133,10 @@ def launched_engines(
         CosimError: a value outside its range, a program that does not fit, or a preload memory,
             which nobody fills in a vault without a host.
     """
+    if config.clocks.two:
+        raise CosimError(
+            "a vault alone runs with one clock (clocks.domains must be 'one'); a chip may have two"
+        )
     if config.vault.preload_bytes:
         raise CosimError(
             "the host of a chip fills a preload memory; a vault alone has none (preload_bytes must "

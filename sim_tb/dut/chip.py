@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from amaranth.hdl import Cat, ClockSignal, Module, Mux, Signal, Value
+from amaranth.hdl import Cat, ClockSignal, Module, Mux, ResetSignal, Signal, Value
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
@@ -50,6 +50,7 @@ class ChipTop(Top):
         self.on_axi = isinstance(config.tile.vault, AxiConfig)
         self.models = (CHIP, AXI_MEMORY) if self.on_axi else (CHIP,)
         self.devices = not self.on_axi
+        self.two_clocks = config.tile.clocks.two
         self._chip = interface_only(Chip(config))
         buses = {
             f"{bus}_{name}": wiring.Member(flow, len(value))
@@ -78,9 +79,10 @@ class ChipTop(Top):
                 m.d.comb += [inner.eq(value), outer.eq(seen)]
         if self.on_axi:
             for vault, axi in enumerate(chip.axi):
-                memory = self.model(AXI_MEMORY, vault)
+                memory = self.model(AXI_MEMORY, vault, memory=True)
                 join(m, axi, memory)
-                m.d.comb += memory.reset.eq(host.reset)
+                reset = ResetSignal(self.memory_domain) if self.two_clocks else host.reset
+                m.d.comb += memory.reset.eq(reset)
         else:
             failed = [
                 self.device(m, self.config.tile.dram, port, vault)

@@ -7,15 +7,17 @@ from typing import Any
 
 from amaranth.hdl import ClockDomain, ClockSignal, Instance, Module, ResetSignal, Signal, Value
 from amaranth.lib import wiring
+from amaranth.lib.cdc import ResetSynchronizer  # type: ignore[import-untyped]
 from amaranth.lib.wiring import In, Out
 
+from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from hdl.component import Component
 from hdl.emission import emit, interface_only
 from hdl.parameters import component_parameters, describe
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramPort
 from memory.model.device_model import DEVICE_SOURCES
-from sim_tb.harness.models import Model, module, port_values
+from sim_tb.harness.models import Model, module, port_values, two_clock_module
 from sim_tb.runner.build import BuildError, Design
 from sim_tb.runner.cache import kept_verilog
 
@@ -40,11 +42,13 @@ class Top(Component, ABC):
     Attributes:
         name: of the module, and so of the simulator.
         models: the models around the design. devices: whether there are DRAM devices, too.
+        two_clocks: the memory has a clock of its own, :data:`hdl.clocks.MEMORY_DOMAIN`.
     """
 
     name: str
     models: tuple[Model, ...]
     devices = False
+    two_clocks = False
 
     def __init__(self, members: Mapping[str, wiring.Member] | None = None) -> None:
         super().__init__({"idle": Out(1), **(members or {})})
@@ -56,9 +60,15 @@ class Top(Component, ABC):
     def elaborate(self, platform: object) -> Module:
         m = Module()
         self.instances: list[tuple[Model, int]] = []
+        self.memory_instances: list[tuple[Model, int]] = []
         self._ports: dict[str, Value] = {}
         m.domains.sync = ClockDomain()
-        m.d.comb += ResetSignal().eq(self.surround(m))
+        reset = self.surround(m)
+        m.d.comb += ResetSignal().eq(reset)
+        if self.two_clocks:
+            m.domains += ClockDomain(MEMORY_DOMAIN)
+            m.submodules += ResetSynchronizer(reset, domain=MEMORY_DOMAIN)
+            self._ports["o_clk_mem"] = ClockSignal(MEMORY_DOMAIN)
         m.submodules.models = Instance(
             f"{self.name}_models",
             o_clk=ClockSignal(),
@@ -66,10 +76,16 @@ class Top(Component, ABC):
         )
         return m
 
-    def model(self, model: Model, index: int = 0) -> Any:
+    @property
+    def memory_domain(self) -> str:
+        """Clock domain of the memory."""
+        return MEMORY_DOMAIN if self.two_clocks else ENGINE_DOMAIN
+
+    def model(self, model: Model, index: int = 0, *, memory: bool = False) -> Any:
         """An instance of ``model``: its ports as attributes. Models are called each cycle in the
-        order in which they were made."""
-        self.instances.append((model, index))
+        order in which they were made; those of the ``memory`` in each cycle of its clock."""
+        of_memory = memory and self.two_clocks
+        (self.memory_instances if of_memory else self.instances).append((model, index))
         found = SimpleNamespace()
         for port in model.ports:
             signal = Signal(port.bits, name=f"{model.name}_{index}_{port.name}")
@@ -79,7 +95,11 @@ class Top(Component, ABC):
 
     def design(self, m: Module, component: Any, kind: str, name: str = "") -> Any:
         """An instance of the module ``kind``, which has the ports of ``component``."""
-        connections: dict[str, Any] = {"i_clk": ClockSignal(), "i_rst": ResetSignal()}
+        connections: dict[str, Any] = {}
+        for domain in dict.fromkeys([ENGINE_DOMAIN, self.memory_domain]):
+            clock, reset = CLOCK_PORTS[domain]
+            connections[f"i_{clock}"] = ClockSignal(domain)
+            connections[f"i_{reset}"] = ResetSignal(domain)
         for path, member, signal in component.signature.flatten(component):
             value: Any = Value.cast(signal)
             # Waveforms and their readers find them by their names.
@@ -102,8 +122,8 @@ class Top(Component, ABC):
             p_ROW_BITS=config.row_bits,
             p_COLUMN_BITS=config.column_bits,
             p_DEVICE=index,
-            i_clk=ClockSignal(),
-            i_rst=ResetSignal(),
+            i_clk=ClockSignal(self.memory_domain),
+            i_rst=ResetSignal(self.memory_domain),
             **connections,
         )
         return failed
@@ -134,7 +154,10 @@ def surrounded(
 
     def made() -> str:
         text = emit(top, top.name).modules[top.name]
-        return text + module(f"{top.name}_models", top.instances)
+        models = f"{top.name}_models"
+        if top.two_clocks:
+            return text + two_clock_module(models, top.instances, top.memory_instances)
+        return text + module(models, top.instances)
 
     # Cached text has no need of it.
     interface_only(top)

@@ -24,7 +24,16 @@ from amaranth.lib import data, wiring
 
 from .schema import declarations, pack, structure, unpack
 
-__all__ = ["PERIOD_PS", "Library", "Model", "Port", "module", "port_values"]
+__all__ = [
+    "PERIOD_PS",
+    "Library",
+    "Model",
+    "Port",
+    "clock_arguments",
+    "module",
+    "port_values",
+    "two_clock_module",
+]
 
 #: Clock period.
 PERIOD_PS = 800
@@ -210,6 +219,66 @@ def _c_name(port: Port) -> str:
     if port.bits == 1:
         return "uint8_t"
     return f"{'' if port.signed else 'u'}int{port.bits}_t"
+
+
+def clock_arguments(engine_ps: int, memory_ps: int, jitter_ps: int) -> tuple[str, ...]:
+    """Arguments of a simulator with two clocks (:func:`two_clock_module`): their periods in ps,
+    even numbers, and by how much each edge of the memory's comes too early or too late at most."""
+    return (
+        f"+engine_half_ps={engine_ps // 2}",
+        f"+memory_half_ps={memory_ps // 2}",
+        f"+memory_jitter_ps={jitter_ps}",
+    )
+
+
+def two_clock_module(
+    name: str, engine: Sequence[tuple[Model, int]], memory: Sequence[tuple[Model, int]]
+) -> str:
+    """As :func:`module`, with a second clock ``clk_mem``, at which ``memory`` are called. The
+    simulator's arguments give the periods (:func:`clock_arguments`)."""
+    groups = [("clk", engine), ("clk_mem", memory)]
+    every = [model for _, instances in groups for model, _ in instances]
+    imports = "".join(model.imported for model in dict.fromkeys(every))
+    ports, variables, blocks = "", "", ""
+    for clock, instances in groups:
+        if not instances:
+            continue
+        parts = [model.called(index) for model, index in instances]
+        more_ports, more_variables, calls = ("".join(texts) for texts in zip(*parts, strict=True))
+        ports += more_ports
+        variables += more_variables
+        blocks += f"  always_ff @(posedge {clock}) begin\n{calls}  end\n"
+    return f"""module {name} (
+  output logic clk,
+  output logic clk_mem{ports}
+);
+  timeunit 1ps; timeprecision 1ps;
+{imports}{variables}
+  int engine_half, memory_half, jitter;
+  initial begin
+    clk = 1'b0;
+    if ($value$plusargs("engine_half_ps=%d", engine_half) == 0) engine_half = {PERIOD_PS // 2};
+    // Models are called once before the first job, after PERIOD_PS, whatever the period.
+    #{PERIOD_PS // 2} clk = 1'b1;
+    forever begin
+      #(engine_half);
+      clk = ~clk;
+    end
+  end
+  initial begin
+    clk_mem = 1'b0;
+    if ($value$plusargs("memory_half_ps=%d", memory_half) == 0) memory_half = {PERIOD_PS // 2};
+    if ($value$plusargs("memory_jitter_ps=%d", jitter) == 0) jitter = 0;
+    forever begin
+      #(memory_half - jitter + int'($urandom_range(2 * jitter)));
+      clk_mem = ~clk_mem;
+    end
+  end
+
+  // verilator lint_off BLKSEQ
+{blocks}  // verilator lint_on BLKSEQ
+endmodule
+"""
 
 
 def module(name: str, instances: Sequence[tuple[Model, int]]) -> str:

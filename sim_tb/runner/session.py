@@ -1,7 +1,7 @@
 """A simulator process that runs one job after the other."""
 
 import threading
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from multiprocessing.connection import Client, Connection, Listener
 from pathlib import Path
@@ -44,15 +44,24 @@ class Session:
         top: its top module.
         trace: file to write the waveforms of all jobs to (the simulator was built for its format);
             it appears when the session ends and was not killed.
+        arguments: further arguments of the simulator.
 
     Attributes:
         process: id of the simulator's process.
     """
 
-    def __init__(self, folder: Path, top: str, *, trace: Path | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        top: str,
+        *,
+        trace: Path | None = None,
+        arguments: Sequence[str] = (),
+    ) -> None:
         self.folder = folder
         self.top = top
         self.trace = trace
+        self.arguments = tuple(arguments)
         self.process = 0
         self._failure = ""
         #: Jobs handed over whose results have not been received.
@@ -158,7 +167,7 @@ class Session:
                 hdl_toplevel_lang="verilog",
                 build_dir=self.folder,
                 test_dir=self._work,
-                test_args=arguments,
+                test_args=[*arguments, *self.arguments],
                 results_xml=str(self._work / "results.xml"),
                 extra_env={serve.ADDRESS_VARIABLE: str(self._listener.address)},
                 log_file=log,

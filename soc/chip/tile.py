@@ -77,6 +77,7 @@ class ChipTile(Component):
             always_ready=0 if config.remote else config.tile.always_ready,
             line_buffer=config.tile.line_buffer,
             line_merges=config.tile.line_merges,
+            clocks=config.tile.clocks,
         )
         m.submodules.control = once(control, platform)
         m.submodules.memory = once(memory, platform)

@@ -11,7 +11,14 @@ from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
 from soc.tile.tile import VaultTile
 
-__all__ = ["Configuration", "component", "description", "module_name", "with_sram"]
+__all__ = [
+    "Configuration",
+    "component",
+    "description",
+    "module_name",
+    "two_clocks",
+    "with_sram",
+]
 
 #: Configurations of the designs that can be generated.
 Configuration = PeConfig | VaultTileConfig | ChipConfig
@@ -42,6 +49,13 @@ def description(config: Configuration) -> str:
     if isinstance(config, VaultTileConfig):
         return f"vault with processing engines ({config.pes})"
     return "processing engine"
+
+
+def two_clocks(config: Configuration) -> bool:
+    """Whether the memory has a clock of its own."""
+    if isinstance(config, ChipConfig):
+        return config.tile.clocks.two
+    return isinstance(config, VaultTileConfig) and config.clocks.two
 
 
 def with_sram(config: Configuration, kind: SramKind) -> Configuration:

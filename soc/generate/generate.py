@@ -8,6 +8,7 @@ from functools import lru_cache
 from importlib.metadata import version
 from pathlib import Path
 
+from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from hdl.emission import Emission, emit, interface_only
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
 from isa.support.errors import VipError
@@ -16,8 +17,8 @@ from isa.support.scratch import owned_folder
 from soc.chip.config import ChipConfig
 
 from .c_header import HEADER_NAME, c_header
-from .designs import Configuration, component, description, module_name
-from .lint import waiver_file
+from .designs import Configuration, component, description, module_name, two_clocks
+from .lint import TWO_CLOCK_WAIVERS, WAIVERS, waiver_file
 from .port_table import port_table
 
 __all__ = [
@@ -146,7 +147,7 @@ def _contents(
         files[f"stubs/{name}.v"] = macro_stub(geometry)
         sources.insert(0, f"models/{name}.v")
     files["filelist.f"] = "".join(f"{name}\n" for name in sources)
-    files["waivers.vlt"] = waiver_file()
+    files["waivers.vlt"] = waiver_file(TWO_CLOCK_WAIVERS if two_clocks(config) else WAIVERS)
     if isinstance(config, ChipConfig):
         files[HEADER_NAME] = c_header()
     files["README.md"] = _readme(config, emission)
@@ -167,7 +168,14 @@ def _readme(config: Configuration, emission: Emission) -> str:
         f"| `{name}` | {emission.classes[name]} | {text.count(chr(10))} |"
         for name, text in reversed(list(emission.modules.items()))
     ]
-    macros = stubs = ""
+    macros = stubs = second = ""
+    clocks: tuple[str, ...] = CLOCK_PORTS[ENGINE_DOMAIN]
+    if two_clocks(config):
+        clocks += CLOCK_PORTS[MEMORY_DOMAIN]
+        second = (
+            "The memory ports have a clock and a reset of their own, `clk_mem` and `rst_mem`: both"
+            " resets are 1 together for two cycles of the slower clock. "
+        )
     if emission.black_boxes:
         stubs = "stubs/*.v "
         macros = (
@@ -177,14 +185,14 @@ def _readme(config: Configuration, emission: Emission) -> str:
     return (
         f"# {emission.top}: a VIP {description(config)}\n\n"
         f"Generated Verilog-2005; top module `{emission.top}`, clock `clk` (rising edge), reset"
-        f" `rst` (synchronous, active high). The configuration is in `{MANIFEST}`.\n\n"
+        f" `rst` (synchronous, active high). {second}The configuration is in `{MANIFEST}`.\n\n"
         f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"
         f"    iverilog -c filelist.f -s {emission.top} -o {emission.top}.vvp\n"
         f'    yosys -p "read_verilog {stubs}rtl/*.v; hierarchy -check -top {emission.top}"\n'
         f"{macros}\n"
         "Streams (`payload`, `valid`, `ready`) move a payload in each cycle in which `valid` and"
         " `ready` are 1; directions are the module's. Names of fields stand below their port.\n\n"
-        f"{port_table(interface_only(component(config)))}\n"
+        f"{port_table(interface_only(component(config)), clocks)}\n"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )
 

@@ -1,6 +1,6 @@
 """Waivers of Verilator's warnings about generated Verilog, each with its reason."""
 
-__all__ = ["WAIVERS", "waiver_file"]
+__all__ = ["TWO_CLOCK_WAIVERS", "WAIVERS", "waiver_file"]
 
 #: Warning -> reason why it is no defect here.
 WAIVERS: dict[str, str] = {
@@ -16,6 +16,14 @@ WAIVERS: dict[str, str] = {
     "CMPCONST": "A comparison in generated, regular logic is constant at the ends of its range.",
     "UNSIGNED": "As CMPCONST, at the lower end.",
     "VARHIDDEN": "An instance may have the name of a signal inside it.",
+}
+
+#: Those of designs with two clocks.
+TWO_CLOCK_WAIVERS: dict[str, str] = {
+    **WAIVERS,
+    "DECLFILENAME": "The FIFO of a crossing stands in the file of the crossing.",
+    "SYNCASYNCNET": "The reset of one clock domain asynchronously sets the synchroniser that "
+    "brings it to the other domain (AsyncFFSynchronizer of Amaranth).",
 }
 
 

@@ -1,12 +1,14 @@
 """The ports of a component as tables, for its documentation."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from enum import Enum
 from typing import Any, NamedTuple
 
 from amaranth.hdl import Shape, Value
 from amaranth.lib import data, wiring
+
+from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN
 
 __all__ = ["Port", "PortField", "port_table", "ports_of", "verilog_names"]
 
@@ -94,13 +96,15 @@ def _values(shape: Any) -> str:
     return ", ".join(f"{item.value} {item.name}" for item in shape)
 
 
-def port_table(component: "wiring.Component[Any]") -> str:
-    """Markdown: a row for each port, and below it one for each of its fields."""
+def port_table(
+    component: "wiring.Component[Any]", clocks: Sequence[str] = CLOCK_PORTS[ENGINE_DOMAIN]
+) -> str:
+    """Markdown: a row for each port, those of ``clocks`` first, and below it one for each of its
+    fields."""
     rows = [
         "| port | direction | bits | meaning of bits |",
         "|---|---|---|---|",
-        "| `clk` | in | 1 | |",
-        "| `rst` | in | 1 | |",
+        *(f"| `{name}` | in | 1 | |" for name in clocks),
     ]
     for port in ports_of(component):
         direction = "in" if port.is_input else "out"

@@ -11,6 +11,8 @@ from memory.line_buffer.layout import check_lines
 from noc.crossbar import MAX_REQUESTERS
 from pe.config import PeConfig
 
+from .clocks import ClockConfig
+
 __all__ = ["VaultBackEnd", "VaultTileConfig"]
 
 #: Back ends of a vault: our controller and its DRAM, or an AXI4 bus of a board.
@@ -40,6 +42,7 @@ class VaultTileConfig:
         line_buffer: lines of the vault's line buffer
             (:class:`memory.line_buffer.line_buffer.LineBuffer`); 0, or a power of two, 8..128.
         line_merges: reads that wait for one of its columns; a power of two, 2..16.
+        clocks: of the vault and its engines.
 
     Raises:
         ConfigurationError: a value outside its range, or parts that don't fit each other.
@@ -52,6 +55,7 @@ class VaultTileConfig:
     buffered: bool = False
     line_buffer: int = 0
     line_merges: int = 4
+    clocks: ClockConfig = field(default_factory=ClockConfig, metadata={"optional": True})
 
     def __post_init__(self) -> None:
         _CHECK.kind("pe", self.pe, PeConfig)
@@ -73,6 +77,7 @@ class VaultTileConfig:
             )
         _CHECK.flag("buffered", self.buffered)
         check_lines(self.line_buffer, self.line_merges, ConfigurationError)
+        _CHECK.kind("clocks", self.clocks, ClockConfig)
         if self.port_tag_bits < self.pe.tag_bits:
             least = self.vault.tag_bits - self.port_tag_bits + self.pe.tag_bits
             raise ConfigurationError(

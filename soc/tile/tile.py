@@ -72,6 +72,7 @@ class VaultTile(Component):
             always_ready=config.always_ready,
             line_buffer=config.line_buffer,
             line_merges=config.line_merges,
+            clocks=config.clocks,
         )
         m.submodules.memory = once(memory, platform)
         for slot in range(config.pes):

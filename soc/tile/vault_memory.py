@@ -2,9 +2,10 @@
 
 from typing import Any
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
+from amaranth.hdl import DomainRenamer, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Member, Out, connect, flipped
 
+from hdl.clocks import MEMORY_DOMAIN
 from hdl.component import Component
 from hdl.config import ConfigurationError
 from hdl.counter_bank import COUNTER_BITS
@@ -15,11 +16,13 @@ from memory.axi.layout import AxiConfig
 from memory.controller.controller import Controller
 from memory.controller.counters import INDEX_BITS
 from memory.controller.dram_port import DramPort
+from memory.crossing import CounterMirror, MemoryCrossing
 from memory.line_buffer.layout import LineCounter, check_lines
 from memory.line_buffer.line_buffer import LineBuffer
 from memory.preload import Preload
 from noc.crossbar import MAX_REQUESTERS, Crossbar
 
+from .clocks import ClockConfig
 from .config import VaultBackEnd
 
 __all__ = ["VaultMemory", "memory_member"]
@@ -53,6 +56,9 @@ class VaultMemory(Component):
         line_buffer: lines of a :class:`memory.line_buffer.line_buffer.LineBuffer` between crossbar
             and back end; 0: there is none.
         line_merges: see :func:`memory.line_buffer.layout.check_lines`.
+        clocks: with two, the back end and its port have the second
+            (:class:`memory.crossing.MemoryCrossing`), and its counters are read from copies
+            (:class:`memory.crossing.CounterMirror`).
 
     Members:
         ports (in, ``requesters`` :class:`hdl.ports.MemoryPort` with ``tag_bits``): of the
@@ -79,6 +85,7 @@ class VaultMemory(Component):
         always_ready: int = 0,
         line_buffer: int = 0,
         line_merges: int = 4,
+        clocks: ClockConfig | None = None,
     ) -> None:
         if not 1 <= requesters <= MAX_REQUESTERS:
             raise ConfigurationError(
@@ -90,6 +97,7 @@ class VaultMemory(Component):
         self.always_ready = always_ready
         self.line_buffer = line_buffer
         self.line_merges = line_merges
+        self.clocks = ClockConfig() if clocks is None else clocks
         self.tag_bits = config.tag_bits - (requesters - 1).bit_length()
         if self.tag_bits < 1:
             raise ConfigurationError(
@@ -118,14 +126,22 @@ class VaultMemory(Component):
         back_end: Controller | AxiBackend
         if isinstance(self.config, AxiConfig):
             back_end = AxiBackend(self.config)
-            m.submodules.axi_backend = once(back_end, platform)
+            m.submodules.axi_backend = self._clocked(back_end, platform)
             connect(m, flipped(self.axi), back_end.axi)
         else:
             back_end = Controller(self.config)
-            m.submodules.controller = once(back_end, platform)
+            m.submodules.controller = self._clocked(back_end, platform)
             connect(m, flipped(self.dram), back_end.dram)
+        index: Value = self.counter_index
         value = back_end.counter_value
         memory = back_end.port
+        if self.clocks.two:
+            memory = self._cross(m, memory, platform)
+            if self.config.counters:
+                mirror = CounterMirror(sram=self.config.sram)
+                m.submodules.mirror = once(mirror, platform)
+                m.d.comb += [mirror.index.eq(index), mirror.counter_value.eq(value)]
+                index, value = mirror.counter_index, mirror.value
         if self.config.preload_bytes:
             preload = Preload(
                 size=self.config.preload_bytes,
@@ -144,10 +160,27 @@ class VaultMemory(Component):
         for mine, theirs in zip(self.ports, crossbar.ports, strict=True):
             connect(m, flipped(mine), theirs)
         m.d.comb += [
-            back_end.counter_index.eq(self.counter_index),
+            back_end.counter_index.eq(index),
             self.counter_value.eq(value),
         ]
         return m
+
+    def _clocked(self, back_end: Controller | AxiBackend, platform: object) -> Any:
+        """``back_end`` as a submodule with its clock."""
+        part = once(back_end, platform)
+        return DomainRenamer(MEMORY_DOMAIN)(part) if self.clocks.two else part
+
+    def _cross(self, m: Module, memory: Any, platform: object) -> Any:
+        """A port with the engines' clock for ``memory``, one with the memory's."""
+        crossing = MemoryCrossing(
+            address_bits=self.config.request_address_bits,
+            tag_bits=self.config.tag_bits,
+            request_depth=self.clocks.request_depth,
+            response_depth=self.clocks.response_depth,
+        )
+        m.submodules.crossing = once(crossing, platform)
+        connect(m, crossing.memory, memory)
+        return crossing.port
 
     def _line_buffer(
         self,

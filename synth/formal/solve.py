@@ -14,7 +14,7 @@ from isa.support.scratch import scratch_folder
 from .aig import Graph, demanded, extract, is_refuted, sharpened, simulate, write_aiger
 from .errors import ProofError
 
-__all__ = ["Failure", "solve"]
+__all__ = ["Failure", "run_abc", "solve"]
 
 #: Conflicts after which ABC gives up on a goal.
 _CONFLICTS = 1_000_000
@@ -121,10 +121,10 @@ def _check(graph: Graph) -> list[bool] | None:
     """None if no output of ``graph`` can be 1, else inputs for which one is."""
     with scratch_folder("proof") as folder:
         (folder / "goal.aig").write_bytes(write_aiger(graph))
-        said = _abc(folder, f"&r goal.aig; &cec -m -C {_CONFLICTS}")
+        said = run_abc(folder, f"&r goal.aig; &cec -m -C {_CONFLICTS}")
         if "Networks are equivalent" in said:
             return None
-        said = _abc(folder, "read_aiger goal.aig; iprove; write_cex example")
+        said = run_abc(folder, "read_aiger goal.aig; iprove; write_cex example")
         example = folder / "example"
         if "UNSATISFIABLE" in said:
             return None
@@ -134,7 +134,12 @@ def _check(graph: Graph) -> list[bool] | None:
         return [digit == "1" for digit in digits[: len(graph.inputs)]]
 
 
-def _abc(folder: Path, script: str) -> str:
+def run_abc(folder: Path, script: str) -> str:
+    """What ABC writes while it runs ``script`` in ``folder``.
+
+    Raises:
+        ProofError: ABC can't be run.
+    """
     need("pyosys", "proofs")
     found = find_spec("pyosys")
     assert found is not None

@@ -104,6 +104,7 @@ def _vault_memory(tile: VaultTileConfig, always_ready: int) -> VaultMemory:
         requesters=tile.requesters,
         always_ready=always_ready,
         line_buffer=tile.line_buffer,
+        clocks=tile.clocks,
         line_merges=tile.line_merges,
     )
 

@@ -57,7 +57,7 @@ class _OtherClock(wiring.Component):
         (_Forgetful(1), "'depth' is not an attribute"),
         (_Changeable([1]), "list is not plain data"),
         (_Greedy(a=1), "must name its parameters"),
-        (_OtherClock(), "only the domain 'sync'"),
+        (_OtherClock(), "only the domains 'sync' and 'mem'"),
     ],
 )
 def test_rule_breakers_are_refused(component: wiring.Component, message: str) -> None:

@@ -9,6 +9,7 @@ from memory.config import VaultConfig
 from pe.config import PeConfig
 from soc.generate.designs import with_sram
 from soc.generate.presets import preset, tile_preset
+from soc.tile.clocks import ClockConfig
 from soc.tile.config import VaultTileConfig
 
 
@@ -53,6 +54,7 @@ def test_buffers_for_responses_may_be_kept() -> None:
         ({"buffered": 1}, r"^buffered must be True or False, not 1$"),
         ({"vault": 3}, r"^vault must be a VaultConfig or an AxiConfig, not 3$"),
         ({"pe": None}, r"^pe must be a PeConfig, not None$"),
+        ({"clocks": "two"}, r"^clocks must be a ClockConfig, not 'two'$"),
     ],
 )
 def test_what_does_not_fit_is_refused(changes: dict[str, object], message: str) -> None:
@@ -72,3 +74,17 @@ def test_memories_of_all_parts_change_together() -> None:
     assert with_sram(preset("pe"), "fpga") == replace(preset("pe"), sram="fpga")
     with pytest.raises(ConfigurationError, match="sram must be one of"):
         with_sram(tile, "paper")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"domains": 2}, r"^domains must be one of one, two, not 2$"),
+        ({"domains": "three"}, r"^domains must be one of one, two, not 'three'$"),
+        ({"request_depth": 6}, r"^request_depth must be a power of two from 4 to 64, not 6$"),
+        ({"response_depth": 128}, r"^response_depth must be a power of two from 4 to 64, not 128$"),
+    ],
+)
+def test_clocks_are_checked(values: dict[str, object], message: str) -> None:
+    with pytest.raises(ConfigurationError, match=message):
+        ClockConfig(**values)  # type: ignore[arg-type]

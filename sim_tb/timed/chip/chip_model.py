@@ -113,6 +113,8 @@ class ChipModel(ChipSession):
     ) -> None:
         super().__init__(config, image, axi_latency=axi_latency)
         check_covered(config.pe)
+        if config.tile.clocks.two:
+            raise CosimError("the timing model has one clock (clocks.domains must be 'one')")
         if config.tile.line_buffer:
             raise CosimError("the timing model has no line buffer (line_buffer must be 0)")
         processors = len(os.sched_getaffinity(0)) if threads is None else threads

@@ -254,6 +254,8 @@ def run_vault_model(
     check_covered(config.pe)
     if not isinstance(config.vault, VaultConfig):
         raise CosimError("the timing model has no AXI back end")
+    if config.clocks.two:
+        raise CosimError("the timing model has one clock (clocks.domains must be 'one')")
     if config.line_buffer:
         raise CosimError("the timing model has no line buffer (line_buffer must be 0)")
     started = time.perf_counter()

@@ -1,0 +1,77 @@
+"""A stream from one clock domain to another."""
+
+from typing import Any
+
+from amaranth.hdl import Elaboratable, Module, ResetSignal, Value
+from amaranth.hdl._ast import ShapeLike
+from amaranth.lib import stream
+from amaranth.lib.fifo import AsyncFIFO
+from amaranth.lib.wiring import In, Out
+
+from isa.support.checks import Checks
+
+from .component import Component
+from .config import ConfigurationError
+
+__all__ = ["MAX_CROSSING_DEPTH", "MIN_CROSSING_DEPTH", "StreamCrossing"]
+
+#: Fewer words than this, and each waits for the last to be acknowledged.
+MIN_CROSSING_DEPTH = 4
+#: More words than this belong on one side of the crossing.
+MAX_CROSSING_DEPTH = 64
+
+_CHECK = Checks(ConfigurationError)
+
+
+class StreamCrossing(Component):
+    """First-in first-out buffer whose two sides have clocks of their own, of any ratio and phase.
+
+    It is Amaranth's ``AsyncFIFO``: pointers in Gray code, each synchronised by two registers
+    (Cummings, SNUG 2002). A word is offered within a cycle of the source and three cycles of the
+    target after it was taken; with 8 words or more, one passes in each cycle of the slower clock.
+
+    Both resets are asserted together, for two cycles of the slower clock at least, and released in
+    any order. What is given after the release of the source's reset waits for that of the target's.
+
+    Parameters:
+        shape: of a word.
+        depth: words; a power of two, MIN_CROSSING_DEPTH..MAX_CROSSING_DEPTH.
+        source, target: domain of ``input``, and of ``output``.
+
+    Members:
+        input (in, stream of ``shape``): in domain ``source``.
+        output (out, stream of ``shape``): in domain ``target``.
+
+    Raises:
+        ConfigurationError: a ``depth`` outside its range.
+    """
+
+    def __init__(self, *, shape: ShapeLike, depth: int, source: str, target: str) -> None:
+        _CHECK.power_of_two("depth", depth, MIN_CROSSING_DEPTH, MAX_CROSSING_DEPTH)
+        self.shape = shape
+        self.depth = depth
+        self.source = source
+        self.target = target
+        super().__init__(
+            {"input": In(stream.Signature(shape)), "output": Out(stream.Signature(shape))}
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        given: Any = Value.cast(self.input.payload)
+        taken: Any = Value.cast(self.output.payload)
+        fifo = AsyncFIFO(
+            width=len(given), depth=self.depth, w_domain=self.source, r_domain=self.target
+        )
+        m.submodules.fifo = fifo
+        # Who is in reset seems to take a word and loses it.
+        open_ = ~ResetSignal(self.target)
+        m.d.comb += [
+            fifo.w_data.eq(given),
+            fifo.w_en.eq(self.input.valid),
+            self.input.ready.eq(fifo.w_rdy),
+            taken.eq(fifo.r_data),
+            self.output.valid.eq(fifo.r_rdy & open_),
+            fifo.r_en.eq(self.output.ready & open_),
+        ]
+        return m

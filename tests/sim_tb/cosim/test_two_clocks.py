@@ -1,0 +1,142 @@
+"""Chips whose memory has a clock of its own, in Verilog."""
+
+from dataclasses import replace
+
+import pytest
+
+from memory.crossing import CounterMirror
+from sim_tb.cosim.applications import choose
+from sim_tb.cosim.chip_session import Periods
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import cosim_chip
+from sim_tb.cosim.vault import run_vault
+from sim_tb.measure.preload import preload_chip
+from soc.chip.config import ChipConfig
+from soc.generate.presets import tile_preset
+from soc.tile.clocks import ClockConfig
+
+#: Periods in ps of the engines' clock and the memory's, and jitter of the latter: frequencies of
+#: 1:8 to 8:1, among them SCRATCH's 50:200 MHz.
+RATIOS = (
+    (1600, 200, 0),
+    (1400, 200, 0),
+    (1200, 200, 20),
+    (1000, 200, 0),
+    (800, 200, 0),
+    (1200, 400, 0),
+    (1000, 400, 0),
+    (2000, 970, 0),
+    (1200, 800, 80),
+    (1000, 900, 0),
+    (800, 800, 40),
+    (900, 1000, 100),
+    (800, 1200, 0),
+    (970, 2000, 0),
+    (400, 1000, 0),
+    (400, 1200, 120),
+    (200, 800, 0),
+    (200, 1000, 0),
+    (200, 1200, 0),
+    (200, 1400, 0),
+    (200, 1600, 0),
+)
+TWO = ClockConfig(domains="two")
+
+
+def with_two(config: ChipConfig, clocks: ClockConfig = TWO) -> ChipConfig:
+    return replace(config, tile=replace(config.tile, clocks=clocks))
+
+
+def small() -> ChipConfig:
+    """One vault with a DRAM controller, and one engine."""
+    config = preload_chip(0)
+    vault = replace(tile_preset("vault").vault, tag_bits=config.tile.vault.tag_bits)
+    return replace(config, tile=replace(config.tile, vault=vault))
+
+
+def run(name: str, config: ChipConfig, ratio: tuple[int, int, int]) -> int:
+    """Cycles of an application whose outputs were all right."""
+    engine, memory, jitter = ratio
+    periods = Periods(engine_ps=engine, memory_ps=memory, jitter_ps=jitter)
+    (application,) = choose([name])
+    cycles = 0
+    for job in application.jobs:
+        outcome = cosim_chip(job, config, periods=periods)
+        assert outcome.match
+        cycles += outcome.cycles
+        for result in outcome.results.values():
+            (vault,) = result.vaults
+            columns = sum(result.counters[0][key] for key in ("BYTES_LOADED", "BYTES_STORED")) // 32
+            assert columns <= vault["READS"] + vault["WRITES"] <= 2 * columns
+    return cycles
+
+
+@pytest.mark.slow
+def test_an_engine_whose_dram_has_another_clock() -> None:
+    fast, slow = (run("bp-copy", with_two(small()), RATIOS[n]) for n in (7, 15))
+    assert fast < slow
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("ratio", RATIOS)
+@pytest.mark.parametrize("back_end", ["dram", "axi"])
+def test_belief_propagation_is_exact_at_every_ratio(
+    back_end: str, ratio: tuple[int, int, int]
+) -> None:
+    clocks = TWO if ratio[2] else replace(TWO, request_depth=4, response_depth=16)
+    config = small() if back_end == "dram" else preload_chip(0)
+    run("bp", with_two(config, clocks), ratio)
+
+
+def test_periods_are_for_chips_with_two_clocks() -> None:
+    (application,) = choose(["bp-copy"])
+    with pytest.raises(CosimError, match=r"no periods \(clocks.domains must be 'two'\)"):
+        cosim_chip(application.jobs[0], small(), periods=Periods())
+
+
+@pytest.mark.slow
+def test_only_the_verilog_of_chips_has_two_clocks() -> None:
+    (application,) = choose(["bp-copy"])
+    job = application.jobs[0]
+    with pytest.raises(CosimError, match=r"timing model has one clock"):
+        cosim_chip(job, with_two(small()), on="model", preload=True)
+    tile = with_two(small()).tile
+    with pytest.raises(CosimError, match=r"a vault alone runs with one clock"):
+        run_vault(job.program, None, config=tile, max_cycles=1)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        ({"engine_ps": 198}, "engine_ps must be a whole number from 200 to 200000, not 198"),
+        ({"memory_ps": 200_002}, "memory_ps must be a whole number from 200 to 200000, not 200002"),
+        ({"memory_ps": 801}, "memory_ps must be even, not 801"),
+        ({"memory_ps": 6402}, r"1/8 of engine_ps to 8 times it \(100 to 6400\), not 6402"),
+        ({"engine_ps": 6402}, r"1/8 of engine_ps to 8 times it \(801 to 51216\), not 800"),
+        ({"jitter_ps": 201}, "jitter_ps must be a whole number from 0 to 200, not 201"),
+        ({"jitter_ps": -1}, "jitter_ps must be a whole number from 0 to 200, not -1"),
+        ({"memory_ps": "fast"}, "memory_ps must be"),
+    ],
+)
+def test_periods_are_checked(values: dict[str, object], expected: str) -> None:
+    with pytest.raises(CosimError, match=expected):
+        Periods(**values)  # type: ignore[arg-type]
+
+
+def test_copies_of_counters_are_never_torn(simulate) -> None:
+    mirror = CounterMirror(sram="behavioural")
+    low, high = 0x155555, 0x2AAAAA
+
+    async def testbench(ctx):
+        # All bits of the value change in each cycle of the memory.
+        seen = set()
+        for cycle in range(600):
+            ctx.set(mirror.counter_value, low << 22 | high if cycle % 2 else high << 22 | low)
+            ctx.set(mirror.index, cycle // 3 % 32)
+            await ctx.tick()
+            if cycle > 400:
+                seen.add(ctx.get(mirror.value))
+        assert seen <= {low << 22 | high, high << 22 | low}
+        assert len(seen) == 2
+
+    simulate(mirror, testbench, clocks={"mem": 613e-12})
