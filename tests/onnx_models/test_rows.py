@@ -27,6 +27,11 @@ def test_products_with_constants(shape: tuple[int, ...], weights: tuple[int, ...
     check(model([node], shape, {"w": drawn(*weights)}), drawn(*shape))
 
 
+def test_the_product_of_two_vectors_is_a_scalar() -> None:
+    node = helper.make_node("MatMul", ["x", "w"], ["y"])
+    check(model([node], (3,), {"w": drawn(3)}), drawn(3))
+
+
 @pytest.mark.parametrize("several", [False, True])
 def test_products_of_two_inputs(several: bool) -> None:
     """The second factor is the first one's transpose, then single elements would move."""

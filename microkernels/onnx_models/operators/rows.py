@@ -68,6 +68,8 @@ def _matrix(importer: Importer, node: Node, number: int) -> Value:
         return importer.held(node, number)
     constant = importer.reals(node, number)
     batch = _batch(importer)
+    if constant.ndim == 1 and not importer.batched(importer.held(node, 1 - number).shape):
+        batch = ()
     if not batch:
         return _constant(importer, node, constant)
     if constant.ndim > 2:
@@ -121,7 +123,9 @@ def product_of(importer: Importer, node: Node, first: Value, second: Value) -> V
         name=importer.unique(node.name), source=left.layer, other=right.layer, fraction=0
     )
     size = MapSize(prod(lead), one[-2], columns)
-    found = (*batch, *lead)
+    # Two vectors have no batch, and their product is a scalar.
+    batched = any(importer.batched(each.shape) for each in (first, second))
+    found = (*batch, *lead) if batched else lead
     found += (one[-2],) if len(shapes[0]) > 1 else ()
     found += (columns,) if len(shapes[1]) > 1 else ()
     return importer.add(node, layer, size, found, turned=True)
