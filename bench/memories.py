@@ -73,6 +73,9 @@ _SEED = 1
 _LINES = 64
 _BUFFERS = (32, 64, 128)
 _SIZED = "conv5_1"
+#: Engines of most runs, and of those that need more than the bus gives; the latter's kernels.
+_FEW, _MANY = 4, 8
+_CROWDED = ("conv3_2", "conv5_1")
 
 
 def _key(name: str) -> str:
@@ -270,13 +273,24 @@ def made_of_network() -> dict[str, str]:
 def line_buffer() -> Iterator[Measurement]:
     """What a vault's line buffer saves, in Verilog: DRAM columns that kernels read and cycles,
     without and with 64 lines, on a vault of four engines; of conv5_1 for other sizes, and with
-    windows that share columns. Every output is compared with the golden model's. And the area of
-    the buffer: gate equivalents beside its memories, bits of these, and 7-series."""
+    windows that share columns; of two convolutions on eight engines, and how many times as fast as
+    four engines without lines and with whole windows these are. Every output is compared with the
+    golden model's. And the area of the buffer: gate equivalents beside its memories, bits of these,
+    and 7-series."""
+    plain: dict[str, int] = {}
     for name, pes, lines, reuse in _buffer_runs():
         run = measure_buffered(name, with_engines(tile_preset(_TILE), pes), lines, reuse=reuse)
         prefix = f"{name}_{pes}_engines_{lines}_lines" + ("_shared" if reuse else "")
         yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
         yield Measurement(f"{prefix}_columns", run.columns, "columns")
+        if pes == _FEW and not lines and not reuse:
+            plain[name] = run.cycles
+        if pes == _MANY:
+            # A round takes as many filters as the engines hold: twice the engines, twice the work.
+            work = _MANY / _FEW
+            yield Measurement(
+                f"{prefix}_times_four", work * plain[name] / run.cycles, "", more_is_better=True
+            )
         for counter, value in run.lines.items():
             yield Measurement(f"{prefix}_{counter.lower()}", value, "", tolerance=None)
     for lines in _BUFFERS:
@@ -297,9 +311,12 @@ def line_buffer() -> Iterator[Measurement]:
 def _buffer_runs() -> Iterator[tuple[str, int, int, bool]]:
     """Kernel, engines, lines, whether windows share columns."""
     for name in KERNELS:
-        yield from ((name, 4, lines, False) for lines in (0, _LINES))
-    yield from ((_SIZED, 4, lines, False) for lines in _BUFFERS if lines != _LINES)
-    yield from ((_SIZED, 4, lines, True) for lines in (0, _LINES))
+        yield from ((name, _FEW, lines, False) for lines in (0, _LINES))
+    yield from ((_SIZED, _FEW, lines, False) for lines in _BUFFERS if lines != _LINES)
+    yield from ((_SIZED, _FEW, lines, True) for lines in (0, _LINES))
+    for name in _CROWDED:
+        for reuse in (False, True):
+            yield from ((name, _MANY, lines, reuse) for lines in (0, _LINES))
 
 
 def _buffer(lines: int, sram: SramKind) -> LineBuffer:
