@@ -95,7 +95,7 @@ class VectorOperation {
         return of_words(byte) + row_->passes - 1;
     }
 
-    // The first byte behind `address` that may be made in a later beat.
+    // The first byte after `address` that may be made in a later beat.
     int64_t made_later(int64_t address) const {
         const int64_t together = row_->reduces ? row_->width : kWordBytes;
         return result.start + ((address - result.start) / together + 1) * together;

@@ -93,7 +93,7 @@ class Learned(FirstReady):
         return switch
 
     def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:
-        # As many classes as first-ready has, and what tells them apart is there early.
+        # As many classes as first-ready has; the signals that distinguish them are early ones.
         every = len(same)
         allowed = ~self._held.replicate(every)
         present = same & ~switch & allowed

@@ -167,7 +167,7 @@ def matrix_multiply_program(shape: MultiplyShape, *, fraction: int) -> Program:
     w.op("mov", out, corner)
     w.label("group")
     w.op("mov", at, ahead)
-    w.note("The group behind this one, or the first.")
+    w.note("The group after this one, or the first.")
     w.op("mov", row, ahead)
     w.op("mov", ahead, start)
     w.op("beq", row, last, "chosen")

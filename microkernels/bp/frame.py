@@ -98,7 +98,7 @@ class BpFrame(ABC):
         w.op("beq", p.lanes, p.zero, "idle")
         self.emit_streams()
 
-        w.note("The run's messages are in memory before anyone is told so.")
+        w.note("The run's messages are in memory before a flag reports them.")
         w.label("run_end")
         with w.unless("beq", p.signals[0], p.zero):
             self.flags.signal(*p.signals)

@@ -136,7 +136,7 @@ class _BpKernel(BpFrame):
         p, w = self.parts, self.parts.writer
         w.op("beq", p.lanes, "one", "lone")
         w.note("Lines in pairs.")
-        BpStream(p, lanes=LANES, name="pair", at_end=self.describe, behind="run_end").emit()
+        BpStream(p, lanes=LANES, name="pair", at_end=self.describe, after="run_end").emit()
         w.note("Lines one by one.")
         w.label("lone")
-        BpStream(p, lanes=1, name="lone", at_end=self.describe, behind="run_end").emit()
+        BpStream(p, lanes=1, name="lone", at_end=self.describe, after="run_end").emit()

@@ -182,7 +182,7 @@ class BpLayout:
 
     @property
     def matrix(self) -> int:
-        """Offset of the smoothness costs, rows contiguous, and behind them the damping if there is
+        """Offset of the smoothness costs, rows contiguous, and after them the damping if there is
         any; or of the constants of shifts."""
         return self.flags.end
 
@@ -285,9 +285,9 @@ class BpLayout:
         flags = self._flags_of(vault)
         neighbours = Neighbours(own=flags)
         if flags.ring:
-            before, behind = self.ring.next(vault, -1), self.ring.next(vault)
+            before, after = self.ring.next(vault, -1), self.ring.next(vault)
             neighbours = Neighbours(
-                own=flags, before=self._flags_of(before), behind=self._flags_of(behind)
+                own=flags, before=self._flags_of(before), after=self._flags_of(after)
             )
         found = []
         costs = 0

@@ -217,12 +217,12 @@ class _LevelKernel:
         if work is not None:
             w.note("Make the results of the batch.")
             work()
-        w.note("Load what comes behind the loads on their way.")
+        w.note("Load what comes after the loads on their way.")
         self._load_batch(load)
         w.note("Store the results.")
         if work is not None:
             w.op("v.drain")
-        self._each_block(_STORED, "batch", store, behind="finish")
+        self._each_block(_STORED, "batch", store, after="finish")
         w.op("mov", "spare", "batch")
         w.op("add", "batch", "batch", self._batch)
         w.op("bge", "last", "batch", "work")
@@ -236,7 +236,7 @@ class _LevelKernel:
     def _load_batch(self, load: Callable[[], None]) -> None:
         """Load blocks into ``spare``, as many as there are."""
         loaded = self._writer.new_label("loaded")
-        self._each_block(_LOADED, "spare", load, behind=loaded)
+        self._each_block(_LOADED, "spare", load, after=loaded)
         self._writer.label(loaded)
 
     def _start(self, vault_bits: int | None) -> None:
@@ -292,9 +292,9 @@ class _LevelKernel:
         w.label(over)
 
     def _each_block(
-        self, stream: str, batch: str, write: Callable[[], None], *, behind: str
+        self, stream: str, batch: str, write: Callable[[], None], *, after: str
     ) -> None:
-        """Code for each block of ``batch`` at the stream's place; goes to ``behind`` when the
+        """Code for each block of ``batch`` at the stream's place; goes to ``after`` when the
         stream is over."""
         w = self._writer
         again, turn, on = (w.new_label(f"{stream}_{name}") for name in ("block", "turn", "on"))
@@ -302,7 +302,7 @@ class _LevelKernel:
         w.op("mov", "here", batch)
         w.op("add", "batch_end", batch, self._blocks * self._step)
         w.label(again)
-        w.op("beq", f"{stream}_rows", "zero", behind)
+        w.op("beq", f"{stream}_rows", "zero", after)
         write()
         w.op("add", f"{stream}_at", f"{stream}_at", f"{stream}_step")
         w.op("sub", f"{stream}_left", f"{stream}_left", 1)

@@ -61,10 +61,10 @@ class BpParts:
         self.groups = reg("groups", "run: pairs or lines left in the update stream")
         self.updates = reg("updates", "run: updates in a line")
         self.signals = [
-            reg(f"signal_{n}", f"run: address of flag {n} to write behind it, or 0")
+            reg(f"signal_{n}", f"run: address of flag {n} to write after it, or 0")
             for n in range(1, SIGNALS + 1)
         ]
-        self.gather = reg("gather", "run: address of the first flag to wait for behind it, or 0")
+        self.gather = reg("gather", "run: address of the first flag to wait for after it, or 0")
         self.gather_end = reg("gather_end", "run: end of those flags")
         self.load_groups = reg("load_groups", "pairs or lines left in the load stream")
         self.load_left = reg("load_left", "updates left in the load stream's line")

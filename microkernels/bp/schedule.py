@@ -40,14 +40,14 @@ class Spacing:
     """Pads between vector instructions.
 
     Attributes:
-        before_total, behind_total: before and after ``t`` of a pair's update.
+        before_total, after_total: before and after ``t`` of a pair's update.
         lone: between a lone line's ``m`` and ``t``.
         lone_filled: in a lone line's two gaps that hold another instruction, before ``m`` and after
             ``t``.
     """
 
     before_total: int
-    behind_total: int
+    after_total: int
     lone: int
     lone_filled: int
 
@@ -59,7 +59,7 @@ class Spacing:
         return cls(
             # Between p and the t that reads it come r, of one row for each label, and q.
             before_total=max(0, apart - 2 - labels),
-            behind_total=max(0, apart - 3),
+            after_total=max(0, apart - 3),
             lone=max(0, apart - 1),
             lone_filled=max(0, apart - 2),
         )

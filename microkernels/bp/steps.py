@@ -77,12 +77,12 @@ class Neighbours:
 
     Attributes:
         own: of the vault itself.
-        before, behind: of the vault before and the vault after it; None: there are no others.
+        before, after: of the vault before and the vault after it; None: there are no others.
     """
 
     own: FlagTable
     before: FlagTable | None = None
-    behind: FlagTable | None = None
+    after: FlagTable | None = None
 
     def end_of_step(
         self, member: int, team: range, direction: Direction, last: bool
@@ -100,15 +100,15 @@ class Neighbours:
         # odd number of engines sweeps the reverse direction next.
         if last and (direction.reverse or len(team) < own.members):
             flags = [own.arrival(member)]
-            if self.before is not None and self.behind is not None:
-                flags += [self.before.from_behind(member), self.behind.from_before(member)]
+            if self.before is not None and self.after is not None:
+                flags += [self.before.from_after(member), self.after.from_before(member)]
             return _words(flags, own.everyone)
-        if last or self.before is None or self.behind is None:
+        if last or self.before is None or self.after is None:
             return _words([], nothing)
         number = team.index(member)
         if direction.reverse:
-            return _words([self.before.step_from_behind(number)], own.steps_behind)
-        return _words([self.behind.step_from_before(number)], own.steps_before)
+            return _words([self.before.step_from_after(number)], own.steps_after)
+        return _words([self.after.step_from_before(number)], own.steps_before)
 
 
 def _words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:

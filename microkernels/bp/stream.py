@@ -30,17 +30,17 @@ class BpStream:
         name: stem of the labels.
         at_end: writes code that needs no registers but its own; the code stands after the last
             update and runs in the shadow of the instructions that follow.
-        behind: label of the code that follows the stream.
+        after: label of the code that follows the stream.
     """
 
     def __init__(
-        self, parts: BpParts, *, lanes: int, name: str, at_end: Callable[[], None], behind: str
+        self, parts: BpParts, *, lanes: int, name: str, at_end: Callable[[], None], after: str
     ) -> None:
         self.parts = parts
         self.lanes = lanes
         self.name = name
         self.at_end = at_end
-        self.behind = behind
+        self.after = after
         self._detours: list[tuple[_Detour, Callable[[], None]]] = []
 
     def emit(self) -> None:
@@ -78,7 +78,7 @@ class BpStream:
             p.store_message(lane)
         w.op("v.drain")
         p.store_message(last)
-        w.op("jmp", self.behind)
+        w.op("jmp", self.after)
         self._emit_detours()
 
     def _set_up(self) -> None:
@@ -154,7 +154,7 @@ class BpStream:
         w.vector("v.v.add", "t", "p", p.incoming[lane], note="t = p + m")
         w.op("mov", p.incoming[lane], p.message[lane])
         if self.lanes > 1:
-            p.pads(p.spacing.behind_total)
+            p.pads(p.spacing.after_total)
             p.normalise(self.lanes - 1 - lane)
         else:
             p.pads(p.spacing.lone_filled)

@@ -125,9 +125,9 @@ class _Range:
         values = picture.astype(np.int16)
         padded = np.pad(values, ((0, 0), (1, 1), (0, 0)), mode="edge")
         self.value = 2 * values
-        before, behind = padded[:, :-2] + values, padded[:, 2:] + values
-        self.low = np.minimum(np.minimum(before, behind), self.value)
-        self.high = np.maximum(np.maximum(before, behind), self.value)
+        before, after = padded[:, :-2] + values, padded[:, 2:] + values
+        self.low = np.minimum(np.minimum(before, after), self.value)
+        self.high = np.maximum(np.maximum(before, after), self.value)
 
     def distance(self, values: _Plane, columns: slice) -> _Plane:
         """Distance of ``values`` from the ranges of ``columns``; 0 inside."""

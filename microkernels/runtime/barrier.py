@@ -15,7 +15,7 @@ Between vaults. An engine reads flags of its own vault only. For the engines tha
 before and in the vault after its own in the ring (:mod:`microkernels.runtime.ring`), it has flags
 in those vaults, one link away. *Point to point*: each engine of a *team* (a group of the engines of
 a vault) writes one such flag, and the same team of the other vault gathers them
-(:attr:`FlagTable.steps_before`, :attr:`FlagTable.steps_behind`). *Distributed barrier*: every
+(:attr:`FlagTable.steps_before`, :attr:`FlagTable.steps_after`). *Distributed barrier*: every
 engine writes one flag in each of the three vaults and gathers the flags of all three in its own; no
 engine passes before those of the neighbouring vaults have arrived. That does not hold up the whole
 chip at once: a vault may be ahead of another by as many barriers as the vaults are links apart. So
@@ -111,7 +111,7 @@ class FlagTable:
         return self._range(3)
 
     @property
-    def steps_behind(self) -> tuple[int, int]:
+    def steps_after(self) -> tuple[int, int]:
         """First and end address of the flags that a team of the next vault writes (``ring``)."""
         return self._range(4)
 
@@ -133,7 +133,7 @@ class FlagTable:
         barrier."""
         return self._range(0)[0] + member * FLAG_BYTES
 
-    def from_behind(self, member: int) -> int:
+    def from_after(self, member: int) -> int:
         """Address of the flag that ``member`` of the vault after this one writes at the
         barrier."""
         return self._range(1)[0] + member * FLAG_BYTES
@@ -143,10 +143,10 @@ class FlagTable:
         this one writes."""
         return self.steps_before[0] + number * FLAG_BYTES
 
-    def step_from_behind(self, number: int) -> int:
+    def step_from_after(self, number: int) -> int:
         """Address of the flag that engine ``number`` (0..team - 1) of a team of the vault after
         this one writes."""
-        return self.steps_behind[0] + number * FLAG_BYTES
+        return self.steps_after[0] + number * FLAG_BYTES
 
     def words(self) -> bytes:
         """Initial flags, written by the host at :attr:`base` before the first launch: no event.
@@ -215,11 +215,11 @@ class FlagCode:
         w.op("memfence")
         w.op(f"st.reg {_WIDE}", flag, self._event, note="full for this event")
         if others:
-            told = w.new_label("told")
+            marked = w.new_label("marked")
             for other in others:
-                w.op("beq", other, w.zero, told)
+                w.op("beq", other, w.zero, marked)
                 self.mark(other)
-            w.label(told)
+            w.label(marked)
 
     def wait_for(self, flag: str) -> None:
         """Wait until the flag at address ``flag`` is full for the event."""

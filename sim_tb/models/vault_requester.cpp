@@ -1,4 +1,4 @@
-// A requester that makes accesses as fast as it is told to, and checks every response against what
+// A requester that makes accesses at the rates that the test sets, and checks every response against what
 // the order of its requests makes it be.
 //
 // The copy of the memory's contents that it checks against changes when a write is made, and what a

@@ -60,7 +60,7 @@ def remedy(program: Program, values: "Values", words: Iterable[int]) -> str:
 
 
 def store_remedy(program: Program, values: "Values", word: int, written: Span) -> str:
-    """The same for a word that may store to declared memory, at ``written``, behind a semicolon."""
+    """The same for a word that may store to declared memory, at ``written``, after a semicolon."""
     if word in values.varying:
         helps = remedy(program, values, [word])
         return f"; its address is known with {helps}" if helps else ""

@@ -157,7 +157,7 @@ class _BlockKernel(TransformKernel):
         """Begin a line of each lane with the message in its slot."""
         p, w = self.parts, self.parts.writer
         for lane in range(BLOCK_LANES):
-            # u is the place of the lane's first vector, two vectors behind that of the lane before.
+            # u is the place of the lane's first vector, two vectors after that of the lane before.
             place = self.places.first_message - lane % BLOCK * _VECTOR
             w.op("add", p.incoming[lane], p.slot(update + lane), place)
 

@@ -158,7 +158,7 @@ def matrix_cycles(labels: int, bits: int) -> int:
     """Cycles of an engine for an update by a matrix with ideal memory, about."""
     spacing = Spacing.of(labels, bits)
     # q, p, t, the difference, and a row for each label.
-    rows = labels + 4 + spacing.before_total + spacing.behind_total
+    rows = labels + 4 + spacing.before_total + spacing.after_total
     return rows * beats_of(labels, bits)
 
 

@@ -141,9 +141,9 @@ class TrwsField:
                 _skewed(np.pad(down, ((0, 1), (0, 0)))),
             )
         y, x = np.indices((height, width))
-        behind = (x + 1 < width).astype(int) + (y + 1 < height)
+        after = (x + 1 < width).astype(int) + (y + 1 < height)
         before = (x > 0).astype(int) + (y > 0)
-        self._whole = _skewed((np.maximum(behind, before) < 2)[..., None])[..., 0]
+        self._whole = _skewed((np.maximum(after, before) < 2)[..., None])[..., 0]
 
     @property
     def messages(self) -> Messages:

@@ -94,7 +94,7 @@ class _TrwsKernel:
         self.events = reg("events", "events of an iteration")
         names = {field.name: reg(field.name, f"row: {field.name}") for field in fields(Row)}
         self.row = Row(**names)
-        self.load_left = reg("load_left", "pixels of the row behind the block that is loaded")
+        self.load_left = reg("load_left", "pixels of the row after the block that is loaded")
         self.load_block = reg("load_block", "pixels until a block begins to be loaded, and 1")
         self.free = reg("free", "slot to load next")
         self.this = reg("this", "slot of this pixel")

@@ -15,7 +15,7 @@ Vectors, records and rows are spaced as those of BP-M (:mod:`microkernels.bp.rec
 *Schedule.* Row ``y`` belongs to engine ``y mod sharers``, on the way forwards and backwards. A row
 is worked on in *blocks* of pixels. After each block an engine raises its flag, and before it loads
 a block it waits until the row before (in the order) has passed that block. So each engine lags a
-block or more behind the one with the row before, and each pixel is visited after its neighbours in
+block or more after the one with the row before, and each pixel is visited after its neighbours in
 front, as in raster order. No message is overwritten too early: a row's second pass comes after its
 first in its engine's program, and after the same block of its neighbour's.
 

@@ -105,7 +105,7 @@ class LstmCode:
         self.event = reg("event", "number of the barrier")
         self.inputs = reg("inputs", "list of the chunks of inputs")
         self.results = reg("results", "list of places for results, the next one")
-        self.cursor = reg("cursor", "chunk behind the next one, in its list")
+        self.cursor = reg("cursor", "chunk after the next one, in its list")
         self.address = reg("address", "address of the next chunk")
         self.at = [reg(f"at{n}", "for the moment") for n in range(6)]
         self.groups = reg("groups", "groups left")
@@ -333,7 +333,7 @@ class _Step(LstmCode):
         w.offset(self.results, self.inputs, cut.input_chunks * WORD_BYTES)
         self.fill_ring()
         self.cells_phase()
-        w.note("All inputs of the projection are there; their list is behind that of the blocks.")
+        w.note("All inputs of the projection are there; their list is after that of the blocks.")
         self.barrier.signal(self.flag)
         self.barrier.gather(self.flags, self.flags_end)
         w.op("mov", self.inputs, self.results)

@@ -109,7 +109,7 @@ def test_no_hazard_at_any_vector_length(labels: int) -> None:
     assert [str(hazard) for hazard in model.hazards] == []
 
 
-@pytest.mark.parametrize("gap", ["before_total", "behind_total", "lone", "lone_filled"])
+@pytest.mark.parametrize("gap", ["before_total", "after_total", "lone", "lone_filled"])
 def test_the_spacing_is_needed(monkeypatch: pytest.MonkeyPatch, gap: str) -> None:
     """With fewer pads than planned the model must find hazards: it is not blind."""
     of = Spacing.of

@@ -137,9 +137,9 @@ def test_flags_have_columns_of_their_own(members: int, ring: bool) -> None:
     others = [table.handover(m) for m in range(members)]
     if ring:
         flags += [table.from_before(m) for m in range(members)]
-        flags += [table.from_behind(m) for m in range(members)]
+        flags += [table.from_after(m) for m in range(members)]
         others += [table.step_from_before(n) for n in range(team)]
-        others += [table.step_from_behind(n) for n in range(team)]
+        others += [table.step_from_after(n) for n in range(team)]
     everything = flags + others
     assert len({flag // FLAG_BYTES for flag in everything}) == len(everything)
     assert all(flag % FLAG_BYTES == 0 for flag in everything)
@@ -153,7 +153,7 @@ def test_flags_have_columns_of_their_own(members: int, ring: bool) -> None:
     ranges = {"everyone": flags if members > 1 else [f for f in flags if f != table.arrival(0)]}
     if ring:
         ranges["steps_before"] = [table.step_from_before(n) for n in range(team)]
-        ranges["steps_behind"] = [table.step_from_behind(n) for n in range(team)]
+        ranges["steps_after"] = [table.step_from_after(n) for n in range(team)]
     for name, expected in ranges.items():
         first, end = getattr(table, name)
         assert (end - first) % (4 * FLAG_BYTES) == 0
