@@ -35,6 +35,7 @@ from sim_tb.measure.vault import VARIANTS, measure
 from sim_tb.measure.vault_bp import measure_bp
 from sim_tb.measure.vault_stress import random_case, run_stress
 from soc.generate.presets import chip_preset, tile_preset
+from soc.tile.config import VaultTileConfig
 from synth.physical.area import measure_unit
 from synth.physical.targets import find_target
 from synth.physical.units import Unit
@@ -44,6 +45,7 @@ from .measurement import Measurement
 from .terminal import say
 
 __all__ = [
+    "buffered_runs",
     "line_buffer",
     "made_of_line_buffer",
     "made_of_network",
@@ -279,10 +281,9 @@ def line_buffer() -> Iterator[Measurement]:
     and 7-series."""
     # Operations and cycles of four engines. A round of eight has more filters.
     plain: dict[str, tuple[int, int]] = {}
-    for name, pes, lines, reuse in _buffer_runs():
-        config = with_engines(tile_preset(_TILE), pes)
+    for prefix, name, config, reuse in buffered_runs():
+        pes, lines = config.pes, config.line_buffer
         run = measure_buffered(name, config, lines, reuse=reuse)
-        prefix = f"{name}_{pes}_engines_{lines}_lines" + ("_shared" if reuse else "")
         yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
         yield Measurement(f"{prefix}_columns", run.columns, "columns")
         if name in _CROWDED:
@@ -308,6 +309,14 @@ def line_buffer() -> Iterator[Measurement]:
             else:
                 yield Measurement(f"{lines}_lines_luts", values["luts"], "luts", 0.01)
                 yield Measurement(f"{lines}_lines_ffs", values["ffs"], "ffs", 0.01)
+
+
+def buffered_runs() -> Iterator[tuple[str, str, VaultTileConfig, bool]]:
+    """What :func:`line_buffer` runs: prefix of its figures, kernel, vault, whether windows share
+    columns."""
+    for name, pes, lines, reuse in _buffer_runs():
+        prefix = f"{name}_{pes}_engines_{lines}_lines" + ("_shared" if reuse else "")
+        yield prefix, name, buffered(with_engines(tile_preset(_TILE), pes), name, lines), reuse
 
 
 def _buffer_runs() -> Iterator[tuple[str, int, int, bool]]:
@@ -339,10 +348,9 @@ def made_of_line_buffer() -> dict[str, str]:
     """The machines, the programs, the data, and the buffer as synthesis takes it."""
     found: dict[str, str] = {}
     jobs = []
-    for name, pes, lines, reuse in _buffer_runs():
-        config = buffered(with_engines(tile_preset(_TILE), pes), name, lines)
+    for _, name, config, reuse in buffered_runs():
         found |= fingerprints.simulator(
-            f"{pes} engines, {lines} lines, {name}", tile_design(config)
+            f"{config.pes} engines, {config.line_buffer} lines, {name}", tile_design(config)
         )
         jobs.append(buffered_job(name, config, reuse=reuse))
     for target in ("generic", "xc7"):

@@ -31,6 +31,7 @@ __all__ = [
     "VaultResult",
     "VaultSimulation",
     "launched_engines",
+    "named_counters",
     "run_vault",
 ]
 
@@ -284,19 +285,23 @@ def _result(found: TileResult, config: VaultTileConfig, max_cycles: int) -> Vaul
         raise CosimError("; ".join([*faults, late[0]]))
     counters = found.counters
     first = int(VaultCounter.LATENCY_0)
-    named = [
-        *(item for item in VaultCounter if item < first),
-        *(LineCounter if config.line_buffer else ()),
-    ]
     return VaultResult(
         pes=tuple(_engine(slot, engine) for slot, engine in enumerate(found.engines)),
-        counters={item.name: counters[item] for item in named},
+        counters={item.name: counters[item] for item in named_counters(config)},
         latencies=counters[first : first + len(LATENCY_LIMITS) + 1],
         commands=found.commands,
         windows=found.windows,
         tck_ns=config.dram.timing.tck_ns,
         wall_seconds=found.wall_seconds,
     )
+
+
+def named_counters(config: VaultTileConfig) -> list[VaultCounter | LineCounter]:
+    """The counters of a vault of ``config`` but for the histogram of latencies."""
+    return [
+        *(item for item in VaultCounter if item < VaultCounter.LATENCY_0),
+        *(LineCounter if config.line_buffer else ()),
+    ]
 
 
 def _engine(slot: int, engine: HostResult) -> PeResult:

@@ -14,6 +14,7 @@
 #include "queue.cpp"
 #include "controller.cpp"
 #include "crossbar.h"
+#include "line_buffer.cpp"
 
 namespace {
 
@@ -25,6 +26,7 @@ struct Tile {
     std::deque<PeModel> engines;
     Crossbar crossbar;
     Controller controller;
+    std::optional<LineBuffer> lines;
     uint64_t window_bits;  // of an engine's addresses; 64: it sees them all
     uint64_t read_data = 0;
     uint64_t before[kVaultCounters] = {};
@@ -56,16 +58,20 @@ struct Tile {
             engines[number].cycle(port);
             took |= uint64_t{port.response_ready} << number;
         }
-        const bool answers = controller.response_valid();
-        const ResponseBeat response = controller.response();
-        const Crossbar::Beat* asked = crossbar.request();
-        DramSignals dram = {};
-        controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0,
-                         answers && crossbar.takes(response), read_data, dram);
-        vip_dram_cycle(kDevice, 0, dram.valid, dram.kind, dram.bank, dram.row, dram.column,
-                       dram.write_data, dram.write_strobe, &read_data);
-        crossbar.edge(passes ? &beat : nullptr, controller.accepted, answers ? &response : nullptr,
-                      took);
+        const ResponseBeat arrival = controller.response();
+        const bool arrives = controller.response_valid();
+        const auto access = [&](const Crossbar::Beat* asked, bool taken) {
+            DramSignals dram = {};
+            controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken,
+                             read_data, dram);
+            vip_dram_cycle(kDevice, 0, dram.valid, dram.kind, dram.bank, dram.row, dram.column,
+                           dram.write_data, dram.write_strobe, &read_data);
+            return controller.accepted;
+        };
+        const Passage passage =
+            pass(lines, crossbar, arrives ? &arrival : nullptr, controller.counters, access);
+        crossbar.edge(passes ? &beat : nullptr, passage.took,
+                      passage.answers ? &passage.response : nullptr, took);
     }
 };
 
@@ -74,9 +80,11 @@ struct Tile {
 extern "C" {
 
 // Engines that begin with their launch, one of `engine` each, on the device 0, which is open.
-void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, vip::Engine* const* states,
-                     uint64_t engines, const Word* buffer, uint64_t window_bits, uint32_t window) {
-    Tile* tile = new Tile{{}, Crossbar(engines), Controller(*vault), window_bits};
+void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, const LineSizes* lines,
+                     vip::Engine* const* states, uint64_t engines, const Word* buffer,
+                     uint64_t window_bits, uint32_t window) {
+    Tile* tile = new Tile{{}, Crossbar(engines), Controller(*vault), {}, window_bits};
+    if (lines->lines) tile->lines.emplace(*lines);
     for (uint64_t number = 0; number < engines; ++number)
         tile->engines.emplace_back(*sizes, *states[number], buffer);
     // The hosts load the program, a word a cycle, then launch.

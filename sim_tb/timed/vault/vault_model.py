@@ -29,6 +29,7 @@ from memory.controller.responses import ACKNOWLEDGEMENTS
 from memory.controller.starvation import FORCED_DEBT, GROUP_BURSTS, PATIENCE_CYCLES
 from memory.controller.transaction import ARRIVAL_BITS, stamp_bits
 from memory.controller.write_path import pending_writes
+from memory.line_buffer.layout import LineCounter
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
 from memory.timing import BURST_CLOCKS
 from pe.interface import PeCounter
@@ -39,6 +40,7 @@ from sim_tb.cosim.vault import (
     PeResult,
     VaultResult,
     launched_engines,
+    named_counters,
 )
 from sim_tb.timed.engine.engine_state import (
     EngineResult,
@@ -50,6 +52,8 @@ from sim_tb.timed.engine.engine_state import (
 from sim_tb.timed.library import compile_model
 from sim_tb.timed.words import TimedWord, declared, timed_words
 from soc.tile.config import VaultTileConfig
+
+from .line_sizes import LineSizes
 
 __all__ = ["VaultModel", "VaultSizes", "run_vault_model", "vault_constants"]
 
@@ -136,6 +140,7 @@ def vault_constants() -> str:
     """``vault.inc``: numbers of counters, and limits of the controller."""
     names = {item: item.name.title().replace("_", "") for item in VaultCounter}
     values = {f"Vault{name}": item.value for item, name in names.items()}
+    values |= {item.name.title().replace("_", ""): item.value for item in LineCounter}
     values |= {
         "VaultCounters": _COUNTERS,
         "ForcedDebt": FORCED_DEBT,
@@ -170,6 +175,7 @@ def _library() -> ctypes.CDLL:
                 c_void_p,
                 POINTER(Sizes),
                 POINTER(VaultSizes),
+                POINTER(LineSizes),
                 POINTER(POINTER(Engine)),
                 c_uint64,
                 POINTER(TimedWord),
@@ -256,8 +262,6 @@ def run_vault_model(
         raise CosimError("the timing model has no AXI back end")
     if config.clocks.two:
         raise CosimError("the timing model has one clock (clocks.domains must be 'one')")
-    if config.line_buffer:
-        raise CosimError("the timing model has no line buffer (line_buffer must be 0)")
     started = time.perf_counter()
     library = _library()
     device = DeviceModel(library)
@@ -284,7 +288,14 @@ def run_vault_model(
     )
     bits = config.pe.address_bits if config.windows else _WHOLE
     tile = library.vip_tile_start(
-        byref(sizes), byref(vault_sizes), pointers, engines, buffer, bits, WINDOW_CYCLES
+        byref(sizes),
+        byref(vault_sizes),
+        byref(LineSizes.of(config)),
+        pointers,
+        engines,
+        buffer,
+        bits,
+        WINDOW_CYCLES,
     )
     try:
         done = 0
@@ -303,11 +314,10 @@ def run_vault_model(
         results = tuple(_engine(library, tile, slot) for slot in range(engines))
     finally:
         library.vip_tile_end(tile)
-    first = int(VaultCounter.LATENCY_0)
     return VaultResult(
         pes=results,
-        counters={item.name: counters[item] for item in VaultCounter if item < first},
-        latencies=tuple(counters[first:]),
+        counters={item.name: counters[item] for item in named_counters(config)},
+        latencies=tuple(counters[VaultCounter.LATENCY_0 :]),
         commands=device.counts(0),
         windows=device.recorded(0),
         tck_ns=config.dram.timing.tck_ns,

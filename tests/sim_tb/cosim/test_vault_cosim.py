@@ -10,6 +10,7 @@ from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from memory.controller.counters import LAG_CYCLES
+from memory.line_buffer.layout import LineCounter
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from pe.interface import PeState
@@ -224,8 +225,9 @@ def test_thesis_vault_on_the_thesis_tile(tmp_path, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.slow
-def test_kernels_through_a_line_buffer() -> None:
-    config = replace(SMALL, line_buffer=8, line_merges=2)
+@pytest.mark.parametrize(("lines", "merges"), [(8, 2), (16, 4), (128, 16)])
+def test_kernels_through_a_line_buffer(lines: int, merges: int) -> None:
+    config = replace(SMALL, line_buffer=lines, line_merges=merges)
     job = bp_job(motorcycle(9, 7, 8).problem, 2, pes=SMALL.pes, scratchpad_bytes=ROOM)
     plain = cosim_vault(job, SMALL)
     outcome = cosim_vault(job, config)
@@ -237,8 +239,12 @@ def test_kernels_through_a_line_buffer() -> None:
     assert counters["READS"] < plain.result.counters["READS"]
     assert counters["WRITES"] == plain.result.counters["WRITES"]
     assert "LINE_HITS" not in plain.result.counters
-    with pytest.raises(CosimError, match=r"no line buffer \(line_buffer must be 0\)"):
-        cosim_vault(job, config, on="model")
+    model = cosim_vault(job, config, on="model")
+    assert model.match
+    assert model.result.pes == outcome.result.pes
+    assert model.result.latencies == outcome.result.latencies
+    for counter in LineCounter:
+        assert model.result.counters[counter.name] == counters[counter.name]
 
 
 def test_a_vault_without_a_host_has_no_preload_memory() -> None:

@@ -1,0 +1,24 @@
+"""The line buffer on the timing model, beside the record of the Verilog."""
+
+import pytest
+
+from bench.memories import buffered_runs
+from bench.record import values
+from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.measure.line_buffer import buffered_job
+
+RUNS = {prefix: run for prefix, *run in buffered_runs() if run[1].line_buffer}
+RECORDED = values("line_buffer")
+
+
+@pytest.mark.parametrize("prefix", RUNS)
+def test_the_model_takes_the_recorded_cycles_and_columns(prefix: str) -> None:
+    name, config, reuse = RUNS[prefix]
+    outcome = cosim_vault(buffered_job(name, config, reuse=reuse), config, on="model")
+    assert outcome.match
+    assert outcome.cycles == RECORDED[f"{prefix}_cycles"]
+    counted = [result.counters for result in outcome.results.values()]
+    assert sum(each["READS"] for each in counted) == RECORDED[f"{prefix}_columns"]
+    for counter in (name for name in counted[0] if name.startswith("LINE_")):
+        found = sum(each[counter] for each in counted)
+        assert found == RECORDED[f"{prefix}_{counter.lower()}"], counter
