@@ -255,6 +255,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         tools=(*_SIMULATION, "pyosys"),
         minutes=8,
     ),
+    "buffered_kernels": Benchmark(
+        run=timing_model.buffered_kernels,
+        made_of=timing_model.made_of_buffered_kernels,
+        presets=("vault",),
+        tools=("amaranth",),
+        minutes=1,
+    ),
     "line_buffer": Benchmark(
         run=memories.line_buffer,
         made_of=memories.made_of_line_buffer,

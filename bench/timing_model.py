@@ -5,10 +5,13 @@ from dataclasses import replace
 
 from pe.config import PeConfig
 from sim_tb.cosim.applications import applications
+from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import job_key, launches_key
+from sim_tb.dut.tile import tile_design
 from sim_tb.measure.certificate import KINDS, certified_runs, run_certified
+from sim_tb.measure.kernels import measure_kernels
 from soc.chip.config import ChipConfig
-from soc.generate.presets import preset
+from soc.generate.presets import preset, tile_preset
 
 from . import fingerprints
 from .applications import made_of_layers
@@ -17,7 +20,9 @@ from .measurement import Measurement
 from .memories import made_of_vault, vault_figures
 from .record import values
 
-__all__ = ["made_of_timing_model", "timing_model"]
+__all__ = ["buffered_kernels", "made_of_buffered_kernels", "made_of_timing_model", "timing_model"]
+
+_LINES = 64
 
 
 def timing_model() -> Iterator[Measurement]:
@@ -60,6 +65,38 @@ def made_of_timing_model() -> dict[str, str]:
     for name, config in _presets().items():
         found |= fingerprints.engine(name, config)
     return found | model_parts()
+
+
+def buffered_kernels() -> Iterator[Measurement]:
+    """Kernels of the record of kernels on the vault with a line buffer of 64 lines, on the timing
+    model: cycles, and by how many percent they are more than those without lines. Every output is
+    compared with the golden model's. And the largest such increase and decrease."""
+    plain = tile_preset("vault")
+    runs = [measure_kernels(replace(plain, line_buffer=lines), on="model") for lines in (0, _LINES)]
+    found = {}
+    for before, after in zip(*runs, strict=True):
+        if not (before.match and after.match):
+            raise CosimError(f"{after.name}: outputs differ from the golden model's")
+        # Sums of rows have no cycles of their own.
+        if after.cycles:
+            more = 100 * (after.cycles - before.cycles) / before.cycles
+            found[f"{after.name}_batch_{after.batch}"] = after.cycles, more
+    for name, (cycles, more) in found.items():
+        yield Measurement(f"{name}_cycles", cycles, "cycles")
+        yield Measurement(f"{name}_more", more, "%", tolerance=None)
+    differences = [more for _, more in found.values()]
+    yield Measurement("largest_increase", max(differences), "%", tolerance=None)
+    yield Measurement("largest_decrease", -min(differences), "%", tolerance=None)
+
+
+def made_of_buffered_kernels() -> dict[str, str]:
+    """The kernels, the vault with its line buffer, and the model."""
+    config = replace(tile_preset("vault"), line_buffer=_LINES)
+    return {
+        **made_of_layers(),
+        **fingerprints.simulator(f"the vault with {_LINES} lines", tile_design(config)),
+        **model_parts(),
+    }
 
 
 def _presets() -> dict[str, PeConfig]:
