@@ -66,8 +66,9 @@ wheel: $(INSTALLED) ## install the wheel of a clone into an empty environment, a
 vault: $(INSTALLED) ## measure bandwidth and latency of a vault's memory in its variants
 	$(BIN)/vip bench vault
 
-stress: $(INSTALLED) ## ten million random accesses to random vaults, every one checked
+stress: $(INSTALLED) ## twelve million random accesses to random vaults, every one checked
 	$(BIN)/python -m sim_tb.measure.vault_stress
+	$(BIN)/python -m sim_tb.measure.two_clocks.stress
 
 network: $(INSTALLED) ## a hundred million flits through networks of six sizes; latency over rate
 	$(BIN)/vip bench network --flits 105000000

@@ -25,6 +25,7 @@ from .checkout import ROOT
 from .measurement import Measurement
 from .processors.run import made_of_processors, processors
 from .record import Record, tool_versions
+from .two_clocks import clocks
 
 __all__ = ["BENCHMARKS", "Benchmark"]
 
@@ -275,6 +276,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("fpga",),
         tools=(*_SIMULATION, "pyosys"),
         minutes=25,
+    ),
+    "clocks": Benchmark(
+        run=clocks.clocks,
+        made_of=clocks.made_of_clocks,
+        presets=("fpga",),
+        tools=(*_SIMULATION, "pyosys"),
+        minutes=40,
     ),
     "schedulers": Benchmark(
         run=schedulers.schedulers,

@@ -30,13 +30,21 @@ from sim_tb.measure.column_reuse import with_engines
 from sim_tb.measure.line_buffer import KERNELS, buffered, buffered_job, measure_buffered
 from sim_tb.measure.network import measure_network
 from sim_tb.measure.network_cases import SIZES
-from sim_tb.measure.preload import LATENCIES, SIZE, measure_preload, preload_chip
+from sim_tb.measure.preload import (
+    BESIDE,
+    ENGINES,
+    LATENCIES,
+    SIZE,
+    engines_chip,
+    measure_preload,
+    preload_chip,
+)
 from sim_tb.measure.vault import VARIANTS, measure
 from sim_tb.measure.vault_bp import measure_bp
 from sim_tb.measure.vault_stress import random_case, run_stress
 from soc.generate.presets import chip_preset, tile_preset
 from soc.tile.config import VaultTileConfig
-from synth.physical.area import measure_unit
+from synth.physical.area import measure_unit, synthesise
 from synth.physical.targets import find_target
 from synth.physical.units import Unit
 
@@ -160,15 +168,21 @@ def made_of_vault_stress() -> dict[str, str]:
 
 
 def preload() -> Iterator[Measurement]:
-    """The applications on an engine behind an AXI bus of three latencies, and with their data in a
-    preload memory, in Verilog; every output is compared. And the 7-series area of the memory."""
+    """The applications on an engine behind an AXI bus of three latencies, with their data in a
+    preload memory, and on more engines in its place, in Verilog; every output is compared. And the
+    7-series area of the memory and of an engine."""
     for row in measure_preload(progress=say):
         key = _key(row.name)
         for latency, cycles in zip(LATENCIES, row.cycles, strict=True):
             yield Measurement(f"{key}_{latency}", cycles, "cycles", 0.01)
             yield Measurement(f"{key}_gain_{latency}", cycles / row.preloaded, "", 0.01, True)
         yield Measurement(f"{key}_preloaded", row.preloaded, "cycles", 0.01)
+        for latency, gain in zip(BESIDE, row.beside, strict=True):
+            yield Measurement(f"{key}_engines_gain_{latency}", gain, "", 0.01, True)
     target = find_target("xc7")
+    one = synthesise(engines_chip(1).pe, target.name).total.values
+    for name in ("luts", "ffs", "brams"):
+        yield Measurement(f"engine_{name}", one[name], name, 0.02)
     emission = emit(_preload(target.sram), "part")
     unit = Unit("preload", ((emission.top, 1),))
     values = measure_unit(unit, target, emission, emit(_preload("macro"), "part")).values
@@ -196,8 +210,12 @@ def made_of_preload() -> dict[str, str]:
         **fingerprints.simulator("the chip", chip_design(preload_chip(0))),
         **fingerprints.simulator("the chip with preload", chip_design(preload_chip(SIZE))),
         "applications": fingerprints.data(*map(job_key, jobs)),
+        **fingerprints.simulator("the chip with engines", chip_design(engines_chip(ENGINES))),
         "what is measured": fingerprints.code(sim_tb.measure.preload),
         "mapping for xc7": fingerprints.mapping(target),
+        "Verilog of the engine for xc7": fingerprints.hardware(
+            replace(engines_chip(ENGINES).pe, sram=target.sram)
+        ),
         "Verilog of the memory for xc7": fingerprints.component(_preload(target.sram)),
     }
 

@@ -8,7 +8,7 @@ from isa.iss.simulator import Simulator
 from soc.chip.config import ChipConfig
 
 from .chip import run_program
-from .chip_session import ChipSimulation
+from .chip_session import AXI_LATENCY, ChipSimulation
 from .engine import CosimError
 from .trim_check import Workload
 
@@ -36,7 +36,11 @@ class Copies:
 
 
 def run_copies(
-    config: ChipConfig, works: Sequence[Workload], progress: Callable[[int], None] | None = None
+    config: ChipConfig,
+    works: Sequence[Workload],
+    progress: Callable[[int], None] | None = None,
+    *,
+    axi_latency: int = AXI_LATENCY,
 ) -> Copies:
     """Run every launch of ``works`` on all engines of a chip at once.
 
@@ -48,6 +52,7 @@ def run_copies(
             instruction buffer.
         works: launches in order; each brings the memory that it needs.
         progress: called now and then with the cycles of the current simulation.
+        axi_latency: as of :class:`sim_tb.cosim.chip_session.ChipSession`.
 
     Raises:
         CosimError: the engines have no windows or too small ones, or a preload memory; a program
@@ -72,7 +77,7 @@ def run_copies(
         expected = _expected(config, work)
         with (
             DramImage(config.memory_bytes) as image,
-            ChipSimulation(config, image, progress=progress) as chip,
+            ChipSimulation(config, image, progress=progress, axi_latency=axi_latency) as chip,
         ):
             for window in windows:
                 image.write(window, work.contents)

@@ -261,6 +261,13 @@ class ChipSimulation(ChipSession):
         arguments = clock_arguments(**vars(self.periods)) if config.tile.clocks.two else ()
         self._session = Session(folder, TOP, trace=trace, arguments=arguments)
 
+    @property
+    def period_ns(self) -> float:
+        """As there; of two clocks, that of the engines."""
+        if self.config.tile.clocks.two:
+            return self.periods.engine_ps / 1000
+        return super().period_ns
+
     def _start(self) -> None:
         self._session.__enter__()
 

@@ -3,14 +3,15 @@
 from pathlib import Path
 from typing import Any
 
-from amaranth.hdl import Module
+from amaranth.hdl import Module, Signal
 
 from hdl.emission import emit
 from memory.config import VaultConfig
 from memory.controller.controller import Controller
 from sim_tb.harness.traffic import REQUESTER, TRAFFIC
-from sim_tb.runner.build import Design, build, check_tools
+from sim_tb.runner.build import BuildError, Design, build, check_tools
 from sim_tb.runner.cache import kept_verilog
+from soc.tile.clocks import ClockConfig
 from soc.tile.vault_memory import VaultMemory
 
 from .top import Top, join, surrounded
@@ -23,6 +24,9 @@ TOP = "vip_vault_top"
 #: Rooms whose source decides the memory's Verilog.
 _SOURCES = ("hdl", "memory", "noc", "soc")
 _DUT = "vault_memory"
+#: With two clocks: cycles of the requesters' for which a reset lasts longer, so that the slowest
+#: clock of the memory has seen it.
+_SLOW_RESET_CYCLES = 64
 
 
 class VaultTop(Top):
@@ -32,19 +36,31 @@ class VaultTop(Top):
     models = (TRAFFIC, REQUESTER)
     devices = True
 
-    def __init__(self, config: VaultConfig, requesters: int) -> None:
+    def __init__(
+        self, config: VaultConfig, requesters: int, clocks: ClockConfig | None = None
+    ) -> None:
         self.config = config
         self.requesters = requesters
+        self.clocks = clocks
+        self.two_clocks = clocks is not None and clocks.two
         super().__init__()
 
     def surround(self, m: Module) -> Any:
-        memory = self.design(m, _memory(self.config, self.requesters), _DUT)
+        memory = self.design(m, _memory(self.config, self.requesters, self.clocks), _DUT)
         host = self.model(TRAFFIC)
+        reset = host.reset
+        if self.two_clocks:
+            left = Signal(range(_SLOW_RESET_CYCLES + 1), reset_less=True)
+            with m.If(host.reset):
+                m.d.sync += left.eq(_SLOW_RESET_CYCLES)
+            with m.Elif(left != 0):
+                m.d.sync += left.eq(left - 1)
+            reset = host.reset | (left != 0)
         for number, port in enumerate(memory.ports if self.requesters else [memory.port]):
             requester = self.model(REQUESTER, number)
             join(m, port, requester)
             m.d.comb += [
-                requester.reset.eq(host.reset),
+                requester.reset.eq(reset),
                 requester.tags.eq(1 << port.signature.tag_bits),
             ]
         m.d.comb += [
@@ -53,11 +69,17 @@ class VaultTop(Top):
             host.counter_value.eq(memory.counter_value),
             self.idle.eq(host.idle),
         ]
-        return host.reset
+        return reset
 
 
-def _memory(config: VaultConfig, requesters: int) -> VaultMemory | Controller:
-    return VaultMemory(config=config, requesters=requesters) if requesters else Controller(config)
+def _memory(
+    config: VaultConfig, requesters: int, clocks: ClockConfig | None
+) -> VaultMemory | Controller:
+    if requesters:
+        return VaultMemory(config=config, requesters=requesters, clocks=clocks)
+    if clocks is not None and clocks.two:
+        raise BuildError("a controller alone has one clock; a requester at the crossbar may have")
+    return Controller(config)
 
 
 def ports_of(requesters: int) -> int:
@@ -79,12 +101,20 @@ def build_vault(config: VaultConfig, requesters: int) -> Path:
     return build(vault_design(config, requesters))
 
 
-def vault_design(config: VaultConfig, requesters: int) -> Design:
-    """The design that :func:`build_vault` builds."""
+def vault_design(config: VaultConfig, requesters: int, clocks: ClockConfig | None = None) -> Design:
+    """The design that :func:`build_vault` builds, or one with two clocks.
+
+    Parameters:
+        clocks: of the memory at a crossbar; by default one.
+
+    Raises:
+        BuildError: two clocks without a crossbar.
+    """
 
     def made() -> str:
         check_tools()
-        return "".join(emit(_memory(config, requesters), _DUT).modules.values())
+        return "".join(emit(_memory(config, requesters, clocks), _DUT).modules.values())
 
-    verilog = kept_verilog(f"{config} {requesters}", _SOURCES, made)
-    return surrounded(VaultTop(config, requesters), {"vault_memory.v": verilog})
+    what = f"{config} {requesters}" + (f" {clocks}" if clocks is not None else "")
+    verilog = kept_verilog(what, _SOURCES, made)
+    return surrounded(VaultTop(config, requesters, clocks), {"vault_memory.v": verilog})

@@ -19,6 +19,7 @@ from sim_tb.dut.network import COUNTED_NODES, network_design, nodes_design
 from sim_tb.dut.network import ports_of as memory_ports
 from sim_tb.runner.build import Design, build
 from sim_tb.runner.session import Session
+from soc.tile.clocks import ClockConfig
 
 from .memory import MemoryBehaviour
 from .network import NetworkError, NetworkJob, NetworkOutcome, NetworkResult, NetworkRun
@@ -41,6 +42,8 @@ Perform = Callable[[Sequence[TrafficRun]], Iterable[TrafficResult]]
 _COUNTERS = max(VaultCounter) + 8
 #: Cycles after which a write that was acknowledged is in the DRAM.
 _SETTLE = 256
+#: The same with two clocks, until its counters are in all copies as well.
+_SLOW_SETTLE = 4096
 
 
 class TrafficError(VipError):
@@ -53,6 +56,8 @@ def run_traffic(
     jobs: Sequence[TrafficJob],
     *,
     dram: DramTiming | None = None,
+    clocks: ClockConfig | None = None,
+    arguments: Sequence[str] = (),
 ) -> list[TrafficResult]:
     """Run ``jobs`` one after the other, each from reset, against one vault's memory.
 
@@ -65,18 +70,25 @@ def run_traffic(
         requesters: at the crossbar, 1..16; 0: one straight at the controller.
         jobs: each with a pattern for each requester.
         dram: the DRAM's own timing; by default that which ``config`` gives the controller.
+        clocks: of the vault, by default one. With two, all cycles of jobs and results are of the
+            requesters' clock.
+        arguments: of the simulator: periods of two clocks
+            (:func:`sim_tb.harness.models.clock_arguments`).
 
     Raises:
         TrafficError: a rule of port or DRAM broken, a request lost or late, a run longer than its
             ``max_cycles``, or a job that does not fit the vault.
-        sim_tb.runner.build.BuildError: the simulator can't be built.
+        sim_tb.runner.build.BuildError: the simulator can't be built, or there are two clocks
+            without a crossbar.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
     """
+    two = clocks is not None and clocks.two
 
     def perform(runs: Sequence[TrafficRun]) -> Iterable[TrafficResult]:
-        return _simulated(vault_design(config, requesters), runs)
+        return _simulated(vault_design(config, requesters, clocks), runs, arguments)
 
-    return traffic_through(perform, config, requesters, jobs, dram=dram)
+    settle = _SLOW_SETTLE if two else _SETTLE
+    return traffic_through(perform, config, requesters, jobs, dram=dram, settle=settle)
 
 
 def traffic_through(
@@ -86,8 +98,13 @@ def traffic_through(
     jobs: Sequence[TrafficJob],
     *,
     dram: DramTiming | None = None,
+    settle: int = _SETTLE,
 ) -> list[TrafficResult]:
     """:func:`run_traffic` by ``perform``, whose results are checked as there.
+
+    Parameters:
+        settle: cycles after which a write that was acknowledged is in the DRAM, and counters
+            include it.
 
     Raises:
         TrafficError: as there.
@@ -109,7 +126,7 @@ def traffic_through(
         size=config.size_bytes,
         limit=1 << config.request_address_bits,
         counters=_COUNTERS,
-        settle=max(_SETTLE, LAG_CYCLES),
+        settle=max(settle, LAG_CYCLES),
         device=device_setup(replace(config, timing=dram or config.timing)),
     )
     for number, (job, result) in enumerate(zip(jobs, results, strict=True)):
@@ -192,9 +209,11 @@ def run_nodes(
     )
 
 
-def _simulated(design: Design, runs: Sequence[TrafficRun]) -> list[TrafficResult]:
+def _simulated(
+    design: Design, runs: Sequence[TrafficRun], arguments: Sequence[str] = ()
+) -> list[TrafficResult]:
     """Results of ``runs`` in a simulation of ``design``."""
-    with Session(build(design), design.top) as session:
+    with Session(build(design), design.top, arguments=arguments) as session:
         return list(session.run_many(runs))
 
 

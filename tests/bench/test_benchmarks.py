@@ -113,6 +113,15 @@ def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     check("vault_stress")
 
 
+def test_preload(monkeypatch: pytest.MonkeyPatch) -> None:
+    area = SimpleNamespace(values=dict.fromkeys(("luts", "ffs", "brams"), 1.0))
+    monkeypatch.setattr(memories, "measure_unit", lambda *_: area)
+    monkeypatch.setattr(memories, "synthesise", lambda *_: SimpleNamespace(total=area))
+    filled = [Anything(name=each.name, cycles=(1, 1, 1), beside=(1, 1)) for each in suite()]
+    monkeypatch.setattr(memories, "measure_preload", lambda **_: filled)
+    check("preload")
+
+
 def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
     stress = [Anything(case=case.name) for case in stress_cases(SIZES, flits=1_000_000, seed=1)]
     curves = [

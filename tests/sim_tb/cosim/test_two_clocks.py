@@ -4,42 +4,23 @@ from dataclasses import replace
 
 import pytest
 
+from isa.image import DramImage
+from memory.controller.counters import VaultCounter
 from memory.crossing import CounterMirror
 from sim_tb.cosim.applications import choose
-from sim_tb.cosim.chip_session import Periods
+from sim_tb.cosim.chip_session import ChipSimulation, Periods
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_chip
 from sim_tb.cosim.vault import run_vault
 from sim_tb.measure.preload import preload_chip
+from sim_tb.measure.two_clocks.stress import RATIOS
 from soc.chip.config import ChipConfig
 from soc.generate.presets import tile_preset
+from soc.host.driver import Host
+from soc.host.transport import Blocking
+from soc.host.transport import run as blocking
 from soc.tile.clocks import ClockConfig
 
-#: Periods in ps of the engines' clock and the memory's, and jitter of the latter: frequencies of
-#: 1:8 to 8:1, among them SCRATCH's 50:200 MHz.
-RATIOS = (
-    (1600, 200, 0),
-    (1400, 200, 0),
-    (1200, 200, 20),
-    (1000, 200, 0),
-    (800, 200, 0),
-    (1200, 400, 0),
-    (1000, 400, 0),
-    (2000, 970, 0),
-    (1200, 800, 80),
-    (1000, 900, 0),
-    (800, 800, 40),
-    (900, 1000, 100),
-    (800, 1200, 0),
-    (970, 2000, 0),
-    (400, 1000, 0),
-    (400, 1200, 120),
-    (200, 800, 0),
-    (200, 1000, 0),
-    (200, 1200, 0),
-    (200, 1400, 0),
-    (200, 1600, 0),
-)
 TWO = ClockConfig(domains="two")
 
 
@@ -54,10 +35,8 @@ def small() -> ChipConfig:
     return replace(config, tile=replace(config.tile, vault=vault))
 
 
-def run(name: str, config: ChipConfig, ratio: tuple[int, int, int]) -> int:
+def run(name: str, config: ChipConfig, periods: Periods) -> int:
     """Cycles of an application whose outputs were all right."""
-    engine, memory, jitter = ratio
-    periods = Periods(engine_ps=engine, memory_ps=memory, jitter_ps=jitter)
     (application,) = choose([name])
     cycles = 0
     for job in application.jobs:
@@ -78,14 +57,12 @@ def test_an_engine_whose_dram_has_another_clock() -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("ratio", RATIOS)
+@pytest.mark.parametrize("periods", RATIOS)
 @pytest.mark.parametrize("back_end", ["dram", "axi"])
-def test_belief_propagation_is_exact_at_every_ratio(
-    back_end: str, ratio: tuple[int, int, int]
-) -> None:
-    clocks = TWO if ratio[2] else replace(TWO, request_depth=4, response_depth=16)
+def test_belief_propagation_is_exact_at_every_ratio(back_end: str, periods: Periods) -> None:
+    clocks = TWO if periods.jitter_ps else replace(TWO, request_depth=4, response_depth=16)
     config = small() if back_end == "dram" else preload_chip(0)
-    run("bp", with_two(config, clocks), ratio)
+    run("bp", with_two(config, clocks), periods)
 
 
 def test_periods_are_for_chips_with_two_clocks() -> None:
@@ -121,6 +98,30 @@ def test_only_the_verilog_of_chips_has_two_clocks() -> None:
 def test_periods_are_checked(values: dict[str, object], expected: str) -> None:
     with pytest.raises(CosimError, match=expected):
         Periods(**values)  # type: ignore[arg-type]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("periods", [RATIOS[0], RATIOS[7], RATIOS[8], RATIOS[-1]])
+def test_a_host_reads_counters_of_the_memory_while_they_count(periods: Periods) -> None:
+    """Each value is that of some cycle not long before, and none is older than the one before."""
+    ratio = periods.engine_ps / periods.memory_ps
+    config = with_two(small())
+    with DramImage(config.memory_bytes) as image:
+        chip = ChipSimulation(config, image, periods=periods)
+        with chip:
+            host = Host(Blocking(chip))
+            # The clocks do not start at the same time, nor do their counters.
+            begin, last = None, 0
+            for _ in range(60):
+                count = blocking(host.vault_counters(0))[VaultCounter.CYCLES]
+                assert count >= last
+                last, now = count, chip.cycles * ratio
+                begin = now - count if begin is None else begin
+                # A value waits while all counters are copied; then it is read before 15 others.
+                assert abs(now - count - begin) < 32 * max(3, ratio) + 40 * (1 + ratio)
+                chip.run(37)
+    assert last > 60 * 37 * ratio
+    assert chip.period_ns == periods.engine_ps / 1000
 
 
 def test_copies_of_counters_are_never_torn(simulate) -> None:

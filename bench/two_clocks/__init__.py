@@ -1,0 +1,1 @@
+"""Benchmarks of a memory with a clock of its own."""

@@ -1,0 +1,1 @@
+"""Measurements of vaults whose memory has a clock of its own."""
