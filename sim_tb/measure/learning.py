@@ -1,8 +1,9 @@
 """What the agent of a vault's scheduler learns, in Verilog: bandwidth by the length of a run."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from memory.config import VaultConfig
+from sim_tb.harness.traffic import TrafficJob, TrafficResult
 from sim_tb.harness.traffic_runs import run_traffic
 
 from .schedulers import MIXES, REQUESTERS, mix_job
@@ -15,9 +16,17 @@ LENGTHS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
 MIXES_LEARNED = ("sequential_random_25", "random_mixed", "unlike")
 
 
-def measure_bandwidth(config: VaultConfig, lengths: Sequence[int]) -> dict[str, list[float]]:
+def measure_bandwidth(
+    config: VaultConfig,
+    lengths: Sequence[int],
+    *,
+    run: Callable[[VaultConfig, int, Sequence[TrafficJob]], list[TrafficResult]] = run_traffic,
+) -> dict[str, list[float]]:
     """GB/s of each of :data:`MIXES_LEARNED`, for runs of ``lengths`` accesses of each requester,
     each from reset.
+
+    Parameters:
+        run: makes the runs, on the Verilog or on the timing model.
 
     Raises:
         TrafficError: as :func:`sim_tb.measure.schedulers.measure_policies`.
@@ -30,7 +39,7 @@ def measure_bandwidth(config: VaultConfig, lengths: Sequence[int]) -> dict[str, 
     ]
     found = [
         round(result.bytes / result.cycles / config.timing.tck_ns, 4)
-        for result in run_traffic(config, REQUESTERS, jobs)
+        for result in run(config, REQUESTERS, jobs)
     ]
     count = len(lengths)
     return {

@@ -9,6 +9,7 @@
 #include <cstdint>
 #include <vector>
 
+#include "agent.h"
 #include "vault.inc"
 
 namespace vip::timed {
@@ -25,6 +26,7 @@ struct VaultSizes {
     // Tags: their bits below the number of the crossbar's requester, and the bits at their top that
     // number a requester for the scheduler.
     uint64_t port_tag_bits, tag_bits, requester_bits;
+    AgentSizes agent;  // of the schedulers that learn
 };
 
 // A request without its data.

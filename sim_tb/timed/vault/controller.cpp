@@ -23,6 +23,7 @@ Controller::Controller(const VaultSizes& sizes)
       m_store(sizes.write_slots * kColumnWords),
       m_acknowledgements(kAcknowledgements) {
     if (sizes.write_slots % 64) m_free_slots.back() = (uint64_t{1} << sizes.write_slots % 64) - 1;
+    if (sizes.scheduler == kLearned || sizes.scheduler == kMeta) m_learner.emplace(sizes);
     for (uint64_t number = 0; number < sizes.banks; ++number)
         m_due.push_back(static_cast<uint32_t>(sizes.trefi * number / sizes.banks));
 }
@@ -130,12 +131,16 @@ int Controller::issue() {
         return first_stamp(row & urgent ? row & urgent : row);
     }
     const uint64_t same = m_writing ? m_banks.writes() : ~m_banks.writes();
-    const uint64_t others = m_sizes.scheduler == kFirstReady ? m_banks.hit : m_banks.ready();
-    const bool change = m_count == kGroupBursts && others & ~same;
-    const uint64_t classes[] = {change ? 0 : column & same, column & ~same, row};
     uint64_t candidates = row & urgent;
-    for (const uint64_t members : classes)
-        if (!candidates) candidates = members & m_marked ? members & m_marked : members;
+    if (m_learner) {
+        candidates = m_learner->candidates(m_banks, same);
+    } else {
+        const uint64_t others = m_sizes.scheduler == kFirstReady ? m_banks.hit : m_banks.ready();
+        const bool change = m_count == kGroupBursts && others & ~same;
+        const uint64_t classes[] = {change ? 0 : column & same, column & ~same, row};
+        for (const uint64_t members : classes)
+            if (!candidates) candidates = members & m_marked ? members & m_marked : members;
+    }
     const int found = first_stamp(candidates);
     if (found >= 0 && column >> found & 1) {
         if (same >> found & 1) {
@@ -218,7 +223,7 @@ void Controller::reserve_slot(bool used) {
 }
 
 bool Controller::rests() const {
-    return m_banks.rest() && !m_queue.occupied() && !m_patience && !m_batch && !m_fewest && !m_occupancy && !m_dram.valid &&
+    return !m_learner && m_banks.rest() && !m_queue.occupied() && !m_patience && !m_batch && !m_fewest && !m_occupancy && !m_dram.valid &&
            !m_reads_in_flight && !m_writes_in_flight && !m_read_word && !m_write_word &&
            !m_pending_reads.holds() && !m_pending_writes.holds() && !m_beats.holds() &&
            !m_acknowledgements.holds() && !m_response_valid && m_slot_valid && m_burst <= m_now;
@@ -244,7 +249,13 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     const bool acknowledges = m_acknowledgements.ready();
     const bool write_allowed = m_writes <= m_now && acknowledges;
     m_banks.look(read_allowed, write_allowed, activate_allowed());
+    const Learner::View view = {.same = m_writing ? m_banks.writes() : ~m_banks.writes(),
+                                .bursts = m_count,
+                                .patience = m_patience,
+                                .queue = static_cast<uint32_t>(std::popcount(m_queue.occupied())),
+                                .writing = m_writing};
     const int issued = issue();
+    if (m_learner) m_learner->edge(m_banks, view, issued);
     if (m_sizes.scheduler == kParBs) {
         const uint64_t served = issued < 0 ? 0 : m_banks.column & (uint64_t{1} << issued);
         m_marked = m_marked ? m_marked & ~served : m_banks.waiting;

@@ -2,10 +2,12 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <vector>
 
 #include "banks.h"
 #include "fifo.h"
+#include "learner.h"
 #include "../engine/load_store.h"
 
 namespace vip::timed {
@@ -88,6 +90,7 @@ class Controller {
     // Of batches: entries of the batch, the requester with the fewest, banks of the snapshot.
     uint64_t m_batch = 0, m_marked = 0;
     uint32_t m_fewest = 0;
+    std::optional<Learner> m_learner;
 
     // Rules of the bus.
     // Cycles from which commands are allowed, and in which the burst ends.

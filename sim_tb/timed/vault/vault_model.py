@@ -15,7 +15,7 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
 from memory.address_map import BYTE_BITS, DramAddress, join_address
-from memory.config import PagePolicy, VaultConfig
+from memory.config import PagePolicy, SchedulerPolicy, VaultConfig
 from memory.controller.bus_rules import read_to_write, write_to_read
 from memory.controller.counters import (
     ARRIVAL_UNIT_BITS,
@@ -53,35 +53,37 @@ from sim_tb.timed.library import compile_model
 from sim_tb.timed.words import TimedWord, declared, timed_words
 from soc.tile.config import VaultTileConfig
 
+from .agent_sizes import AgentSizes, agent_constants
 from .line_sizes import LineSizes
 
 __all__ = ["VaultModel", "VaultSizes", "run_vault_model", "vault_constants"]
 
 _POLICIES: tuple[str, ...] = get_args(PagePolicy)
-#: In the order of their numbers in ``controller.h``.
-_SCHEDULERS = ("first-ready", "in-order", "first-ready-timed", "par-bs")
+_SCHEDULERS: tuple[str, ...] = get_args(SchedulerPolicy)
 _COUNTERS = int(VaultCounter.LATENCY_0) + len(LATENCY_LIMITS) + 1
 #: Cycles between two looks at signals.
 _AT_ONCE = 1 << 18
 _WHOLE = 64
 _TIMES = ("tccd", "tcl", "tcwl", "trcd", "trp", "tras", "trtp", "trfc", "trefi", "trrd", "tfaw")
+#: Fields of a vault's sizes that are numbers.
+_NUMBERS = (
+    *("banks", "row_bits", "column_bits", "bank_bits", "address_bits"),
+    *("row_low", "bank_low", "column_low"),
+    *("page_policy", "scheduler", "transaction_queue", "command_queue", "write_slots"),
+    *("stamp_bits", "read_columns", "write_depth"),
+    *_TIMES,
+    *("write_to_read", "write_to_precharge"),
+    *("turnaround_to_read", "turnaround_to_write"),
+    *("port_tag_bits", "tag_bits", "requester_bits"),
+)
 
 
 class VaultSizes(ctypes.Structure):
     """Parameters of a vault; see ``controller.h``."""
 
-    _fields_ = tuple(
-        (name, c_uint64)
-        for name in (
-            *("banks", "row_bits", "column_bits", "bank_bits", "address_bits"),
-            *("row_low", "bank_low", "column_low"),
-            *("page_policy", "scheduler", "transaction_queue", "command_queue", "write_slots"),
-            *("stamp_bits", "read_columns", "write_depth"),
-            *_TIMES,
-            *("write_to_read", "write_to_precharge"),
-            *("turnaround_to_read", "turnaround_to_write"),
-            *("port_tag_bits", "tag_bits", "requester_bits"),
-        )
+    _fields_ = (
+        *((name, c_uint64) for name in _NUMBERS),
+        ("agent", AgentSizes),
     )
 
     @classmethod
@@ -92,14 +94,14 @@ class VaultSizes(ctypes.Structure):
             requesters: at the crossbar; 1 also without one.
 
         Raises:
-            CosimError: the model has no such scheduler, or no preload memory.
+            CosimError: the model has no window to an agent's weights, or no preload memory.
         """
         if config.preload_bytes:
             raise CosimError("the timing model has no preload memory (preload_bytes must be 0)")
-        if config.scheduler not in _SCHEDULERS:
+        if config.agent.window_base is not None:
             raise CosimError(
-                f"the timing model has no scheduler {config.scheduler!r} "
-                f"(it has {', '.join(_SCHEDULERS)})"
+                "the timing model has no window to an agent's weights (agent.window_base must be "
+                "None)"
             )
         timing = config.timing
 
@@ -133,6 +135,7 @@ class VaultSizes(ctypes.Structure):
             port_tag_bits=config.tag_bits - (requesters - 1).bit_length(),
             tag_bits=config.tag_bits,
             requester_bits=config.requester_bits,
+            agent=AgentSizes.of(config.agent),
         )
 
 
@@ -151,6 +154,7 @@ def vault_constants() -> str:
         "UnitBits": ARRIVAL_UNIT_BITS,
         "ArrivalBits": ARRIVAL_BITS,
         "LatencyLimits": len(LATENCY_LIMITS),
+        **agent_constants(),
     }
     for policies in (_POLICIES, _SCHEDULERS):
         values |= {each.title().replace("-", ""): place for place, each in enumerate(policies)}

@@ -9,6 +9,7 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES
 from memory.line_buffer.layout import LineCounter
 from microkernels.bp.jobs import bp_job
@@ -253,9 +254,6 @@ def test_a_vault_without_a_host_has_no_preload_memory() -> None:
     for machine in ("rtl", "model"):
         with pytest.raises(CosimError, match=r"host of a chip fills a preload memory"):
             cosim_vault(job, config, on=machine)
-    with pytest.raises(CosimError, match=r"timing model has no scheduler 'learned'"):
-        cosim_vault(
-            job,
-            replace(SMALL, vault=replace(SMALL.dram, scheduler="learned")),
-            on="model",
-        )
+    vault = replace(SMALL.dram, scheduler="learned", agent=AgentConfig(window_base=0))
+    with pytest.raises(CosimError, match=r"no window to an agent's weights"):
+        cosim_vault(job, replace(SMALL, vault=vault), on="model")

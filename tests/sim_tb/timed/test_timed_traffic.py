@@ -4,9 +4,12 @@ from dataclasses import fields, replace
 
 import pytest
 
+from bench.record import values
+from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
 from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
+from sim_tb.measure.learning import LENGTHS, measure_bandwidth
 from sim_tb.measure.schedulers import MIXES, REQUESTERS, mix_job, policy_vault
 from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
 from sim_tb.measure.vault_stress import random_case
@@ -16,20 +19,18 @@ from sim_tb.timed.vault.traffic_model import run_traffic_model
 SEED = 13
 #: Counters that the host reads after the run.
 LATE = ("CYCLES", "REFRESHES", "REFRESH_BLOCKED")
-#: Random vaults with schedulers that the model has: each of them several times.
-COVERED = [
-    seed
-    for seed in range(2, 22)
-    if random_case(seed, 1).config.scheduler not in ("learned", "meta")
-]
+#: Random vaults, with each scheduler several times.
+COVERED = range(2, 22)
 
 
 def check_equal(seed, accesses):
     case = random_case(seed, accesses)
-    runs = [
-        run(case.config, case.requesters, case.jobs) for run in (run_traffic, run_traffic_model)
-    ]
-    assert len(runs[0]) == len(runs[1]) == len(case.jobs)
+    check_traffic(case.config, case.requesters, case.jobs)
+
+
+def check_traffic(config, requesters, jobs):
+    runs = [run(config, requesters, jobs) for run in (run_traffic, run_traffic_model)]
+    assert len(runs[0]) == len(runs[1]) == len(jobs)
     for verilog, model in zip(*runs, strict=True):
         for field in fields(verilog):
             if field.name not in ("counters", "wall_seconds"):
@@ -61,11 +62,46 @@ def test_batches_that_rank_requesters(mix):
     assert (model.cycles, model.latencies) == (verilog.cycles, verilog.latencies)
 
 
-@pytest.mark.parametrize("policy", ["learned", "meta"])
-def test_schedulers_that_the_model_has_not(policy):
+#: Agents: two lanes, and the other lag of the weights; all features, and few buckets.
+AGENTS = {
+    "learned": AgentConfig(epoch=4, epsilon_shift=4),
+    "meta": AgentConfig(
+        features=("queue", "waiting", "sweep", "reads:3", "patience:8,16,32,64,100,150,200"),
+        epoch=8,
+        alpha_shift=3,
+        gamma_shift=6,
+        theta_bits=18,
+        seed=77,
+    ),
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("policy", AGENTS)
+@pytest.mark.parametrize("own", [False, True])
+def test_policies_that_learn(policy, own):
     config = policy_vault(policy)
+    if own:
+        config = replace(config, agent=AGENTS[policy])
+    check_traffic(
+        config, REQUESTERS, [mix_job(config, MIXES[mix], REQUESTERS * [5000]) for mix in MIXES]
+    )
+
+
+def test_equals_what_is_recorded_of_the_verilog():
+    """Bandwidths of the learned policy, to the digits of the record."""
+    found = values("schedulers")
+    config = policy_vault("learned")
+    lengths = LENGTHS[:3]
+    for mix, gbs in measure_bandwidth(config, lengths, run=run_traffic_model).items():
+        expected = [found[f"learned_after_{length}_{mix}"] for length in lengths]
+        assert gbs == expected, mix
+
+
+def test_weights_that_the_host_can_access():
+    config = replace(policy_vault("learned"), agent=AgentConfig(window_base=256))
     jobs = [mix_job(config, MIXES["lone"], REQUESTERS * [100])]
-    with pytest.raises(CosimError, match=f"no scheduler '{policy}' .it has first-ready, in-order"):
+    with pytest.raises(CosimError, match="no window to an agent's weights"):
         run_traffic_model(config, REQUESTERS, jobs)
 
 
