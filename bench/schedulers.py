@@ -6,12 +6,21 @@ from dataclasses import replace
 
 import sim_tb.measure.learning
 import sim_tb.measure.schedulers
+import sim_tb.measure.traces
 from hdl.emission import emit
 from memory.config import SchedulerPolicy, VaultConfig
 from memory.controller.policies import make_scheduler
 from sim_tb.dut.memory import vault_design
+from sim_tb.harness.trace import TRACE_WORD
 from sim_tb.measure.learning import LENGTHS, measure_bandwidth
-from sim_tb.measure.schedulers import POLICIES, REQUESTERS, measure_policies, policy_vault
+from sim_tb.measure.schedulers import (
+    POLICIES,
+    REQUESTERS,
+    measure_alone,
+    measure_policy,
+    policy_vault,
+)
+from sim_tb.measure.traces import APPLICATIONS, traced_launch, traced_vault
 from synth.physical.area import measure_unit
 from synth.physical.targets import find_target
 from synth.physical.units import Unit
@@ -34,8 +43,9 @@ _SIZED: tuple[SchedulerPolicy, ...] = (
 def schedulers() -> Iterator[Measurement]:
     """Four requesters, alike and unlike, at a vault's memory with each scheduling policy; what the
     learned one moves by the length of a run; areas."""
-    for policy, row in measure_policies().items():
-        for mix, found in row.items():
+    alone = measure_alone()
+    for policy in POLICIES:
+        for mix, found in measure_policy(policy_vault(policy), alone).items():
             key = f"{_key(policy)}_{mix}"
             yield Measurement(f"{key}_gbs", found.gbs, "GB/s", 0.01, True)
             yield Measurement(f"{key}_speedup", found.speedup, "", 0.01, True)
@@ -54,7 +64,14 @@ def schedulers() -> Iterator[Measurement]:
 def made_of_schedulers() -> dict[str, str]:
     """The memory with each policy, with the models around it, and the traffic; the mappings."""
     found = {
-        "traffic": fingerprints.code(sim_tb.measure.schedulers, sim_tb.measure.learning),
+        "traffic": fingerprints.code(
+            sim_tb.measure.schedulers, sim_tb.measure.learning, sim_tb.measure.traces
+        ),
+        "replay": fingerprints.texts(TRACE_WORD, TRACE_WORD.with_name("vault_replay.h")),
+        "traced programs": fingerprints.programs(
+            traced_launch(name)[1].program for name in APPLICATIONS
+        ),
+        "traced vault": fingerprints.hardware(traced_vault()),
         "mapping": fingerprints.mapping(find_target("generic")),
     }
     for policy in POLICIES:

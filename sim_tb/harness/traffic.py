@@ -1,7 +1,7 @@
 """Runs of traffic against memories, as they are handed to the simulator and back."""
 
 from collections.abc import Mapping
-from ctypes import c_uint32, c_uint64
+from ctypes import c_uint8, c_uint32, c_uint64
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Annotated
@@ -15,6 +15,7 @@ from memory.model.device_model import DeviceModel, DeviceSetup
 from .memory import MemoryBehaviour, MemoryResult
 from .models import Library, Model
 from .schema import C, Chance, Share, Text
+from .trace import WORD_BYTES, trace_end
 
 __all__ = [
     "REQUESTER",
@@ -71,6 +72,10 @@ class Pattern:
         outside: share of accesses beyond the memory, where the port reaches beyond it; 0..1.
         burst: accesses after which the requester rests for a random time; 0: never.
         seed: of everything random; 0..2**63.
+        trace: accesses that are made in place of all this, as :func:`sim_tb.harness.trace.joined`
+            makes them; "accesses" of them, from the first on, with "window" and "seed". Their
+            addresses count from the beginning of the requester's part of the span. Then all of the
+            job's requesters must replay one. Empty: none.
 
     Raises:
         ValueError: a value outside its range.
@@ -88,6 +93,7 @@ class Pattern:
     outside: Share = 0.0
     burst: int = 0
     seed: int = 1
+    trace: Annotated[bytes, C(c_uint8)] = field(default=b"", repr=False)
 
     def __post_init__(self) -> None:
         for name, low in (("accesses", 1), ("stride", 1), ("hot", 1), ("window", 1), ("burst", 0)):
@@ -102,6 +108,9 @@ class Pattern:
                 raise ValueError(f"{name} must be above 0 and at most 1, not {getattr(self, name)}")
         if not 0 <= self.seed <= 2**63:
             raise ValueError(f"seed must be from 0 to 2**63, not {self.seed}")
+        room = len(self.trace) // WORD_BYTES
+        if self.trace and self.accesses > room:
+            raise ValueError(f"accesses must be {room} at most, as many as the trace has")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -129,6 +138,16 @@ class TrafficJob:
             raise ValueError(f"begin must be a multiple of {COLUMN_BYTES}, not {self.begin}")
         if self.span % columns or self.span <= 0:
             raise ValueError(f"span must be a multiple of {columns} above 0, not {self.span}")
+        traced = [pattern for pattern in self.patterns if pattern.trace]
+        if traced and len(traced) < len(self.patterns):
+            raise ValueError("either all patterns have a trace, or none")
+        part = self.span // max(len(self.patterns), 1)
+        for number, pattern in enumerate(traced):
+            if (end := trace_end(pattern.trace)) > part:
+                raise ValueError(
+                    f"the trace of requester {number} goes to byte {end}, its part of the span has "
+                    f"{part}"
+                )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -251,7 +270,7 @@ TRAFFIC = Model(
     ),
     job=TrafficRun,
     result=TrafficResult,
-    sources=("image.h", "image.cpp", "vault_traffic.cpp"),
+    sources=("image.h", "image.cpp", "trace_word.h", "vault_replay.h", "vault_traffic.cpp"),
 )
 REQUESTER = Model(
     name="requester",

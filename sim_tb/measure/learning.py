@@ -1,12 +1,11 @@
 """What the agent of a vault's scheduler learns, in Verilog: bandwidth by the length of a run."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from memory.config import VaultConfig
-from sim_tb.harness.traffic import TrafficJob, TrafficResult
 from sim_tb.harness.traffic_runs import run_traffic
 
-from .schedulers import MIXES, REQUESTERS, mix_job
+from .schedulers import MIXES, REQUESTERS, RunTraffic, mix_job
 
 __all__ = ["LENGTHS", "MIXES_LEARNED", "measure_bandwidth"]
 
@@ -20,7 +19,7 @@ def measure_bandwidth(
     config: VaultConfig,
     lengths: Sequence[int],
     *,
-    run: Callable[[VaultConfig, int, Sequence[TrafficJob]], list[TrafficResult]] = run_traffic,
+    run: RunTraffic = run_traffic,
 ) -> dict[str, list[float]]:
     """GB/s of each of :data:`MIXES_LEARNED`, for runs of ``lengths`` accesses of each requester,
     each from reset.

@@ -1,7 +1,7 @@
-"""Scheduling policies of a vault under unlike requesters, in Verilog: bandwidth, weighted speed-up,
-and the longest wait."""
+"""Scheduling policies of a vault under unlike requesters: bandwidth, weighted speed-up, and the
+longest wait."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import get_args
 
@@ -12,14 +12,21 @@ from memory.controller.starvation import starvation_bound
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
 from sim_tb.harness.traffic_runs import run_traffic
 
+from .traces import TRACED_MIXES, traced_patterns
+
 __all__ = [
+    "ACCESSES",
+    "ALL_MIXES",
     "BASELINE",
     "MIXES",
     "POLICIES",
     "REQUESTERS",
     "MixFigures",
-    "measure_policies",
+    "RunTraffic",
+    "measure_alone",
+    "measure_policy",
     "mix_job",
+    "mix_patterns",
     "policy_vault",
 ]
 
@@ -27,6 +34,8 @@ POLICIES: tuple[SchedulerPolicy, ...] = get_args(SchedulerPolicy)
 #: Policy with which a requester that is alone gives the weighted speed-up its unit.
 BASELINE: SchedulerPolicy = "first-ready"
 
+#: 32-byte accesses of each requester.
+ACCESSES = 20_000
 #: Requesters of every mix.
 REQUESTERS = 4
 #: A requester with one request in flight makes so many times fewer accesses.
@@ -53,6 +62,11 @@ MIXES: Mapping[str, tuple[Pattern, ...]] = {
     "sequential_write": 4 * (replace(_SEQUENTIAL, writes=1.0),),
     "random_write": 4 * (replace(_RANDOM, writes=1.0),),
 }
+#: Those, and mixes of applications.
+ALL_MIXES = (*MIXES, *TRACED_MIXES)
+
+#: As :func:`sim_tb.harness.traffic_runs.run_traffic`.
+RunTraffic = Callable[[VaultConfig, int, Sequence[TrafficJob]], list[TrafficResult]]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -82,16 +96,16 @@ def policy_vault(policy: SchedulerPolicy) -> VaultConfig:
 
 
 def mix_job(
-    config: VaultConfig, patterns: Sequence[Pattern], accesses: Sequence[int]
+    config: VaultConfig, patterns: Sequence[Pattern], accesses: Sequence[int], *, seed: int = 1
 ) -> TrafficJob:
-    """A run of ``patterns``, one of :data:`MIXES`, with ``accesses`` of each requester."""
+    """A run of ``patterns``, those of a mix, with ``accesses`` of each requester.
+
+    Parameters:
+        seed: of the first requester; the others follow.
+    """
     return TrafficJob(
         patterns=tuple(
-            replace(
-                pattern,
-                accesses=max(1, count // _SLOW) if pattern.window == 1 else count,
-                seed=1 + number,
-            )
+            replace(pattern, accesses=_accesses(pattern, count), seed=seed + number)
             for number, (pattern, count) in enumerate(zip(patterns, accesses, strict=True))
         ),
         begin=config.size_bytes - _SPAN,
@@ -101,47 +115,75 @@ def mix_job(
     )
 
 
-def measure_policies(
-    policies: Sequence[SchedulerPolicy] = POLICIES,
-    mixes: Sequence[str] = tuple(MIXES),
+def mix_patterns(mix: str) -> tuple[Pattern, ...]:
+    """The requesters of ``mix``, one of :data:`MIXES` or
+    :data:`sim_tb.measure.traces.TRACED_MIXES`."""
+    return MIXES[mix] if mix in MIXES else traced_patterns(mix)
+
+
+def measure_alone(
+    mixes: Sequence[str] = ALL_MIXES,
     *,
-    accesses: int = 20_000,
-) -> dict[str, dict[str, MixFigures]]:
-    """Figures by policy and mix, on the Verilog of a vault's memory with four requesters.
+    accesses: int = ACCESSES,
+    seed: int = 1,
+    run: RunTraffic = run_traffic,
+) -> dict[str, tuple[int, ...]]:
+    """By mix, the cycles of each requester until its last response when it is alone, with
+    :data:`BASELINE`; parameters and errors as of :func:`measure_policy`."""
+    vault = policy_vault(BASELINE)
+    jobs = [
+        mix_job(
+            vault,
+            mix_patterns(mix),
+            [accesses if number == one else 1 for number in range(REQUESTERS)],
+            seed=seed,
+        )
+        for mix in mixes
+        for one in range(REQUESTERS)
+    ]
+    ends = [result.ends for result in run(vault, REQUESTERS, jobs)]
+    return {
+        mix: tuple(ends[REQUESTERS * number + one][one] for one in range(REQUESTERS))
+        for number, mix in enumerate(mixes)
+    }
+
+
+def measure_policy(
+    config: VaultConfig,
+    alone: Mapping[str, Sequence[int]],
+    *,
+    accesses: int = ACCESSES,
+    seed: int = 1,
+    run: RunTraffic = run_traffic,
+) -> dict[str, MixFigures]:
+    """Figures by mix of a vault's memory with four requesters.
 
     Parameters:
-        policies: which to run. mixes: keys of :data:`MIXES`.
+        config: of the vault. alone: what :func:`measure_alone` has found with the same parameters,
+            for the mixes that are run.
         accesses: 32-byte accesses of each requester, 100 or more; a sixteenth of a requester that
-            has one request in flight.
+            has one request in flight. Of a trace, the share of it that this is of
+            :data:`ACCESSES`, at most all.
+        seed: of the first requester; the others follow.
+        run: makes the runs, on the Verilog or on the timing model.
 
     Raises:
         TrafficError: the memory did something wrong, or left a request waiting for longer than
             :func:`memory.controller.starvation.starvation_bound` promises.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    baseline = policy_vault(BASELINE)
-    jobs = [
-        mix_job(
-            baseline, MIXES[mix], [accesses if number == one else 1 for number in range(REQUESTERS)]
-        )
-        for mix in mixes
-        for one in range(REQUESTERS)
-    ]
-    alone = [result.ends for result in run_traffic(baseline, REQUESTERS, jobs)]
-    found: dict[str, dict[str, MixFigures]] = {}
-    for policy in policies:
-        config = policy_vault(policy)
-        shared = [mix_job(config, MIXES[mix], REQUESTERS * [accesses]) for mix in mixes]
-        results = run_traffic(config, REQUESTERS, shared)
-        found[policy] = {
-            mix: _figures(
-                config,
-                result,
-                [alone[REQUESTERS * number + one][one] for one in range(REQUESTERS)],
-            )
-            for number, (mix, result) in enumerate(zip(mixes, results, strict=True))
-        }
-    return found
+    jobs = [mix_job(config, mix_patterns(mix), REQUESTERS * [accesses], seed=seed) for mix in alone]
+    results = run(config, REQUESTERS, jobs)
+    return {
+        mix: _figures(config, result, alone[mix])
+        for mix, result in zip(alone, results, strict=True)
+    }
+
+
+def _accesses(pattern: Pattern, count: int) -> int:
+    if pattern.trace:
+        return max(1, pattern.accesses * min(count, ACCESSES) // ACCESSES)
+    return max(1, count // _SLOW) if pattern.window == 1 else count
 
 
 def _figures(config: VaultConfig, result: TrafficResult, alone: Sequence[int]) -> MixFigures:

@@ -1,24 +1,30 @@
 // Requesters at the ports of a memory, and the host that starts and ends their runs.
 //
-// Each requester has the columns whose number leaves its own number when divided by the number of
+// A requester that replays a trace has a part of the range of its own. Each other one has the columns whose number leaves its own number when divided by the number of
 // requesters; so nobody else changes what it reads, and its own order decides.
 
 #include <algorithm>
 #include <cinttypes>
 #include <cstring>
 #include <iterator>
-#include <memory>
 #include <string>
+#include <utility>
+#include <variant>
 #include <vector>
 
 #include "image.h"
+#include "vault_replay.h"
 #include "vault_requester.h"
 #include "vip_requester.h"
 #include "vip_traffic.h"
 
 namespace {
 
+using vip::Replayer;
 using vip::Requester;
+
+// Made in the first cycle of a run, when the port's number of tags is known.
+using Place = std::variant<std::monostate, Requester, Replayer>;
 
 constexpr uint32_t kResetCycles = 4;
 constexpr uint32_t kCounters = std::size(VipTrafficResult{}.counters);
@@ -28,8 +34,7 @@ enum class Phase { kIdle, kReset, kRun, kSettle, kCounters };
 
 struct Traffic {
     vip::Run run;
-    // Made in the first cycle of a run, when the port's number of tags is known.
-    std::vector<std::unique_ptr<Requester>> requesters;
+    std::vector<Place> requesters;
     Phase phase = Phase::kIdle;
     bool pending = false;
     uint32_t step = 0;
@@ -52,10 +57,39 @@ void compare_memory() {
     }
 }
 
+// What `action` says of the requester at a place, or what it says of none.
+template <typename Action>
+auto with(Place& place, Action action) {
+    if (auto* requester = std::get_if<Requester>(&place)) return action(*requester);
+    if (auto* replayer = std::get_if<Replayer>(&place)) return action(*replayer);
+    return decltype(action(std::declval<Requester&>()))();
+}
+
 bool all_finished() {
     return std::all_of(
-        g_traffic.requesters.begin(), g_traffic.requesters.end(),
-        [](const auto& requester) { return requester && requester->finished(); });
+        g_traffic.requesters.begin(), g_traffic.requesters.end(), [](Place& place) {
+            return with(place, [](const auto& requester) { return requester.finished(); });
+        });
+}
+
+void make(Place& place, uint32_t number, uint32_t tags) {
+    vip::Run& run = g_traffic.run;
+    const VipPattern& pattern = run.job.patterns[number];
+    if (pattern.trace_count) {
+        place.emplace<Replayer>(run, number, pattern, tags);
+    } else {
+        place.emplace<Requester>(run, number, pattern, tags);
+    }
+}
+
+void offer(const vip::Access& request, uint32_t beat, VipRequesterOut* out) {
+    out->request_address = request.address + beat * vip::kWordBytes;
+    out->request_tag = request.tag;
+    out->request_write = request.write;
+    out->request_words = request.words - 1 - beat;
+    out->request_data = request.write ? request.data[beat] : 0;
+    out->request_strobe = request.strobe[beat];
+    out->request_last = !request.write || beat + 1 == request.words;
 }
 
 void end_run(TrafficOutcome outcome) {
@@ -114,8 +148,8 @@ void vip_traffic_cycle(int32_t, const VipTrafficIn* in, VipTrafficOut* out) {
             } else if (run.now > run.job.max_cycles) {
                 end_run(kTooLong);
             } else if (run.now % kPatienceCheck == 0) {
-                for (const auto& requester : traffic.requesters) {
-                    if (requester) requester->check_patience();
+                for (Place& place : traffic.requesters) {
+                    with(place, [](const auto& requester) { requester.check_patience(); });
                 }
             }
             break;
@@ -143,26 +177,16 @@ void vip_requester_cycle(int32_t index, const VipRequesterIn* in, VipRequesterOu
     const bool runs = g_traffic.phase != Phase::kIdle && g_traffic.phase != Phase::kReset;
     if (in->reset || !runs || static_cast<size_t>(index) >= g_traffic.requesters.size()) return;
     const auto number = static_cast<uint32_t>(index);
-    std::unique_ptr<Requester>& place = g_traffic.requesters[number];
-    if (!place) {
-        const VipPattern& pattern = g_traffic.run.job.patterns[number];
-        place = std::make_unique<Requester>(g_traffic.run, number, pattern, in->tags);
-    }
-    Requester& requester = *place;
-    if (g_traffic.run.violation.empty()) {
-        requester.cycle(in->request_ready, {in->response_valid, in->response_tag, in->response_data,
-                                            in->response_last, in->response_error});
-    }
-    out->request_valid = requester.request_valid();
-    out->response_ready = requester.response_ready();
-    if (!requester.request_valid()) return;
-    const vip::Access& request = requester.request();
-    const uint32_t beat = requester.beat();
-    out->request_address = request.address + beat * vip::kWordBytes;
-    out->request_tag = request.tag;
-    out->request_write = request.write;
-    out->request_words = request.words - 1 - beat;
-    out->request_data = request.write ? request.data[beat] : 0;
-    out->request_strobe = request.strobe[beat];
-    out->request_last = !request.write || beat + 1 == request.words;
+    Place& place = g_traffic.requesters[number];
+    if (place.index() == 0) make(place, number, in->tags);
+    with(place, [in, out](auto& requester) {
+        if (g_traffic.run.violation.empty()) {
+            requester.cycle(in->request_ready,
+                            {in->response_valid, in->response_tag, in->response_data,
+                             in->response_last, in->response_error});
+        }
+        out->request_valid = requester.request_valid();
+        out->response_ready = requester.response_ready();
+        if (requester.request_valid()) offer(requester.request(), requester.beat(), out);
+    });
 }

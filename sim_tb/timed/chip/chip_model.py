@@ -21,7 +21,7 @@ from sim_tb.harness.models import Library
 from sim_tb.timed.engine.engine_state import EngineState, Sizes, check_covered, sizes_of
 from sim_tb.timed.library import compile_model
 from sim_tb.timed.vault.axi_sizes import AxiSizes
-from sim_tb.timed.vault.vault_model import VaultSizes, vault_constants
+from sim_tb.timed.vault.vault_sizes import VaultSizes, vault_constants
 from sim_tb.timed.words import TimedWord, timed_words
 from soc.chip.config import ChipConfig
 

@@ -4,6 +4,7 @@
 #include <deque>
 
 #include "../../../memory/model/device_model.cpp"
+#include "../../models/trace_word.h"
 
 #include "../engine/arc.cpp"
 #include "../engine/load_store.cpp"
@@ -22,6 +23,13 @@ using namespace vip::timed;
 
 constexpr int32_t kDevice = 0;
 
+// Of requests that are recorded: whether one is offered, or some of its beats have been taken;
+// cycles since the last beat was taken, and those until this one was offered.
+struct Traced {
+    bool offered = false, within = false;
+    uint64_t idle = 0, gap = 0;
+};
+
 struct Tile {
     std::deque<PeModel> engines;
     Crossbar crossbar;
@@ -35,6 +43,23 @@ struct Tile {
         for (const PeModel& engine : engines)
             if (engine.running()) return true;
         return false;
+    }
+
+    // A request of engine 0 that is taken in this cycle, or 0.
+    uint64_t traced(Traced& state) const {
+        const RequestBeat* beat = engines[0].request();
+        if (beat && !state.offered) state.offered = true, state.gap = state.idle;
+        ++state.idle;
+        if (!beat || crossbar.selected(1) != 0) return 0;
+        const bool first = !state.within;
+        state.offered = false;
+        state.within = !beat->last;
+        state.idle = 0;
+        if (!first) return 0;
+        return vip::trace_word({.address = beat->address,
+                                .gap = state.gap,
+                                .words = beat->words + 1,
+                                .write = beat->write});
     }
 
     void cycle() {
@@ -101,6 +126,20 @@ bool vip_tile_run(void* started, uint64_t cycles) {
     Tile& tile = *static_cast<Tile*>(started);
     for (; cycles && tile.running(); --cycles) tile.cycle();
     return tile.running();
+}
+
+// Goes on for `cycles`, until the only engine ends or has made as many requests as there is room
+// for. Returns how many those are.
+uint64_t vip_tile_trace(void* started, uint64_t cycles, uint64_t* requests, uint64_t room) {
+    Tile& tile = *static_cast<Tile*>(started);
+    Traced state;
+    uint64_t found = 0;
+    for (; cycles && found < room && tile.running(); --cycles) {
+        requests[found] = tile.traced(state);
+        found += requests[found] != 0;
+        tile.cycle();
+    }
+    return found;
 }
 
 // Goes on for `cycles` whoever runs.

@@ -16,7 +16,7 @@ from sim_tb.harness.traffic import REQUESTER, TRAFFIC, TrafficJob, TrafficResult
 from sim_tb.harness.traffic_runs import traffic_through
 from sim_tb.timed.library import compile_model
 
-from .vault_model import VaultSizes, vault_constants
+from .vault_sizes import VaultSizes, vault_constants
 
 __all__ = ["run_traffic_model"]
 

@@ -1,0 +1,46 @@
+"""Traces of the accesses that an engine makes to its vault's memory, on the timing model."""
+
+import ctypes
+from ctypes import POINTER, c_uint64
+
+from isa.image import DramImage
+from isa.program import Program
+from sim_tb.harness.trace import WORD_BYTES
+from soc.tile.config import VaultTileConfig
+
+from .vault_model import started_tile
+
+__all__ = ["record_trace"]
+
+
+def record_trace(
+    program: Program,
+    image: DramImage,
+    *,
+    config: VaultTileConfig,
+    accesses: int,
+    max_cycles: int,
+    parameters: int = 0,
+) -> bytes:
+    """The accesses of a vault's only engine until it ends, at most so many; joined as
+    :func:`sim_tb.harness.trace.joined` does.
+
+    Parameters:
+        config: of the vault, with one engine.
+        accesses: 1 or more. max_cycles: after which the recording ends.
+
+    Raises:
+        CosimError: as of :func:`sim_tb.timed.vault.vault_model.started_tile`.
+        ValueError: several engines.
+        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+    if config.pes != 1:
+        raise ValueError(f"a trace is of one engine, not of {config.pes}")
+    words = (c_uint64 * accesses)()
+    with started_tile(
+        program, image, config=config, max_cycles=max_cycles, parameters=parameters
+    ) as tile:
+        found = tile.library.vip_tile_trace(
+            tile.pointer, max_cycles, ctypes.cast(words, POINTER(c_uint64)), accesses
+        )
+    return bytes(memoryview(words).cast("B")[: found * WORD_BYTES])

@@ -1,0 +1,130 @@
+"""Recorded traces of engines, and their replay at a vault's memory."""
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from isa.image import DramImage
+from microkernels.bp.jobs import bp_job
+from microkernels.data.stereo import motorcycle
+from sim_tb.harness.trace import TracedAccess, joined, parted, trace_end
+from sim_tb.harness.traffic import Pattern, TrafficJob
+from sim_tb.harness.traffic_runs import TrafficError, run_traffic
+from sim_tb.measure.traces import TRACED_MIXES, application_trace, traced_patterns
+from sim_tb.measure.vault_stress import random_case
+from sim_tb.timed.vault.trace_model import record_trace
+from sim_tb.timed.vault.traffic_model import run_traffic_model
+from sim_tb.timed.vault.vault_model import run_vault_model
+from soc.generate.presets import tile_preset
+
+#: A random vault that other tests build, too.
+SEED = 13
+PART = 16 << 10
+
+
+def _random_trace(seed, accesses=300):
+    rng = random.Random(seed)
+    return [
+        TracedAccess(
+            address=32 * rng.randrange(PART // 32),
+            gap=rng.choice((0, 0, 3, 40)),
+            words=rng.randint(1, 4),
+            write=rng.random() < 0.4,
+        )
+        for _ in range(accesses)
+    ]
+
+
+def _job(case, traces, **options):
+    patterns = tuple(
+        Pattern(trace=joined(trace), accesses=len(trace), seed=number, **options)
+        for number, trace in enumerate(traces)
+    )
+    return replace(case.jobs[0], patterns=patterns, begin=0, span=PART * len(traces))
+
+
+def test_a_replay_is_the_same_on_verilog_and_model():
+    case = random_case(SEED, 1000)
+    traces = [_random_trace(seed) for seed in range(case.requesters)]
+    jobs = [_job(case, traces), _job(case, traces, window=1)]
+    both = [run(case.config, case.requesters, jobs) for run in (run_traffic, run_traffic_model)]
+    for verilog, model in zip(*both, strict=True):
+        assert model.ends == verilog.ends
+        assert model.latencies == verilog.latencies
+        assert verilog.reads + verilog.writes == 300 * case.requesters
+        assert verilog.writes == sum(access.write for trace in traces for access in trace)
+        assert verilog.bytes == sum(8 * access.words for trace in traces for access in trace)
+    assert both[0][1].cycles > both[0][0].cycles
+
+
+def test_gaps_are_kept():
+    case = random_case(SEED, 1000)
+    trace = [TracedAccess(address=32 * n, gap=500, words=1, write=False) for n in range(20)]
+    (result,) = run_traffic_model(
+        case.config, case.requesters, [_job(case, case.requesters * [trace])]
+    )
+    # The first offer is the run's first cycle, whatever its gap.
+    assert 19 * 501 <= result.cycles <= 19 * 501 + result.longest * 20
+
+
+@pytest.mark.parametrize("rule", ["trcd_ns", "tcl_ns"])
+def test_a_replay_finds_a_controller_that_is_too_fast(rule):
+    case = random_case(SEED, 1000)
+    timing = case.config.timing
+    dram = replace(timing, **{rule: getattr(timing, rule) + timing.tck_ns}, turnaround_clocks=0)
+    dram = replace(dram, tras_ns=dram.tras_ns + timing.tck_ns)
+    job = _job(case, [_random_trace(seed) for seed in range(case.requesters)])
+    with pytest.raises(TrafficError, match=r"^run 0: (tRCD|tRAS|DATA|DATA_OVERLAP): "):
+        run_traffic_model(case.config, case.requesters, [job], dram=dram)
+
+
+def test_what_is_recorded_is_what_the_engine_does():
+    tile = replace(tile_preset("vault-small"), pes=1)
+    job = bp_job(motorcycle(9, 7, 8).problem, 1, pes=1, scratchpad_bytes=tile.pe.scratchpad_bytes)
+    with DramImage(tile.vault.size_bytes) as image:
+        job.prepare(image)
+        (launch,) = job.launches
+        options = {"config": tile, "max_cycles": 10**6, "parameters": launch.parameters}
+        trace = record_trace(launch.program, image, accesses=10**5, **options)
+        part = record_trace(launch.program, image, accesses=50, **options)
+        job.prepare(image)
+        result = run_vault_model(launch.program, image, **options)
+    accesses = parted(trace)
+    assert joined(accesses) == trace
+    assert part == joined(accesses[:50])
+    reads = sum(not access.write for access in accesses)
+    assert (reads, len(accesses) - reads) == (result.counters["READS"], result.counters["WRITES"])
+    beats = sum(access.words if access.write else 1 for access in accesses)
+    passed = sum(access.gap for access in accesses) + beats
+    assert 0.9 * result.cycles < passed <= result.cycles
+    assert trace_end(trace) <= job.end
+
+
+def test_a_trace_is_of_one_engine():
+    with DramImage(1 << 20) as image, pytest.raises(ValueError, match="one engine, not of 2"):
+        record_trace(None, image, config=tile_preset("vault-small"), accesses=1, max_cycles=1)
+
+
+@pytest.mark.slow
+def test_mixes_of_applications():
+    for mix, members in TRACED_MIXES.items():
+        patterns = traced_patterns(mix)
+        assert len(patterns) == len(members) == 4
+        hasty = [not any(access.gap for access in parted(each.trace)) for each in patterns]
+        assert hasty == [member.startswith("hasty") for member in members]
+    assert len({application_trace(name) for name in TRACED_MIXES["applications"]}) == 4
+
+
+def test_bad_traces():
+    trace = joined([TracedAccess(address=0, gap=2**30, words=4, write=True)])
+    assert parted(trace)[0].gap == 2**20 - 1
+    with pytest.raises(ValueError, match="accesses must be 1 at most, as many as the trace has"):
+        Pattern(trace=trace, accesses=2)
+    pattern = Pattern(trace=trace, accesses=1)
+    options = {"begin": 0, "patience": 1, "max_cycles": 1}
+    with pytest.raises(ValueError, match="either all patterns have a trace, or none"):
+        TrafficJob(patterns=(pattern, Pattern()), span=64, **options)
+    far = joined([TracedAccess(address=64, gap=0, words=1, write=False)])
+    with pytest.raises(ValueError, match=r"trace of requester 1 goes to byte 96, .* has 64"):
+        TrafficJob(patterns=(pattern, Pattern(trace=far, accesses=1)), span=128, **options)
