@@ -27,13 +27,13 @@ from soc.generate.generate import generate, verilog
 from soc.generate.presets import PRESETS, preset
 from synth.physical.area import synthesise
 from synth.physical.devices import GRADES
-from synth.physical.place import place
 from synth.physical.targets import find_target
 from synth.power.power import THESIS_MHZ
 from synth.sram.area import GATE_UM2
 from vip.presets import MEASURED, figure_name, measure_areas
 from vip.synthesis.clocks import timing
 from vip.synthesis.energy import engine_power
+from vip.synthesis.placement import place
 from vip.synthesis.power import CONVOLUTION_POSITIONS, KERNELS, record
 
 from . import fingerprints

@@ -16,12 +16,12 @@ import synth.physical.chip_area
 import synth.physical.comparison
 import synth.physical.fit
 import synth.power.power
+import vip.trimming.comparison
 import vip.trimming.filling
 import vip.trimming.gain
 import vip.trimming.rows
 import vip.trimming.runs
 import vip.trimming.subjects
-import vip.trimming.suite
 from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import job_key
@@ -107,12 +107,16 @@ def made_of_fitting() -> dict[str, str]:
     }
 
 
+def _told(stage: str, done: float = 0, total: float | None = None, part: str = "") -> None:
+    say(f"{stage}: {done:g} of {total:g}, {part}" if part and total else stage)
+
+
 def trimming() -> Iterator[Measurement]:
     """Engines trimmed to each application of the suite, and to unions of some, for 7-series:
     fractions saved, and their means over the applications. Sizes are proved for every input, and at
     most 1 % more cycles are allowed. No engine has performance counters; finished rows are
     cached."""
-    rows = measure_trims(progress=lambda name, done, of: say(f"{name}, {done} of {of}"))
+    rows = measure_trims(progress=_told)
     for row in rows:
         if not (row.match and row.trimmed.exact):
             raise CosimError(f"{row.name}: a trimmed engine does not do what the full one does")
@@ -144,6 +148,6 @@ def made_of_trimming() -> dict[str, str]:
         **_made_of_trimmed(),
         "mapping to standard cells": fingerprints.mapping(find_target(vip.trimming.rows.CELLS)),
         "model of power": fingerprints.code(synth.power.power),
-        "what is compared": fingerprints.code(vip.trimming.suite, vip.trimming.rows),
+        "what is compared": fingerprints.code(vip.trimming.comparison, vip.trimming.rows),
         "applications": fingerprints.data(*map(job_key, jobs)),
     }

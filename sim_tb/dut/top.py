@@ -155,6 +155,9 @@ def surrounded(
     def made() -> str:
         text = emit(top, top.name).modules[top.name]
         models = f"{top.name}_models"
+        if not hasattr(top, "instances"):
+            # This process has emitted an equal top module, and so did not elaborate this one.
+            top.elaborate(None)
         if top.two_clocks:
             return text + two_clock_module(models, top.instances, top.memory_instances)
         return text + module(models, top.instances)

@@ -78,11 +78,26 @@ class Kept:
         if key in results:
             return results[key]
         made = make()
+        self.keep(key, made)
+        return made
+
+    def known(self, key: str) -> Any:
+        """The cached result of ``key``; None: there is none."""
+        return self._read().get(key)
+
+    def keep(self, key: str, result: Any) -> None:
+        """Cache a result, which is plain data.
+
+        Parameters:
+            key: as of :meth:`get`.
+
+        Raises:
+            OSError: the file can't be written.
+        """
         # Others may have added theirs meanwhile.
-        results = {**self._read(), key: made}
+        results = {**self._read(), key: result}
         self._path.parent.mkdir(parents=True, exist_ok=True)
         write_atomically(self._path, json.dumps(results).encode())
-        return made
 
     def _read(self) -> dict[str, Any]:
         try:

@@ -19,7 +19,14 @@ from synth.errors import SynthesisError
 from .devices import Device
 from .yosys import cache_folder
 
-__all__ = ["Placement", "Step", "nextpnr_version", "place_netlist"]
+__all__ = [
+    "Placement",
+    "Step",
+    "keep_placement",
+    "kept_placement",
+    "nextpnr_version",
+    "place_netlist",
+]
 
 #: Part of every key: changes with the format of the cached result.
 _FORMAT = "1"
@@ -60,6 +67,20 @@ class Placement:
     used: Mapping[str, int]
     path: tuple[Step, ...]
 
+    def to_json(self) -> dict[str, Any]:
+        """The placement as plain JSON data."""
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "Placement":
+        """The reverse of :meth:`to_json`.
+
+        Raises:
+            KeyError, TypeError: ``content`` lacks something, or has more.
+        """
+        steps = tuple(Step(**step) for step in content["path"])
+        return cls(**{**content, "path": steps})
+
 
 def nextpnr_version() -> str:
     """Version of the nextpnr in use.
@@ -89,10 +110,7 @@ def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what:
     Raises:
         SynthesisError: nextpnr is missing or refuses the design.
     """
-    content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, mhz]
-    key = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
-    kept = cache_folder() / f"{key}.placed.json"
-    known = _read(kept)
+    known = kept_placement(netlist, device, seed, mhz)
     if known is not None:
         return known
     with scratch_folder("nextpnr") as folder:
@@ -112,9 +130,39 @@ def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what:
             raise SynthesisError(f"{what}: nextpnr: {_reason(said)}")
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
     placement = _placement(report, seed, what)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(kept, json.dumps(asdict(placement), indent=1).encode() + b"\n")
+    keep_placement(placement, netlist, device, mhz)
     return placement
+
+
+def kept_placement(netlist: Path, device: Device, seed: int, mhz: float) -> Placement | None:
+    """The cached result of :func:`place_netlist`; None: there is none, or its file is damaged.
+
+    Raises:
+        SynthesisError: nextpnr is missing.
+    """
+    try:
+        return Placement.from_json(
+            json.loads(_kept(netlist, device, seed, mhz).read_text(encoding="utf-8"))
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def keep_placement(placement: Placement, netlist: Path, device: Device, mhz: float) -> None:
+    """Cache a result of :func:`place_netlist`, which may be another machine's.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    kept = _kept(netlist, device, placement.seed, mhz)
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(kept, json.dumps(placement.to_json(), indent=1).encode() + b"\n")
+
+
+def _kept(netlist: Path, device: Device, seed: int, mhz: float) -> Path:
+    content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, mhz]
+    key = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
+    return cache_folder() / f"{key}.placed.json"
 
 
 def _placement(report: dict[str, Any], seed: int, what: str) -> Placement:
@@ -138,15 +186,6 @@ def _placement(report: dict[str, Any], seed: int, what: str) -> Placement:
     return Placement(
         seed, float(min(clocks)), {name: number for name, number in used.items() if number}, longest
     )
-
-
-def _read(path: Path) -> Placement | None:
-    try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        steps = tuple(Step(**step) for step in found.pop("path"))
-        return Placement(path=steps, **found)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
-        return None
 
 
 def _reason(output: str) -> str:

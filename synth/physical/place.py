@@ -1,28 +1,27 @@
-"""A processing engine or one unit of it, placed and routed on an FPGA."""
+"""A processing engine or one unit of it, placed and routed on an FPGA: the parts of the work, of
+which :mod:`vip.synthesis.placement` does several at a time."""
 
-import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
+from pathlib import Path
 from statistics import median
 
 from hdl.emission import Emission
-from isa.support.processes import workers
 from pe.config import PeConfig
 from soc.generate.generate import verilog
 from synth.errors import SynthesisError
 
 from .area import TOTAL
 from .devices import Device, find_device
-from .mapping import Progress
-from .nextpnr import Placement, place_netlist
+from .nextpnr import Placement, keep_placement, kept_placement, place_netlist
 from .shell import SHELL, UNIT, ports_of, shell_ffs, shell_verilog
 from .targets import ecp5_commands, find_target
 from .units import OPENED, OTHER, closure
 from .yosys import Run, run
 
-__all__ = ["PlaceReport", "place", "unit_of_cell"]
+__all__ = ["MappedDesign", "PlaceReport", "map_design", "unit_of_cell"]
 
 #: Target clock in MHz: above the expected one, so that the tools do not stop early.
 AIM_MHZ = 100.0
@@ -71,34 +70,62 @@ class PlaceReport:
         }
 
 
-def place(
-    config: PeConfig,
-    device: str,
-    *,
-    unit: str | None = None,
-    seeds: int = 5,
-    progress: Progress | None = None,
-    jobs: int | None = None,
-) -> PlaceReport:
-    """Map to ECP5, place and route, once a seed, in the shell of :mod:`synth.physical.shell`.
+@dataclass(frozen=True, kw_only=True)
+class MappedDesign:
+    """A design mapped to ECP5, in the shell of :mod:`synth.physical.shell`; it fits the device.
 
-    Results are cached by content as in :func:`synth.physical.area.synthesise`; a finished seed is
-    never done again.
+    Attributes:
+        unit, device, config, used: as of :class:`PlaceReport`.
+        what: names the design in messages.
+        netlist: of :func:`synth.physical.yosys.run`.
+        emission: of the engine. module: that of ``unit``.
+    """
+
+    unit: str
+    device: Device
+    config: PeConfig
+    used: dict[str, float]
+    what: str
+    netlist: Path
+    emission: Emission
+    module: str
+
+    def place(self, seed: int) -> Placement:
+        """Place and route, or take the cached result; takes minutes for an engine.
+
+        Raises:
+            SynthesisError: nextpnr is missing or refuses the design.
+        """
+        what = f"{self.what}, seed {seed}"
+        return place_netlist(self.netlist, self.device, seed, AIM_MHZ, what=what)
+
+    def kept(self, seed: int) -> Placement | None:
+        """The cached result of :meth:`place`; errors as there."""
+        return kept_placement(self.netlist, self.device, seed, AIM_MHZ)
+
+    def keep(self, placement: Placement) -> None:
+        """Cache a result of :meth:`place`, which may be another machine's."""
+        keep_placement(placement, self.netlist, self.device, AIM_MHZ)
+
+    def report(self, placements: Sequence[Placement]) -> PlaceReport:
+        """The report of at least one placement, in the order of their seeds."""
+        path = _path(self.emission, self.module, placements)
+        return PlaceReport(self.unit, self.device, self.config, self.used, tuple(placements), path)
+
+
+def map_design(config: PeConfig, device: str, unit: str | None = None) -> MappedDesign:
+    """Map an engine or one unit of it to ECP5, cached by content as in
+    :func:`synth.physical.area.synthesise`.
 
     Parameters:
         config: of the engine; memories are always those for FPGAs.
         device: see :func:`synth.physical.devices.find_device`.
-        unit: module to place alone, by default all.
-        seeds: number of placements, with the seeds from 1 on; at least 1.
-        progress: called after each seed.
-        jobs: placements at a time, by default one a processor.
+        unit: module alone; None: all.
 
     Raises:
         SynthesisError: an unknown device or unit, a design that does not fit (the message gives the
             shortage), or a tool that is missing or fails.
     """
-    if seeds < 1:
-        raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
     chosen = find_device(device)
     emission = verilog(replace(config, sram="fpga"))
     module = emission.top if unit is None else unit
@@ -113,7 +140,6 @@ def place(
         commands=ecp5_commands(),
         netlist=True,
     )
-    name = TOTAL if unit is None else unit
     what = f"{module} on {chosen.name}"
     mapped = run(work, what=f"synthesis of {what}")
     counts = find_target("ecp5").count(mapped, frozenset())
@@ -121,23 +147,18 @@ def place(
     if lacking:
         raise SynthesisError(f"{what}: it does not fit: it needs {lacking}")
     assert mapped.netlist is not None
-    netlist = mapped.netlist
-    done = 0
-
-    def once(seed: int) -> Placement:
-        nonlocal done
-        placed = place_netlist(netlist, chosen, seed, AIM_MHZ, what=f"{what}, seed {seed}")
-        done += 1
-        if progress is not None:
-            progress(f"seed {seed}", done, seeds)
-        return placed
-
-    with workers(jobs or os.cpu_count() or 1) as pool:
-        futures = [pool.submit(once, seed) for seed in range(1, seeds + 1)]
-        placements = tuple(future.result() for future in futures)
     used = {measure: _plain(value) for measure, value in counts.items()}
     used["ffs"] -= shell_ffs(ports)
-    return PlaceReport(name, chosen, config, used, placements, _path(emission, module, placements))
+    return MappedDesign(
+        unit=TOTAL if unit is None else unit,
+        device=chosen,
+        config=config,
+        used=used,
+        what=what,
+        netlist=mapped.netlist,
+        emission=emission,
+        module=module,
+    )
 
 
 def _plain(value: float) -> float:

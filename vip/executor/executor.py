@@ -20,8 +20,10 @@ from .work import ExecutorError, Task, do_checked, other_version, own_version
 __all__ = ["Executor", "cluster", "local", "opened"]
 
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://[\w.:\[\]-]+:[0-9]{1,5}")
-#: Tasks that a process does, one after the other.
+#: Tasks that a process does, one after the other, at most.
 _PART = 6
+#: Parts for each process, at least, where there are so many tasks: few tasks are long ones.
+_PARTS = 8
 #: Seconds until a scheduler must have answered.
 _PATIENCE = 10
 
@@ -48,7 +50,8 @@ def local(work: str, jobs: int | None = None) -> Iterator[Executor]:
         def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
             done: Queue[tuple[int, dict[str, Any]]] = Queue()
             numbered = list(enumerate(tasks))
-            parts = [numbered[at : at + _PART] for at in range(0, len(numbered), _PART)]
+            size = max(1, min(_PART, len(tasks) // (_PARTS * count)))
+            parts = [numbered[at : at + size] for at in range(0, len(numbered), size)]
             for number, part in enumerate(parts):
                 pool.submit(_work, work, part, folder / f"{number}.json", done)
             for _ in tasks:
@@ -65,11 +68,15 @@ def _work(
         try:
             file.write_text(json.dumps({"work": work, "tasks": [task for _, task in tasks]}))
             command = [sys.executable, "-m", "vip.executor.worker", str(file)]
-            with tool(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as process:
+            said = file.with_suffix(".log")
+            with (
+                said.open("wb") as log,
+                tool(command, stdout=subprocess.PIPE, stderr=log) as process,
+            ):
                 assert process.stdout is not None
                 for line in process.stdout:
                     done.put((tasks.pop(0)[0], json.loads(line)))
-                complaint = process.communicate()[1].decode(errors="replace").strip()
+            complaint = said.read_text(errors="replace").strip()
             reason = complaint.splitlines()[-1] if complaint else "its process was killed"
         except OSError as error:
             reason = str(error)

@@ -7,11 +7,12 @@ from typing import Any
 from pe.config import PeConfig
 from synth.physical.area import AreaReport, synthesise
 from synth.physical.devices import DEVICES
-from synth.physical.place import PlaceReport, place
+from synth.physical.place import PlaceReport
 from synth.physical.thesis_area import Beside, beside_thesis
 from synth.power.power import PowerReport
 from vip.synthesis.clocks import NETLISTS, TimedNetlist, timing
 from vip.synthesis.energy import engine_power
+from vip.synthesis.placement import place
 from vip.synthesis.power import KERNELS, record
 
 __all__ = ["Report", "Scaling", "collect"]

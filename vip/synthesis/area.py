@@ -9,12 +9,14 @@ from synth.errors import SynthesisError
 from synth.physical.area import TOTAL, AreaReport, synthesise
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA
 from synth.physical.devices import DEVICES, is_device
-from synth.physical.place import PlaceReport, place
+from synth.physical.place import PlaceReport
 from synth.physical.targets import DEFAULT_TARGETS, TARGETS
 from synth.physical.thesis_area import beside_thesis
 from synth.physical.units import check_units
 from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, silent
+
+from .placement import place
 
 __all__ = ["SynthReport", "check_targets", "synth"]
 
@@ -93,6 +95,7 @@ def synth(
     units: Sequence[str] = (),
     seeds: int = 5,
     flat: bool = False,
+    scheduler: str | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> SynthReport:
@@ -108,12 +111,15 @@ def synth(
         units: wanted; none: all.
         seeds: placements on each device, at least 1.
         flat: also the whole engine, without borders between units.
-        jobs: tools at a time; None: one a processor.
+        scheduler: address of a Dask scheduler whose workers place, each a seed at a time; None:
+            processes of this machine.
+        jobs: tools and processes of this machine at a time; None: one a processor.
         progress: called after each unit or seed.
 
     Raises:
         SynthesisError: an unknown target, device or unit, a design that Yosys refuses or that does
             not fit, or a tool that is missing.
+        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
     chosen = engine(config)
     check_targets(targets)
@@ -125,8 +131,15 @@ def synth(
             report = by_part(progress, f"synthesis for {name}")
             areas[name] = synthesise(chosen, name, units or None, report, jobs, flat=flat)
             continue
-        report = by_part(progress, f"place and route on {name}")
         for unit in units or (None,):
-            found = place(chosen, name, unit=unit, seeds=seeds, progress=report, jobs=jobs)
+            found = place(
+                chosen,
+                name,
+                unit=unit,
+                seeds=seeds,
+                scheduler=scheduler,
+                jobs=jobs,
+                progress=progress,
+            )
             placed.setdefault(name, []).append(found)
     return SynthReport(config=chosen, areas=areas, placed=placed)

@@ -17,11 +17,13 @@ from soc.generate.presets import preset
 from synth.analysis.profile import InFlight
 from synth.analysis.trim import Known
 from synth.errors import TrimError
+from tests.vip.here import here
+from vip.trimming.comparison import UNIONS, compare
 from vip.trimming.figure import draw_trims
 from vip.trimming.gain import Gain, results
 from vip.trimming.rows import TrimmedEngine, TrimRow
 from vip.trimming.runs import Observed, observe
-from vip.trimming.suite import QUICK, UNIONS, _Bench, measure_trims
+from vip.trimming.suite import QUICK, TrimSuiteError, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
 TRIMMED = TrimmedEngine(
@@ -131,7 +133,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         assert slower == 0.01
         return replace(seen, profile=timed, measured=run)
 
-    monkeypatch.setattr("vip.trimming.suite.observe", observed)
+    monkeypatch.setattr("vip.trimming.comparison.observe", observed)
     for name, function in (
         ("synthesise", area),
         ("_power_of", power),
@@ -139,8 +141,8 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         ("check_trimmed", compared),
         ("_exact", lambda *_, **__: True),
     ):
-        monkeypatch.setattr(f"vip.trimming.suite.{name}", function)
-    row = TrimRow.from_json(_Bench(power=True)._made("one", [application]))
+        monkeypatch.setattr(f"vip.trimming.comparison.{name}", function)
+    row = compare("one", [application], power=True)
     assert row.match
     assert len(measured) > 8
     assert not any(config.counters for config in measured)
@@ -150,9 +152,9 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     assert (sizes.register_width, sizes.arc_entries, sizes.load_store_queue) == (20, 3, 8)
     assert row.slower == pytest.approx(5 / 700)
     # No size is that of a run.
-    monkeypatch.setattr("vip.trimming.suite.known_launches", _unknown)
+    monkeypatch.setattr("vip.trimming.comparison.known_launches", _unknown)
     with pytest.raises(TrimError, match="is not proved for every input"):
-        _Bench(power=True)._made("one", [application])
+        compare("one", [application], power=True)
 
 
 def _unknown(members: Sequence[Application], full: PeConfig) -> list[tuple[str, Program, Known]]:
@@ -163,33 +165,62 @@ def test_rows_are_kept_as_json() -> None:
     assert TrimRow.from_json(json.loads(json.dumps(ROW.to_json()))) == ROW
 
 
-def test_finished_rows_of_a_broken_run_are_kept(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the rows that are measured, in this process; nothing is cached before."""
     monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path))
-    begun: list[str] = []
-    broken = True
+    monkeypatch.setattr("vip.executor.executor.local", here)
+    found: list[str] = []
 
-    def made(bench: object, name: str, members: Sequence[Application]) -> dict[str, object]:
-        begun.append(name)
-        if broken and name == "bp-copy":
-            raise KeyboardInterrupt
-        return replace(ROW, name=name).to_json()
+    def compared(name: str, members: Sequence[Application], *, power: bool) -> TrimRow:
+        found.append(name)
+        return replace(ROW, name=name, applications=tuple(item.name for item in members))
 
-    monkeypatch.setattr("vip.trimming.suite._Bench._made", made)
+    monkeypatch.setattr("vip.trimming.suite.compare", compared)
+    return found
+
+
+def test_finished_rows_of_a_broken_run_are_kept(
+    begun: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     names = ("matrix-addition", "bp-copy")
+
+    def interrupted(
+        stage: str, done: float = 0, total: float | None = None, part: str = ""
+    ) -> None:
+        assert (stage, total) == ("trimming", 2)
+        if part:
+            raise KeyboardInterrupt
+
     with pytest.raises(KeyboardInterrupt):
-        measure_trims(names, power=False)
-    broken = False
+        measure_trims(names, power=False, progress=interrupted)
+    # The order of rows is that of the suite, whichever ends first.
     rows = measure_trims(names, power=False)
     assert [row.name for row in rows] == list(names)
-    assert begun == ["matrix-addition", "bp-copy", "bp-copy"]
+    assert begun == ["bp-copy", "matrix-addition"]
     # With power it is another row, and so it is with other sources.
     monkeypatch.setattr("vip.trimming.suite.check_power_target", lambda target: None)
     measure_trims(names[:1])
     monkeypatch.setattr("vip.trimming.suite.made_from", lambda: "other")
     measure_trims(names[:1], power=False)
-    assert begun[3:] == ["matrix-addition"] * 2
+    assert begun[2:] == ["matrix-addition"] * 2
+
+
+def test_all_rows_are_applications_then_unions(begun: list[str]) -> None:
+    rows = measure_trims(power=False)
+    assert [row.name for row in rows] == [item.name for item in applications()] + list(UNIONS)
+    assert rows[-1].applications == UNIONS["all matrices"]
+    assert len(begun) == len(set(begun)) == len(rows)
+
+
+def test_a_row_that_fails_is_named(begun: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(*_: object, **__: object) -> TrimRow:
+        raise TrimError("address_bits is not proved for every input\nand more")
+
+    monkeypatch.setattr("vip.trimming.suite.compare", compared)
+    with pytest.raises(TrimSuiteError, match=r"^bp: address_bits is not proved for every input$"):
+        measure_trims(["bp"], power=False)
+    assert not begun
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from vip.cli.console import console, shown
 from vip.cli.tables.area import SHOWN, show_area, show_placed
 from vip.output import write_json
 
-from .options import JsonOption, PresetOption, liberty_files, reading
+from .options import JsonOption, PresetOption, SchedulerOption, liberty_files, reading
 
 __all__ = ["synth"]
 
@@ -36,6 +36,7 @@ def synth(
     flat: Annotated[
         bool, typer.Option("--flat", help="Also the whole engine, without borders between units.")
     ] = False,
+    scheduler: SchedulerOption = None,
     jobs: Annotated[
         int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
     ] = None,
@@ -55,6 +56,7 @@ def synth(
             units=unit or (),
             seeds=seeds,
             flat=flat,
+            scheduler=scheduler,
             jobs=jobs,
             progress=progress,
         )

@@ -11,13 +11,13 @@ from sim_tb.cosim.applications import choose
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
-from vip.progress import by_part, naming
+from vip.progress import naming
 from vip.trimming.figure import draw_trims
 from vip.trimming.gain import DEVICE, Gains, Simulated, estimate_gains, results, simulate_gain
 from vip.trimming.rows import CELLS, POWER_MHZ, TrimRow
 from vip.trimming.suite import QUICK, measure_trims
 
-from ..options import JsonOption, drawing
+from ..options import JobsOption, JsonOption, SchedulerOption, drawing
 
 __all__ = ["trim"]
 
@@ -80,6 +80,8 @@ def trim(
         Path | None,
         typer.Option(metavar="FILE", callback=drawing(), help="Draw what is saved as PNG or SVG."),
     ] = None,
+    scheduler: SchedulerOption = None,
+    jobs: JobsOption = None,
     json: JsonOption = None,
 ) -> None:
     """Trim engines to each application, and to unions of some: area, power, cycles and results.
@@ -98,7 +100,7 @@ def trim(
     chosen = choose(names)
     number = fill if fill is not None else int(not names)
     with shown() as progress:
-        rows = measure_trims(names, by_part(progress, "trimming"), power=power)
+        rows = measure_trims(names, power=power, scheduler=scheduler, jobs=jobs, progress=progress)
         step = naming(progress, f"filling {DEVICE}")
         gains = estimate_gains(rows, step)
         best = sorted(chosen, key=lambda item: -gains[item.name].throughput_gain)

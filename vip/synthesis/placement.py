@@ -1,0 +1,78 @@
+"""Placements of a processing engine on an FPGA, several seeds at a time."""
+
+from typing import Any
+
+from isa.support.errors import VipError
+from pe.config import PeConfig
+from soc.generate.configuration_file import configuration_of
+from soc.generate.generate import configuration_json
+from synth.errors import SynthesisError
+from synth.physical.nextpnr import Placement
+from synth.physical.place import PlaceReport, map_design
+from vip.executor.executor import opened
+from vip.executor.work import Task
+from vip.progress import Progress, silent
+
+__all__ = ["place", "run_seed"]
+
+#: Of :mod:`vip.executor.work`.
+_WORK = "vip.synthesis.placement:run_seed"
+
+
+def run_seed(task: Task) -> dict[str, Any]:
+    """The ``placement`` of ``unit`` (None: all) of the engine ``configuration`` on ``device`` with
+    ``seed``, as plain data; or ``error``: one line."""
+    try:
+        config = configuration_of(task["configuration"])
+        assert isinstance(config, PeConfig)
+        placed = map_design(config, task["device"], task["unit"]).place(task["seed"])
+    except VipError as error:
+        return {"error": str(error).splitlines()[0]}
+    return {"placement": placed.to_json()}
+
+
+def place(
+    config: PeConfig,
+    device: str,
+    *,
+    unit: str | None = None,
+    seeds: int = 5,
+    scheduler: str | None = None,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> PlaceReport:
+    """Map to ECP5, place and route, once a seed, in the shell of :mod:`synth.physical.shell`.
+
+    Results are cached by content; a finished seed is never done again, wherever it ran.
+
+    Parameters:
+        config, device, unit: as of :func:`synth.physical.place.map_design`.
+        seeds: number of placements, with the seeds from 1 on; at least 1.
+        scheduler: address of a Dask scheduler whose workers place; None: processes of this
+            machine. jobs: how many; None: one a processor.
+        progress: called after each seed.
+
+    Raises:
+        SynthesisError: as of ``map_design``; a process ended; or ``seeds`` is below 1.
+        vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
+    """
+    if seeds < 1:
+        raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
+    stage = f"place and route on {device}"
+    progress(stage, 0, seeds)
+    mapped = map_design(config, device, unit)
+    found = {seed: mapped.kept(seed) for seed in range(1, seeds + 1)}
+    missing = [seed for seed, placement in found.items() if placement is None]
+    shared = {"configuration": configuration_json(config), "device": device, "unit": unit}
+    if missing:
+        with opened(_WORK, scheduler=scheduler, jobs=jobs) as executor:
+            for number, result in executor([{"seed": seed, **shared} for seed in missing]):
+                seed = missing[number]
+                if "placement" not in result:
+                    lost = f"{mapped.what}, seed {seed}: {result.get('lost')}"
+                    raise SynthesisError(result.get("error") or lost)
+                found[seed] = placement = Placement.from_json(result["placement"])
+                mapped.keep(placement)
+                done = seeds - sum(one is None for one in found.values())
+                progress(stage, done, seeds, f"seed {seed}")
+    return mapped.report([placement for placement in found.values() if placement is not None])
