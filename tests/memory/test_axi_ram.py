@@ -33,7 +33,7 @@ def test_random_accesses_under_back_pressure(tmp_path, data_bits, outstanding, p
     case = {
         "address_bits": config.address_bits,
         "tag_bits": config.tag_bits,
-        "accesses": 300,
+        "accesses": 150,
         "pause": pause,
         "seed": data_bits,
         "report": str(tmp_path / "report.json"),
@@ -50,4 +50,4 @@ def test_random_accesses_under_back_pressure(tmp_path, data_bits, outstanding, p
     )
     results = (tmp_path / "results.xml").read_text()
     assert "<failure" not in results, (tmp_path / "log").read_text()
-    assert json.loads((tmp_path / "report.json").read_text())["finished"] == 300
+    assert json.loads((tmp_path / "report.json").read_text())["finished"] == 150

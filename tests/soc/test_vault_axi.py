@@ -76,7 +76,9 @@ def test_parts_must_fit_an_axi_back_end_too() -> None:
         replace(config(64), vault=AxiConfig(address_bits=20, tag_bits=4))
 
 
-@pytest.mark.parametrize(("data_bits", "pause"), [(64, 0.3), (256, 0.6)])
+@pytest.mark.parametrize(
+    ("data_bits", "pause"), [pytest.param(64, 0.3, marks=pytest.mark.slow), (256, 0.6)]
+)
 def test_engines_work_on_an_axi_memory(tmp_path: Path, data_bits: int, pause: float) -> None:
     tile = config(data_bits)
     folder = build(

@@ -14,8 +14,8 @@ from vip.cli.app import Commands
 from vip.cli.commands.bench.group import Benches
 
 SEED = 1
-#: 5,000 in all; in parts, so that they spread over processors.
-PARTS, OF_A_PART = 20, 250
+#: 5,000 in all; in parts, so that they spread over processors. The last parts are slow tests.
+PARTS, QUICK_PARTS, OF_A_PART = 20, 12, 250
 
 
 @pytest.fixture(scope="module")
@@ -24,7 +24,13 @@ def harness() -> Iterator[Harness]:
         yield found
 
 
-@pytest.mark.parametrize("part", range(PARTS))
+@pytest.mark.parametrize(
+    "part",
+    [
+        *range(QUICK_PARTS),
+        *(pytest.param(part, marks=pytest.mark.slow) for part in range(QUICK_PARTS, PARTS)),
+    ],
+)
 def test_bad_inputs_are_refused(harness: Harness, part: int) -> None:
     wrong = []
     for number in range(part * OF_A_PART, (part + 1) * OF_A_PART):
