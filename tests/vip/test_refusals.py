@@ -184,3 +184,23 @@ def test_kernels_that_are_not_measured(vip):
     _refused(vip("bench", "kernels", "--quick", "--whole"), "--quick", "--whole")
     _refused(vip("bench", "kernels", "--json", "none/x"), "none")
     _refused(vip("bench", "digits", "--preset", "vault"), "vault", "one engine is needed")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("synth", "--target", "ecp5-25k"),
+        ("synth", "--target", "generic", "--target", "ecp5-25k"),
+        ("bench", "trim", "--only", "bp"),
+    ],
+)
+def test_an_address_of_no_scheduler_before_anything_runs(vip, monkeypatch, command):
+    for name in ("vip.synthesis.area.synthesise", "vip.synthesis.area.place"):
+        monkeypatch.setattr(name, None)
+    monkeypatch.setattr("vip.trimming.suite.choose", None)
+    _refused(vip(*command, "--scheduler", "nowhere"), "'nowhere' is no address of a scheduler")
+
+
+def test_a_scheduler_without_a_placement(vip):
+    address = ("--scheduler", "tcp://127.0.0.1:1")
+    _refused(vip("synth", "--target", "generic", *address), "no target is a device", "ecp5-25k")

@@ -17,7 +17,7 @@ from isa.support.scratch import scratch_folder
 
 from .work import ExecutorError, Task, do_checked, other_version, own_version
 
-__all__ = ["Executor", "cluster", "local", "opened"]
+__all__ = ["Executor", "check_scheduler", "cluster", "local", "opened"]
 
 _ADDRESS = re.compile(r"(tcp|tls|ucx|ws|wss)://[\w.:\[\]-]+:[0-9]{1,5}")
 #: Tasks that a process does, one after the other, at most.
@@ -141,6 +141,14 @@ def opened(
 ) -> AbstractContextManager[Executor]:
     """:func:`cluster` if ``scheduler`` is an address, else :func:`local` with ``jobs``."""
     return local(work, jobs) if scheduler is None else cluster(work, scheduler)
+
+
+def check_scheduler(work: str, scheduler: str | None) -> None:
+    """Raise what :func:`cluster` raises, before anything is done for tasks that go there; nothing
+    if ``scheduler`` is None."""
+    if scheduler is not None:
+        with cluster(work, scheduler):
+            pass
 
 
 def _check_workers(client: Any, address: str, own: str) -> None:

@@ -14,9 +14,10 @@ from synth.physical.targets import DEFAULT_TARGETS, TARGETS
 from synth.physical.thesis_area import beside_thesis
 from synth.physical.units import check_units
 from vip.configurations import Design, engine
+from vip.executor.executor import check_scheduler
 from vip.progress import Progress, by_part, silent
 
-from .placement import place
+from .placement import WORK, place
 
 __all__ = ["SynthReport", "check_targets", "synth"]
 
@@ -118,12 +119,17 @@ def synth(
 
     Raises:
         SynthesisError: an unknown target, device or unit, a design that Yosys refuses or that does
-            not fit, or a tool that is missing.
+            not fit, a tool that is missing, or a scheduler without a device.
         vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
     chosen = engine(config)
     check_targets(targets)
     check_units(units)
+    if scheduler is not None and not any(map(is_device, targets)):
+        raise SynthesisError(
+            f"a scheduler is for placements, and no target is a device: {', '.join(DEVICES)}"
+        )
+    check_scheduler(WORK, scheduler)
     areas: dict[str, AreaReport] = {}
     placed: dict[str, list[PlaceReport]] = {}
     for name in targets:

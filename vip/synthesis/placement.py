@@ -13,10 +13,10 @@ from vip.executor.executor import opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 
-__all__ = ["place", "run_seed"]
+__all__ = ["WORK", "place", "run_seed"]
 
-#: Of :mod:`vip.executor.work`.
-_WORK = "vip.synthesis.placement:run_seed"
+#: What workers do with a seed; of :mod:`vip.executor.work`.
+WORK = "vip.synthesis.placement:run_seed"
 
 
 def run_seed(task: Task) -> dict[str, Any]:
@@ -65,7 +65,7 @@ def place(
     missing = [seed for seed, placement in found.items() if placement is None]
     shared = {"configuration": configuration_json(config), "device": device, "unit": unit}
     if missing:
-        with opened(_WORK, scheduler=scheduler, jobs=jobs) as executor:
+        with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
             for number, result in executor([{"seed": seed, **shared} for seed in missing]):
                 seed = missing[number]
                 if "placement" not in result:

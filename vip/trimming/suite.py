@@ -12,7 +12,7 @@ from isa.support.errors import VipError
 from sim_tb.cosim.applications import Application, applications, choose
 from sim_tb.cosim.kernels import job_key
 from sim_tb.runner.cache import Kept, fingerprint
-from vip.executor.executor import opened
+from vip.executor.executor import check_scheduler, opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 from vip.synthesis.energy import check_power_target
@@ -73,6 +73,7 @@ def measure_trims(
         VipError: power is wanted, and its cells are missing.
         vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
+    check_scheduler(_WORK, scheduler)
     wanted: dict[str, tuple[str, ...]] = {item.name: (item.name,) for item in choose(names)}
     if not names:
         wanted |= UNIONS
