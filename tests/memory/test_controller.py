@@ -71,7 +71,7 @@ VARIANTS = {
 @pytest.mark.parametrize("name", VARIANTS)
 def test_random_accesses(simulate, rng, name):
     config = VARIANTS[name]
-    accesses = random_accesses(config, rng, 150, columns=12)
+    accesses = random_accesses(config, rng, 110, columns=12)
     dram = run_accesses(simulate, Controller(config), accesses, rng=rng)
     kinds = {kind for _, kind, _ in dram.log}
     assert kinds == {"ACT", "READ", "WRITE", "PRE", "REFRESH"}

@@ -14,7 +14,7 @@ from sim_tb.harness.traffic_runs import NodesJob, run_network, run_nodes
 def pressed(destinations, *, answers, seed=1):
     return NetworkJob(
         destinations=destinations,
-        flits=30_000,
+        flits=20_000,
         longest=6,
         offer=0.9,
         take=0.7,

@@ -78,7 +78,7 @@ def test_random_accesses_answer_and_act_as_the_map_says(simulate, rng, pause):
     expected = Expected(config)
 
     async def bench(ctx):
-        for _ in range(8):
+        for _ in range(5):
             writes = [random_write(rng, expected) for _ in range(25)]
             responses = [expected.write(*write) for write in writes]
             found, _ = await chip.manager.access(ctx, writes=writes, each=chip.engines_step)

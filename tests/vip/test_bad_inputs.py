@@ -15,7 +15,7 @@ from vip.cli.commands.bench.group import Benches
 
 SEED = 1
 #: 5,000 in all; in parts, so that they spread over processors. The last parts are slow tests.
-PARTS, QUICK_PARTS, OF_A_PART = 20, 12, 250
+PARTS, QUICK_PARTS, OF_A_PART = 20, 10, 250
 
 
 @pytest.fixture(scope="module")
