@@ -17,12 +17,12 @@ from . import (
     mrf,
     networks,
     proofs,
-    schedulers,
     timing_model,
     trimming,
 )
 from .checkout import ROOT
 from .measurement import Measurement
+from .policies import agents, schedulers
 from .processors.run import made_of_processors, processors
 from .record import Record, tool_versions
 from .two_clocks import clocks
@@ -288,8 +288,15 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         run=schedulers.schedulers,
         made_of=schedulers.made_of_schedulers,
         presets=(),
-        tools=_SIMULATION,
-        minutes=4,
+        tools=(*_SIMULATION, "pyosys"),
+        minutes=6,
+    ),
+    "agents": Benchmark(
+        run=agents.agents,
+        made_of=agents.made_of_agents,
+        presets=(),
+        tools=(*_SIMULATION, "pyosys"),
+        minutes=40,
     ),
     "vault_stress": Benchmark(
         run=memories.vault_stress,

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 
 from microkernels.bp.problem import message_updates
+from sim_tb.measure.schedulers import ALL_MIXES, POLICIES
 
 __all__ = ["DERIVED"]
 
@@ -94,11 +95,41 @@ def _fit_gain(records: _Records) -> dict[str, float]:
     return {"mean": sum(gains) / len(gains)}
 
 
+def _policies(records: _Records) -> dict[str, float]:
+    """By scheduling policy, and for the agent that a search found ("winner") in place of "learned",
+    in percent: mixes on which no more than one other policy moves more (``_second``), the most and
+    the least by which it moves more than "first-ready-timed", and by how much more than "in-order"
+    in the mean."""
+    moved = {
+        policy.replace("-", "_"): [
+            records["schedulers"][f"{policy.replace('-', '_')}_{mix}_gbs"] for mix in ALL_MIXES
+        ]
+        for policy in POLICIES
+    }
+    winner = [records["agents"][f"winner_1_{mix}_gbs"] for mix in ALL_MIXES]
+    found = {}
+    for name, values in (*moved.items(), ("winner", winner)):
+        others = moved if name != "winner" else {k: v for k, v in moved.items() if k != "learned"}
+        above = [
+            sum(other[place] > value for other in others.values())
+            for place, value in enumerate(values)
+        ]
+        found[f"{name}_second"] = 100 * sum(count <= 1 for count in above) / len(above)
+        beside = [
+            100 * (a / b - 1) for a, b in zip(values, moved["first_ready_timed"], strict=True)
+        ]
+        found |= {f"{name}_most": max(beside), f"{name}_least": min(beside)}
+        ratios = [a / b for a, b in zip(values, moved["in_order"], strict=True)]
+        found[f"{name}_over_in_order"] = 100 * (sum(ratios) / len(ratios) - 1)
+    return found
+
+
 #: Group -> its figures from all records.
 DERIVED: Mapping[str, Callable[[_Records], Mapping[str, float]]] = {
     "comparison": _comparison,
     "ms": _ms,
     "percent": _percent,
+    "policies": _policies,
     "thousandth": _thousandth,
     "tile": _tile,
     "thousandfold": _thousandfold,

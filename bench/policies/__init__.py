@@ -1,0 +1,1 @@
+"""Benchmarks of policies of a vault's scheduler."""
