@@ -20,7 +20,14 @@ from .engine import CosimError, Job, MemoryBehaviour, PeSimulation
 from .kernels import cosim_engine
 from .trim_check import Workload
 
-__all__ = ["RecordedRun", "record_bp", "record_convolution", "record_program", "record_workload"]
+__all__ = [
+    "RecordedRun",
+    "record_bp",
+    "record_convolution",
+    "record_job",
+    "record_program",
+    "record_workload",
+]
 
 
 @dataclass(frozen=True)
@@ -52,7 +59,7 @@ def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
     """One BP-M iteration, held against the golden model; parameters and errors as of
     :func:`sim_tb.cosim.kernels.cosim_engine`."""
     job = bp_job(problem, scratchpad_bytes=config.scratchpad_bytes)
-    return _record_job(job, config, {"message update": job.updates or 0})
+    return record_job(job, config, {"message update": job.updates or 0})
 
 
 def record_convolution(positions: int, config: PeConfig) -> RecordedRun:
@@ -65,10 +72,17 @@ def record_convolution(positions: int, config: PeConfig) -> RecordedRun:
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     job = conv_loop_job(*conv_loop_data(positions))
-    return _record_job(job, config, {"multiply-accumulate": job.operations // 2})
+    return record_job(job, config, {"multiply-accumulate": job.operations // 2})
 
 
-def _record_job(job: KernelJob, config: PeConfig, work: Mapping[str, float]) -> RecordedRun:
+def record_job(job: KernelJob, config: PeConfig, work: Mapping[str, float]) -> RecordedRun:
+    """A kernel, held against the golden model; ``work`` is what it does, for
+    :attr:`RecordedRun.work`.
+
+    Raises:
+        CosimError: the results differ, or the program faulted.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
     with scratch_folder("trace") as folder:
         trace = folder / "ports.vcd"
         if not cosim_engine(job, config, trace=trace, ports_only=True).match:

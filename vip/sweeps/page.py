@@ -18,6 +18,8 @@ _LABELS = {
     "dsps": "DSP blocks",
     "brams": "block RAMs",
     "logic_ge": "logic (gate equivalents)",
+    "power_mw": "power (mW)",
+    "energy_nj": "energy of a run (nJ)",
     "speed_logic_ge": "logic mapped for speed (gate equivalents)",
 }
 #: Of a page that a phone does not shrink, with a title.

@@ -14,6 +14,7 @@ from isa.support.files import read_bytes
 from soc.generate.configuration_file import configuration_of
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
+from soc.tile.config import VaultTileConfig
 from synth.errors import SynthesisError
 from synth.physical.targets import TARGETS, find_target
 from vip.configurations import design
@@ -33,8 +34,9 @@ _KEYS = {
     "design": str,
     "vary": dict,
     "kernels": list,
-    "target": str,
+    "target": (str, list),
     "clock": bool,
+    "power": bool,
     "mhz": (int, float),
     "objectives": list,
     "rtl": list,
@@ -54,8 +56,10 @@ class Specification:
         base: configuration whose fields vary, as plain JSON data.
         vary: path of a field, with dots -> its values.
         kernels: that run on each configuration (:mod:`vip.sweeps.kernels`).
-        target: of the area (:data:`synth.physical.targets.TARGETS`); "": no area is measured.
+        targets: of the area (:data:`synth.physical.targets.TARGETS`); none: it is not measured.
         clock: the clock of an engine mapped to standard cells is measured.
+        power: the power of an engine mapped to standard cells is measured while it runs each
+            kernel. It runs on the Verilog.
         mhz: clock at which cycles become time where none is measured.
         objectives: columns to be made small, at least one.
         rtl: choices of some fields; configurations with these values run on the Verilog.
@@ -66,8 +70,9 @@ class Specification:
     base: Mapping[str, Any]
     vary: Mapping[str, Sequence[Any]]
     kernels: Sequence[Mapping[str, Any]]
-    target: str = "xc7"
+    targets: Sequence[str] = ("xc7",)
     clock: bool = False
+    power: bool = False
     mhz: float = 100.0
     objectives: Sequence[str] = ("time_us", "luts")
     rtl: Sequence[Choice] = ()
@@ -153,7 +158,9 @@ def _specification(raw: Mapping[str, Any], folder: Path) -> Specification:
         if not isinstance(kernel, dict):
             raise SweepError(f"kernels[{number}] must be a table, not {kernel!r:.60}")
         check_kernel(kernel, f"kernels[{number}]")
-    given = {key: raw[key] for key in ("target", "clock", "mhz", "objectives") if key in raw}
+    given = {key: raw[key] for key in ("clock", "power", "mhz", "objectives") if key in raw}
+    if "target" in raw:
+        given["targets"] = _targets(raw["target"])
     found = Specification(
         base=configuration_json(base),
         vary=_varied(raw.get("vary", {})),
@@ -167,6 +174,16 @@ def _specification(raw: Mapping[str, Any], folder: Path) -> Specification:
     )
     _check(found)
     return found
+
+
+def _targets(given: str | list[Any]) -> tuple[str, ...]:
+    """The names in ``target``, a name or a list of names."""
+    if isinstance(given, str):
+        return (given,) if given else ()
+    for number, one in enumerate(given):
+        if not isinstance(one, str) or one in given[:number]:
+            raise SweepError(f"target must be a list of different names, not {given!r:.60}")
+    return tuple(given)
 
 
 def _varied(raw: Mapping[str, Any], before: str = "") -> dict[str, list[Any]]:
@@ -183,8 +200,11 @@ def _varied(raw: Mapping[str, Any], before: str = "") -> dict[str, list[Any]]:
 
 
 def _check(found: Specification) -> None:
-    if found.target and found.target not in TARGETS:
-        find_target(found.target)
+    for target in found.targets:
+        if target not in TARGETS:
+            find_target(target)
+    if found.power and isinstance(configuration(found.base, {}), VaultTileConfig):
+        raise SweepError("power is that of an engine; the design is a vault")
     if found.mhz <= 0:
         raise SweepError(f"mhz must be more than 0, not {found.mhz}")
     if found.method not in METHODS:

@@ -168,15 +168,26 @@ def _total(spec: Specification) -> int | None:
     """Tasks of a grid; of other searches it is not known."""
     if spec.method != "grid":
         return None
-    return spec.size * (len(spec.kernels) + bool(spec.target) + spec.clock)
+    return spec.size * (len(spec.kernels) + _hardware_tasks(spec))
+
+
+def _hardware_tasks(spec: Specification) -> int:
+    """Tasks of a configuration on which all kernels have run."""
+    return len(spec.targets) + spec.clock + spec.power * len(spec.kernels)
+
+
+def _area_column(spec: Specification, target: str, measure: str) -> str:
+    """Column of a measure of an area: of several targets, the name of its target is before it."""
+    return measure if len(spec.targets) == 1 else f"{target}_{measure}"
 
 
 def _check_objectives(spec: Specification) -> None:
     known = ["cycles", "time_us"]
-    known += [*MEASURES] if spec.target else []
+    known += [_area_column(spec, target, name) for target in spec.targets for name in MEASURES]
     known += ["speed_logic_ge"] if spec.clock else []
+    known += ["power_mw", "energy_nj"] if spec.power else []
     for name in spec.objectives:
-        if name not in known or name == "fmax_mhz":
+        if name not in known or name.endswith("fmax_mhz"):
             raise SweepError(f"objective {name!r}: there are {', '.join(known)}")
 
 
@@ -194,8 +205,8 @@ def _rows(
 ) -> Iterator[list[Row]]:
     """The rows of each choice of a batch; ``first``: rows before it.
 
-    Area and clock, which take far longer than the cycles, are measured of the configurations on
-    which all kernels have run.
+    Area, clock and power, which take far longer than the cycles, are measured of the configurations
+    on which all kernels have run.
     """
     plans: list[list[Task] | str] = []
     for choice in batch:
@@ -209,9 +220,9 @@ def _rows(
     cycles = _parted(work.results([task for plan in running for task in plan]), len(spec.kernels))
     whole = [plan for plan, found in zip(running, cycles, strict=True) if not _problem(found)]
     more = [_hardware(spec, plan[0]["configuration"]) for plan in whole]
+    extra = _hardware_tasks(spec)
     if work.total is not None:
-        work.total -= (len(running) - len(whole)) * (bool(spec.target) + spec.clock)
-    extra = bool(spec.target) + spec.clock
+        work.total -= (len(running) - len(whole)) * extra
     shared = work.results([task for plan in more for task in plan])
     hardware = iter(_parted(shared, extra) if extra else [[] for _ in more])
     results = iter(cycles)
@@ -240,13 +251,13 @@ def _tasks(spec: Specification, choice: Choice, config: dict[str, Any]) -> list[
 
 
 def _hardware(spec: Specification, config: dict[str, Any]) -> list[Task]:
-    """The measurements that the configuration's kernels have in common."""
+    """The measurements of :func:`_hardware_tasks`: areas, clock, power of each kernel."""
     shared: dict[str, Any] = {"configuration": config}
-    tasks: list[Task] = []
-    if spec.target:
-        tasks.append({"kind": "area", "target": spec.target, **shared})
+    tasks: list[Task] = [{"kind": "area", "target": name, **shared} for name in spec.targets]
     if spec.clock:
         tasks.append({"kind": "clock", **shared})
+    if spec.power:
+        tasks += [{"kind": "power", "kernel": dict(one), **shared} for one in spec.kernels]
     return tasks
 
 
@@ -269,17 +280,28 @@ def _row(
     measured: Sequence[dict[str, Any]],
 ) -> Row:
     """The row of a kernel, from the results of the tasks of its configuration."""
-    own = spec.names.index(name)
-    parts = [measured[own], *measured[len(spec.kernels) :]]
+    own, kernels = spec.names.index(name), len(spec.kernels)
+    areas = measured[kernels : kernels + len(spec.targets)]
+    others = measured[kernels + len(spec.targets) :]
+    clock, powers = others[: int(spec.clock)], others[int(spec.clock) :]
+    parts = [measured[own], *areas, *clock, *powers[own : own + 1]]
     problem = _problem(parts)
     row: Row = {"number": number, **choice, "kernel": name, "on": plan[own]["on"]}
     if problem is not None:
         message = problem.get("error") or problem["lost"]
         return {**row, "status": "refused" if "error" in problem else "failed", "message": message}
     row |= {"status": "ok", "message": ""}
-    for part in parts:
+    row |= measured[own]
+    for target, part in zip(spec.targets, areas, strict=False):
+        row |= {_area_column(spec, target, key): value for key, value in part.items()}
+    for part in clock:
         row |= part
-    row["time_us"] = row["cycles"] / row.get("fmax_mhz", spec.mhz)
+    mhz = row.get("fmax_mhz", spec.mhz)
+    row["time_us"] = row["cycles"] / mhz
+    if powers:
+        row |= powers[own]
+        row["power_mw"] = row["pj_per_cycle"] * mhz * 1e-3 + row["leakage_mw"]
+        row["energy_nj"] = row["power_mw"] * row["time_us"]
     return row
 
 

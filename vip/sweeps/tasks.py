@@ -1,7 +1,7 @@
 """Tasks of a sweep: plain data in, plain data out, so that they run in any process on any machine.
 
-A task is a dictionary: ``kind``, ``configuration``, and for cycles ``kernel`` and ``on``, for area
-``target``. The result has measures by name, or ``error``: one line.
+A task is a dictionary: ``kind``, ``configuration``, and for cycles ``kernel`` and ``on``, for power
+``kernel``, for area ``target``. The result has measures by name, or ``error``: one line.
 """
 
 import json
@@ -13,6 +13,7 @@ from isa.support.errors import VipError
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import cosim_engine, cosim_vault
 from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.recorded import record_job
 from sim_tb.runner.cache import fingerprint, source_digest
 from soc.chip.config import ChipConfig
 from soc.generate.configuration_file import configuration_of
@@ -21,6 +22,7 @@ from soc.tile.config import VaultTileConfig
 from synth.physical.chip_area import design_area
 from vip.executor.work import Task
 from vip.synthesis.clocks import timing
+from vip.synthesis.energy import engine_power
 
 from .kernels import SweepError, kernel_jobs
 
@@ -51,6 +53,8 @@ def run_task(task: Task) -> dict[str, Any]:
             return _cycles(config, task["kernel"], task["on"])
         if task["kind"] == "area":
             return dict(design_area(config, task["target"]).values)
+        if task["kind"] == "power":
+            return _power(config, task["kernel"])
         return _clock(config.pe if isinstance(config, VaultTileConfig) else config)
     except VipError as error:
         return {"error": str(error).splitlines()[0]}
@@ -94,4 +98,16 @@ def _clock(config: PeConfig) -> dict[str, Any]:
     return {
         "fmax_mhz": round(found.corners[0].pins.fmax_mhz, 1),
         "speed_logic_ge": found.logic_ge,
+    }
+
+
+def _power(config: PeConfig | VaultTileConfig, kernel: Mapping[str, Any]) -> dict[str, Any]:
+    """Energy of a cycle and leakage: what power at any clock follows from."""
+    if isinstance(config, VaultTileConfig):
+        raise SweepError("power is that of an engine, not of a vault")
+    runs = [record_job(job, config, {}) for job in kernel_jobs(kernel, config)]
+    total = engine_power(runs, config, _STANDARD_CELLS, jobs=1).report.total
+    return {
+        "pj_per_cycle": round(total.dynamic * 1e-3, 4),
+        "leakage_mw": round(total.leakage * 1e-6, 4),
     }

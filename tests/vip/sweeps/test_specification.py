@@ -40,6 +40,12 @@ def test_a_file_beside_it_can_be_the_design(tmp_path: Path) -> None:
     assert (config.registers, config.arc_entries) == (32, 20)  # type: ignore[union-attr]
 
 
+def test_areas_of_several_targets(tmp_path: Path) -> None:
+    assert read(BASE, tmp_path).targets == ("xc7",)
+    assert read('target = ""\n' + BASE, tmp_path).targets == ()
+    assert read('target = ["xc7", "ecp5"]\n' + BASE, tmp_path).targets == ("xc7", "ecp5")
+
+
 def test_choices_run_on_the_verilog_where_it_says_so(tmp_path: Path) -> None:
     found = read("rtl = [{ arc_entries = 4 }]\n" + BASE, tmp_path)
     assert [found.on(choice) for choice in found.choices()] == ["rtl", "model"]
@@ -55,6 +61,11 @@ def test_choices_run_on_the_verilog_where_it_says_so(tmp_path: Path) -> None:
         ('design = "nosuch"\n' + BASE, "unknown preset 'nosuch'"),
         ('design = "tiny"\n' + BASE, "an engine or a vault, not a chip"),
         ('target = "xc9"\n' + BASE, "unknown target 'xc9'"),
+        ('target = ["xc7", "xc9"]\n' + BASE, "unknown target 'xc9'"),
+        ('target = ["xc7", "xc7"]\n' + BASE, "target must be a list of different names"),
+        ("target = [7]\n" + BASE, "target must be a list of different names, not [7]"),
+        ('design = "vault"\npower = true\n' + BASE, "power is that of an engine"),
+        ("power = 1\n" + BASE, "power can't be 1"),
         ("[vary]\narc_entries = [4]\n", "needs [[kernels]]"),
         ("[vary]\narc_entries = 4\n[[kernels]]\nkernel = 'bp'", "must be a list of values, not 4"),
         ("[vary]\nnosuch = [4]\n[[kernels]]\nkernel = 'bp'", "the design has no field nosuch"),

@@ -16,6 +16,8 @@ import vip.sweeps.sweep as module
 from isa.support.cache import FOLDER_VARIABLE
 from isa.support.errors import VipError
 from soc.generate.configuration_file import read_configuration
+from soc.generate.generate import configuration_json
+from soc.generate.presets import preset
 from tests.vip.here import here
 from vip.cli.app import app
 from vip.executor.executor import Executor
@@ -23,6 +25,7 @@ from vip.executor.work import Task
 from vip.sweeps.kernels import SweepError
 from vip.sweeps.sweep import FILES, sweep
 from vip.sweeps.tasks import run_task
+from vip.synthesis.power import power
 
 SPECIFICATION = """
 design = "pe"
@@ -149,6 +152,66 @@ def test_area_is_measured_where_all_kernels_run(
         *[("refused", None), ("ok", None), ("ok", 2), ("ok", 2)],
         *[("refused", None), ("ok", None), ("ok", 20), ("ok", 20)],
     ]
+
+
+@contextmanager
+def made_up(*_: object) -> Iterator[Executor]:
+    """Measures that tell which task gave them."""
+
+    def answer(task: Task) -> dict[str, Any]:
+        entries = task["configuration"]["arc_entries"]
+        kernel = task["kernel"]["kernel"] if "kernel" in task else ""
+        if task["configuration"]["scratchpad_bytes"] == 64 and kernel == "bp":
+            return {"error": "too small"}
+        if task["kind"] == "area":
+            return {"luts": entries + 1000 * (task["target"] == "ecp5")}
+        if task["kind"] == "clock":
+            return {"fmax_mhz": 500.0, "speed_logic_ge": 7}
+        if task["kind"] == "power":
+            return {"pj_per_cycle": {"bp": 4.0, "dense": 6.0}[kernel], "leakage_mw": 0.5}
+        return {"cycles": {"bp": 100, "dense": 1000}[kernel]}
+
+    yield lambda tasks: ((number, answer(task)) for number, task in enumerate(tasks))
+
+
+def test_each_row_has_its_own_power_and_all_areas(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vip.executor.executor.local", made_up)
+    text = SPECIFICATION.replace('target = ""', 'target = ["xc7", "ecp5"]\npower = true')
+    file.write_text(text.replace('["cycles"]', '["energy_nj", "ecp5_luts"]'))
+    found = sweep(file, tmp_path / "out")
+    # 4 and 6 pJ a cycle at 100 MHz are 0.4 and 0.6 mW beside the leakage; 1 and 10 us.
+    small, large = (row for row in found.rows if row["number"] == 3)
+    assert (small["kernel"][:2], large["kernel"][:5]) == ("bp", "dense")
+    assert (small["power_mw"], large["power_mw"]) == pytest.approx((0.9, 1.1))
+    assert (small["energy_nj"], large["energy_nj"]) == pytest.approx((0.9, 11.0))
+    assert (large["xc7_luts"], large["ecp5_luts"]) == (20, 1020)
+    assert found.winner.choice == {"arc_entries": 2, "scratchpad_bytes": 4096}
+    # Where a kernel does not fit, the configuration's others have cycles alone.
+    alone = next(row for row in found.rows if row["number"] == 2 and row["status"] == "ok")
+    assert not alone.keys() & {"power_mw", "xc7_luts"}
+
+
+def test_power_is_that_of_the_measured_clock(
+    file: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("vip.executor.executor.local", made_up)
+    file.write_text(SPECIFICATION.replace('target = ""', 'target = ""\npower = true\nclock = true'))
+    row = sweep(file, tmp_path / "out").rows[-1]
+    assert (row["speed_logic_ge"], row["time_us"]) == (7, 2.0)
+    assert (row["power_mw"], row["energy_nj"]) == pytest.approx((3.5, 7.0))
+
+
+@pytest.mark.slow
+def test_power_equals_that_of_its_command() -> None:
+    """Belief propagation of the same size by ``vip power``, at another clock."""
+    config = preset("pe")
+    kernel = {"kernel": "bp", "width": 8, "height": 4}
+    task = {"kind": "power", "kernel": kernel, "configuration": configuration_json(config)}
+    found = run_task(task)
+    total = power("bp", config, mhz=250.0).milliwatts
+    assert found["pj_per_cycle"] * 0.25 + found["leakage_mw"] == pytest.approx(total, abs=1e-3)
 
 
 @pytest.mark.slow
