@@ -12,6 +12,7 @@ from bench import applications, chips, engine, functional, memories, proofs, tim
 from bench.benchmarks import BENCHMARKS
 from bench.figures import read_spec
 from bench.measurement import Measurement
+from bench.two_clocks import clocks
 from microkernels.suite import suite
 from pe.interface import PeCounter
 from sim_tb.harness.network import Destinations
@@ -21,6 +22,7 @@ from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import BATCHES, LSTM
 from sim_tb.measure.network_cases import SIZES, stress_cases
 from sim_tb.measure.scaling import Point
+from sim_tb.measure.two_clocks.suite import BUS_LATENCIES
 from sim_tb.measure.vault import TRAFFICS, VARIANTS
 from sim_tb.measure.vgg import LAYERS
 from soc.generate.generate import verilog
@@ -120,6 +122,19 @@ def test_preload(monkeypatch: pytest.MonkeyPatch) -> None:
     filled = [Anything(name=each.name, cycles=(1, 1, 1), beside=(1, 1)) for each in suite()]
     monkeypatch.setattr(memories, "measure_preload", lambda **_: filled)
     check("preload")
+
+
+def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [
+        Anything(name=each.name, latency=latency, faster=(1, 1, 1), same_ns=(1, 1, 1))
+        for each in suite()
+        for latency in BUS_LATENCIES
+    ]
+    monkeypatch.setattr(clocks, "measure_clocks", lambda **_: rows)
+    monkeypatch.setattr(clocks, "run_clock_stress", lambda **_: Anything())
+    area = SimpleNamespace(values=dict.fromkeys(("luts", "ffs", "brams"), 1.0))
+    monkeypatch.setattr(clocks, "measure_unit", lambda *_: area)
+    assert "cnn_240_same_ns_4_gain" in check("clocks")
 
 
 def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
