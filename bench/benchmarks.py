@@ -16,6 +16,7 @@ from . import (
     memories,
     mrf,
     networks,
+    onnx_models,
     proofs,
     timing_model,
     trimming,
@@ -136,6 +137,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("pe", "vault", "thesis"),
         tools=("amaranth", "scikit-image"),
         minutes=15,
+    ),
+    "onnx": Benchmark(
+        run=onnx_models.onnx,
+        made_of=onnx_models.made_of_onnx,
+        presets=("vault", "thesis"),
+        tools=("amaranth", "onnx", "onnxruntime"),
+        minutes=4,
     ),
     "processors": Benchmark(
         run=processors,

@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 import vip
-from tests.onnx_models.encoder import encoder, sequences
+from microkernels.data.models.encoder import encoder, sequences
 
 
 @pytest.fixture(autouse=True)

@@ -4,11 +4,11 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from microkernels.data.models.encoder import encoder, sequences
 from microkernels.networks.network import Product
 from microkernels.onnx_models.importer import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from tests.onnx_models.encoder import encoder, sequences
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, check
 

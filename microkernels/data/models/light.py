@@ -1,25 +1,41 @@
-"""The light graphs of the ``onnx`` package with seeded weights: ``python -m tests.onnx_models.light
-FOLDER`` writes them there, each with an image for calibration (``NAME.npz``).
+"""The light graphs of the ``onnx`` package with seeded weights.
 
 Their weights are constants of a node, all alike; here they are random, of the usual size. The last
-Softmax is left out: the machine has no exponential.
+Softmax is left out: its rows of 1,000 classes are longer than a vector.
 """
 
-import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-import onnx
-from onnx import ModelProto, numpy_helper
 
-__all__ = ["LIGHT", "light_model"]
+from isa.support.extras import need
 
-_FOLDER = Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
-#: Their names.
-LIGHT = tuple(sorted(path.stem.removeprefix("light_") for path in _FOLDER.glob("*.onnx")))
+from .graphs import Reals
+
+if TYPE_CHECKING:
+    from onnx import ModelProto
+
+__all__ = ["light_model", "light_names"]
 
 
-def _values(random: np.random.Generator, op: str, number: int, shape: list[int]) -> np.ndarray:
+def _folder() -> Path:
+    need("onnx", "models")
+    import onnx
+
+    return Path(onnx.__file__).parent / "backend" / "test" / "data" / "light"
+
+
+def light_names() -> list[str]:
+    """The graphs' names, sorted.
+
+    Raises:
+        MissingExtraError: onnx is not installed.
+    """
+    return sorted(path.stem.removeprefix("light_") for path in _folder().glob("*.onnx"))
+
+
+def _values(random: np.random.Generator, op: str, number: int, shape: list[int]) -> Reals:
     """Weights of the input ``number`` of an operator."""
     if op == "BatchNormalization":
         mean = 1.0 if number in (1, 4) else 0.0
@@ -32,9 +48,20 @@ def _values(random: np.random.Generator, op: str, number: int, shape: list[int])
     return random.normal(0, 0.05, shape)
 
 
-def light_model(name: str) -> ModelProto:
-    """A light graph with seeded weights, without its last Softmax."""
-    model = onnx.load(_FOLDER / f"light_{name}.onnx")
+def light_model(name: str) -> "ModelProto":
+    """A light graph with seeded weights, without its last Softmax.
+
+    Parameters:
+        name: one of :func:`light_names`.
+
+    Raises:
+        MissingExtraError: onnx is not installed.
+    """
+    folder = _folder()
+    import onnx
+    from onnx import numpy_helper
+
+    model = onnx.load(folder / f"light_{name}.onnx")
     graph = model.graph
     random = np.random.default_rng(1)
     shapes = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
@@ -58,20 +85,3 @@ def light_model(name: str) -> ModelProto:
     del graph.node[:]
     graph.node.extend(kept)
     return model
-
-
-def write(folder: Path) -> None:
-    """Write all models and their images."""
-    folder.mkdir(parents=True, exist_ok=True)
-    for name in LIGHT:
-        model = light_model(name)
-        (folder / f"{name}.onnx").write_bytes(model.SerializeToString())
-        constants = {each.name for each in model.graph.initializer}
-        (given,) = (each for each in model.graph.input if each.name not in constants)
-        shape = [dim.dim_value for dim in given.type.tensor_type.shape.dim]
-        image = np.random.default_rng(2).normal(0, 1, shape).astype(np.float32)
-        np.savez(folder / f"{name}.npz", **{given.name: image})
-
-
-if __name__ == "__main__":
-    write(Path(sys.argv[1]))

@@ -1,32 +1,42 @@
-"""The encoder of a transformer with seeded weights, as an ONNX model.
+"""The encoder of a transformer with seeded weights, as an ONNX model."""
 
-``python -m tests.onnx_models.encoder FILE.onnx`` writes it, with calibration data beside it.
-"""
-
-import sys
-from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import onnx
-from onnx import ModelProto, NodeProto, helper
+from numpy.typing import NDArray
 
-from tests.onnx_models.graphs import model
+from isa.support.extras import need
+
+from .graphs import Reals, model_of
+
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
 
 __all__ = ["encoder", "sequences"]
 
 
 def encoder(
     *, length: int = 16, features: int = 32, heads: int = 2, wide: int = 64, layers: int = 1
-) -> ModelProto:
+) -> "ModelProto":
     """Layers of attention and of two products with Gelu between, each after a normalisation and
-    with a residual connection; input ``x`` and output ``y`` of 1 x length x features."""
+    with a residual connection; input ``x`` and output ``y`` of 1 x length x features.
+
+    Parameters:
+        heads: divide ``features``. wide: features between the two products.
+
+    Raises:
+        MissingExtraError: onnx is not installed.
+    """
+    need("onnx", "models")
+    from onnx import helper
+
     random = np.random.default_rng(11)
     nodes: list[NodeProto] = []
-    constants: dict[str, np.ndarray] = {"root": np.array(np.sqrt(features / heads))}
+    constants: dict[str, Reals | NDArray[np.int64]] = {"root": np.array(np.sqrt(features / heads))}
     constants["split"] = np.array([1, length, heads, features // heads])
     constants["join"] = np.array([1, length, features])
 
-    def add(op: str, inputs: list[str], output: str, **attributes: object) -> str:
+    def add(op: str, inputs: list[str], output: str, **attributes: Any) -> str:
         nodes.append(helper.make_node(op, inputs, [output], name=output, **attributes))
         return output
 
@@ -63,16 +73,10 @@ def encoder(
         last = number + 1 == layers
         name = "y" if last else f"{at}.sum2"
         x = add("Add", [x, linear(active, f"{at}.narrow", wide, features)], name)
-    return model(nodes, (1, length, features), constants, opset=20)
+    return model_of(nodes, (1, length, features), constants, opset=20)
 
 
-def sequences(count: int, *, length: int = 16, features: int = 32, seed: int = 1) -> np.ndarray:
+def sequences(count: int, *, length: int = 16, features: int = 32, seed: int = 1) -> Reals:
     """Generated inputs: count x length x features."""
     random = np.random.default_rng(seed)
     return random.normal(size=(count, length, features)).astype(np.float32)
-
-
-if __name__ == "__main__":
-    path = Path(sys.argv[1])
-    onnx.save(encoder(), path)
-    np.savez(path.with_suffix(".npz"), x=sequences(32))

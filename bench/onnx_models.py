@@ -1,0 +1,108 @@
+"""Models in ONNX files: coverage, cycles, and the error beside onnxruntime."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import microkernels.data.models
+import microkernels.onnx_models
+import vip.models
+from microkernels.data.models.collection import inputs_of, make
+from microkernels.data.models.small import SMALL
+from soc.generate.presets import chip_preset, tile_preset
+from vip.models.check import check_model
+from vip.models.compile import compile_model
+from vip.models.folder import load_folder
+from vip.models.run import evaluate_model, run_model
+
+from . import fingerprints
+from .functional import model_parts
+from .measurement import BenchError, Measurement
+
+__all__ = ["made_of_onnx", "onnx"]
+
+_VAULT, _CHIP = "vault", "thesis"
+_SMALL = (*SMALL, "encoder")
+#: Light graphs without local response normalisation.
+_LARGE = ("densenet121", "inception_v2", "resnet50", "shufflenet", "squeezenet", "vgg19")
+#: Seed of the inputs of the error, which calibration has not seen.
+_SEED = 9
+
+
+def _checked(name: str, model: Path, preset: str) -> Iterator[Measurement]:
+    start = time.process_time()
+    found = check_model(model, preset=preset)
+    yield Measurement(f"{name}_check_s", time.process_time() - start, "s", tolerance=None)
+    if not found.supported:
+        raise BenchError(f"{name}: not supported: {found.refused or found.problem}")
+    yield Measurement(f"{name}_predicted_ms", found.ms, "ms")
+
+
+def _small(name: str, folder: Path) -> Iterator[Measurement]:
+    """A small model, on every machine but the Verilog."""
+    made = make(name)
+    path, compiled = folder / f"{name}.onnx", folder / name
+    path.write_bytes(made.SerializeToString())
+    yield from _checked(name, path, _VAULT)
+    start = time.process_time()
+    compile_model(path, inputs_of(name, made), compiled)
+    yield Measurement(f"{name}_compile_s", time.process_time() - start, "s", tolerance=None)
+    given = inputs_of(name, made, seed=_SEED)
+    found = evaluate_model(compiled, given)
+    yield Measurement(f"{name}_error", 100 * found.error, "%", tolerance=0.01)
+    yield Measurement(f"{name}_agreement", 100 * found.agreement, "%", more_is_better=True)
+    yield Measurement(f"{name}_saturated", sum(found.saturated.values()), "")
+    one = {tensor: values[:1] for tensor, values in given.items()}
+    # Both refuse outputs that differ from the golden model's.
+    run_model(compiled, one, on="iss")
+    ran = run_model(compiled, one, on="model")
+    yield Measurement(f"{name}_cycles", ran.cycles, "cycles")
+    yield Measurement(f"{name}_launches", len(ran.launches), "")
+
+
+def onnx() -> Iterator[Measurement]:
+    """The architectures of MLPerf Tiny, MobileNet-v2 and an encoder, with seeded weights, on a
+    vault: seconds of a processor for ``vip nn check`` and ``compile``; over 64 inputs that
+    calibration has not seen, the error beside onnxruntime, of the outputs' magnitude, the share of
+    the inputs with the same highest output, and saturated values; cycles on the timing model, with
+    every output that of the golden model and of the simulator. And light graphs of the ``onnx``
+    package: the check, with the predicted time on the thesis's chip, and for ResNet-50 the
+    compilation for a vault."""
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        for name in _SMALL:
+            yield from _small(name, folder)
+        for name in _LARGE:
+            model = make(name)
+            path = folder / f"{name}.onnx"
+            path.write_bytes(model.SerializeToString())
+            yield from _checked(name, path, _CHIP)
+            if name == "resnet50":
+                start = time.process_time()
+                compile_model(path, inputs_of(name, model), folder / name)
+                seconds = time.process_time() - start
+                yield Measurement(f"{name}_compile_s", seconds, "s", tolerance=None)
+            path.unlink()
+
+
+def made_of_onnx() -> dict[str, str]:
+    """The machine, the model of it, the importer, the models, and their programs."""
+    programs = []
+    with TemporaryDirectory() as made:
+        folder = Path(made)
+        for name in _SMALL:
+            model = make(name)
+            path = folder / f"{name}.onnx"
+            path.write_bytes(model.SerializeToString())
+            compile_model(path, inputs_of(name, model), folder / name)
+            programs += [launch.program for launch in load_folder(folder / name).launches]
+    return {
+        "Verilog of vault": fingerprints.hardware(tile_preset(_VAULT)),
+        f"Verilog of {_CHIP}": fingerprints.hardware(chip_preset(_CHIP)),
+        "importer": fingerprints.code(*fingerprints.parts(microkernels.onnx_models)),
+        "models": fingerprints.code(*fingerprints.parts(microkernels.data.models)),
+        "commands": fingerprints.code(*fingerprints.parts(vip.models)),
+        "programs": fingerprints.programs(programs),
+        **model_parts(),
+    }
