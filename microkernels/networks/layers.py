@@ -10,6 +10,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import check_fraction
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.depthwise.shape import DepthwiseShape
+from microkernels.nn.element_curve import Curve
 from microkernels.nn.element_shape import FUNCTIONS, ElementShape
 from microkernels.nn.pool_shape import PoolShape
 
@@ -299,7 +300,7 @@ class Activation(ElementWise):
     Attributes:
         function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
             need engines with the logistic unit.
-        fraction, low, high, slope, factor, offset: what the function needs, else None; see
+        fraction, low, high, slope, factor, offset, curve: what the function needs, else None; see
             :class:`microkernels.nn.element_shape.ElementShape`.
     """
 
@@ -310,6 +311,7 @@ class Activation(ElementWise):
     slope: int | None = None
     factor: int | None = None
     offset: int | None = None
+    curve: Curve | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -326,6 +328,7 @@ class Activation(ElementWise):
             slope=self.slope,
             factor=self.factor,
             offset=self.offset,
+            curve=self.curve,
         )
 
 

@@ -15,6 +15,8 @@ from microkernels.common.builder import KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
+from .element_curve import UNIT_FRACTION as CURVE_FRACTION
+from .element_curve import Curve
 from .element_layout import ElementLayout
 from .element_polynomials import POLYNOMIALS, UNIT_FRACTION
 
@@ -84,12 +86,17 @@ class _ElementKernel:
         if shape.operation in POLYNOMIALS:
             unit = layout.results + 2 * layout.piece_bytes
             self.unit = w.constant("unit", unit, "argument of the polynomial")
+        if shape.curve is not None:
+            unit = layout.results + 2 * layout.piece_bytes
+            self.unit = w.constant("unit", unit, "argument of a part of the curve")
+            self.part = w.constant("part", unit + layout.piece_bytes, "the part")
+            self.number = reg("number", "place of the next constant")
         self.piece = w.constant("piece", layout.piece, "elements of a piece")
         self.ring = w.constant("ring", layout.ring, "ring")
         self.ring_end = w.constant("ring_end", layout.ring_end, "its end")
         self.places = [
             w.constant(f"constant{n}", n * ELEMENT_BYTES, "place of a constant")
-            for n in range(len(shape.constants))
+            for n in range(1 if shape.curve is not None else len(shape.constants))
         ]
         if layout.overlap:
             self.two = w.constant("two", 2, "pieces left before the last one")
@@ -101,7 +108,7 @@ class _ElementKernel:
         w.start((self.lines, self.constants), self.ahead, vault_bits=self.vault_bits)
         with w.unless("beq", self.lines, w.zero):
             if self.places:
-                w.op("li", self.a, len(self.places))
+                w.op("li", self.a, len(layout.shape.constants))
                 w.load(self.places[0], self.constants, self.a, note="constants")
             if layout.shape.fraction_bits is not None:
                 w.op("li", self.a, layout.shape.fraction_bits)
@@ -217,6 +224,8 @@ class _ElementKernel:
             w.vector("v.v.max", made, slot, made)
         elif shape.operation in POLYNOMIALS:
             self._polynomial()
+        elif shape.curve is not None:
+            self._curve(shape.curve)
         else:
             w.vector(f"v.{shape.operation}", made, slot)
 
@@ -224,6 +233,37 @@ class _ElementKernel:
         """Shift the products of the next instructions right by so many bits."""
         self.writer.op("li", self.a, bits)
         self.writer.op("set.fx", self.a)
+
+    def _with_next(self, mnemonic: str, result: str, first: str, note: str = "") -> None:
+        """An instruction whose second operand is the next constant."""
+        w = self.writer
+        w.vector(mnemonic, result, first, self.number, note=note)
+        w.op("add", self.number, self.number, ELEMENT_BYTES)
+
+    def _curve(self, curve: Curve) -> None:
+        """Likewise, of any function (:mod:`microkernels.nn.element_curve`)."""
+        w, made, unit = self.writer, self.made, self.unit
+        w.op("mov", self.number, self.places[0])
+        for turn, piece in enumerate(curve.pieces):
+            # The first part is the result's begin.
+            found = self.part if turn else made
+            self._with_next("v.s.max", unit, self.slot, note=f"part {turn}")
+            self._with_next("v.s.min", unit, unit)
+            self._with_next("v.s.add", unit, unit)
+            self._shift(piece.shift)
+            self._with_next("v.s.mul", unit, unit)
+            self._shift(CURVE_FRACTION)
+            self._with_next("v.s.mul", found, unit)
+            for _ in piece.coefficients[1:-1]:
+                self._with_next("v.s.add", found, found)
+                w.vector("v.v.mul", found, found, unit)
+            self._with_next("v.s.add", found, found)
+            self._shift(piece.result_shift)
+            self._with_next("v.s.mul", found, found)
+            if turn:
+                w.vector("v.v.add", made, made, found)
+            else:
+                self._with_next("v.s.add", made, made, note="start")
 
     def _polynomial(self) -> None:
         """Likewise, of gelu and erf (:mod:`microkernels.nn.element_polynomials`)."""

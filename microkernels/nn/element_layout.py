@@ -6,8 +6,8 @@ contiguous piece of memory in each map. The engines take the lines in turns. A l
 same elements are computed twice.
 
 The scratchpad holds the constants, two pieces of results, of a polynomial a piece of its argument,
-and a ring of *slots*: a piece of each map that is read. All begin at multiples of
-:data:`isa.timing.RANGE_BYTES`.
+of a curve also one of a part of it, and a ring of *slots*: a piece of each map that is read. All
+begin at multiples of :data:`isa.timing.RANGE_BYTES`.
 
 An engine's part of the parameter block::
 
@@ -96,7 +96,9 @@ class ElementLayout(BlockLayout):
 
     @property
     def _made(self) -> int:
-        """Pieces beside those of the ring: results, and the argument of a polynomial."""
+        """Pieces beside those of the ring: results, the argument of a polynomial, and a part."""
+        if self.shape.curve is not None:
+            return 4
         return 3 if self.shape.operation in POLYNOMIALS else 2
 
     @property

@@ -22,6 +22,7 @@ from microkernels.common.fixed_point import (
 )
 from microkernels.common.logistic import sigmoid, tanh
 
+from .element_curve import Curve, check_curve, curve
 from .element_polynomials import MOST_FRACTION, POLYNOMIALS, polynomial
 
 __all__ = ["FUNCTIONS", "OPERATIONS", "SLOPE_FRACTION", "ElementShape", "element"]
@@ -46,6 +47,7 @@ _OF_ONE: dict[str, tuple[str, ...]] = {
     "sigmoid": ("fraction",),
     "gelu": ("fraction",),
     "erf": ("fraction",),
+    "curve": ("curve",),
 }
 _NEEDS: dict[str, tuple[str, ...]] = _OF_TWO | _OF_ONE
 #: Operations of one map, and all.
@@ -62,12 +64,13 @@ class ElementShape:
         operation: ``add``, ``subtract``, ``maximum``, ``minimum`` and ``multiply`` are of two
             maps; ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``),
             ``clip``, ``leaky`` (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``,
-            ``gelu`` and ``erf`` of one.
+            ``gelu``, ``erf`` and ``curve`` of one.
         fraction: of ``multiply`` and ``affine``, bits by which products are shifted right; of
             ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and result; 0..15,
             of the last two 0..14.
         factor, offset: of ``affine``, elements.
         low, high: least and greatest result of ``clip``; elements, ``low`` not above ``high``.
+        curve: of ``curve``, the function (:mod:`microkernels.nn.element_curve`).
         slope: of ``leaky``, an element with :data:`SLOPE_FRACTION` fraction bits: from -1 to just
             below 1.
         relu: negative sums become 0, of ``add``.
@@ -87,6 +90,7 @@ class ElementShape:
     slope: int | None = None
     factor: int | None = None
     offset: int | None = None
+    curve: Curve | None = None
     relu: bool = False
 
     def __post_init__(self) -> None:
@@ -94,18 +98,20 @@ class ElementShape:
         for name in ("width", "height", "channels"):
             CHECK.at_least(name, getattr(self, name), 1)
         CHECK.one_of("operation", self.operation, OPERATIONS)
-        for name in ("fraction", "low", "high", "slope", "factor", "offset"):
+        for name in ("fraction", "low", "high", "slope", "factor", "offset", "curve"):
             value = getattr(self, name)
             if (value is not None) != (name in _NEEDS[self.operation]):
                 raise KernelError(
                     f"{self.operation} {'needs' if value is None else 'has no'} {name}"
                 )
-            if value is not None and name != "fraction":
+            if value is not None and name not in ("fraction", "curve"):
                 CHECK.within(name, value, LOWEST, HIGHEST)
         if self.fraction is not None:
             check_fraction(self.fraction)
             if self.operation in POLYNOMIALS:
                 CHECK.within("fraction bits", self.fraction, 0, MOST_FRACTION)
+        if self.curve is not None:
+            check_curve(self.curve)
         if self.low is not None and self.high is not None and self.low > self.high:
             raise KernelError(f"low must be at most high, {self.high}, not {self.low}")
         if self.relu and self.operation != "add":
@@ -135,6 +141,9 @@ class ElementShape:
                 return (-1,)
             case "relu":
                 return (0,)
+            case "curve":
+                assert self.curve is not None
+                return self.curve.constants
             case "gelu" | "erf":
                 return POLYNOMIALS[self.operation].constants(self.fraction or 0)
             case _:
@@ -150,6 +159,8 @@ class ElementShape:
     @property
     def operations(self) -> int:
         """Additions, multiplications, comparisons and functions of an element."""
+        if self.curve is not None:
+            return self.curve.operations
         if self.operation in POLYNOMIALS:
             return 2 * len(POLYNOMIALS[self.operation].coefficients) + 4
         return 2 if self.relu or self.operation in ("clip", "leaky", "affine", "absolute") else 1
@@ -202,5 +213,8 @@ def element(shape: ElementShape, image: Elements, other: Elements | None = None)
             return polynomial(shape.operation, image, shape.fraction or 0)
         case "clip":
             return np.clip(image, shape.low, shape.high)
+        case "curve":
+            assert shape.curve is not None
+            return curve(shape.curve, image)
         case _:
             return np.maximum(image, 0)

@@ -26,7 +26,6 @@ from microkernels.networks.network import (
     Multiply,
     Network,
     Normalize,
-    Pool,
     Product,
     Source,
 )
@@ -36,8 +35,9 @@ from .balance import balanced
 from .errors import ModelError
 from .formats import Formats, as_elements, fraction_for, groups, real_of, with_fractions
 from .logistic import LOGISTIC, LOGISTIC_LIMIT, harmless, logistic_operands
+from .magnitudes import magnitudes
 from .model import Model, Reals
-from .reference import centred, real_layers, row_factors, window_sums
+from .reference import real_layers
 
 __all__ = ["Calibrated", "MapReport", "calibrate"]
 
@@ -107,7 +107,8 @@ class _Calibration:
         self.layout = layout
         self.group = groups(model.network)
         self.operands = logistic_operands(model.network)
-        self.largest, self.row_factors = _largest(model, given)
+        found = magnitudes(model, given)
+        self.largest, self.row_factors, self.ranges = found
         count = len(given[INPUT])
         chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
         self.given = {
@@ -159,7 +160,7 @@ class _Calibration:
         weights = dict(self.weight_limits)
         for _ in range(4 * len(network.layers) + 4):
             maps = {name: self.fractions[self.group[name]] for name in network.sizes}
-            made = Formats(maps=maps, weights=weights)
+            made = Formats(maps=maps, weights=weights, ranges=self.ranges)
             changed = False
             for layer in network.layers:
                 if layer.name not in weights and not isinstance(layer, Multiply | Product):
@@ -298,45 +299,6 @@ class _Calibration:
         power = float(np.mean(np.square(real)))
         error = float(np.mean(np.square(made - real)))
         return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
-
-
-def _largest(model: Model, given: Mapping[str, Reals]) -> tuple[dict[str, float], dict[str, float]]:
-    """Largest magnitude of each map, and of what is computed on the way from it; and the largest
-    factor of a row of each layer that normalises rows, but for softmax."""
-    network = model.network
-    logistic = logistic_operands(network)
-    found = {name: float(np.abs(values).max(initial=0.0)) for name, values in given.items()}
-    kept = dict(given)
-    factors: dict[str, float] = {}
-    for layer, real in real_layers(model, given):
-        largest = float(np.abs(real).max())
-        if layer.name in model.real:
-            largest = max(largest, float(np.abs(model.real[layer.name].bias).max()))
-        sources = network.sources[layer.name]
-        if layer.name in model.affine:
-            factor, offset = model.affine[layer.name]
-            product = abs(factor) * found[sources[0]]
-            largest = max(largest, abs(offset), product)
-        if isinstance(layer, Pool) and layer.mean:
-            sums = window_sums(layer, kept[sources[0]], network.sizes[layer.name])
-            largest = max(largest, float(np.abs(sums).max()))
-        if isinstance(layer, Normalize):
-            moved = float(np.abs(centred(layer, kept[sources[0]])).max())
-            found[sources[0]] = max(found[sources[0]], moved)
-            if layer.operation != "softmax":
-                own = row_factors(model, layer, kept[sources[0]])
-                factors[layer.name] = float(np.where(np.isfinite(own), own, 0.0).max())
-        found[layer.name] = largest
-        if any(
-            (isinstance(user, Normalize) or (isinstance(user, Pool) and user.mean))
-            and layer.name in network.sources[user.name]
-            for user in network.layers
-        ):
-            kept[layer.name] = real
-    return {
-        name: min(most, LOGISTIC_LIMIT) if name in logistic else most
-        for name, most in found.items()
-    }, factors
 
 
 def _alike(given: Mapping[str, Reals], constants: Mapping[str, Reals]) -> dict[str, Reals]:

@@ -31,6 +31,7 @@ from microkernels.networks.network import (
     Product,
 )
 
+from .curves import fitted
 from .errors import ModelError
 from .model import Model, Reals
 
@@ -77,7 +78,7 @@ def groups(network: Network) -> Mapping[str, str]:
 def _scales(layer: Layer) -> bool:
     """Whether the layer's output may have another fraction than its input."""
     return isinstance(layer, Conv | Dense | Depthwise | Multiply | Normalize | Product) or (
-        isinstance(layer, Activation) and layer.function == "affine"
+        isinstance(layer, Activation) and layer.function in ("affine", "curve")
     )
 
 
@@ -90,10 +91,12 @@ class Formats:
             :data:`microkernels.networks.network.INPUT`.
         weights: of the weights of each layer that has some, of the factor of each affine one, and
             of the factors of the rows of each that normalises them, but for softmax.
+        ranges: least and greatest argument of each layer that is a curve.
     """
 
     maps: Mapping[str, int]
     weights: Mapping[str, int]
+    ranges: Mapping[str, tuple[float, float]]
 
     def shift(self, network: Network, layer: Layer) -> int:
         """Bits by which a layer that scales shifts its products right."""
@@ -113,6 +116,10 @@ def with_fractions(model: Model, formats: Formats, layer: Layer) -> tuple[Layer,
     if isinstance(layer, Normalize) and layer.operation == "softmax":
         (source,) = model.network.sources[name]
         return replace(layer, bits=formats.maps[source], factor=out), None
+    if isinstance(layer, Activation) and layer.function == "curve":
+        (source,) = model.network.sources[name]
+        shape = fitted(model.curves[name], *formats.ranges[name], formats.maps[source], out)
+        return replace(layer, curve=shape), None
     if _scales(layer):
         shift = formats.shift(model.network, layer)
         if not 0 <= shift <= FRACTION_LIMIT:

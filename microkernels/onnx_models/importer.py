@@ -15,6 +15,7 @@ import numpy as np
 from isa.support.errors import VipError, clipped, printable
 from microkernels.networks.network import INPUT, Activation, Layer, MapSize, Network, Source
 
+from .curves import Function
 from .errors import ModelError
 from .graph import Array, Graph, Node
 from .model import Model, Port, Real, Reals, as_map, to_maps
@@ -48,7 +49,7 @@ class Importer:
         graph: as given. batch: images.
         values: by name of the tensor.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
-        real, bounds, affine, epsilons, constants, origins: as of
+        real, bounds, affine, curves, epsilons, constants, origins: as of
             :class:`microkernels.onnx_models.model.Model`.
     """
 
@@ -61,6 +62,7 @@ class Importer:
         self.real: dict[str, Real] = {}
         self.bounds: dict[str, tuple[float, float]] = {}
         self.affine: dict[str, tuple[float, float]] = {}
+        self.curves: dict[str, Function] = {}
         self.epsilons: dict[str, float] = {}
         self.constants: dict[str, Reals] = {}
         self.origins: dict[str, str] = {}
@@ -308,6 +310,7 @@ class Importer:
             real=kept(self.real),
             bounds=kept(self.bounds),
             affine=kept(self.affine),
+            curves=kept(self.curves),
             epsilons=kept(self.epsilons),
             constants=kept(self.constants),
             inputs=tuple(self._inputs),

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from microkernels.networks.network import MapSize, Network
 
+from .curves import Function
 from .errors import ModelError
 
 __all__ = ["Model", "Port", "Real", "Reals", "as_map", "to_maps"]
@@ -67,6 +68,7 @@ class Model:
         real: weights of the layers that have some.
         bounds: least and greatest result of layers that limit theirs.
         affine: factor and offset of affine layers.
+        curves: functions of layers that are curves.
         epsilons: of layers that normalise rows, what they add to the mean of the squares.
         constants: batch x height x width x channels of maps that are constant, by layer.
         inputs, outputs: of the model.
@@ -78,6 +80,7 @@ class Model:
     real: Mapping[str, Real]
     bounds: Mapping[str, tuple[float, float]]
     affine: Mapping[str, tuple[float, float]]
+    curves: Mapping[str, Function]
     epsilons: Mapping[str, float]
     constants: Mapping[str, Reals]
     inputs: tuple[Port, ...]

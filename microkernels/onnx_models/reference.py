@@ -29,6 +29,7 @@ from microkernels.networks.network import (
 from microkernels.networks.pairs import pads, pair
 from microkernels.nn.element_shape import SLOPE_FRACTION
 
+from .curves import evaluated
 from .model import Model, Reals
 
 __all__ = ["centred", "real_layer", "real_layers", "row_factors", "window_sums"]
@@ -184,6 +185,8 @@ def _activated(model: Model, layer: Activation, values: Reals) -> Reals:
         case "affine":
             factor, offset = model.affine[layer.name]
             return values * factor + offset
+        case "curve":
+            return evaluated(model.curves[layer.name], values)
         case "clip":
             low, high = model.bounds[layer.name]
             return np.clip(values, low, high)

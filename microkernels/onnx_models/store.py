@@ -29,6 +29,7 @@ from microkernels.networks.network import (
     Source,
 )
 from microkernels.networks.pairs import Pads, Pair
+from microkernels.nn.element_curve import curve_of
 
 from .errors import ModelError, one_line
 
@@ -58,6 +59,7 @@ _TUPLES: Mapping[str, Callable[..., tuple[Any, ...]]] = {
     "stride": Pair,
     "padding": Pads,
     "size": MapSize,
+    "curve": curve_of,
 }
 
 

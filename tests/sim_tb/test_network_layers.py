@@ -27,6 +27,7 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.pairs import Pads, Pair
 from microkernels.nn.element_shape import FUNCTIONS
+from microkernels.onnx_models.curves import Function, fitted
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import cosim_vault
 from vip.models.machine import model_machine
@@ -41,6 +42,7 @@ MORE = {
     "sigmoid": {"fraction": 12},
     "gelu": {"fraction": 12},
     "erf": {"fraction": 12},
+    "curve": {"curve": fitted(Function("exp"), -0.9, 0.9, 12, 12)},
 }
 
 

@@ -124,19 +124,24 @@ def unsupported(machine: ModelMachine, network: Network) -> str:
 def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
     """Which layer's program does not fit the engines' instruction buffer; "": all fit.
 
-    Programs grow with the columns of a window alone; those of small windows are not written.
+    Programs grow with the columns of a window and with the pieces of a curve, of which there are as
+    many as there may be before calibration; those of small windows are not written.
     """
     most = machine.config.pe.instruction_words
     for layer in layout.plan.network.layers:
-        if not isinstance(layer, Conv | Pool):
-            continue
-        across = pair(layer.kernel if isinstance(layer, Conv) else layer.window).across
-        if across < _WIDE:
+        if isinstance(layer, Conv | Pool):
+            across = pair(layer.kernel if isinstance(layer, Conv) else layer.window).across
+            what = f"a window of {across} columns"
+            if across < _WIDE:
+                continue
+        elif isinstance(layer, Activation) and layer.function == "curve":
+            what = "a function by polynomials"
+        else:
             continue
         words = max(len(launch.program.words) for launch in layout.launches_of(layer.name))
         if words > most:
             return (
-                f"{layer.name}: a window of {across} columns needs a program of {words} words, but "
+                f"{layer.name}: {what} needs a program of {words} words, but "
                 f"the engines of {machine.preset} have an instruction buffer of {most}"
             )
     return ""

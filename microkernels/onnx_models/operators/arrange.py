@@ -4,16 +4,11 @@ Where each element comes from is found by ONNX's own reference implementation, w
 numbers of elements in place of values: 0 stands for the constant 0.
 """
 
-from collections.abc import Callable
-from math import prod
 from typing import Any
 
 import numpy as np
 
 from microkernels.networks.network import (
-    Activation,
-    Layer,
-    Multiply,
     Pool,
     Source,
 )
@@ -31,7 +26,6 @@ __all__ = [
     "map_value",
     "movement",
     "rearranged",
-    "reduction",
     "window_results",
 ]
 
@@ -120,17 +114,6 @@ def movement(importer: Importer, node: Node) -> None:
         rearranged(importer, node, values, found, output=name)
 
 
-def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
-    given = attribute(node, "axes", None)
-    held = importer.constant(node, 1) if given is None else np.asarray(given)
-    if held is None or not held.size:
-        return None if not attribute(node, "noop_with_empty_axes", 0) else []
-    axes = sorted({int(each) % rank for each in held.ravel()}) if rank else []
-    if any(not -rank <= int(each) < rank for each in held.ravel()):
-        raise node.refused(f"axes must be from {-rank} to {rank - 1}")
-    return axes
-
-
 def window_results(
     importer: Importer, node: Node, value: Value, index: Index, *, mean: bool
 ) -> Value:
@@ -154,66 +137,3 @@ def window_results(
     size = moved.size._replace(width=1)
     shape = (*moved.shape[:-1], 1)
     return importer.add(node, layer, size, shape, last=False)
-
-
-def reduction(kind: str) -> Callable[[Importer, Node], None]:
-    """The function of an operator that reduces axes.
-
-    Parameters:
-        kind: ``max``, ``min``, ``sum``, ``mean``, ``l1`` (sum of magnitudes) or ``squares`` (sum
-            of squares).
-    """
-
-    def affine(importer: Importer, node: Node, value: Value, factor: float) -> Value:
-        layer = Activation(
-            name=importer.unique(node.name),
-            source=value.layer,
-            function="affine",
-            factor=0,
-            offset=0,
-            fraction=0,
-        )
-        importer.affine[layer.name] = (factor, 0.0)
-        return importer.add(node, layer, value.size, value.shape, last=False)
-
-    def operator(importer: Importer, node: Node) -> None:
-        value = importer.value(node)
-        axes = _axes(importer, node, len(value.shape))
-        if axes == []:
-            importer.alias(node, value, value.shape)
-            return
-        if axes is None:
-            axes = list(range(len(value.shape)))
-        if importer.batched(value.shape) and 0 in axes and importer.batch > 1:
-            raise node.refused("the batch can't be reduced")
-        index = index_of(importer, value)
-        keep = [axis for axis in range(index.ndim) if axis not in axes]
-        pixels = prod(index.shape[axis] for axis in axes)
-        lined = index.transpose(*keep, *axes).reshape(-1, 1, pixels)
-        if kind == "min":
-            value = affine(importer, node, value, -1.0)
-        elif kind == "l1":
-            layer: Layer = Activation(
-                name=importer.unique(node.name), source=value.layer, function="absolute"
-            )
-            value = importer.add(node, layer, value.size, value.shape, last=False)
-        elif kind == "squares":
-            layer = Multiply(
-                name=importer.unique(node.name),
-                source=value.layer,
-                other=value.layer,
-                fraction=0,
-            )
-            value = importer.add(node, layer, value.size, value.shape, last=False)
-        found = window_results(importer, node, value, lined, mean=kind not in ("max", "min"))
-        if kind == "min":
-            found = affine(importer, node, found, -1.0)
-        if kind in ("sum", "l1", "squares"):
-            found = affine(importer, node, found, float(pixels))
-        kept = bool(attribute(node, "keepdims", 1))
-        shape = [1 if axis in axes else size for axis, size in enumerate(value.shape)]
-        if not kept:
-            shape = [size for axis, size in enumerate(value.shape) if axis not in axes]
-        importer.alias(node, found, tuple(shape))
-
-    return operator

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 
@@ -14,11 +15,13 @@ from microkernels.networks.network import (
     Source,
 )
 from microkernels.nn.element_shape import SLOPE_FRACTION
+from microkernels.onnx_models.curves import Function
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Reals
 from microkernels.onnx_models.moved import index_of, rearranged, rows
 
+from .functions import curve_value
 from .linear import activate, scale_channels
 
 __all__ = [
@@ -38,7 +41,7 @@ _BROADCAST_OPSET = 7
 
 
 def _activation(
-    importer: Importer, node: Node, value: Value, name: str, *, last: bool = True, **more: int
+    importer: Importer, node: Node, value: Value, name: str, *, last: bool = True, **more: Any
 ) -> Value:
     layer = Activation(name=importer.unique(node.name), source=value.layer, function=name, **more)
     return importer.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
@@ -175,7 +178,12 @@ def combined(kind: str) -> Callable[[Importer, Node], None]:
             value = importer.held(node)
             with_constant(importer, node, operation, value, constant, first=False)
         elif kind == "divide":
-            raise node.refused("the divisor must be constant")
+            inverse = curve_value(importer, node, importer.held(node, 1), Function("reciprocal"))
+            if importer.is_constant(node, 0):
+                constant = importer.reals(node, 0)
+                with_constant(importer, node, "multiply", inverse, constant, first=True)
+            else:
+                combine(importer, node, "multiply", importer.held(node), inverse)
         elif importer.is_constant(node, 0):
             constant = importer.reals(node, 0)
             with_constant(importer, node, kind, importer.held(node, 1), constant, first=True)

@@ -1,14 +1,18 @@
 """Powers by a constant, and square roots.
 
-The engine has no root. The root of a sum of two squares, which is the magnitude of a complex
-number, needs none: it is the largest projection on directions of the plane.
+Those that are no products are curves. But the root of a sum of two squares, which is the magnitude
+of a complex number, is the largest projection on directions of the plane: squares of small numbers
+would have too few bits.
 """
 
 import numpy as np
 
 from microkernels.networks.network import Activation, Add, Combine, Multiply
+from microkernels.onnx_models.curves import Function
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value
+
+from .functions import curve_value
 
 __all__ = ["MAGNITUDE_ERROR", "power", "square_root"]
 
@@ -28,16 +32,18 @@ def _multiplied(importer: Importer, node: Node, one: Value, other: Value) -> Val
 
 
 def power(importer: Importer, node: Node) -> None:
-    """Pow with a constant whole exponent from 1 to 8, or of one half."""
+    """Pow with a constant exponent; whole ones from 1 to 8 are products."""
     value = importer.value(node)
     exponents = importer.reals(node, 1)
     exponent = float(exponents.ravel()[0]) if exponents.size else 0.0
-    if exponents.size != 1 or exponent not in (0.5, *range(1, _MOST_EXPONENT + 1)):
-        raise node.refused(
-            f"the exponent must be 0.5, or a whole number from 1 to {_MOST_EXPONENT}"
-        )
+    if exponents.size != 1:
+        raise node.refused("the exponent must be one number")
     if exponent == 0.5:
         square_root(importer, node)
+        return
+    if exponent not in range(1, _MOST_EXPONENT + 1):
+        function = Function("power", (exponent,))
+        curve_value(importer, node, importer.held(node), function, last=True)
         return
     found, square, left = None, value, int(exponent)
     while left:
@@ -51,7 +57,7 @@ def power(importer: Importer, node: Node) -> None:
 
 
 def square_root(importer: Importer, node: Node) -> None:
-    """Sqrt of the sum of two squares, to :data:`MAGNITUDE_ERROR`.
+    """Sqrt: a curve; of the sum of two squares by projections, to :data:`MAGNITUDE_ERROR`.
 
     Of the magnitudes of both, the larger and the smaller are projected on directions from 0 to 45
     degrees; the largest projection lies below the root by less than the cosine of half the angle
@@ -60,9 +66,8 @@ def square_root(importer: Importer, node: Node) -> None:
     total = importer.value(node)
     parts = _squared(importer, total)
     if parts is None:
-        raise node.refused(
-            "only roots of sums of two squares (magnitudes of complex numbers) are supported"
-        )
+        curve_value(importer, node, total, Function("sqrt"), last=True)
+        return
     shape = total.shape
 
     def add(layer: Activation | Add | Combine) -> str:

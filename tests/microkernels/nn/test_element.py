@@ -15,6 +15,7 @@ from microkernels.common.feature_map import FeatureMap, PartMap, StripMap
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
+from microkernels.nn.element_curve import UNIT_FRACTION, Curve, Piece
 from microkernels.nn.element_jobs import element_job
 from microkernels.nn.element_kernel import element_program
 from microkernels.nn.element_layout import ElementLayout
@@ -40,6 +41,16 @@ GIVEN: dict[str, dict[str, int]] = {
     "sigmoid": {"fraction": 11},
     "gelu": {"fraction": 11},
     "erf": {"fraction": 11},
+    "curve": {
+        "curve": Curve(
+            -100,
+            (
+                Piece(-2000, -500, 21844, 9, 1, 5, (700, -300, 9000)),
+                Piece(-500, 300, 20000, 8, 1, 9, (-9000, 20000)),
+                Piece(300, 30000, 32767, 14, 2, 0, (3, -90, 80, 60, -5, 17, 7000, 2)),
+            ),
+        )
+    },
 }
 
 
@@ -69,6 +80,8 @@ def shapes(draw: st.DrawFn) -> ElementShape:
         given = {"low": low, "high": high}
     if operation == "affine":
         given |= {name: draw(st.integers(-32768, 32767)) for name in ("factor", "offset")}
+    if operation == "curve":
+        given = GIVEN["curve"]
     if operation == "leaky":
         given = {"slope": draw(st.sampled_from([-32768, -100, 0, 1, 3277, 32767]))}
     return ElementShape(
@@ -127,6 +140,19 @@ def _rounded(real: Elements) -> Elements:
     return _saturated(np.floor(real + 0.5))
 
 
+def _curve(given: Curve, x: Elements) -> Elements:
+    """The formula of a curve, one exact step after the other."""
+    total = np.full_like(x, given.start)
+    for piece in given.pieces:
+        moved = np.clip(x, piece.low, piece.high) - (piece.low + piece.high + 1) // 2
+        unit = _rounded(moved * piece.factor / 2**piece.shift)
+        found = np.zeros_like(x)
+        for coefficient in piece.coefficients:
+            found = _saturated(_rounded(found * unit / 2**UNIT_FRACTION) + coefficient)
+        total = _saturated(total + _rounded(found * piece.scale / 2**piece.result_shift))
+    return total
+
+
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(shape=shapes(), limit=st.sampled_from([50, 5000, 32767]), seed=st.integers(0, 1 << 20))
 def test_golden_model_is_the_formula(shape: ElementShape, limit: int, seed: int) -> None:
@@ -162,6 +188,9 @@ def test_golden_model_is_the_formula(shape: ElementShape, limit: int, seed: int)
         case "leaky":
             assert shape.slope is not None
             wanted = np.where(x < 0, _rounded(x * shape.slope / 32768), x)
+        case "curve":
+            assert shape.curve is not None
+            wanted = _curve(shape.curve, x)
         case "tanh":
             wanted = np.tanh(x / one) * one
         case "erf":

@@ -1,0 +1,124 @@
+"""Functions of elements as curves: their errors, and nodes beside onnxruntime."""
+
+from pathlib import Path
+
+import numpy as np
+import onnx
+import pytest
+from onnx import NodeProto, helper
+
+import vip
+from isa.support.errors import VipError
+from microkernels.networks.network import Activation
+from microkernels.nn.element_curve import MOST_PIECES, curve
+from microkernels.onnx_models.curves import Function, evaluated, fitted
+from tests.onnx_models.graphs import model
+from tests.onnx_models.test_mapping import SEVERAL, check
+
+RANDOM = np.random.default_rng(17)
+#: Function, ends of the argument, and the largest error, of the largest result.
+RANGES = [
+    (Function("exp"), -3, 3, 1e-4),
+    (Function("exp"), -12, 0, 1e-4),
+    (Function("exp"), 2, 2, 1e-4),
+    (Function("sqrt"), 0, 900, 2e-4),
+    (Function("log"), 0.01, 5, 2e-4),
+    (Function("reciprocal"), 0.02, 4, 3e-4),
+    (Function("reciprocal"), -9, -0.5, 2e-4),
+    (Function("power", (-0.75,)), 1, 3, 1e-4),
+    (Function("softplus"), -20, 20, 1e-4),
+    (Function("mish"), -6, 6, 1e-4),
+    (Function("sin"), -3.2, 3.2, 3e-4),
+    (Function("arctan"), -40, 40, 5e-4),
+    (Function("elu", (1.0, 1.0, 1.0)), -4, 4, 1e-4),
+]
+
+
+@pytest.mark.parametrize(("function", "least", "most", "bound"), RANGES)
+def test_curves_are_close(function: Function, least: float, most: float, bound: float) -> None:
+    x = np.linspace(least, most, 3001)
+    wanted = evaluated(function, x)
+    bits = [int(np.floor(np.log2(32767.5 / np.abs(each).max()))) for each in (x, wanted)]
+    found = fitted(function, least, most, *bits)
+    assert len(found.pieces) <= MOST_PIECES
+    elements = np.clip(np.floor(np.ldexp(x, bits[0]) + 0.5), -32768, 32767).astype(np.int16)
+    real = np.clip(np.ldexp(elements.astype(float), -bits[0]), least, most)
+    error = np.ldexp(curve(found, elements).astype(float), -bits[1]) - evaluated(function, real)
+    assert np.abs(error).max() <= bound * np.abs(wanted).max()
+    # Beyond the ends, the values at the ends.
+    ends = np.floor(np.ldexp(least, bits[0])), np.ceil(np.ldexp(most, bits[0]))
+    beyond = curve(found, np.clip([-32768, *ends, 32767], -32768, 32767).astype(np.int16))
+    assert beyond[0] == beyond[1]
+    assert beyond[2] == beyond[3]
+
+
+def _node(op: str, *inputs: str, output: str = "y", **attributes: object) -> NodeProto:
+    return helper.make_node(op, list(inputs), [output], name=f"{op}_{output}", **attributes)
+
+
+#: Operators of one input: attributes, and the range of the input.
+UNARY = {
+    "Exp": ({}, -2, 2), "Log": ({}, 0.1, 4), "Sqrt": ({}, 0.1, 9), "Reciprocal": ({}, 0.5, 3),
+    "Softplus": ({}, -5, 5), "Softsign": ({}, -5, 5), "Elu": ({"alpha": 0.7}, -3, 3),
+    "Selu": ({}, -3, 3), "Celu": ({"alpha": 2.0}, -3, 3), "Sin": ({}, -3, 3), "Cos": ({}, -3, 3),
+    "Atan": ({}, -3, 3), "Asin": ({}, -0.9, 0.9), "Cosh": ({}, -2, 2), "Asinh": ({}, -5, 5),
+    "LRN": ({"size": 3, "alpha": 0.5, "bias": 1.5}, -2, 2), "LogSoftmax": ({"axis": 1}, -4, 4),
+    "LpNormalization": ({"axis": 2}, -2, 2), "ReduceL2": ({}, -2, 2),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("op", UNARY)
+def test_operators_of_one_input(op: str) -> None:
+    attributes, least, most = UNARY[op]
+    given = ["x", "axes"] if op == "ReduceL2" else ["x"]
+    made = model([_node(op, *given, **attributes)], (1, 3, 4, 5), {"axes": np.array([3])}, opset=18)
+    x = RANDOM.uniform(least, most, (1, 3, 4, 5)).astype(np.float32)
+    check(made, x, engines=SEVERAL if op == "Exp" else None)
+
+
+def test_quotients_and_powers() -> None:
+    nodes = [
+        _node("Exp", "x", output="e"),
+        _node("Div", "x", "e", output="d"),
+        _node("Pow", "e", "p", output="q"),
+        _node("Div", "c", "e", output="r"),
+        _node("Add", "d", "q", output="s"),
+        _node("Mul", "s", "r"),
+    ]
+    constants = {"p": np.array(-0.3), "c": RANDOM.normal(size=(3, 1, 5))}
+    x = RANDOM.uniform(-1, 1, (1, 3, 4, 5)).astype(np.float32)
+    done = check(model(nodes, x.shape, constants), x)
+    functions = [each.function for each in done.network.layers if isinstance(each, Activation)]
+    assert functions.count("curve") >= 3
+
+
+def test_a_network_with_curves_is_kept_in_a_folder(tmp_path: Path) -> None:
+    nodes = [_node("Conv", "x", "w", output="c"), _node("Softplus", "c")]
+    x = RANDOM.normal(size=(4, 3, 5, 5)).astype(np.float32)
+    made = model(nodes, ("n", 3, 5, 5), {"w": RANDOM.normal(size=(8, 3, 3, 3))})
+    onnx.save(made, tmp_path / "m.onnx")
+    vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "out")
+    run = vip.run_model(tmp_path / "out", {"x": x[:1]}, on="model")
+    exact = vip.run_model(tmp_path / "out", {"x": x[:1]}, on="golden")
+    np.testing.assert_array_equal(run.outputs["y"], exact.outputs["y"])
+    assert vip.evaluate_model(tmp_path / "out", {"x": x}).error < 1e-3
+
+
+@pytest.mark.parametrize(
+    ("nodes", "message"),
+    [
+        ([_node("Log", "x")], "node Log_y: log has no value for some numbers of the calibration"),
+        ([_node("Div", "k", "x")], "node Div_y: reciprocal has no value for some numbers"),
+        ([_node("Pow", "x", "k")], r"node Pow_y \(Pow\): the exponent must be one number"),
+        ([_node("LRN", "x", size=0)], r"node LRN_y \(LRN\): size must be at least 1, not 0"),
+        ([_node("Celu", "x", alpha=0.0)], r"node Celu_y \(Celu\): alpha must not be 0"),
+        ([_node("LpNormalization", "x", p=3)], "p must be 1 or 2, not 3"),
+    ],
+)
+def test_what_has_no_value_is_refused(nodes: list[NodeProto], message: str, tmp_path: Path) -> None:
+    made = model(nodes, (1, 2, 3, 4), {"k": np.ones((2, 3, 4))}, opset=18)
+    onnx.save(made, tmp_path / "m.onnx")
+    x = np.zeros((1, 2, 3, 4), np.float32)
+    with pytest.raises(VipError, match=message):
+        vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "out")
+    assert not (tmp_path / "out").exists()
