@@ -122,3 +122,9 @@ def test_what_has_no_value_is_refused(nodes: list[NodeProto], message: str, tmp_
     with pytest.raises(VipError, match=message):
         vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "out")
     assert not (tmp_path / "out").exists()
+
+
+def test_a_reduction_to_the_batch_alone_keeps_its_shape() -> None:
+    node = _node("ReduceLogSum", "x", "axes", keepdims=0)
+    made = model([node], (3, 4, 5), {"axes": np.array([2, 1])}, opset=18)
+    check(made, RANDOM.uniform(0.1, 1, (3, 4, 5)).astype(np.float32))

@@ -61,6 +61,15 @@ def test_softmax_of_old_models_is_of_all_axes_from_one_on() -> None:
     check(model([node], (2, 3, 4), opset=11), drawn(2, 3, 4))
 
 
+def test_products_of_rows_longer_than_a_vector() -> None:
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["x", "t"], ["y"]),
+    ]
+    done = check(model(nodes, (1, 5, 600)), drawn(1, 5, 600))
+    assert sum(isinstance(layer, Product) for layer in done.network.layers) >= 3
+
+
 @pytest.mark.parametrize("axis", [-1, 1])
 def test_layer_normalization(axis: int) -> None:
     node = helper.make_node("LayerNormalization", ["x", "w", "b"], ["y"], axis=axis)
@@ -68,11 +77,29 @@ def test_layer_normalization(axis: int) -> None:
     check(model([node], (2, 6, 8), constants), 2 * drawn(2, 6, 8) + 1)
 
 
+@pytest.mark.parametrize("several", [False, True])
+@pytest.mark.parametrize("op", ["Softmax", "LayerNormalization", "RMSNormalization"])
+def test_rows_longer_than_a_vector(op: str, several: bool) -> None:
+    nodes = [
+        helper.make_node("Gemm", ["x", "w"], ["g"]),
+        helper.make_node(op, ["g", "s"] if op != "Softmax" else ["g"], ["n"]),
+        helper.make_node("Gemm", ["n", "v"], ["y"]),
+    ]
+    constants = {"w": drawn(7, 1000), "s": drawn(1000), "v": drawn(1000, 3)}
+    made = model(nodes, (2, 7), constants, opset=23)
+    check(made, drawn(2, 7), bound=5e-3, engines=SEVERAL if several else None)
+
+
 @pytest.mark.parametrize(
     ("node", "shape", "constants", "why"),
     [
-        (helper.make_node("Softmax", ["x"], ["y"]), (1, 300), {}, "at most 256"),
-        (helper.make_node("MatMul", ["x", "x"], ["y"]), (1, 300, 300), {}, "at most 256"),
+        (helper.make_node("Softmax", ["x"], ["y"]), (1, 3000), {}, "at most 2048"),
+        (
+            helper.make_node("MatMul", ["x", "w"], ["y"]),
+            (1, 3, 2100),
+            {"w": np.ones((1, 2100, 2))},
+            "at most 2048",
+        ),
         (
             helper.make_node("LayerNormalization", ["x", "w"], ["y"], epsilon=2.0),
             (1, 2, 3),

@@ -3,7 +3,8 @@
 The program is generated for one layer (:class:`microkernels.nn.rows.layout.RowsLayout`). Its
 arithmetic is that of :func:`microkernels.nn.rows.shape.normalize`, which explains it. A block of
 rows is computed in place. What belongs to each row, such as its factor, is computed for all rows
-of the block at once, in vectors of 32-bit numbers.
+of the block at once, in vectors of 32-bit numbers. A row of several segments is computed segment by
+segment; its sums and its largest element come from those of the segments.
 """
 
 from collections.abc import Iterator
@@ -71,7 +72,13 @@ class _RowsKernel:
         self.rows = w.constant("rows", places["rows"], "rows")
         self.own = w.constant("own", places["own"], "an element of each row")
         self.pair = w.constant("pair", 0, "picks lower halves")
-        self.channels = w.constant("channels", shape.channels, "elements of a row")
+        self.whole = len(shape.segments) == 1
+        if self.whole:
+            self.channels = w.constant("channels", shape.channels, "elements of a row")
+        else:
+            self.segment = reg("segment", "segment in use")
+            self.part = reg("part", "element of a segment")
+            self.parts = w.constant("parts", places["parts"], "an element of each segment")
         self.count = w.constant("count", layout.rows, "rows of a block")
         self.elements = w.constant("elements", layout.rows * shape.channels, "elements of a block")
         self.numbers = [
@@ -114,7 +121,10 @@ class _RowsKernel:
         w.read(self.source, self.described)
         w.read(self.out, self.described)
         w.load(self.rows, self.source, self.elements, note="rows")
-        w.op("set.vl", self.channels)
+        if self.whole:
+            w.op("set.vl", self.channels)
+        else:
+            self._set("mr", 1)
         match self.shape.operation:
             case "softmax":
                 self._softmax()
@@ -127,7 +137,8 @@ class _RowsKernel:
         w.op("v.drain")
         self._factors()
         w.op("v.drain")
-        w.op("set.vl", self.channels)
+        if self.whole:
+            w.op("set.vl", self.channels)
         fraction = self.shape.fraction
         self._set("fx", UNIT_FRACTION if fraction is None else fraction)
         self._each_row("scale", "v.s.mul", self.own, ELEMENT_BYTES)
@@ -150,21 +161,62 @@ class _RowsKernel:
         w.op("mov", self.row, self.rows)
         w.op("mov", self.own_row, first)
         with self._times(name, self.layout.rows):
-            w.vector(mnemonic, self.row, self.row, self.own_row)
+            for segment in self._segments():
+                w.vector(mnemonic, segment, segment, self.own_row)
             w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
             w.op("add", self.own_row, self.own_row, step)
+
+    def _segments(self) -> Iterator[str]:
+        """Registers that hold the addresses of the row's segments, with their lengths set."""
+        if self.whole:
+            yield self.row
+            return
+        for start, length in self.shape.segments:
+            self._set("vl", length)
+            self.writer.offset(self.segment, self.row, start * ELEMENT_BYTES)
+            yield self.segment
+
+    def _reduced(self, result: str, operation: str, operand: str | None, last: str) -> None:
+        """A reduction of a row of several segments: of each, then of these results.
+
+        Parameters:
+            operand: of each segment; None: the segment itself.
+            last: instruction of the results.
+        """
+        w = self.writer
+        w.op("mov", self.part, self.parts)
+        for segment in self._segments():
+            w.vector(operation, self.part, segment, operand or segment)
+            w.op("add", self.part, self.part, ELEMENT_BYTES)
+        self._set("vl", len(self.shape.segments))
+        w.vector(last, result, self.parts, self.parts)
+
+    def _each_reduced(self, name: str, operation: str, operand: str | None, last: str) -> None:
+        """Likewise of all rows, into the element of each."""
+        w = self.writer
+        w.op("mov", self.row, self.rows)
+        w.op("mov", self.own_row, self.own)
+        with self._times(name, self.layout.rows):
+            self._reduced(self.own_row, operation, operand, last)
+            w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
+            w.op("add", self.own_row, self.own_row, ELEMENT_BYTES)
+        w.op("v.drain")
 
     def _each_sum(self, operand: str | None) -> None:
         """Sums of products of all rows with a vector, or with themselves, by level."""
         w = self.writer
-        w.op("set.vl", self.channels)
-        self._set("mr", 1)
+        if self.whole:
+            w.op("set.vl", self.channels)
+            self._set("mr", 1)
         for level, (sums, shift) in enumerate(zip(self.sums, self.how.shifts, strict=True)):
             self._set("fx", shift)
             w.op("mov", self.row, self.rows)
             w.op("mov", self.own_row, sums)
             with self._times(f"level{level}", self.layout.rows):
-                w.vector("m.v.mul.add", self.own_row, self.row, operand or self.row)
+                if self.whole:
+                    w.vector("m.v.mul.add", self.own_row, self.row, operand or self.row)
+                else:
+                    self._reduced(self.own_row, "m.v.mul.add", operand, "m.v.nop.add")
                 w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
                 w.op("add", self.own_row, self.own_row, WIDE_BYTES)
 
@@ -172,10 +224,14 @@ class _RowsKernel:
         """Take the mean from each row."""
         w = self.writer
         w.note("Means.")
-        w.op("set.mr", self.count)
+        if self.whole:
+            w.op("set.mr", self.count)
         self._set("fx", self.shape.mean[1])
-        w.vector("m.v.mul.add", self.own, self.rows, self.vector)
-        w.op("v.drain")
+        if self.whole:
+            w.vector("m.v.mul.add", self.own, self.rows, self.vector)
+            w.op("v.drain")
+        else:
+            self._each_reduced("mean", "m.v.mul.add", self.vector, "m.v.nop.add")
         self._each_row("centre", "v.s.sub", self.own, ELEMENT_BYTES)
         w.op("v.drain")
 
@@ -186,24 +242,29 @@ class _RowsKernel:
     def _softmax(self) -> None:
         w, layout = self.writer, self.layout
         w.note("Differences from the largest element.")
-        w.op("set.mr", self.count)
-        w.vector("m.v.nop.max", self.own, self.rows, self.rows)
-        w.op("v.drain")
+        if self.whole:
+            w.op("set.mr", self.count)
+            w.vector("m.v.nop.max", self.own, self.rows, self.rows)
+            w.op("v.drain")
+        else:
+            self._each_reduced("most", "m.v.nop.max", None, "m.v.nop.max")
         self._each_row("below", "v.s.sub", self.own, ELEMENT_BYTES)
         w.op("v.drain")
         w.note("Exponentials.")
-        self._set("vl", layout.chunk * self.shape.channels)
+        if self.whole:
+            self._set("vl", layout.chunk * self.shape.channels)
         w.op("mov", self.row, self.rows)
         with self._times("exponential", layout.rows // layout.chunk):
-            self._exponential()
+            for chunk in self._segments():
+                self._exponential(chunk)
             w.offset(self.row, self.row, layout.chunk * self.shape.channels * ELEMENT_BYTES)
         w.op("v.drain")
         w.note("Their sums.")
         self._each_sum(self.vector)
 
-    def _exponential(self) -> None:
+    def _exponential(self, u: str) -> None:
         """The exponentials of a chunk, in place."""
-        w, u, found = self.writer, self.row, self.chunk
+        w, found = self.writer, self.chunk
         second, third, fourth, fifth, most, factor, least = self.scalars
         wide = self.shape.widened
         if wide > 0:

@@ -6,7 +6,8 @@ one before. The engines take the blocks in turns.
 
 The scratchpad holds the constants, the block, for softmax a place for a *chunk* of the block, which
 is the longest vector of whole rows that divides it, and what belongs to each row: an element, sums
-by level and four numbers of 32 bits, of which sums have zeros in their upper halves.
+by level and four numbers of 32 bits, of which sums have zeros in their upper halves. Where a row is
+several segments, a chunk is one of them, and there is a place for an element of each.
 
 An engine's part of the parameter block::
 
@@ -63,12 +64,14 @@ class _Cut:
 def _places(shape: NormalizeShape, rows: int, chunk: int) -> tuple[dict[str, int], int]:
     """Scratchpad address of each place, and the end."""
     levels = len(shape.scale.shifts)
+    count, segment = len(shape.segments), shape.segments[0][1]
     sizes = {
         "narrow": len(_narrow(shape)) * ELEMENT_BYTES,
         "wide": len(_wide(shape)) * WIDE_BYTES,
         "sums": levels * rows * WIDE_BYTES,
         "rows": rows * shape.channels * ELEMENT_BYTES,
-        "chunk": chunk * shape.channels * ELEMENT_BYTES if shape.operation == "softmax" else 0,
+        "chunk": chunk * segment * ELEMENT_BYTES if shape.operation == "softmax" else 0,
+        "parts": count * ELEMENT_BYTES if count > 1 else 0,
         "own": rows * ELEMENT_BYTES,
         "numbers": _NUMBERS * _rounded(rows * WIDE_BYTES),
     }
@@ -81,13 +84,14 @@ def _places(shape: NormalizeShape, rows: int, chunk: int) -> tuple[dict[str, int
 
 def _narrow(shape: NormalizeShape) -> list[int]:
     """Constants of 16 bits: the pair that picks lower halves, scalars, and the vector of sums."""
+    segment = shape.segments[0][1]
     if shape.operation == "softmax":
         wide = shape.widened
         scalars = [*EXPONENTIAL, (1 << UNIT_FRACTION) - 1]
         scalars += [1 << max(wide, 0), -(1 << (UNIT_FRACTION - max(wide, 0)))]
-        return [1, 0, *scalars, *[1] * shape.channels]
+        return [1, 0, *scalars, *[1] * segment]
     if shape.operation == "layer":
-        return [1, 0, *[shape.mean[0]] * shape.channels]
+        return [1, 0, *[shape.mean[0]] * segment]
     return [1, 0]
 
 

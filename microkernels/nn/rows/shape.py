@@ -10,6 +10,9 @@ Sums have a wide range, and a sum on the engine has 16 bits. So the engine compu
 several shifts (*levels*) and takes the smallest shift that does not saturate; then it has 12 bits
 or more. The factor is found in 32 bits by Newton's method. docs/decisions/kernels/rows.md has the
 errors.
+
+A row that is longer than a vector is cut into *segments* of about the same length. The sum of a row
+is then that of its segments' sums, each rounded.
 """
 
 from dataclasses import dataclass
@@ -42,8 +45,8 @@ __all__ = [
     "normalize",
 ]
 
-#: Channels of a row at most: a vector.
-MOST_CHANNELS = MAX_VL
+#: Channels of a row at most; the scratchpad may allow fewer.
+MOST_CHANNELS = 8 * MAX_VL
 #: Operation -> attributes of :class:`NormalizeShape` that it needs.
 _NEEDS = {
     "softmax": (),
@@ -163,6 +166,14 @@ class NormalizeShape:
         """Bits that a sum of channels has beyond its summands."""
         return (self.channels - 1).bit_length()
 
+    @property
+    def segments(self) -> tuple[tuple[int, int], ...]:
+        """First element and length of each segment of a row."""
+        count = -(-self.channels // MAX_VL)
+        length = -(-self.channels // count)
+        starts = range(0, self.channels, length)
+        return tuple((start, min(length, self.channels - start)) for start in starts)
+
     # Softmax.
 
     @property
@@ -251,9 +262,17 @@ def _scaled(first: _I64, second: _I64 | int, shift: int) -> _I64:
     return np.clip(found, -(1 << 31), (1 << 31) - 1)
 
 
+def _summed(sums: _I64, shift: int) -> _I64:
+    """Sums of rows from exact sums of their segments, along the last axis, each shifted right."""
+    parts: _I64 = np.clip(_rounded(sums, shift), LOWEST, HIGHEST)
+    found: _I64 = np.clip(parts.sum(axis=-1, keepdims=True), LOWEST, HIGHEST)
+    return found
+
+
 def factors(how: Factor, sums: _I64) -> _I64:
-    """Factors of rows, from exact sums; they are limited to an element."""
-    levels = [np.clip(_rounded(sums, shift), LOWEST, HIGHEST) for shift in how.shifts]
+    """Factors of rows, from exact sums of their segments along the last axis; they are limited to
+    an element."""
+    levels = [_summed(sums, shift) for shift in how.shifts]
     found = levels[0] + how.added[0]
     scale = np.full_like(found, how.scales[0])
     for level, added, scales in zip(levels[1:], how.added[1:], how.scales[1:], strict=True):
@@ -314,18 +333,23 @@ def normalize(shape: NormalizeShape, image: Elements) -> Elements:
         KernelError: an array of another shape, or values beyond 16 bits.
     """
     image = check_elements("image", image, (shape.height, shape.width, shape.channels))
+    starts = [start for start, _ in shape.segments]
+
+    def segment_sums(values: _I64) -> _I64:
+        found: _I64 = np.add.reduceat(values, starts, axis=2)
+        return found
+
     if shape.operation == "softmax":
         values = exponentials(shape, subtract(image, image.max(axis=2, keepdims=True)))
-        sums = values.astype(np.int64).sum(axis=2, keepdims=True)
+        sums = segment_sums(values.astype(np.int64))
         shift = UNIT_FRACTION
     else:
         values = image
         if shape.operation == "layer":
             one, fraction = shape.mean
-            sums = image.astype(np.int64).sum(axis=2, keepdims=True)
-            mean = np.clip(_rounded(sums * one, fraction), LOWEST, HIGHEST)
+            mean = _summed(segment_sums(image.astype(np.int64)) * one, fraction)
             values = subtract(image, mean.astype(np.int16))
-        sums = np.square(values.astype(np.int64)).sum(axis=2, keepdims=True)
+        sums = segment_sums(np.square(values.astype(np.int64)))
         assert shape.fraction is not None
         shift = shape.fraction
     return multiply(values, factors(shape.scale, sums), shift)

@@ -47,15 +47,13 @@ def _affine(importer: Importer, node: Node, value: Value, factor: float) -> Valu
     return importer.add(node, layer, value.size, value.shape, last=False)
 
 
-def reduced(
-    importer: Importer, node: Node, value: Value, kind: str, axes: list[int], *, kept: bool = True
-) -> Value:
-    """A value with axes reduced.
+def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[int]) -> Value:
+    """A value with axes reduced to one element.
 
     Parameters:
         value: not turned.
         kind: as of :func:`reduction`.
-        axes: from 0 on, at least one. kept: they stay, with one element.
+        axes: from 0 on, at least one.
     """
     if importer.batched(value.shape) and 0 in axes and importer.batch > 1:
         raise node.refused("the batch can't be reduced")
@@ -64,8 +62,6 @@ def reduced(
     pixels = prod(index.shape[axis] for axis in axes)
     lined = index.transpose(*keep, *axes).reshape(-1, 1, pixels)
     shape = tuple(1 if axis in axes else size for axis, size in enumerate(value.shape))
-    if not kept:
-        shape = tuple(size for axis, size in enumerate(value.shape) if axis not in axes)
     if kind == "min":
         value = _affine(importer, node, value, -1.0)
     elif kind == "l1":
@@ -107,11 +103,12 @@ def reduction(
             axes = list(range(len(value.shape)))
         if before is not None:
             value = curve_value(importer, node, value, before)
-        kept = bool(attribute(node, "keepdims", 1))
-        value = reduced(importer, node, value, kind, axes, kept=kept)
+        value = reduced(importer, node, value, kind, axes)
         if after is not None:
             value = curve_value(importer, node, value, after)
-        importer.alias(node, value, value.shape)
+        kept = bool(attribute(node, "keepdims", 1))
+        left = (size for axis, size in enumerate(value.shape) if kept or axis not in axes)
+        importer.alias(node, value, tuple(left))
 
     return operator
 

@@ -2,11 +2,22 @@
 
 from collections.abc import Callable
 from contextlib import suppress
+from itertools import pairwise
 from math import prod
 
 import numpy as np
 
-from microkernels.networks.network import Depthwise, MapSize, Normalize, Product
+from isa.table import MAX_VL
+from microkernels.networks.network import (
+    Dense,
+    Depthwise,
+    ElementWise,
+    MapSize,
+    Normalize,
+    Pool,
+    Product,
+    Rearrange,
+)
 from microkernels.networks.pairs import Pair
 from microkernels.nn.product.shape import MOST_INNER
 from microkernels.nn.rows.shape import MOST_CHANNELS
@@ -24,6 +35,8 @@ __all__ = ["gemm", "matmul", "normalization", "product_of", "softmax"]
 _ONE_AXIS_OPSET = 13
 #: Elements of a piece on average, below which a product with the identity is the faster transpose.
 _LONG_PIECE = 4
+#: Products of parts of rows at most, which are added.
+_MOST_PARTS = 8
 
 
 def _own(importer: Importer, shape: tuple[int, ...]) -> tuple[int, ...]:
@@ -108,8 +121,10 @@ def product_of(importer: Importer, node: Node, first: Value, second: Value) -> V
         raise node.refused(
             f"inputs of shapes {list(first.shape)} and {list(second.shape)} have no product"
         )
-    if inner > MOST_INNER:
-        raise node.refused(f"its rows have {inner} elements; at most {MOST_INNER} are supported")
+    if inner > _MOST_PARTS * MOST_INNER:
+        raise node.refused(
+            f"its rows have {inner} elements; at most {_MOST_PARTS * MOST_INNER} are supported"
+        )
     batch = _batch(importer)
     indices = []
     for value, shape in ((first, one), (second, other)):
@@ -117,18 +132,29 @@ def product_of(importer: Importer, node: Node, first: Value, second: Value) -> V
         if prod(shape[:-2]) not in (1, prod(lead)):
             index = np.broadcast_to(index, (*lead, *shape[-2:]))
         indices.append(index[np.newaxis] if batch else index)
-    left = rearranged(importer, node, [first], indices[0], turned=True)
-    right = _columns(importer, node, second, indices[1])
-    layer = Product(
-        name=importer.unique(node.name), source=left.layer, other=right.layer, fraction=0
-    )
     size = MapSize(prod(lead), one[-2], columns)
     # Two vectors have no batch, and their product is a scalar.
     batched = any(importer.batched(each.shape) for each in (first, second))
     found = (*batch, *lead) if batched else lead
     found += (one[-2],) if len(shapes[0]) > 1 else ()
     found += (columns,) if len(shapes[1]) > 1 else ()
-    return importer.add(node, layer, size, found, turned=True)
+    parts = -(-inner // MOST_INNER)
+    edges = [inner * part // parts for part in range(parts + 1)]
+    total: Value | None = None
+    for start, end in pairwise(edges):
+        left = rearranged(importer, node, [first], indices[0][..., start:end], turned=True)
+        right = _columns(importer, node, second, indices[1][..., start:end, :])
+        left, right = (_in_one_slice(importer, node, each) for each in (left, right))
+        layer = Product(
+            name=importer.unique(node.name), source=left.layer, other=right.layer, fraction=0
+        )
+        last = end == inner
+        made = importer.add(node, layer, size, found, last=last, turned=True)
+        if total is not None:
+            made = combine(importer, node, "add", total, made, last=last)
+        total = made
+    assert total is not None
+    return total
 
 
 def gemm(importer: Importer, node: Node) -> None:
@@ -192,6 +218,31 @@ def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Valu
     return importer.add(node, layer, made, whole, last=False, turned=True)
 
 
+def _connected(importer: Importer, name: str) -> bool:
+    """Whether a map has the slices of a fully connected layer's outputs, which a chip's vaults
+    share."""
+    layer = importer.layers.get(name)
+    if isinstance(layer, ElementWise | Depthwise | Pool):
+        return any(_connected(importer, source) for source in layer.sources)
+    return isinstance(layer, Dense)
+
+
+def _in_one_slice(importer: Importer, node: Node, value: Value) -> Value:
+    """``value`` in a map whose rows are in one piece, also on several vaults."""
+    # What makes or reads a map of more channels than a vector's may need thinner slices.
+    wide = value.size.channels > MAX_VL
+    made = isinstance(importer.layers.get(value.layer), Normalize | Product | Rearrange)
+    if made or not (wide or _connected(importer, value.layer)):
+        return value
+    layer = Rearrange(
+        name=importer.unique(f"{node.name}_rows"),
+        inputs=(value.layer,),
+        size=value.size,
+        order=tuple(range(value.size.elements)),
+    )
+    return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
+
+
 def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Value], Value]) -> None:
     """Compute a function of rows whose elements are along these axes."""
     value = importer.held(node)
@@ -204,13 +255,15 @@ def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Valu
             f"its rows have {channels} elements; at most {MOST_CHANNELS} are supported"
         )
     if axes == [rank - 1]:
-        importer.alias(node, make(rows(importer, node, value)), value.shape)
+        held = _in_one_slice(importer, node, rows(importer, node, value))
+        importer.alias(node, make(held), value.shape)
         return
     index = index_of(importer, value)
     order = [axis for axis in range(rank) if axis not in axes] + axes
     lead = (1, -1) if importer.batched(value.shape) else (-1,)
     lined = index.transpose(order).reshape(*lead, channels)
-    found = make(rearranged(importer, node, [value], lined, turned=True))
+    held = rearranged(importer, node, [value], lined, turned=True)
+    found = make(_in_one_slice(importer, node, held))
     if axes == list(range(axes[0], rank)):
         importer.alias(node, found, value.shape)
         return
@@ -242,6 +295,12 @@ def softmax(importer: Importer, node: Node) -> None:
 def _weighted(importer: Importer, node: Node, value: Value, scale: Reals, shift: Reals) -> Value:
     """Each channel times its scale plus its shift."""
     if (scale == 1).all() and not shift.any():
+        return value
+    if value.size.channels > MAX_VL:
+        # A slice of this length is no vector of a depthwise layer.
+        for kind, constant in (("multiply", scale), ("add", shift)):
+            held = importer.constant_map(node, constant, value)
+            value = combine(importer, node, kind, value, held, last=False)
         return value
     layer = Depthwise(
         name=importer.unique(f"{node.name}_scale"),
