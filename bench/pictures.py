@@ -48,6 +48,9 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         *("vip", "bench", "networks", "--name", "vgg16", "--preset", "thesis", "--plot", FILE),
     ),
     "trimming": ("vip", "bench", "trim", "--fill", "0", "--image", FILE),
+    "engine_units": ("vip", "diagram", FILE),
+    "tile_units": ("vip", "diagram", FILE, "--preset", "tiny", "--module", "chip_tile"),
+    "chip_units": ("vip", "diagram", FILE, "--preset", "tiny"),
     "network": ("vip", "bench", "network", "--size", "4x4", "--size", "8x4", "--image", FILE),
 }
 #: Picture -> its name among those of ``vip report``, which writes both kinds at once.

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .debugging.debugger import Debugger, debug
     from .designs import Generated, generate
+    from .diagrams.draw import Diagram, diagram
     from .models.check import ModelCheck, check_model
     from .models.compile import CompileReport, compile_model
     from .models.run import Evaluation, ModelRun, evaluate_model, run_model
@@ -47,6 +48,7 @@ __all__ = [
     "ChipRun",
     "CompileReport",
     "Debugger",
+    "Diagram",
     "Dump",
     "EngineRun",
     "Evaluation",
@@ -80,6 +82,7 @@ __all__ = [
     "cosim",
     "cosim_bp",
     "debug",
+    "diagram",
     "evaluate_model",
     "generate",
     "mrf_stereo",
@@ -107,6 +110,7 @@ _MODULES = {
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),
     "vip.designs": ("Generated", "generate"),
+    "vip.diagrams.draw": ("Diagram", "diagram"),
     "microkernels.mrf.pair": ("PairOptions",),
     "vip.mrf.result": ("MrfRun",),
     "vip.mrf.run": ("solve_mrf",),

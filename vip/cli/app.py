@@ -54,6 +54,11 @@ class Commands(LazyGroup):
             "generate",
             "Write hierarchical Verilog, a file a module, with its configuration and lint waivers.",
         ),
+        "diagram": Entry(
+            "diagram",
+            "diagram",
+            "Draw the units of a module, and the bits that go from one to another.",
+        ),
         "synth": Entry(
             "synth",
             "synth",

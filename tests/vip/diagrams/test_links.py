@@ -1,0 +1,103 @@
+"""Links between units, from a small design whose links are known, and from an engine's Verilog."""
+
+import re
+
+import pytest
+from amaranth import Module, Signal
+from amaranth.lib import wiring
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.emission import emit, once
+from soc.generate.generate import verilog
+from soc.generate.presets import preset
+from vip.configurations import design
+from vip.diagrams.links import Block, DiagramError, Link, find_links
+
+
+class Adder(Component):
+    """A register of the sum of its inputs."""
+
+    def __init__(self, *, bits):
+        self.bits = bits
+        super().__init__({"one": In(bits), "other": In(bits), "sum": Out(bits)})
+
+    def elaborate(self, platform):
+        m = Module()
+        m.d.sync += self.sum.eq(self.one + self.other)
+        return m
+
+
+class Pair(Component):
+    """Two equal adders of the same inputs, and a wider one that reads one of them."""
+
+    def __init__(self):
+        super().__init__(
+            {
+                "given": Out(wiring.Signature({"one": Out(8), "other": Out(8)})).flip(),
+                "result": Out(12),
+            }
+        )
+
+    def elaborate(self, platform):
+        m = Module()
+        for name in ("left", "right"):
+            m.submodules[name] = once(self._adder(m, name), platform)
+        wide = Adder(bits=12)
+        m.submodules.wide = once(wide, platform)
+        held = Signal(4)
+        m.d.sync += held.eq(self.left.sum[:4] ^ self.given.one[:4])
+        m.d.comb += [
+            wide.one.eq(self.left.sum),
+            wide.other.eq(held),
+            self.result.eq(wide.sum ^ self.right.sum[:2]),
+        ]
+        return m
+
+    def _adder(self, m, name):
+        adder = Adder(bits=8)
+        setattr(self, name, adder)
+        m.d.comb += [adder.one.eq(self.given.one), adder.other.eq(self.given.other)]
+        return adder
+
+
+def test_bits_are_counted_at_the_reader_also_through_gates_and_registers():
+    found = find_links(emit(Pair(), "pair"))
+    links = {(link.source, link.target): link.bits for link in found.links}
+    assert links == {
+        ("given", "left"): 16,
+        ("given", "right"): 16,
+        ("given", "wide"): 4,
+        ("left", "wide"): 12,
+        ("right", "result"): 12,
+        ("wide", "result"): 12,
+    }
+    assert found.neighbours("wide") == {"given", "left", "result"}
+    assert found.blocks["left"].number == 1
+
+
+def test_equal_units_are_one_block():
+    found = find_links(verilog(design("vault")), "controller")
+    assert found.blocks["bank"] == Block("bank", "bank_machine", 16)
+    assert all(block.number == 1 for name, block in found.blocks.items() if name != "bank")
+
+
+def test_an_engine_has_the_links_of_its_interfaces():
+    found = find_links(verilog(preset("pe")))
+    assert Link("scratchpad", "vector", 128) in found.links  # two operands of 64 bits
+    assert Link("operands", "decode", 32) in found.links  # an instruction
+    assert Link("counters", "control", 44) in found.links  # a counter's value
+    ports = {name for name, block in found.blocks.items() if not block.module}
+    assert ports == {"control", "identity", "memory"}
+
+
+@pytest.mark.parametrize(
+    ("module", "message"),
+    [
+        ("nosuch", "no module 'nosuch'; modules with units are: "),
+        ("decode", "module decode has no units"),
+    ],
+)
+def test_what_can_not_be_drawn(module, message):
+    with pytest.raises(DiagramError, match=re.escape(message)):
+        find_links(verilog(preset("pe")), module)

@@ -1,0 +1,60 @@
+"""``vip diagram``."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+import vip
+from vip.cli.console import console, shown
+from vip.cli.errors import UserError
+from vip.output import write_json
+
+from .options import JsonOption, drawing, reading
+
+__all__ = ["diagram"]
+
+
+def diagram(
+    picture: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PICTURE", help="File to write, PNG or SVG by its ending.", callback=drawing()
+        ),
+    ],
+    preset_name: Annotated[
+        str | None,
+        typer.Option("--preset", metavar="NAME", help="Named configuration.", show_default="pe"),
+    ] = None,
+    file: Annotated[
+        Path | None,
+        typer.Option(
+            "--config",
+            metavar="FILE",
+            help="Configuration as JSON (instead of --preset).",
+            callback=reading(),
+        ),
+    ] = None,
+    module: Annotated[
+        str, typer.Option(metavar="NAME", help="Verilog module to draw.", show_default="the top")
+    ] = "",
+    least_bits: Annotated[
+        int, typer.Option(help="Links of fewer bits are not drawn.", min=1, max=10_000)
+    ] = 8,
+    json: JsonOption = None,
+) -> None:
+    """Draw the units of a module, and the bits that go from one to another.
+
+    Both are those of its Verilog.
+
+    Example: vip diagram controller.svg --preset vault --module controller --least-bits 32
+    """
+    if file is not None and preset_name is not None:
+        raise UserError("--config and --preset exclude each other")
+    with shown() as progress:
+        what = file or ("pe" if preset_name is None else preset_name)
+        found = vip.diagram(what, picture, module=module, least_bits=least_bits, progress=progress)
+    write_json(json, found.to_json())
+    blocks = found.found.blocks.values()
+    units = sum(block.number for block in blocks if block.module)
+    console.print(f"{picture}: {found.found.module}, {units} units, {len(found.found.links)} links")

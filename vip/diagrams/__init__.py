@@ -1,0 +1,1 @@
+"""Block diagrams: the units of a module and the links between them, as its Verilog has them."""

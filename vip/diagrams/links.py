@@ -1,0 +1,204 @@
+"""Units of a module and the bits that go from one to another, from its Verilog."""
+
+import json
+import re
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from hdl.emission import Emission
+from hdl.yosys import quote, run_yosys
+from isa.support.errors import VipError
+from isa.support.scratch import scratch_folder
+
+__all__ = ["TILE", "Block", "DiagramError", "Link", "Links", "find_links"]
+
+#: Names of a chip's tiles. Each has ports of the chip of its own, so these keep their numbers.
+TILE = re.compile(r"tile_(\d+)")
+
+#: Clocks and resets go to every unit.
+_EVERYWHERE = re.compile(r"(clk|rst)(_\w+)?")
+
+
+class DiagramError(VipError):
+    """A module that can't be drawn; one line."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """A unit, or several equal ones; or ports of the module, of one bundle.
+
+    Attributes:
+        name: of the instance, without the number where there are several; of the bundle.
+        module: its Verilog module; "": it is a port. number: of instances.
+    """
+
+    name: str
+    module: str = ""
+    number: int = 1
+
+
+@dataclass(frozen=True)
+class Link:
+    """Bits that one unit (or each of several) drives and another reads, through gates or not.
+
+    Each bit of the result of an operator between units is counted for all units that it reads.
+
+    Attributes:
+        source, target: names of blocks. bits: 1 or more, counted at the reader.
+    """
+
+    source: str
+    target: str
+    bits: int
+
+
+@dataclass(frozen=True)
+class Links:
+    """A module. blocks: by name. links: sorted by source and target."""
+
+    module: str
+    blocks: Mapping[str, Block]
+    links: Sequence[Link]
+
+    def neighbours(self, name: str) -> set[str]:
+        """Blocks that have a link with the block ``name``."""
+        ends = [(link.source, link.target) for link in self.links]
+        return {target for source, target in ends if source == name} | {
+            source for source, target in ends if target == name
+        }
+
+
+def find_links(emission: Emission, module: str = "") -> Links:
+    """The units of a module and the links between them.
+
+    Parameters:
+        emission: of the design. module: of it; "": the top module.
+
+    Raises:
+        DiagramError: the design has no such module, or the module has no units.
+        YosysError: Yosys failed.
+        MissingExtraError: there is no Yosys.
+    """
+    name = module or emission.top
+    if name not in emission.modules:
+        known = ", ".join(one for one in emission.modules if emission.instances[one])
+        raise DiagramError(f"no module {name!r}; modules with units are: {known}")
+    if not emission.instances[name]:
+        raise DiagramError(f"module {name} has no units")
+    netlist = _netlist(emission, name)
+    cells = {
+        key: cell["type"]
+        for key, cell in netlist["cells"].items()
+        if not cell["type"].startswith("$")
+    }
+    bits = _bits(netlist, cells)
+    return _joined(name, cells, bits)
+
+
+def _netlist(emission: Emission, name: str) -> Any:
+    with scratch_folder("links") as folder:
+        source, result = folder / "design.v", folder / "module.json"
+        source.write_text("\n".join(emission.modules.values()), encoding="utf-8")
+        commands = [
+            f"read_verilog {quote(source)}",
+            f"hierarchy -top {name}",
+            f"select {name}",
+            "proc",
+            "opt_clean",
+            f"write_json -selected {quote(result)}",
+        ]
+        run_yosys(commands, what=f"links of {name}")
+        return json.loads(result.read_text(encoding="utf-8"))["modules"][name]
+
+
+def _bits(netlist: Any, cells: Mapping[str, str]) -> Counter[tuple[str, str]]:
+    """Bits by driver and reader; ports are ``.name``."""
+    numbered = any(map(TILE.fullmatch, cells))
+    drivers: dict[int, str] = {}
+    logic: dict[int, list[int]] = {}
+    for name, cell in netlist["cells"].items():
+        ways = cell["port_directions"]
+        reads = [
+            bit
+            for port, bits in cell["connections"].items()
+            for bit in bits
+            if ways[port] == "input" and isinstance(bit, int)
+        ]
+        for port, bits in cell["connections"].items():
+            for bit in bits if ways[port] == "output" else ():
+                if name in cells:
+                    drivers[bit] = name
+                else:
+                    logic[bit] = reads
+    for port, found in netlist["ports"].items():
+        for bit in found["bits"] if found["direction"] == "input" else ():
+            drivers[bit] = _bundle(port, numbered)
+    known: dict[int, frozenset[str]] = {}
+
+    def sources(bit: int) -> frozenset[str]:
+        """The units and ports on which ``bit`` depends without a unit between."""
+        if bit not in known:
+            known[bit] = frozenset()
+            found = (
+                {drivers[bit]}
+                if bit in drivers
+                else set().union(*(sources(one) for one in logic.get(bit, ())))
+            )
+            known[bit] = frozenset(found)
+        return known[bit]
+
+    counted: Counter[tuple[str, str]] = Counter()
+
+    def count(reader: str, port: str, bits: Iterable[int | str]) -> None:
+        if _EVERYWHERE.fullmatch(port):
+            return
+        for bit in bits:
+            for source in sources(bit) - {reader} if isinstance(bit, int) else ():
+                if not _EVERYWHERE.fullmatch(source[1:]):
+                    counted[source, reader] += 1
+
+    for name in cells:
+        cell = netlist["cells"][name]
+        for port, bits in cell["connections"].items():
+            if cell["port_directions"][port] == "input":
+                count(name, port, bits)
+    for port, found in netlist["ports"].items():
+        if found["direction"] == "output":
+            count(_bundle(port, numbered), port, found["bits"])
+    return counted
+
+
+def _bundle(port: str, numbered: bool) -> str:
+    """The bundle of a port: ``control__stop`` is of ``.control``; with numbers ``dram__0__bank`` is
+    of ``.dram_0``."""
+    name, *rest = port.split("__")
+    return f".{name}_{rest[0]}" if numbered and rest and rest[0].isdigit() else f".{name}"
+
+
+def _joined(module: str, cells: Mapping[str, str], bits: Mapping[tuple[str, str], int]) -> Links:
+    """Equal units as one block: of one module, with the same links, and none to each other."""
+    kinds: dict[tuple[str, tuple[object, ...]], list[str]] = {}
+    for name, kind in cells.items():
+        away = sorted((to, n) for (source, to), n in bits.items() if source == name)
+        back = sorted((source, n) for (source, to), n in bits.items() if to == name)
+        kinds.setdefault((kind, (*away, None, *back)), []).append(name)
+    new: dict[str, str] = {}
+    blocks: dict[str, Block] = {}
+    for (kind, _), names in kinds.items():
+        apart = not any((one, other) in bits for one in names for other in names)
+        groups = [names] if len(names) > 1 and apart else [[name] for name in names]
+        for group in groups:
+            shown = re.sub(r"_\d+$", "", group[0]) if len(group) > 1 else group[0]
+            if shown in blocks:
+                shown = group[0]
+            blocks[shown] = Block(shown, kind, len(group))
+            new |= dict.fromkeys(group, shown)
+    for name in sorted({one for pair in bits for one in pair if one.startswith(".")}):
+        shown = name[1:] if name[1:] not in blocks else f"port {name[1:]}"
+        blocks[shown] = Block(shown)
+        new[name] = shown
+    found = {(new[source], new[target]): n for (source, target), n in bits.items()}
+    links = [Link(*pair, n) for pair, n in sorted(found.items())]
+    return Links(module, blocks, links)
