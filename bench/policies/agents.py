@@ -11,12 +11,20 @@ import sim_tb.measure.learning
 import sim_tb.measure.schedulers
 import sim_tb.measure.traces
 import sim_tb.timed.vault
+import synth.timing.sta
 from bench import fingerprints
 from bench.measurement import Measurement
 from bench.terminal import say
+from hdl.component import Component
+from hdl.emission import emit
 from memory.agent.config import AgentConfig
 from memory.agent.features import FEATURES
+from memory.agent.sarsa import Sarsa
+from memory.agent.state import VaultState
 from memory.config import VaultConfig
+from memory.controller.policies import make_scheduler
+from memory.controller.starvation import GROUP_BURSTS, PATIENCE_CYCLES
+from memory.controller.sweep import SWEEP_CYCLES
 from sim_tb.dut.memory import vault_design
 from sim_tb.harness.trace import TRACE_WORD
 from sim_tb.measure.agents.feature_search import (
@@ -29,21 +37,25 @@ from sim_tb.measure.agents.feature_search import (
 from sim_tb.measure.learning import LENGTHS, measure_bandwidth
 from sim_tb.measure.schedulers import REQUESTERS, measure_alone, measure_policy, policy_vault
 from sim_tb.measure.traces import APPLICATIONS, traced_launch, traced_vault
-from synth.physical.targets import find_target
+from synth.physical.asic import NANGATE45, node_nm
+from synth.physical.mapping import engine_netlist
+from synth.physical.targets import find_cells, find_target
+from synth.sram.timing import SramTimes
+from synth.timing.sta import longest_paths
 
-from .schedulers import scheduler_kge
+from .schedulers import SIZED, part_kge, windowed
 
 __all__ = ["GENERATIONS", "WINNERS", "agents", "made_of_agents"]
 
 #: Generations of the search, and candidates of the last that are measured in Verilog.
-GENERATIONS, WINNERS = 100, 3
+GENERATIONS, WINNERS = 30, 3
 
 
 def agents() -> Iterator[Measurement]:
     """A genetic search for features and rates of the learned policy, on the timing model; the best
-    agents in Verilog, on all mixes, with other seeds and longer runs than in the search; and on
-    the model what each feature of an agent is worth. A cost is time for what "first-ready-timed"
-    moves in 1."""
+    agents in Verilog, on all mixes, with other seeds and longer runs than in the search; on the
+    model what each feature of an agent is worth; and area and longest paths of schedulers. A cost
+    is time for what "first-ready-timed" moves in 1."""
     past = search(GENERATIONS, progress=_say)
     for generation in past:
         number = generation.number + 1
@@ -67,12 +79,41 @@ def agents() -> Iterator[Measurement]:
         for mix, values in measure_bandwidth(vault, LENGTHS).items():
             for length, gbs in zip(LENGTHS, values, strict=True):
                 yield Measurement(f"{name}_after_{length}_{mix}", gbs, "GB/s", 0.01, True)
-    windowed = _vault(replace(best, window_base=0))
-    yield Measurement("winner_1_kge", scheduler_kge(windowed), "kGE", 0.01)
+    part = make_scheduler(_vault(replace(best, window_base=0)))
+    yield Measurement("winner_1_kge", part_kge(part), "kGE", 0.01)
     for name, agent in (("default", AgentConfig()), ("winner_1", best)):
         yield Measurement(f"{name}_cost", cost(agent), "", 0.01)
         for feature, value in without_each_feature(agent).items():
             yield Measurement(f"{name}_without_{feature}", value, "", 0.01)
+    yield from _hardware()
+
+
+def _hardware() -> Iterator[Measurement]:
+    """Parts of the learned scheduler, and the longest path of each scheduler before layout, with
+    the loads of pins: of all, and of those to an output."""
+    for name, part in _parts().items():
+        yield Measurement(f"{name}_kge", part_kge(part), "kGE", 0.01)
+    cells, library = find_cells(NANGATE45)
+    for policy in SIZED:
+        netlist = engine_netlist(emit(make_scheduler(windowed(policy)), "part"), cells)
+        paths = longest_paths(netlist, library, SramTimes(node_nm(library)))
+        key = policy.replace("-", "_")
+        yield Measurement(f"{key}_ns", max(path.ns for path in paths.values()), "ns", 0.02)
+        yield Measurement(f"{key}_output_ns", paths["output"].ns, "ns", 0.02)
+
+
+def _parts() -> dict[str, Component]:
+    """The agent, and what it knows of its vault."""
+    vault = policy_vault("learned")
+    state = VaultState(
+        vault.agent,
+        banks=vault.banks,
+        entries=vault.transaction_queue,
+        run_bits=GROUP_BURSTS.bit_length(),
+        patience_bits=PATIENCE_CYCLES.bit_length(),
+        age_bits=SWEEP_CYCLES.bit_length(),
+    )
+    return {"agent": Sarsa(vault.agent), "state": state}
 
 
 def _say(generation: Generation) -> None:
@@ -112,4 +153,12 @@ def made_of_agents() -> dict[str, str]:
         "traced vault": fingerprints.hardware(traced_vault()),
         **fingerprints.simulator("the memory", vault_design(policy_vault("learned"), REQUESTERS)),
         "mapping": fingerprints.mapping(find_target("generic")),
+        "mapping to standard cells": fingerprints.mapping(find_target(NANGATE45)),
+        "timing analysis": fingerprints.code(synth.timing.sta),
+        **{
+            f"Verilog of the scheduler {policy}": fingerprints.component(
+                make_scheduler(windowed(policy))
+            )
+            for policy in SIZED
+        },
     }

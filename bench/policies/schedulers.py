@@ -9,6 +9,7 @@ import sim_tb.measure.schedulers
 import sim_tb.measure.traces
 from bench import fingerprints
 from bench.measurement import Measurement
+from hdl.component import Component
 from hdl.emission import emit
 from memory.config import SchedulerPolicy, VaultConfig
 from memory.controller.policies import make_scheduler
@@ -27,10 +28,10 @@ from synth.physical.area import measure_unit
 from synth.physical.targets import find_target
 from synth.physical.units import Unit
 
-__all__ = ["made_of_schedulers", "scheduler_kge", "schedulers"]
+__all__ = ["SIZED", "made_of_schedulers", "part_kge", "schedulers", "windowed"]
 
-#: Policies whose area is measured.
-_SIZED: tuple[SchedulerPolicy, ...] = (
+#: Policies whose area and longest path are measured.
+SIZED: tuple[SchedulerPolicy, ...] = (
     "first-ready",
     "first-ready-timed",
     "par-bs",
@@ -53,8 +54,9 @@ def schedulers() -> Iterator[Measurement]:
     for mix, values in measure_bandwidth(policy_vault("learned"), LENGTHS).items():
         for length, gbs in zip(LENGTHS, values, strict=True):
             yield Measurement(f"learned_after_{length}_{mix}", gbs, "GB/s", 0.01, True)
-    for policy in _SIZED:
-        yield Measurement(f"{_key(policy)}_kge", scheduler_kge(_windowed(policy)), "kGE", 0.01)
+    for policy in SIZED:
+        kge = part_kge(make_scheduler(windowed(policy)))
+        yield Measurement(f"{_key(policy)}_kge", kge, "kGE", 0.01)
 
 
 def made_of_schedulers() -> dict[str, str]:
@@ -73,20 +75,20 @@ def made_of_schedulers() -> dict[str, str]:
     for policy in POLICIES:
         design = vault_design(policy_vault(policy), REQUESTERS)
         found |= fingerprints.simulator(f"the memory {policy}", design)
-    for policy in _SIZED:
-        part = make_scheduler(_windowed(policy))
+    for policy in SIZED:
+        part = make_scheduler(windowed(policy))
         found[f"Verilog of the scheduler {policy}"] = fingerprints.component(part)
     return found
 
 
-def scheduler_kge(vault: VaultConfig) -> float:
-    """The scheduler of a vault alone in 1,000 gate equivalents, mapped for area.
+def part_kge(part: Component) -> float:
+    """A component alone in 1,000 gate equivalents, mapped for area.
 
     Raises:
         synth.errors.SynthesisError: Yosys fails.
     """
-    emission = emit(make_scheduler(vault), "part")
-    unit = Unit("scheduler", ((emission.top, 1),))
+    emission = emit(part, "part")
+    unit = Unit("part", ((emission.top, 1),))
     return measure_unit(unit, find_target("generic"), emission, emission).values["logic_ge"] / 1000
 
 
@@ -94,7 +96,7 @@ def _key(policy: str) -> str:
     return policy.replace("-", "_")
 
 
-def _windowed(policy: SchedulerPolicy) -> VaultConfig:
+def windowed(policy: SchedulerPolicy) -> VaultConfig:
     """The vault with ``policy``, and with the port to its weights if it has any."""
     vault = policy_vault(policy)
     if not vault.learns:
