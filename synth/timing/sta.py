@@ -7,7 +7,7 @@ a unit is timed as if registers stood at its ports. Memories have the times of
 :mod:`synth.sram.timing`.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
 from hdl.sram_macro import MacroError, SramGeometry
@@ -115,9 +115,11 @@ class _Analysis:
         library: CellLibrary,
         macros: SramTimes,
         wires: WireLoad | None = None,
+        begins: Callable[[Gate], bool] | None = None,
     ) -> None:
         self.netlist = netlist
         self.wires = wires
+        self.begins = begins
         self.library = library
         self.macros = macros
         self.nets: dict[int, _Net] = {}
@@ -173,6 +175,8 @@ class _Analysis:
 
     def _launch(self, bit: int, cell: Cell, gate: Gate, pin: str = "") -> None:
         """An edge of the clock reaches the output of a flip-flop."""
+        if self.begins is not None and not self.begins(gate):
+            return
         net = self.net(bit)
         outputs = [
             p for n, p in cell.pins.items() if p.direction == "output" and pin in ("", n) and p.arcs
@@ -198,6 +202,8 @@ class _Analysis:
             raise SynthesisError(
                 f"cell {gate.name} of type {gate.kind} is not in the library"
             ) from None
+        if self.begins is not None and not self.begins(gate):
+            return
         access = self.macros.access_ns(geometry)
         for pin, bits in gate.pins.items():
             if gate.outputs(pin):
@@ -308,7 +314,13 @@ class _Analysis:
 
 
 def longest_paths(
-    netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad | None = None
+    netlist: Netlist,
+    library: CellLibrary,
+    macros: SramTimes,
+    wires: WireLoad | None = None,
+    *,
+    begins: Callable[[Gate], bool] | None = None,
+    ends: Callable[[Gate], bool] | None = None,
 ) -> Mapping[str, Path]:
     """Longest path that ends in each unit.
 
@@ -316,6 +328,8 @@ def longest_paths(
         netlist: mapped to ``library``; cells of other types must be memory macros.
         library: with delay tables. macros: times of memories.
         wires: loads of wires, by default none.
+        begins, ends: registers and memories at which paths begin and end, and ports, which are
+            gates of the units ``input`` and ``output``; by default all.
 
     Returns:
         By unit; ``output`` for those that end at an output. Units without a path are absent.
@@ -323,10 +337,12 @@ def longest_paths(
     Raises:
         SynthesisError: a cell that is no memory and not in the library, or a loop of gates.
     """
-    analysis = _Analysis(netlist, library, macros, wires)
+    analysis = _Analysis(netlist, library, macros, wires, begins)
     analysis.run()
     longest: dict[str, tuple[float, int, _Net, Gate]] = {}
     for end in analysis.ends():
+        if ends is not None and not ends(end[3]):
+            continue
         unit = end[3].unit
         if unit not in longest or end[0] > longest[unit][0]:
             longest[unit] = end

@@ -1,0 +1,154 @@
+"""A vault's memory with two clocks: static timing in standard cells, and placed on an FPGA.
+
+What is analysed is the crossbar with the crossing and the back end, without the engines, which have
+one clock and are analysed alone (:mod:`synth.physical.place`, :mod:`synth.physical.corners`).
+
+Resets cross, too: that of a crossing's source sets two registers of its target at once and is
+released by them in a cycle of theirs. As the set is asynchronous, it has no time to keep.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
+from hdl.config import SramKind
+from hdl.emission import Emission, emit
+from soc.generate.designs import with_sram
+from soc.tile.config import VaultTileConfig
+from soc.tile.vault_memory import VaultMemory, memory_member
+from synth.errors import SynthesisError
+from synth.sram.timing import SramTimes
+from synth.timing.domains import DomainPaths, domain_paths
+
+from .asic import NANGATE45, node_nm
+from .devices import find_device
+from .mapping import engine_netlist
+from .nextpnr_clocks import SET_PIN, ClockedPlacement, place_clocks, reset_synchronisers
+from .place import unit_of_cell
+from .shell import SHELL, ports_of, shell_ffs, shell_verilog
+from .targets import ecp5_commands, find_cells, find_target
+from .units import closure
+from .yosys import Run, run
+
+__all__ = ["CROSSINGS", "VaultPlacement", "place_vault", "time_vault"]
+
+#: Units in which a path from one clock to the other may begin.
+CROSSINGS = ("memory_crossing", "counter_mirror")
+_ENGINE, _MEMORY = CLOCK_PORTS[ENGINE_DOMAIN][0], CLOCK_PORTS[MEMORY_DOMAIN][0]
+_TOP = "vault_memory"
+
+
+@dataclass(frozen=True)
+class VaultPlacement:
+    """A vault's memory on an FPGA.
+
+    Attributes:
+        used: measure -> number of it after mapping, without the shell's flip-flops.
+        placements: one a seed, in their order.
+    """
+
+    used: Mapping[str, float]
+    placements: tuple[ClockedPlacement, ...]
+
+    def fmax_mhz(self, clock: str) -> float:
+        """Median of the seeds' rates of ``clock`` in MHz."""
+        return round(median(each.fmax_mhz[clock] for each in self.placements), 2)
+
+
+def _emitted(config: VaultTileConfig, sram: SramKind) -> Emission:
+    if not config.clocks.two:
+        raise SynthesisError("a vault with one clock has one rate (clocks.domains must be 'two')")
+    tile = with_sram(config, sram)
+    assert isinstance(tile, VaultTileConfig)
+    part = VaultMemory(
+        config=tile.vault,
+        requesters=tile.requesters,
+        always_ready=tile.always_ready,
+        line_buffer=tile.line_buffer,
+        line_merges=tile.line_merges,
+        clocks=tile.clocks,
+    )
+    return emit(part, _TOP)
+
+
+def _of_memory(config: VaultTileConfig, port: str) -> bool:
+    """Whether ``port`` belongs to the memory's clock."""
+    return port.split("__")[0] in memory_member(config.vault)
+
+
+def time_vault(config: VaultTileConfig, target: str = NANGATE45) -> DomainPaths:
+    """Longest path of each clock before layout, with the loads of pins alone, and of the crossings.
+
+    Parameters:
+        config: with two clocks. target: of standard cells.
+
+    Raises:
+        SynthesisError: one clock, no such target, a design that Yosys refuses, or a path from one
+            clock to the other outside of :data:`CROSSINGS`.
+    """
+    emission = _emitted(config, "macro")
+    cells, library = find_cells(target)
+    return domain_paths(
+        engine_netlist(emission, cells),
+        library,
+        SramTimes(node_nm(library)),
+        clock_of_port=lambda port: _MEMORY if _of_memory(config, port) else _ENGINE,
+        crossings=CROSSINGS,
+    )
+
+
+def place_vault(
+    config: VaultTileConfig, device: str, *, engine_mhz: float, memory_mhz: float, seeds: int = 3
+) -> VaultPlacement:
+    """Map to ECP5, place and route, once a seed, in the shell of :mod:`synth.physical.shell`.
+    Results are cached by content.
+
+    Parameters:
+        config: with two clocks. device: see :func:`synth.physical.devices.find_device`.
+        engine_mhz, memory_mhz: that nextpnr aims at.
+        seeds: number of placements, 1 or more, with the seeds from 1 on.
+
+    Raises:
+        SynthesisError: one clock, an unknown device, a design that does not fit, a tool that is
+            missing or fails, or a longest path from one clock to the other that begins outside of
+            :data:`CROSSINGS` and does not set a synchroniser of resets
+            (:func:`synth.physical.nextpnr_clocks.reset_synchronisers`).
+    """
+    if seeds < 1:
+        raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
+    emission = _emitted(config, "fpga")
+    chosen = find_device(device)
+    ports = ports_of(_TOP, emission.modules[_TOP])
+    memory = {port.name for port in ports if _of_memory(config, port.name)}
+    sources = {name: emission.modules[name] for name in closure(emission, _TOP)}
+    work = Run(
+        top=SHELL,
+        sources={**sources, SHELL: shell_verilog(_TOP, ports, memory)},
+        commands=ecp5_commands(),
+        netlist=True,
+    )
+    what = f"{_TOP} on {chosen.name}"
+    mapped = run(work, what=f"synthesis of {what}")
+    counts = find_target("ecp5").count(mapped, frozenset())
+    lacking = chosen.shortage(counts)
+    if lacking:
+        raise SynthesisError(f"{what}: it does not fit: it needs {lacking}")
+    assert mapped.netlist is not None
+    aims = {_ENGINE: engine_mhz, _MEMORY: memory_mhz}
+    placements = tuple(
+        place_clocks(mapped.netlist, chosen, seed, aims, what=f"{what}, seed {seed}")
+        for seed in range(1, seeds + 1)
+    )
+    resets = reset_synchronisers(mapped.netlist)
+    for crossing in (crossing for each in placements for crossing in each.crossings):
+        unit = unit_of_cell(emission, _TOP, crossing.first)
+        is_reset = crossing.pin == SET_PIN and crossing.last in resets
+        if unit not in CROSSINGS and not is_reset:
+            raise SynthesisError(
+                f"{what}: the longest path from {crossing.source} to {crossing.target} must begin"
+                f" in {' or '.join(CROSSINGS)}, or set a synchroniser of resets, not lead from"
+                f" {crossing.first} to {crossing.last}"
+            )
+    used = {**counts, "ffs": counts["ffs"] - shell_ffs(ports)}
+    return VaultPlacement(used, placements)

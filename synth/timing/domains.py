@@ -1,0 +1,134 @@
+"""Static timing of a netlist with several clocks: the longest path of each, and the paths that
+cross from one to another.
+
+A path from a register of one clock to one of another has no time that it must keep. It has to begin
+in a unit that is made for that, whose registers change one bit at a time, or not at all while they
+are read (a word in the memory of :class:`hdl.crossing.StreamCrossing`, which may be read outside of
+it). Which units these are is given by name; a path that begins elsewhere is refused.
+"""
+
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from synth.errors import SynthesisError
+from synth.physical.netlist import CLOCK, Gate, Netlist
+from synth.sram.timing import SramTimes
+
+from .cell_library import CellLibrary, WireLoad
+from .sta import Path, longest_paths
+
+__all__ = ["Crossing", "DomainPaths", "domain_paths"]
+
+
+@dataclass(frozen=True)
+class Crossing:
+    """The longest path from one clock to another.
+
+    Attributes:
+        source, target: the clocks. units: in which such paths end.
+        path: the longest; the time for which its bits may differ.
+    """
+
+    source: str
+    target: str
+    units: tuple[str, ...]
+    path: Path
+
+
+@dataclass(frozen=True)
+class DomainPaths:
+    """Paths of a netlist with several clocks.
+
+    Attributes:
+        longest: clock -> the longest path between its registers.
+        crossings: one for each pair of clocks with paths from the one to the other.
+    """
+
+    longest: Mapping[str, Path]
+    crossings: tuple[Crossing, ...]
+
+    def to_json(self) -> dict[str, object]:
+        """Plain JSON data: clocks in MHz with their longest paths, and crossings in ns."""
+        return {
+            "clocks": {
+                clock: {
+                    "mhz": path.fmax_mhz,
+                    "critical_path": [{"unit": unit, "ns": ns} for unit, ns in path.by_unit()],
+                }
+                for clock, path in self.longest.items()
+            },
+            "crossings": [
+                {
+                    "from": each.source,
+                    "to": each.target,
+                    "units": list(each.units),
+                    "ns": each.path.ns,
+                }
+                for each in self.crossings
+            ],
+        }
+
+
+def domain_paths(
+    netlist: Netlist,
+    library: CellLibrary,
+    macros: SramTimes,
+    wires: WireLoad | None = None,
+    *,
+    clock_of_port: Callable[[str], str],
+    crossings: Collection[str],
+) -> DomainPaths:
+    """Longest path of each clock, and between them.
+
+    Parameters:
+        netlist, library, macros, wires: see :func:`synth.timing.sta.longest_paths`.
+        clock_of_port: clock of the register at an input or output, by the port's name.
+        crossings: units in which a path from one clock to another may begin.
+
+    Raises:
+        SynthesisError: as there; a register whose clock is no port; a path from one clock to
+            another that begins in no unit of ``crossings``.
+    """
+    clocks = {
+        bit: name for name, bits in netlist.trees.items() if name.startswith(CLOCK) for bit in bits
+    }
+
+    def clock(gate: Gate) -> str:
+        if gate.unit in ("input", "output"):
+            return clock_of_port(gate.name)
+        cell = library.cells.get(gate.kind)
+        pins = [CLOCK] if cell is None else [n for n, pin in cell.pins.items() if pin.clock]
+        for pin in pins:
+            for bit in gate.pins.get(pin, ()):
+                if bit in clocks:
+                    return clocks[bit]
+        raise SynthesisError(f"the clock of {gate.name} is none of {', '.join(clocks.values())}")
+
+    def within(name: str) -> Callable[[Gate], bool]:
+        return lambda gate: clock(gate) == name
+
+    def outside(name: str) -> Callable[[Gate], bool]:
+        return lambda gate: gate.unit not in crossings and clock(gate) == name
+
+    def paths(begins: Callable[[Gate], bool], ends: Callable[[Gate], bool]) -> list[Path]:
+        found = longest_paths(netlist, library, macros, wires, begins=begins, ends=ends)
+        return sorted(found.values(), key=lambda path: path.ns)
+
+    longest: dict[str, Path] = {}
+    crossed: list[Crossing] = []
+    for source, target in product(clocks.values(), repeat=2):
+        found = paths(within(source), within(target))
+        if source == target:
+            if found:
+                longest[source] = found[-1]
+        elif found:
+            for stray in paths(outside(source), within(target)):
+                first, last = stray.steps[0], stray.steps[-1]
+                raise SynthesisError(
+                    f"a path from {source} to {target} must begin in {' or '.join(crossings)}, not"
+                    f" in {first.unit}: from {first.cell} to {last.cell}"
+                )
+            units = tuple(sorted(path.steps[-1].unit for path in found))
+            crossed.append(Crossing(source, target, units, found[-1]))
+    return DomainPaths(longest, tuple(crossed))
