@@ -21,7 +21,8 @@ class FaultCause(IntEnum):
     VECTOR_SETTING = 3
     #: A byte of an operand, result, load or store lies outside the scratchpad.
     SCRATCHPAD_RANGE = 4
-    #: ``ld.reg`` or ``st.reg`` at an address that is no multiple of its width.
+    #: ``ld.reg`` or ``st.reg`` at an address that is no multiple of its width, or ``set.ws`` at one
+    #: that is none of 32.
     MISALIGNED = 5
     #: A byte of a load or store lies outside the memory.
     DRAM_RANGE = 6
@@ -34,3 +35,9 @@ class FaultCause(IntEnum):
     #: instruction), or a value loaded by ``ld.reg`` (reported like :attr:`MEMORY_ERROR`). Nothing
     #: is written. ``srl`` of a negative value counts as one, and ``sll`` if bits are lost.
     REGISTER_RANGE = 8
+    #: ``set.ws`` named a descriptor that declares no workspace (:mod:`isa.workspace`).
+    WORKSPACE = 9
+    #: A store to the window or the image of the declared workspace.
+    STORE_TO_WORKSPACE = 10
+    #: A load that lies in the window in part only, or ``ld.reg`` from it.
+    WORKSPACE_EDGE = 11

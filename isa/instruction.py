@@ -70,6 +70,7 @@ class Opcode(IntEnum):
     LD_REG = 0x32
     ST_REG = 0x33
     MEMFENCE = 0x34
+    SET_WS = 0x35
     HALT = 0x38
 
 

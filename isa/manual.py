@@ -22,6 +22,7 @@ from .manual_text import (
     OPERANDS,
     START_VALUES,
     STATE,
+    WORKSPACE,
 )
 from .table import (
     BY_KEY,
@@ -324,6 +325,7 @@ def manual() -> str:
             _instructions(),
             _timing(),
             MEMORY,
+            WORKSPACE,
             _faults(),
             ASSEMBLY,
             _encoding(),

@@ -11,6 +11,7 @@ from .image import DramImage
 from .manual_examples import EARLY_STORE, SAFE_STORE
 from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTER_WIDTH, REGISTERS
 from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
+from .workspace import DESCRIPTOR_BYTES, MOST_KERNEL, MOST_PADDING, MOST_PIXELS
 
 __all__ = [
     "ASSEMBLY",
@@ -22,6 +23,7 @@ __all__ = [
     "OPERANDS",
     "START_VALUES",
     "STATE",
+    "WORKSPACE",
 ]
 
 INTRODUCTION = f"""\
@@ -168,6 +170,39 @@ length 0 checks its addresses like any other (an address equal to the size is al
 nothing.
 """
 
+WORKSPACE = f"""\
+## The virtual workspace
+
+A convolution is a product with a lowered matrix, which has a row for each position of the kernel:
+the pixels below it, one kernel row after the other, each with all its channels. `set.ws` declares a
+range of memory, the *window*, as the lowered matrix of an image. `ld.sram` from it loads the bytes
+that the matrix would have, from the image; pixels outside the image are zeros. So a program for
+products of matrices runs a convolution, and the lowered matrix is stored nowhere.
+
+The descriptor of {DESCRIPTOR_BYTES} bytes, at an address that is a multiple of as many, has in
+little-endian order:
+
+| bytes | contents | values |
+|---|---|---|
+| 8 | address of the image, whose pixels follow each other row by row | |
+| 8 | address of the window | |
+| 2, 2 | width and height of the image in pixels | 1 to {MOST_PIXELS} |
+| 2 | bytes of a pixel | 1 to {MOST_PIXELS} |
+| 2, 2 | positions of the kernel in a row, and rows of positions | 1 to {MOST_PIXELS} |
+| 1 | width and height of the kernel, at most those of the padded image | 1 to {MOST_KERNEL} |
+| 1 | stride: pixels between positions | 1 to {MOST_KERNEL} |
+| 1 | padding: pixels around the image that are zeros | 0 to {MOST_PADDING} |
+| 3 | zeros | 0 |
+
+The first position begins `padding` pixels to the left of the image and above it. Image and window
+lie within the addresses of the engine, whether or not there is memory at the window's, and do not
+overlap. On an engine whose transfers are aligned, both begin aligned, and so does each pixel.
+
+An engine has one workspace; another `set.ws` replaces it, and a launch removes it. The engine
+itself must not store to image or window; it may not load from the window to a register, nor across
+an end of the window. Other engines' stores to the image are the program's business.
+"""
+
 FAULTS = {
     FaultCause.NONE: "the engine has not faulted",
     FaultCause.PC_OUT_OF_PROGRAM: (
@@ -188,7 +223,10 @@ FAULTS = {
         "a byte of an operand or result lies outside the scratchpad; `m.v.nop` does not check "
         "its last operand"
     ),
-    FaultCause.MISALIGNED: "`ld.reg` or `st.reg` at an address that is no multiple of its width",
+    FaultCause.MISALIGNED: (
+        "`ld.reg` or `st.reg` at an address that is no multiple of its width, or `set.ws` at one "
+        f"that is none of {DESCRIPTOR_BYTES}"
+    ),
     FaultCause.DRAM_RANGE: "a byte of a load or store lies outside the memory",
     FaultCause.MEMORY_ERROR: (
         "the memory answered a request with an error; the address reported is that of the "
@@ -199,6 +237,11 @@ FAULTS = {
         "signed numbers: a scalar result does not fit, `srl` has a negative operand, `sll` loses "
         "bits; the parameter of the launch is no memory address (reported at word 0, nothing is "
         "executed); a loaded value does not fit (reported like `MEMORY_ERROR`, at a later word)"
+    ),
+    FaultCause.WORKSPACE: "`set.ws` with a descriptor that declares no workspace",
+    FaultCause.STORE_TO_WORKSPACE: "a store to the image or the window of the workspace",
+    FaultCause.WORKSPACE_EDGE: (
+        "a load that lies in the window of the workspace in part only, or `ld.reg` from it"
     ),
 }
 

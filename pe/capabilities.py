@@ -33,7 +33,16 @@ from isa.table import (
 
 from .config import PeConfig
 
-__all__ = ["CLASSES", "CONTROL", "FOLDED", "LONG", "Capabilities", "ControlOp", "IssueClass"]
+__all__ = [
+    "CLASSES",
+    "CONTROL",
+    "DECLARE",
+    "FOLDED",
+    "LONG",
+    "Capabilities",
+    "ControlOp",
+    "IssueClass",
+]
 
 #: Widths whose lanes are folded before they are paired (:mod:`pe.vector.fold`).
 FOLDED = frozenset({Width.W8, Width.W16})
@@ -73,13 +82,17 @@ class ControlOp(enum.Enum, shape=3):
     HALT = 5
 
 
-CONTROL = {
-    Opcode.SET_VL: ControlOp.SET_VL,
-    Opcode.SET_MR: ControlOp.SET_MR,
-    Opcode.SET_FX: ControlOp.SET_FX,
-    Opcode.DRAIN: ControlOp.DRAIN,
-    Opcode.MEMFENCE: ControlOp.MEMFENCE,
-    Opcode.HALT: ControlOp.HALT,
+#: ``set.ws``, beside :class:`ControlOp`, whose names stand in the Verilog of every engine.
+DECLARE = 6
+#: Codes of the instructions of the issue stage.
+CONTROL: dict[Opcode, int] = {
+    Opcode.SET_VL: ControlOp.SET_VL.value,
+    Opcode.SET_MR: ControlOp.SET_MR.value,
+    Opcode.SET_FX: ControlOp.SET_FX.value,
+    Opcode.DRAIN: ControlOp.DRAIN.value,
+    Opcode.MEMFENCE: ControlOp.MEMFENCE.value,
+    Opcode.HALT: ControlOp.HALT.value,
+    Opcode.SET_WS: DECLARE,
 }
 CLASSES = {
     Unit.SCALAR: IssueClass.SCALAR,
@@ -312,9 +325,9 @@ class Capabilities:
 
     @cached_property
     def control(self) -> Packing:
-        """:class:`ControlOp`."""
-        rows = [row for row in self.rows if row.unit is Unit.ISSUE]
-        return _packing((CONTROL[Opcode(row.opcode)].value for row in rows), 3, ControlOp)
+        """Codes of :data:`CONTROL`."""
+        codes = [CONTROL[Opcode(row.opcode)] for row in self.rows if row.unit is Unit.ISSUE]
+        return _packing(codes, 3, None if DECLARE in codes else ControlOp)
 
     @cached_property
     def kind(self) -> Packing:

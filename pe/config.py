@@ -174,6 +174,11 @@ class PeConfig:
         )
 
     @property
+    def workspace(self) -> bool:
+        """Whether a program can declare a virtual workspace (:mod:`isa.workspace`)."""
+        return "set.ws" in self.instructions
+
+    @property
     def register_bits(self) -> int:
         """Bits of a register number."""
         return (self.registers - 1).bit_length()

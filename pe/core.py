@@ -7,7 +7,7 @@ from hdl.component import Component
 from hdl.emission import once
 from hdl.ports import MemoryPort
 from isa.faults import FaultCause
-from pe.frontend.arc import Arc, allocation, arrival, free_entry, release
+from pe.frontend.arc import Arc, allocation, arrival, free_entry, growth, release
 from pe.frontend.decode import Decode
 from pe.frontend.dispatch import Dispatch, held_instruction, moved_bytes
 from pe.frontend.fetch import Fetch, fetched, redirection, run
@@ -17,6 +17,7 @@ from pe.frontend.register_file import READ_PORTS, RegisterFile
 from pe.frontend.scalar import Scalar, at_issue
 from pe.lsu.ports import FAILURE
 from pe.lsu.unit import LoadStore
+from pe.lsu.workspace import declared, declaring, workspace_bounds
 from pe.vector.unit import VectorUnit
 
 from .config import PeConfig
@@ -119,6 +120,11 @@ class Pe(Component):
             sequencer.done.eq(units.dispatch.empty & ~units.vector.busy & units.load_store.idle),
         ]
         FAILURE.join(m, units.load_store, sequencer)
+        if config.workspace:
+            declaring(config).join(m, issue, units.load_store)
+            declared().join(m, units.load_store, issue)
+            workspace_bounds(config).join(m, units.load_store, units.dispatch)
+            growth(config).join(m, units.load_store, units.arc)
         connect(m, operands.offer, issue.next)
 
     def _dispatch(self, m: Module, units: "_Units") -> None:

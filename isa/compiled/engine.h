@@ -7,6 +7,7 @@
 
 #include "constants.inc"
 #include "semantics.h"
+#include "workspace.h"
 
 namespace vip {
 
@@ -36,6 +37,7 @@ struct Engine {
     uint8_t* memory;        // mapping of the image
     uint8_t* held;          // a byte a page of the image: whether its space is taken
     uint64_t memory_bytes;  // that can be reached
+    uint64_t address_space;  // that addresses can name
     int64_t file;           // of the image
     const Operation* program;
     uint64_t words;
@@ -46,6 +48,7 @@ struct Engine {
     int64_t pc;
     HazardLog* log;             // or null
     const Operation* followed;  // the program with the words that the log sees, kFollowed in it
+    Workspace workspace;        // declared; without pixels: none
 };
 
 constexpr unsigned kMost = 256;
@@ -122,6 +125,33 @@ inline bool store(Engine& engine, uint64_t to, const uint8_t* from, uint64_t siz
         to += done, from += done, size -= done;
     }
     return true;
+}
+
+// Loads `size` bytes of the window from `from` on; kNone, or the cause of a fault, or kFailed.
+inline uint32_t load_lowered(Engine& engine, uint8_t* to, uint64_t from, uint64_t size) {
+    // A fault changes nothing.
+    uint8_t bytes[kMostScratchpad];
+    for (uint64_t done = 0; done < size;) {
+        uint64_t start = 0;
+        const uint64_t count =
+            std::min(engine.workspace.piece(from + done, start), size - done);
+        if (start == kZeros)
+            std::memset(bytes + done, 0, count);
+        else if (start + count > engine.memory_bytes)
+            return kDramRange;
+        else if (!load(engine, bytes + done, start, count))
+            return kFailed;
+        done += count;
+    }
+    std::memcpy(to, bytes, size);
+    return kNone;
+}
+
+// Cause of a fault of an access that a declared workspace forbids; it is no load from its window.
+inline uint32_t keep_out(const Workspace& workspace, uint64_t far, uint64_t size, bool loads) {
+    if (!workspace.declared()) return kNone;
+    if (workspace.touches_window(far, size)) return loads ? kWorkspaceEdge : kStoreToWorkspace;
+    return !loads && workspace.touches_image(far, size) ? kStoreToWorkspace : kNone;
 }
 
 // Kinds of instructions. `execute` returns kNone and has changed the engine, or the cause of a
@@ -253,8 +283,12 @@ struct Transfer {
         if (near + size > engine.scratchpad_bytes || near & engine.unaligned)
             return kScratchpadRange;
         if (far & engine.unaligned) return kMisaligned;
-        if (far + size > engine.memory_bytes) return kDramRange;
         const uint64_t bytes = static_cast<uint64_t>(size);
+        const Workspace& workspace = engine.workspace;
+        if (kLoad && size && workspace.declared() && workspace.contains(far, size))
+            return load_lowered(engine, engine.scratchpad + near, far, bytes);
+        if (far + size > engine.memory_bytes) return kDramRange;
+        if (const uint32_t cause = keep_out(workspace, far, bytes, kLoad)) return cause;
         uint8_t* pad = engine.scratchpad + near;
         return (kLoad ? load(engine, pad, far, bytes) : store(engine, far, pad, bytes)) ? kNone
                                                                                       : kFailed;
@@ -268,6 +302,7 @@ struct RegisterTransfer {
         const uint64_t far = engine.registers[op.b];
         if (far % sizeof(T)) return kMisaligned;
         if (far + uint128{sizeof(T)} > engine.memory_bytes) return kDramRange;
+        if (const uint32_t cause = keep_out(engine.workspace, far, sizeof(T), kLoad)) return cause;
         T value = static_cast<T>(engine.registers[op.a]);
         auto* bytes = reinterpret_cast<uint8_t*>(&value);
         if (!(kLoad ? load(engine, bytes, far, sizeof(T)) : store(engine, far, bytes, sizeof(T))))
@@ -276,6 +311,21 @@ struct RegisterTransfer {
             if (Narrow && !fits(value, engine.register_width)) return kRegisterRange;
             engine.registers[op.a] = static_cast<uint64_t>(int64_t{value});
         }
+        return kNone;
+    }
+};
+
+struct Declare {
+    template <bool Narrow, bool Counting>
+    static uint32_t execute(Engine& engine, const Operation& op, uint64_t&) {
+        const uint64_t start = engine.registers[op.b];
+        if (start % kDescriptorBytes) return kMisaligned;
+        if (start + uint128{kDescriptorBytes} > engine.memory_bytes) return kDramRange;
+        Workspace found;
+        static_assert(sizeof(found) == kDescriptorBytes);
+        if (!load(engine, reinterpret_cast<uint8_t*>(&found), start, sizeof(found))) return kFailed;
+        if (!found.sound(engine.address_space, engine.unaligned)) return kWorkspace;
+        engine.workspace = found;
         return kNone;
     }
 };

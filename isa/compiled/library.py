@@ -26,12 +26,26 @@ __all__ = ["SOURCES", "Engine", "Evaluate", "FoundHazard", "Operation", "library
 #: Files in C++, that of the library first.
 SOURCES = tuple(
     Path(__file__).with_name(name)
-    for name in ("engine.cpp", "engine.h", "hazards.h", "semantics.h")
+    for name in ("engine.cpp", "engine.h", "hazards.h", "semantics.h", "workspace.h")
 )
 _FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra")
 
+_PIXELS = ("width", "height", "pixel_bytes", "output_width", "output_height")
+
 #: Called with the number of a special row and FX; see ``engine.h``.
 Evaluate = CFUNCTYPE(c_int32, c_uint32, u64)
+
+
+class Declared(ctypes.Structure):
+    """The declared workspace; see ``workspace.h``."""
+
+    _fields_ = (
+        ("image", u64),
+        ("window", u64),
+        *((name, c_uint16) for name in _PIXELS),
+        *((name, c_uint8) for name in ("kernel", "stride", "padding")),
+        ("rest", c_uint8 * 3),
+    )
 
 
 class Operation(ctypes.Structure):
@@ -63,6 +77,7 @@ class Engine(ctypes.Structure):
         ("memory", POINTER(c_uint8)),
         ("held", POINTER(c_uint8)),
         ("memory_bytes", u64),
+        ("address_space", u64),
         ("file", c_int64),
         ("program", POINTER(Operation)),
         ("words", u64),
@@ -73,6 +88,7 @@ class Engine(ctypes.Structure):
         ("pc", c_int64),
         ("log", c_void_p),
         ("followed", POINTER(Operation)),
+        ("workspace", Declared),
     )
 
 

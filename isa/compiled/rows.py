@@ -13,6 +13,7 @@ from isa.faults import FaultCause
 from isa.hazards import HazardKind
 from isa.image import PAGE_BYTES
 from isa.instruction import Extent
+from isa.limits import SCRATCHPAD_BYTES
 from isa.table import (
     BY_KEY,
     IMM14,
@@ -28,6 +29,7 @@ from isa.table import (
     Width,
 )
 from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
+from isa.workspace import DESCRIPTOR_BYTES, MOST_KERNEL, MOST_PADDING, MOST_PIXELS
 
 __all__ = [
     "ELEMENTS",
@@ -80,6 +82,13 @@ def constants() -> str:
     values = {_camel(cause.name): cause.value for cause in FaultCause}
     values |= {"Failed": FAILED, "Limit": LIMIT, "Halted": HALTED, "Page": PAGE_BYTES}
     values |= {"Followed": _FOLLOWED, "FollowedRow": _SEEN.row}
+    values |= {
+        "MostPixels": MOST_PIXELS,
+        "MostKernel": MOST_KERNEL,
+        "MostPadding": MOST_PADDING,
+        "DescriptorBytes": DESCRIPTOR_BYTES,
+        "MostScratchpad": SCRATCHPAD_BYTES[1],
+    }
     values |= {_camel(kind.name): number for number, kind in enumerate(HAZARD_KINDS)}
     values |= {"HazardKinds": len(HAZARD_KINDS)}
     values |= {"VectorLatency": VECTOR_LATENCY, "VectorHeld": VECTOR_HELD, "WordBytes": WORD_BYTES}
@@ -173,6 +182,7 @@ _OTHERS: dict[Opcode, Callable[[Instruction], str]] = {
     Opcode.SET_FX: lambda row: _setting("fx", 0, "", MAX_FX),
     Opcode.DRAIN: lambda row: "Wait",
     Opcode.MEMFENCE: lambda row: "Wait",
+    Opcode.SET_WS: lambda row: "Declare",
     Opcode.LD_SRAM: lambda row: f"Transfer<{_type(row)}, true>",
     Opcode.ST_SRAM: lambda row: f"Transfer<{_type(row)}, false>",
     Opcode.LD_REG: lambda row: f"RegisterTransfer<{_type(row)}, true>",

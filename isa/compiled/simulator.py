@@ -89,6 +89,7 @@ class CompiledSimulator(Simulator):
             memory=mapping.memory.ctypes.data_as(POINTER(c_uint8)),
             held=mapping.held.ctypes.data_as(POINTER(c_uint8)),
             memory_bytes=state.memory_bytes,
+            address_space=state.address_space,
             file=mapping.file,
             program=self._program,
             words=count,

@@ -4,13 +4,11 @@ Decoding happens once per word of a program; each execution is a call without ar
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from isa.faults import FaultCause
-from isa.image import DramImage
 from isa.operators import fits
 from isa.table import (
     FIELD_A,
@@ -19,8 +17,6 @@ from isa.table import (
     IMM14,
     IMM20,
     MAX_FX,
-    MAX_MR,
-    MAX_VL,
     REGISTER_WIDTH,
     Instruction,
     Opcode,
@@ -29,58 +25,15 @@ from isa.table import (
 )
 from isa.units import SPECIAL_UNITS
 
+from .state import Halt, Operation, ProcessorFault, ProcessorState
 from .vector_semantics import Count, VectorFunction, element_type, element_wise, matrix_vector
+from .workspace_access import declare, keep_out, lowered
 
 __all__ = ["Halt", "Operation", "ProcessorFault", "ProcessorState", "bind"]
-
-#: Executes an instruction and returns the word address of the next one.
-Operation = Callable[[], int]
 
 _M64 = (1 << 64) - 1
 #: Index of a matrix's number of elements among 1, VL, MR and VL x MR.
 _MATRIX = 3
-
-
-class Halt(Exception):
-    """The program has come to its end."""
-
-
-class ProcessorFault(Exception):
-    """The instruction stops the engine and has no effect."""
-
-    def __init__(self, cause: FaultCause) -> None:
-        super().__init__(cause)
-        self.cause = cause
-
-
-@dataclass
-class ProcessorState:
-    """State that instructions read and change.
-
-    Attributes:
-        registers: 64-bit patterns.
-        scratchpad: its bytes.
-        memory: the DRAM.
-        memory_bytes: how much of it can be reached.
-        vl, mr, fx: the vector settings. max_vl, max_mr: the largest that can be set.
-        unaligned: bits that are 0 in addresses of scratchpad operands and transfers.
-        register_width: bits that a register can hold.
-        saturated: for each word of the program, how many values its executions have limited to the
-            width of their element; None: not counted.
-    """
-
-    registers: list[int]
-    scratchpad: memoryview
-    memory: DramImage
-    memory_bytes: int
-    vl: int
-    mr: int
-    fx: int
-    max_vl: int = MAX_VL
-    max_mr: int = MAX_MR
-    unaligned: int = 0
-    register_width: int = REGISTER_WIDTH
-    saturated: list[int] | None = None
 
 
 _Binder = Callable[[ProcessorState, Instruction, int, int], Operation]
@@ -296,8 +249,14 @@ def _transfer(state: ProcessorState, row: Instruction, word: int, address: int) 
             raise ProcessorFault(FaultCause.SCRATCHPAD_RANGE)
         if far & unaligned:
             raise ProcessorFault(FaultCause.MISALIGNED)
+        workspace = state.workspace
+        if workspace is not None and load and length and workspace.contains(far, length):
+            pad[near : near + length] = lowered(state, workspace, far, length)
+            return following
         if far + length > memory_bytes:
             raise ProcessorFault(FaultCause.DRAM_RANGE)
+        if workspace is not None:
+            keep_out(workspace, far, length, load=load)
         if load:
             pad[near : near + length] = memory.read(far, length)
         else:
@@ -324,6 +283,8 @@ def _transfer_register(
             raise ProcessorFault(FaultCause.MISALIGNED)
         if far + width > memory_bytes:
             raise ProcessorFault(FaultCause.DRAM_RANGE)
+        if state.workspace is not None:
+            keep_out(state.workspace, far, width, load=load)
         if load:
             value = int.from_bytes(memory.read(far, width), "little", signed=True)
             if not fits(value, register_width):
@@ -357,5 +318,6 @@ _BY_OPCODE: dict[Opcode, _Binder] = {
     Opcode.LD_REG: _transfer_register,
     Opcode.ST_REG: _transfer_register,
     Opcode.MEMFENCE: _wait,
+    Opcode.SET_WS: declare,
     Opcode.HALT: _halt,
 }

@@ -181,6 +181,7 @@ class Simulator:
             scratchpad=memoryview(bytearray(scratchpad)),
             memory=memory,
             memory_bytes=min(1 << address_bits, memory.size),
+            address_space=1 << address_bits,
             vl=START_VL,
             mr=START_MR,
             fx=START_FX,

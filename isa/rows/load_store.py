@@ -113,6 +113,24 @@ def load_store_rows() -> list[Instruction]:
     )
     rows.append(
         Instruction(
+            key="set.ws",
+            mnemonic="set.ws",
+            opcode=Opcode.SET_WS,
+            format=Format.A,
+            operands=make_operands(Format.A, Role.SOURCE),
+            unit=Unit.ISSUE,
+            work="set",
+            summary=(
+                "Wait as memfence does, then declare the workspace whose 32-byte descriptor lies "
+                "in memory; later ld.sram from its window read the image."
+            ),
+            semantics="workspace = M[A .. A + 32]; A a multiple of 32",
+            origin=Origin.OURS,
+            optional=True,
+        )
+    )
+    rows.append(
+        Instruction(
             key="halt",
             mnemonic="halt",
             opcode=Opcode.HALT,

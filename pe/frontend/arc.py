@@ -22,6 +22,7 @@ __all__ = [
     "end_unit_bits",
     "entry_bits",
     "free_entry",
+    "growth",
     "release",
     "scratchpad_range",
 ]
@@ -85,6 +86,11 @@ def release(config: PeConfig) -> Bundle:
     return Bundle(released=1, released_entry=entry_bits(config))
 
 
+def growth(config: PeConfig) -> Bundle:
+    """``grown``: the load with the entry ``grown_entry`` waits for one arrival more."""
+    return Bundle(grown=1, grown_entry=entry_bits(config))
+
+
 class Arc(Component):
     """Associative array of scratchpad ranges in transfer (thesis 5.1).
 
@@ -105,10 +111,14 @@ class Arc(Component):
         arrived, arrived_entry: :func:`arrival`, in; effective from the next cycle but one on, like
             the next.
         released, released_entry: :func:`release`, in.
+
+    With a workspace also ``grown``, ``grown_entry``: :func:`growth`, in; effective from the next
+    cycle on.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        grown = growth(config).inputs() if config.workspace else {}
         super().__init__(
             {
                 "ranges": In(scratchpad_range(config)).array(RANGES),
@@ -116,6 +126,7 @@ class Arc(Component):
                 **allocation(config).inputs(),
                 **arrival(config).inputs(),
                 **release(config).inputs(),
+                **grown,
             }
         )
 
@@ -142,6 +153,9 @@ class Arc(Component):
         ]
         both = bool(caps.transfers.loads and caps.transfers.stores)
         most = column_count_bits(config) if caps.transfers.loads else 1
+        if config.workspace:
+            # Requests in flight, those whose arrival is noted a cycle later, and the load itself.
+            most = max(most, (config.load_store_queue + 2).bit_length())
         for number in range(config.arc_entries):
             # Undefined in a free entry.
             start = Signal(bits - 1, name=f"start_{number}", reset_less=True)
@@ -150,8 +164,13 @@ class Arc(Component):
             columns = Signal(most, name=f"columns_{number}")
             stores = store if both else Const(int(bool(caps.transfers.stores)), 1)
             leaves = Signal(name=f"leaves_{number}")
+            grows = Signal(name=f"grows_{number}")
+            grown = (
+                [grows.eq(self.grown & (self.grown_entry == number))] if config.workspace else []
+            )
             m.d.comb += [
                 taken[number].eq(columns != 0),
+                *grown,
                 leaves.eq(
                     (arrived & (arrived_entry == number)) | (released & (released_entry == number))
                 ),
@@ -173,8 +192,14 @@ class Arc(Component):
                     store.eq(self.store),
                     columns.eq(self.columns),
                 ]
-            with m.Elif(leaves):
-                m.d.sync += columns.eq(columns - 1)
+            if config.workspace:
+                with m.Elif(grows & ~leaves):
+                    m.d.sync += columns.eq(columns + 1)
+                with m.Elif(leaves & ~grows):
+                    m.d.sync += columns.eq(columns - 1)
+            else:
+                with m.Elif(leaves):
+                    m.d.sync += columns.eq(columns - 1)
         m.d.comb += [
             self.conflict.eq(conflicts.any()),
             self.full.eq(taken.all()),

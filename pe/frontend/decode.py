@@ -188,7 +188,7 @@ class Decode(Component):
             m.d.comb += out.zero.eq(1)
         if first.unit is Unit.ISSUE:
             control = CONTROL[Opcode(first.opcode)]
-            m.d.comb += out.control.eq(caps.control.code(control.value))
+            m.d.comb += out.control.eq(caps.control.code(control))
 
     def _legal(self, m: Module, rows: list[Instruction], word: Value) -> Value:
         """Whether the word is one of ``rows``, given that the opcode is theirs."""

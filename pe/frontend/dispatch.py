@@ -13,6 +13,7 @@ from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.interface import PeCounter
 from pe.lsu.ports import COLUMN_BITS, load_store_command
+from pe.lsu.workspace import workspace_bounds
 from pe.ports import vector_command
 
 from .arc import (
@@ -23,7 +24,7 @@ from .arc import (
     free_entry,
     scratchpad_range,
 )
-from .range_check import CAUSE_BITS, byte_bits, cause_of, value_faults
+from .range_check import byte_bits, cause_of, operand_cause_bits, value_faults
 
 __all__ = ["EVENT_BITS", "Dispatch", "dispatched", "held_instruction", "moved_bytes"]
 
@@ -40,7 +41,8 @@ def dispatched(config: PeConfig) -> data.StructLayout:
         operands: ``places``, where those start and end (as in
             :func:`pe.frontend.arc.scratchpad_range`), or ``value``, of a register to store.
         settings: ``vector``, vector settings, or ``dram``, the address of a load or store.
-        bytes: of a load or store; without counters only the bits that a place in a column has.
+        bytes: of a load or store; without counters and workspace only the bits that a place in a
+            column has.
         columns: of a load or store. nothing: it has no bytes. index: register to load.
         faults: :func:`pe.frontend.range_check.value_faults` of its operands. pc: its address.
 
@@ -49,6 +51,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
     caps = Capabilities.of(config)
     command = vector_command(config)
     place = data.StructLayout({"start": config.scratchpad_bits, "end": end_unit_bits(config)})
+    lengths = config.counters or config.workspace
     settings = data.StructLayout({name: command[name].shape for name in ("vl", "mr", "fx")})
     return data.StructLayout(
         {
@@ -68,7 +71,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
             "settings": data.UnionLayout(
                 {"vector": settings, "dram": config.address_bits if caps.memory else 0}
             ),
-            "bytes": (byte_bits(config) if config.counters else COLUMN_BITS) if caps.memory else 0,
+            "bytes": (byte_bits(config) if lengths else COLUMN_BITS) if caps.memory else 0,
             "columns": column_count_bits(config) if caps.transfers else 0,
             "nothing": int(bool(caps.transfers)),
             "index": config.register_bits if caps.registers.loads else 0,
@@ -86,7 +89,7 @@ def held_instruction(config: PeConfig) -> Bundle:
             its address.
         stall: :class:`pe.interface.PeCounter` of the held instruction's wait; only with counters.
     """
-    return Bundle(empty=1, cause=CAUSE_BITS, pc=config.pc_bits, stall=EVENT_BITS)
+    return Bundle(empty=1, cause=operand_cause_bits(config), pc=config.pc_bits, stall=EVENT_BITS)
 
 
 def moved_bytes(config: PeConfig) -> Bundle:
@@ -113,17 +116,21 @@ class Dispatch(Component):
         vector: stream of :func:`pe.ports.vector_command`, out.
         load_store: stream of :func:`pe.lsu.ports.load_store_command`, out.
         loaded, stored: :func:`moved_bytes`, out.
+
+    With a workspace also known, window, window_end, image, image_end:
+    :func:`pe.lsu.workspace.workspace_bounds`, in.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        bounds = workspace_bounds(config).inputs() if config.workspace else {}
         super().__init__(
             {
                 "offer": In(stream.Signature(dispatched(config))),
                 "run": In(1),
                 "drop": In(1),
                 "empty": Out(1),
-                "cause": Out(CAUSE_BITS),
+                "cause": Out(operand_cause_bits(config)),
                 "pc": Out(config.pc_bits),
                 "ranges": Out(scratchpad_range(config)).array(RANGES),
                 **free_entry(config).inputs(),
@@ -132,6 +139,7 @@ class Dispatch(Component):
                 "load_store": Out(stream.Signature(load_store_command(config))),
                 "stall": Out(EVENT_BITS),
                 **moved_bytes(config).outputs(),
+                **bounds,
             }
         )
 
@@ -162,11 +170,26 @@ class Dispatch(Component):
             m.d.sync += now.eq(given)
             with m.If(self.offer.valid):
                 m.d.sync += held.eq(1)
+        cause = cause_of(now.faults)
+        # What a transfer waits for: a store's last word, or the load itself.
+        one = store
+        if config.workspace:
+            lowered, forbidden = self._workspace(m, now, store, register)
+            cause = Mux(cause == FaultCause.NONE, Mux(is_vector, FaultCause.NONE, forbidden), cause)
+            is_faulty = cause != FaultCause.NONE
+            # The load-store unit adds columns to it.
+            one = store | lowered
+            m.d.comb += [
+                self.load_store.payload.lowered.eq(lowered),
+                self.load_store.payload.bytes.eq(now.bytes),
+            ]
+        else:
+            is_faulty = now.faults.as_value().any()
         m.d.comb += [
             self.offer.ready.eq(~held | leaves),
             self.empty.eq(~held),
-            faulty.eq(now.faults.as_value().any()),
-            self.cause.eq(Mux(held, cause_of(now.faults), FaultCause.NONE)),
+            faulty.eq(is_faulty),
+            self.cause.eq(Mux(held, cause, FaultCause.NONE)),
             self.pc.eq(now.pc),
         ]
         for number, r in enumerate(self.ranges):
@@ -212,7 +235,7 @@ class Dispatch(Component):
             self.allocate.eq(self.load_store.valid & ~register),
             self.start.eq(Mux(store, source.start, target.start)),
             self.end.eq(Mux(store, source.end, target.end)),
-            self.columns.eq(Mux(store, 1, now.columns)),
+            self.columns.eq(Mux(one, 1, now.columns)),
             self.store.eq(store),
         ]
         m.d.sync += [
@@ -232,6 +255,32 @@ class Dispatch(Component):
         if config.counters:
             self._count(m, now, is_vector, done, (conflict, full))
         return m
+
+    def _workspace(
+        self, m: Module, now: Any, store: Value, register: Value
+    ) -> tuple[Signal, Signal]:
+        """Whether a load or store is a load from the window, and the cause that the workspace
+        gives to one that it forbids."""
+        lowered = Signal()
+        forbidden = Signal(operand_cause_bits(self.config))
+        start = now.settings.dram
+        end = Signal(self.config.address_bits + 1)
+        in_window = Signal()
+        in_image = Signal()
+        touches = self.known & (now.bytes != 0)
+        m.d.comb += [
+            end.eq(start + now.bytes),
+            in_window.eq(touches & (start < self.window_end) & (self.window < end)),
+            in_image.eq(touches & (start < self.image_end) & (self.image < end)),
+            lowered.eq(
+                in_window & ~store & ~register & (self.window <= start) & (end <= self.window_end)
+            ),
+        ]
+        with m.If(store & (in_window | in_image)):
+            m.d.comb += forbidden.eq(FaultCause.STORE_TO_WORKSPACE)
+        with m.Elif(in_window & ~lowered):
+            m.d.comb += forbidden.eq(FaultCause.WORKSPACE_EDGE)
+        return lowered, forbidden
 
     def _count(
         self, m: Module, now: Any, is_vector: Value, done: Value, waits: tuple[Value, Value]

@@ -10,9 +10,10 @@ from hdl.component import Component
 from hdl.emission import once
 from isa.faults import FaultCause
 from isa.table import Opcode, Unit
-from pe.capabilities import Capabilities, ControlOp, IssueClass
+from pe.capabilities import DECLARE, Capabilities, ControlOp, IssueClass
 from pe.config import PeConfig
 from pe.interface import PeCounter, pc_shape
+from pe.lsu.workspace import DESCRIPTOR_SHIFT, declared, declaring
 from pe.vector.settings import VectorSettings
 
 from .dispatch import EVENT_BITS, dispatched, held_instruction
@@ -56,10 +57,16 @@ class Issue(Component):
             waiting_pc: out; address of the oldest instruction that waits, else of the last one.
         event: out; :class:`pe.interface.PeCounter` of this cycle, as if an instruction that moves
             on to dispatch had no fault there; only with counters.
+
+    With a workspace also declare, descriptor, forget: :func:`pe.lsu.workspace.declaring`, out;
+    declared, refused: :func:`pe.lsu.workspace.declared`, in.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        workspace = (
+            {**declaring(config).outputs(), **declared().inputs()} if config.workspace else {}
+        )
         super().__init__(
             {
                 "run": In(1),
@@ -83,6 +90,7 @@ class Issue(Component):
                 "fault_pc": Out(pc_shape(config)),
                 "waiting_pc": Out(pc_shape(config)),
                 "event": Out(EVENT_BITS),
+                **workspace,
             }
         )
 
@@ -159,6 +167,12 @@ class Issue(Component):
             m.d.comb += own_cause.eq(FaultCause.ILLEGAL_INSTRUCTION)
         with m.Elif(present & check.bad_setting):
             m.d.comb += own_cause.eq(FaultCause.VECTOR_SETTING)
+        if config.workspace:
+            with m.Elif(present & (check.descriptor != FaultCause.NONE)):
+                m.d.comb += own_cause.eq(check.descriptor)
+            # Nothing but the instruction at issue declares.
+            with m.Elif(present & self.declared & self.refused):
+                m.d.comb += own_cause.eq(FaultCause.WORKSPACE)
         is_scalar = caps.is_unit(d.unit, IssueClass.SCALAR)
         unfit: Value = Const(0, 1)
         if config.narrow:
@@ -168,7 +182,7 @@ class Issue(Component):
 
         moves = self._offer(m, settings, check, now, sound)
         # A bad setting is stored, too: no instruction after its fault could use it.
-        ends = self._control(m, settings, sound)
+        ends = self._control(m, settings, check, sound)
         m.d.comb += [
             scalar.eq(sound & is_scalar),
             fire.eq(is_scalar | moves | ends),
@@ -247,7 +261,9 @@ class Issue(Component):
                 m.d.comb += dram
         return moves
 
-    def _control(self, m: Module, settings: VectorSettings, sound: Value) -> Signal:
+    def _control(
+        self, m: Module, settings: VectorSettings, check: RangeCheck, sound: Value
+    ) -> Signal:
         """Instructions of the issue stage itself; the result says that one executes now, if there
         is one and no fault."""
         d = self.decoded
@@ -256,17 +272,25 @@ class Issue(Component):
         # State of the previous cycle; an instruction that went to dispatch since is still there.
         quiet = Signal()
         m.d.sync += quiet.eq(self.dispatch_empty & self.load_store_idle)
-        ready: dict[ControlOp, tuple[Value | int, list[Any]]] = {
-            ControlOp.SET_VL: (1, [settings.set_vl.eq(1)]),
-            ControlOp.SET_MR: (1, [settings.set_mr.eq(1)]),
-            ControlOp.SET_FX: (1, [settings.set_fx.eq(1)]),
-            ControlOp.DRAIN: (self.dispatch_empty & ~self.vector_busy, []),
-            ControlOp.MEMFENCE: (self.dispatch_empty & quiet, []),
-            ControlOp.HALT: (1, [self.halt.eq(1)]),
+        ready: dict[int, tuple[Value | int, list[Any]]] = {
+            ControlOp.SET_VL.value: (1, [settings.set_vl.eq(1)]),
+            ControlOp.SET_MR.value: (1, [settings.set_mr.eq(1)]),
+            ControlOp.SET_FX.value: (1, [settings.set_fx.eq(1)]),
+            ControlOp.DRAIN.value: (self.dispatch_empty & ~self.vector_busy, []),
+            ControlOp.MEMFENCE.value: (self.dispatch_empty & quiet, []),
+            ControlOp.HALT.value: (1, [self.halt.eq(1)]),
         }
+        if self.config.workspace:
+            # Until it is declared, the load-store unit is not idle again.
+            begins = self.dispatch_empty & quiet & (check.descriptor == FaultCause.NONE)
+            ready[DECLARE] = (self.declared, [self.declare.eq(begins)])
+            m.d.comb += [
+                self.descriptor.eq(check.a[DESCRIPTOR_SHIFT:]),
+                self.forget.eq(self.reset),
+            ]
         here = caps.is_unit(d.unit, IssueClass.CONTROL)
         for op, (ends, effects) in ready.items():
-            with m.If(here & caps.control.is_one_of(d.control, [op.value])):
+            with m.If(here & caps.control.is_one_of(d.control, [op])):
                 m.d.comb += done.eq(ends)
                 with m.If(sound):
                     m.d.comb += effects

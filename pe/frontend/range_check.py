@@ -10,8 +10,9 @@ from hdl.component import Component
 from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
 from isa.table import INSTRUCTIONS, MAX_FX, Extent, Opcode, Unit, Width
-from pe.capabilities import Capabilities, ControlOp, IssueClass
+from pe.capabilities import DECLARE, Capabilities, ControlOp, IssueClass
 from pe.config import PeConfig
+from pe.lsu.workspace import DESCRIPTOR_SHIFT
 from pe.vector.settings import element_bits
 
 from .arc import RANGES, UNIT_BYTES, column_count_bits, scratchpad_range
@@ -23,6 +24,7 @@ __all__ = [
     "byte_bits",
     "cause_bits",
     "cause_of",
+    "operand_cause_bits",
     "value_faults",
 ]
 
@@ -46,7 +48,13 @@ _FORMS = _forms()
 
 def cause_bits(config: PeConfig) -> int:
     """Bits of the causes that an instruction can have on an engine of ``config``."""
-    return FaultCause.REGISTER_RANGE.bit_length() if config.narrow else CAUSE_BITS
+    narrow = FaultCause.REGISTER_RANGE.bit_length() if config.narrow else CAUSE_BITS
+    return max(narrow, operand_cause_bits(config))
+
+
+def operand_cause_bits(config: PeConfig) -> int:
+    """Bits of the causes in the operands' values of a vector or load-store instruction."""
+    return FaultCause.WORKSPACE_EDGE.bit_length() if config.workspace else CAUSE_BITS
 
 
 def byte_bits(config: PeConfig) -> int:
@@ -91,11 +99,15 @@ class RangeCheck(Component):
         nothing: out; it is a load or store of no bytes. dram: out; its DRAM address.
         faults: out; :func:`value_faults` of a vector or load-store instruction.
         bad_setting: out; the instruction sets VL, MR or FX to a value out of range.
+
+    With a workspace also ``descriptor``, out: the cause of ``set.ws`` that the address of its
+    descriptor is, or ``NONE``.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         width = config.register_width
+        descriptor = {"descriptor": Out(CAUSE_BITS)} if config.workspace else {}
         super().__init__(
             {
                 "decoded": In(issued(config)),
@@ -112,6 +124,7 @@ class RangeCheck(Component):
                 "dram": Out(config.address_bits),
                 "faults": Out(value_faults(config)),
                 "bad_setting": Out(1),
+                **descriptor,
             }
         )
 
@@ -197,6 +210,14 @@ class RangeCheck(Component):
                 faults.misaligned.eq(memory & Mux(register, misaligned, unaligned(address))),
             ]
         m.d.comb += self.bad_setting.eq(self._bad_setting())
+        if config.workspace:
+            declares = caps.is_unit(d.unit, IssueClass.CONTROL) & caps.control.is_one_of(
+                d.control, [DECLARE]
+            )
+            with m.If(declares & self.a[:DESCRIPTOR_SHIFT].any()):
+                m.d.comb += self.descriptor.eq(FaultCause.MISALIGNED)
+            with m.Elif(declares & self.a[config.address_bits :].any()):
+                m.d.comb += self.descriptor.eq(FaultCause.DRAM_RANGE)
         return m
 
     def _counts(self, m: Module) -> list[Value]:

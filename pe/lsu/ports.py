@@ -16,6 +16,7 @@ __all__ = [
     "BYTE_BITS",
     "COLUMN_BITS",
     "FAILURE",
+    "fill_beat",
     "is_register",
     "is_store",
     "load_store_command",
@@ -42,20 +43,26 @@ def load_store_command(config: PeConfig) -> data.StructLayout:
         scratchpad: first byte in the scratchpad. entry: the transfer's entry in the ARC.
         index: register to load. value: value to store from a register.
 
-    Members that no instruction of ``config`` needs have no bits.
+    Members that no instruction of ``config`` needs have no bits. With a workspace there are also
+    ``lowered``: it is a load from the window; ``final``: of its pieces, it is the last; and
+    ``bytes``: its length.
     """
     value = config.register_width if Capabilities.of(config).registers.stores else 0
-    return data.StructLayout({**_transfer(config), "value": value})
+    members = {**_transfer(config), "value": value}
+    if config.workspace:
+        members["bytes"] = config.scratchpad_bits + 1
+    return data.StructLayout(members)
 
 
 def transfer_layout(config: PeConfig) -> data.StructLayout:
-    """:func:`load_store_command` without its ``value``."""
+    """:func:`load_store_command` without its ``value`` and its ``bytes``."""
     return data.StructLayout(_transfer(config))
 
 
 def _transfer(config: PeConfig) -> dict[str, Any]:
     caps = Capabilities.of(config)
     memory, transfers = int(bool(caps.memory)), int(bool(caps.transfers))
+    lowered = {"lowered": 1, "final": 1} if config.workspace else {}
     return {
         "store": int(bool(caps.loads and caps.stores)),
         "register": int(bool(caps.transfers and caps.registers)),
@@ -66,7 +73,25 @@ def _transfer(config: PeConfig) -> dict[str, Any]:
         "scratchpad": config.scratchpad_bits * transfers,
         "entry": entry_bits(config) * transfers,
         "index": config.register_bits if caps.registers.loads else 0,
+        **lowered,
     }
+
+
+def fill_beat(config: PeConfig) -> data.StructLayout:
+    """Zeros for the scratchpad.
+
+    Members:
+        address: of the first byte. last: number of bytes less one.
+        entry: the load's entry in the ARC. final: nothing of the load follows.
+    """
+    return data.StructLayout(
+        {
+            "address": config.scratchpad_bits,
+            "last": BYTE_BITS,
+            "entry": entry_bits(config),
+            "final": 1,
+        }
+    )
 
 
 def load_table_entry(config: PeConfig) -> data.StructLayout:

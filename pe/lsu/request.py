@@ -12,7 +12,7 @@ from hdl.simd import rotate_units_right
 from isa.table import Opcode
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.arc import release
+from pe.frontend.arc import growth, release
 from pe.ports import ScratchpadReadPort
 
 from .ports import (
@@ -45,10 +45,14 @@ class LoadStoreRequest(Component):
         released, released_entry: :func:`pe.frontend.arc.release`, out.
         request: stream of :func:`hdl.ports.memory_request`, out.
         idle: out; no command and no beat is left here.
+
+    With a workspace also ``grown``, ``grown_entry``: :func:`pe.frontend.arc.growth`, out; and
+    ``settled``, out: every column of the commands taken has been asked for.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        grown = {**growth(config).outputs(), "settled": Out(1)} if config.workspace else {}
         super().__init__(
             {
                 "command": In(stream.Signature(load_store_command(config))),
@@ -64,6 +68,7 @@ class LoadStoreRequest(Component):
                     stream.Signature(memory_request(config.address_bits, config.tag_bits))
                 ),
                 "idle": Out(1),
+                **grown,
             }
         )
 
@@ -185,6 +190,13 @@ class LoadStoreRequest(Component):
             self.released.eq(work.done & work.store & ~work.register),
             self.released_entry.eq(now.entry),
         ]
+        if self.config.workspace:
+            m.d.comb += [
+                # The load's last column arrives for the load itself.
+                self.grown.eq(self.tag_taken & now.lowered & ~(now.final & work.done)),
+                self.grown_entry.eq(now.entry),
+                self.settled.eq(~work.working & ~work.waits),
+            ]
 
     def _send(self, m: Module, work: "_Work") -> Any:
         """The request: formed, with its word in the next stage, and at the port in the third. The

@@ -14,7 +14,14 @@ from pe.config import PeConfig
 from pe.frontend.arc import arrival
 from pe.ports import ScratchpadWritePort
 
-from .ports import FAILURE, is_store, load_table_entry, loaded_register, register_widths
+from .ports import (
+    FAILURE,
+    fill_beat,
+    is_store,
+    load_table_entry,
+    loaded_register,
+    register_widths,
+)
 
 __all__ = ["LoadStoreResponse"]
 
@@ -39,10 +46,14 @@ class LoadStoreResponse(Component):
         error: out; the memory answered with an error. unfit: out; a value is too large for its
             register, which does not get it.
         idle: out; no beat and no value is left here.
+
+    With a workspace also ``fill``: stream of :func:`pe.lsu.ports.fill_beat`, in, whose beats are
+    written in cycles that no response needs.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        fill = {"fill": In(stream.Signature(fill_beat(config)))} if config.workspace else {}
         super().__init__(
             {
                 "response": In(stream.Signature(memory_response(config.tag_bits))),
@@ -57,6 +68,7 @@ class LoadStoreResponse(Component):
                 "result_ready": In(1),
                 **FAILURE.outputs(),
                 "idle": Out(1),
+                **fill,
             }
         )
 
@@ -127,6 +139,17 @@ class LoadStoreResponse(Component):
         ]
         with m.If(moves):
             m.d.sync += [following.eq(~beat.last), behind.eq(address + _WORD_BYTES)]
+        if config.workspace:
+            fill = self.fill.payload
+            m.d.comb += self.fill.ready.eq(~loads)
+            with m.If(~loads & self.fill.valid):
+                m.d.comb += [
+                    self.write.address.eq(fill.address),
+                    self.write.data.eq(0),
+                    self.write.strobe.eq(Cat(byte <= fill.last for byte in range(_WORD_BYTES))),
+                    self.arrived.eq(fill.final),
+                    self.arrived_entry.eq(fill.entry),
+                ]
 
     def _to_register(self, m: Module, beat: Any, loads: Value, go: Value) -> None:
         """Hold the value of a beat that ``loads`` a register; ``go``: there is room for it."""

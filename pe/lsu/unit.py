@@ -1,6 +1,6 @@
 """Load-store unit: moves data between memory and scratchpad or registers."""
 
-from amaranth.hdl import Elaboratable, Module, Signal
+from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -11,12 +11,15 @@ from hdl.priority import lowest_one
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.arc import arrival, release
+from pe.frontend.arc import arrival, growth, release
 from pe.ports import ScratchpadReadPort, ScratchpadWritePort
 
+from .declaration import Declaration
+from .lowering import Lowering
 from .ports import FAILURE, load_store_command, load_table_entry, loaded_register
 from .request import LoadStoreRequest
 from .response import LoadStoreResponse
+from .workspace import declared, declaring, workspace_bounds
 
 __all__ = ["LoadStore"]
 
@@ -39,10 +42,21 @@ class LoadStore(Component):
         error: out; the memory answered with an error. unfit: out; a value loaded is too large for
             its register, which does not get it.
         idle: out; every accepted command is complete, writes acknowledged.
+
+    With a workspace also declare, descriptor, forget: :func:`pe.lsu.workspace.declaring`, in;
+    declared, refused: :func:`pe.lsu.workspace.declared`, out; known, window, window_end, image,
+    image_end: :func:`pe.lsu.workspace.workspace_bounds`, out; grown, grown_entry:
+    :func:`pe.frontend.arc.growth`, out.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
+        workspace = {
+            **declaring(config).inputs(),
+            **declared().outputs(),
+            **workspace_bounds(config).outputs(),
+            **growth(config).outputs(),
+        }
         super().__init__(
             {
                 "command": In(stream.Signature(load_store_command(config))),
@@ -57,6 +71,7 @@ class LoadStore(Component):
                 "result_ready": In(1),
                 **FAILURE.outputs(),
                 "idle": Out(1),
+                **(workspace if config.workspace else {}),
             }
         )
 
@@ -80,10 +95,14 @@ class LoadStore(Component):
         m.submodules.request = once(request, platform)
         m.submodules.response = once(response, platform)
         m.submodules.table = once(table, platform)
-        connect(m, flipped(self.command), request.command)
+        if config.workspace:
+            idle: Value | None = self._workspace(m, request, response, platform)
+        else:
+            connect(m, flipped(self.command), request.command)
+            connect(m, flipped(self.memory.request), request.request)
+            connect(m, flipped(self.memory.response), response.response)
+            idle = None
         connect(m, flipped(self.read), request.read)
-        connect(m, flipped(self.memory.request), request.request)
-        connect(m, flipped(self.memory.response), response.response)
         connect(m, flipped(self.write), response.write)
         (table_read,) = table.read
         (table_write,) = table.write
@@ -99,7 +118,8 @@ class LoadStore(Component):
         release(config).join(m, request, self)
         loaded_register(config).join(m, response, self)
         m.d.comb += response.result_ready.eq(self.result_ready)
-        FAILURE.join(m, response, self)
+        if not config.workspace:
+            FAILURE.join(m, response, self)
 
         # Free tags; the next one to hand out is chosen a cycle ahead.
         free = Signal(config.load_store_queue, init=-1)
@@ -122,5 +142,52 @@ class LoadStore(Component):
             m.d.sync += outstanding.eq(outstanding + 1)
         with m.If(~request.tag_taken & response.freed):
             m.d.sync += outstanding.eq(outstanding - 1)
-        m.d.comb += self.idle.eq(request.idle & response.idle & (outstanding == 0))
+        quiet = request.idle & response.idle & (outstanding == 0)
+        m.d.comb += self.idle.eq(quiet if idle is None else quiet & idle)
         return m
+
+    def _workspace(
+        self,
+        m: Module,
+        request: LoadStoreRequest,
+        response: LoadStoreResponse,
+        platform: object,
+    ) -> Value:
+        """What declares a workspace, which has the memory for itself meanwhile, and what cuts loads
+        from its window; the result says that both are idle."""
+        config = self.config
+        declaration = Declaration(config)
+        lowering = Lowering(config)
+        m.submodules.declaration = once(declaration, platform)
+        m.submodules.lowering = once(lowering, platform)
+        declaring(config).join(m, self, declaration)
+        declared().join(m, declaration, self)
+        workspace_bounds(config).join(m, declaration, self)
+        growth(config).join(m, request, self)
+        connect(m, flipped(self.command), lowering.command)
+        connect(m, lowering.piece, request.command)
+        connect(m, lowering.fill, response.fill)
+        m.d.comb += [
+            lowering.geometry.eq(declaration.geometry),
+            lowering.fresh.eq(declaration.busy),
+            lowering.settled.eq(request.settled),
+            self.error.eq(response.error | declaration.error),
+            self.unfit.eq(response.unfit),
+        ]
+        memory = self.memory
+        m.d.comb += [
+            memory.request.valid.eq(request.request.valid | declaration.request.valid),
+            memory.request.payload.eq(request.request.payload),
+            request.request.ready.eq(memory.request.ready),
+            declaration.request.ready.eq(memory.request.ready),
+            response.response.payload.eq(memory.response.payload),
+            declaration.response.payload.eq(memory.response.payload),
+            response.response.valid.eq(memory.response.valid & ~declaration.busy),
+            declaration.response.valid.eq(memory.response.valid & declaration.busy),
+            memory.response.ready.eq(
+                Mux(declaration.busy, declaration.response.ready, response.response.ready)
+            ),
+        ]
+        with m.If(declaration.busy):
+            m.d.comb += memory.request.payload.eq(declaration.request.payload)
+        return Cat(lowering.idle, ~declaration.busy).all()

@@ -9,6 +9,10 @@ from .program_builder import NEEDED
 
 __all__ = ["random_config"]
 
+_DECLARING = "set.ws"
+#: How often an engine has a workspace.
+_WORKSPACES = 0.2
+
 
 def random_config(seed: int) -> PeConfig:
     """A small engine that random programs can run on; the same for the same ``seed``.
@@ -19,13 +23,16 @@ def random_config(seed: int) -> PeConfig:
     random = Random(seed)
     keys = {*NEEDED, "halt"}
     for unit in Unit:
-        others = [row.key for row in INSTRUCTIONS if row.unit is unit and row.key not in keys]
+        of_unit = [row.key for row in INSTRUCTIONS if row.unit is unit]
+        others = [key for key in of_unit if key not in keys | {_DECLARING}]
         share = random.choice((0.0, 0.1, 0.3, 1.0))
         keys.update(key for key in others if random.random() < share)
     # A kind of transfer is there in every width or not at all, so that some engines lack kinds.
     for kind in ("ld.sram", "st.sram", "ld.reg", "st.reg"):
         if random.random() < 0.3:
             keys -= {row.key for row in INSTRUCTIONS if row.mnemonic == kind}
+    if Random(f"workspace {seed}").random() < _WORKSPACES:
+        keys.add(_DECLARING)
     scratchpad = random.choice((64, 128, 512, 1024))
     address_bits = random.randint(max(12, scratchpad.bit_length() + 2), 30)
     rows = [BY_KEY[key] for key in keys]

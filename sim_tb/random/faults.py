@@ -1,6 +1,6 @@
 """Endings of random programs: one instruction that faults, for each cause."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from isa.table import IMM14, MAX_FX, Opcode, ScalarOp, Unit, find
 from isa.vector_operation import VectorOperation
@@ -170,8 +170,8 @@ FAULTS: dict[str, Callable[[ProgramBuilder], None]] = {
 }
 
 
-def possible_faults(code: ProgramBuilder) -> list[str]:
-    """Those that a program of ``code``'s engine can end with, sorted."""
+def possible_faults(code: ProgramBuilder, faults: Iterable[str]) -> list[str]:
+    """Those of ``faults`` that a program of ``code``'s engine can end with, sorted."""
     config = code.config
     opcodes = {row.opcode for row in config.rows}
     elements = [row for row in config.rows if row.opcode in (Opcode.LD_REG, Opcode.ST_REG)]
@@ -184,4 +184,4 @@ def possible_faults(code: ProgramBuilder) -> list[str]:
         "vector out of scratchpad": bool(config.rows_of(Unit.VECTOR)),
         "vector setting": bool(opcodes & {Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX}),
     }
-    return [name for name in sorted(FAULTS) if needs.get(name, True)]
+    return [name for name in sorted(faults) if needs.get(name, True)]

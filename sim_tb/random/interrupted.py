@@ -33,7 +33,7 @@ from .reference import is_late, pc_words, simulator_of
 __all__ = ["Interruption", "interruption"]
 
 #: Instructions that wait until dispatch holds nothing.
-_FENCES = (Opcode.DRAIN, Opcode.MEMFENCE)
+_FENCES = (Opcode.DRAIN, Opcode.MEMFENCE, Opcode.SET_WS)
 
 
 @dataclass(frozen=True)

@@ -7,6 +7,7 @@ from isa.launch import START_FX, START_MR, START_VL
 from isa.operators import fits
 from isa.table import BY_KEY, IMM14, IMM20
 from isa.vector_operation import Span
+from isa.workspace import Workspace
 from pe.config import PeConfig
 
 __all__ = ["HOSTILE", "NEEDED", "ProgramBuilder"]
@@ -33,6 +34,7 @@ class ProgramBuilder:
         words: the program so far.
         known: values of registers that are known at this place.
         settings: ``vl``, ``mr``, ``fx`` where known, else None.
+        workspace: the declared one where known, else None.
         hazards: of the vector unit.
         table: memory that the program only reads; pointers are loaded from there.
         table_values: address -> 64-bit value that must be there at the start.
@@ -52,6 +54,7 @@ class ProgramBuilder:
         self.words: list[int] = []
         self.known: dict[int, int] = {}
         self.settings: dict[str, int | None] = dict(_START)
+        self.workspace: Workspace | None = None
         self.hazards = HazardModel()
         self.loop_registers = range(config.registers - _LOOP_REGISTERS, config.registers)
         pointers = config.registers - _LOOP_REGISTERS
@@ -83,6 +86,7 @@ class ProgramBuilder:
     def join(self) -> None:
         """Here control comes from more than one place: forget known values, drain."""
         self.known.clear()
+        self.workspace = None
         self.settings = {
             which: None if f"set.{which}" in self.config.instructions else start
             for which, start in _START.items()

@@ -18,6 +18,7 @@ from .faults import FAULTS, possible_faults
 from .program_builder import HOSTILE, ProgramBuilder
 from .random_program import RandomProgram, Window
 from .surroundings import Disturbance, contents, disturbance, memory_behaviour
+from .workspaces import Workspaces
 
 __all__ = ["random_program"]
 
@@ -55,6 +56,7 @@ class _Generator:
     config: PeConfig
     code: ProgramBuilder = field(init=False)
     windows: list[Span] = field(init=False)
+    workspaces: Workspaces | None = field(init=False, default=None)
 
     def __post_init__(self) -> None:
         top = 1 << self.config.address_bits
@@ -64,6 +66,8 @@ class _Generator:
         middle = top // 2 - size // 2
         self.windows = [Span(start, size) for start in (0, middle, top - size)]
         self.code = ProgramBuilder(self.random, self.config, table=Span(middle, 512))
+        if self.config.workspace:
+            self.workspaces = Workspaces(self.code, Span(size, middle - size))
 
     def program(self, seed: int, what: Disturbance) -> RandomProgram:
         random, code = self.random, self.code
@@ -89,6 +93,8 @@ class _Generator:
                     offset = address - span.start
                     content[offset : offset + 8] = (value % (1 << 64)).to_bytes(8, "little")
             windows.append(Window(span.start, bytes(content)))
+        if self.workspaces is not None:
+            windows.append(self.workspaces.stored)
         return RandomProgram(
             seed=seed,
             words=tuple(code.words[:size]),
@@ -107,10 +113,11 @@ class _Generator:
 
     def end(self) -> str:
         """The end of the program; the fault's name, or ""."""
-        random, code = self.random, self.code
-        fault = random.choice(possible_faults(code)) if random.random() < _FAULTING else ""
+        random, code, spaces = self.random, self.code, self.workspaces
+        faults = FAULTS | ({} if spaces is None else {"workspace": lambda code: spaces.fault()})
+        fault = random.choice(possible_faults(code, faults)) if random.random() < _FAULTING else ""
         if fault:
-            FAULTS[fault](code)
+            faults[fault](code)
         elif self.config.sram != "behavioural":
             code.dump(self.windows[0], self.windows[2])
         if fault != "fell off the end":
@@ -138,6 +145,8 @@ class _Generator:
             (6, self.store_register),
             (3, self.wait),
         ]
+        if self.workspaces is not None:
+            plain += [(3, self.workspaces.change), (9, self.workspaces.load)]
         weights = [weight for weight, _ in plain]
         end = len(self.code.words) + budget
         while (left := end - len(self.code.words)) > 0:

@@ -16,6 +16,7 @@ from isa.table import (
     ScalarOp,
     Unit,
 )
+from isa.workspace import DESCRIPTOR_BYTES
 from pe.config import PeConfig
 
 from .contents import NOTHING_KNOWN, OWN_BYTES, Contents
@@ -122,7 +123,22 @@ class Effects:
             return self._transfer(row, word, address)
         if opcode in (Opcode.LD_REG, Opcode.ST_REG):
             return self._register(row, word, address)
+        if opcode is Opcode.SET_WS:
+            return self._declare(word, address)
         return lambda registers: True
+
+    def _declare(self, word: int, address: int) -> Effect:
+        """``set.ws``, whose descriptor may name any image and window."""
+        a, facts, memory = FIELD_A.extract(word), self.facts, self.memory
+
+        def effect(registers: Registers) -> bool:
+            if clip(registers[a], 0, memory - DESCRIPTOR_BYTES) is None:
+                return False
+            facts.reaches(address, memory)
+            facts.lies(address, 1)
+            return True
+
+        return effect
 
     def _scalar(self, row: Instruction, word: int, address: int) -> Effect:
         operation = row.scalar

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from isa.iss.operations import Operation, ProcessorState
 from isa.iss.simulator import Observer
 from isa.table import FIELD_A, FIELD_B, FIELD_C, IMM14, Instruction, Opcode, Unit
+from isa.workspace import DESCRIPTOR_BYTES
 
 from .effects import held_range
 from .facts import Facts
@@ -38,6 +39,8 @@ def recorder(facts: Facts) -> Observer:
             return _noted(facts.writes, state, word, address, operation)
         if row.opcode in (Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX):
             return _noted(facts.sets, state, word, address, operation)
+        if row.opcode == Opcode.SET_WS:
+            return _declare(facts, state, word, address, operation)
         return operation
 
     return observe
@@ -98,6 +101,23 @@ def _noted(
         following = operation()
         value = signed(registers[a])
         note(address, value, value)
+        return following
+
+    return observed
+
+
+def _declare(
+    facts: Facts, state: ProcessorState, word: int, address: int, operation: Operation
+) -> Operation:
+    registers, a = state.registers, FIELD_A.extract(word)
+
+    def observed() -> int:
+        following = operation()
+        now = state.workspace
+        assert now is not None
+        ends = (now.image + now.image_bytes, now.window + now.window_bytes)
+        facts.reaches(address, max(registers[a] + DESCRIPTOR_BYTES, *ends))
+        facts.lies(address, min(map(step_of, (now.image, now.window, now.pixel_bytes))))
         return following
 
     return observed

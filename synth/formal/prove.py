@@ -48,7 +48,8 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
         full, trimmed: configurations. progress: see :data:`synth.formal.induction.Progress`.
 
     Raises:
-        ProofError: ``trimmed`` has a part that ``full`` lacks; or a proof that can't be set up.
+        ProofError: ``trimmed`` has a part that ``full`` lacks; ``full`` can declare a workspace; or
+            a proof that can't be set up.
     """
     extra = sorted(trimmed.instructions - full.instructions)
     if extra:
@@ -57,6 +58,8 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
         raise ProofError(
             f"the trimmed engine has {trimmed.registers} registers, the full one {full.registers}"
         )
+    if full.workspace:
+        raise ProofError("no proof covers set.ws: leave it out of the full engine's instructions")
     for name in _SIZES:
         size, most = getattr(trimmed, name), getattr(full, name)
         if size > most:

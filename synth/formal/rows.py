@@ -101,7 +101,7 @@ def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
             "reads_c": int(reads(row, FIELD_C)) if vector else None,
             "scalar": scalar,
             "condition": None if row.branch is None else caps.condition.code(row.branch),
-            "control": caps.control.code(CONTROL[Opcode(row.opcode)].value)
+            "control": caps.control.code(CONTROL[Opcode(row.opcode)])
             if row.unit is Unit.ISSUE
             else None,
             "kind": caps.kind.code(row.opcode & 3) if plain else None,

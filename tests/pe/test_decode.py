@@ -1,6 +1,7 @@
 from dataclasses import replace
 
 import pytest
+from amaranth.hdl import Value
 
 from isa.table import (
     BY_KEY,
@@ -9,15 +10,16 @@ from isa.table import (
     FIELD_C,
     IMM14,
     IMM20,
-    INSTRUCTIONS,
     Opcode,
     ScalarOp,
     Unit,
     find,
 )
-from pe.capabilities import ControlOp, IssueClass
+from pe.capabilities import DECLARE, ControlOp, IssueClass
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from pe.frontend.decode import Decode
+
+ROWS = PeConfig(instructions=ALL_INSTRUCTIONS).rows
 
 CLASS = {
     Unit.SCALAR: IssueClass.SCALAR,
@@ -27,12 +29,13 @@ CLASS = {
 }
 
 CONTROL = {
-    "set.vl": ControlOp.SET_VL,
-    "set.mr": ControlOp.SET_MR,
-    "set.fx": ControlOp.SET_FX,
-    "v.drain": ControlOp.DRAIN,
-    "memfence": ControlOp.MEMFENCE,
-    "halt": ControlOp.HALT,
+    "set.vl": ControlOp.SET_VL.value,
+    "set.mr": ControlOp.SET_MR.value,
+    "set.fx": ControlOp.SET_FX.value,
+    "v.drain": ControlOp.DRAIN.value,
+    "memfence": ControlOp.MEMFENCE.value,
+    "halt": ControlOp.HALT.value,
+    "set.ws": DECLARE,
 }
 
 
@@ -66,7 +69,7 @@ def _check(ctx, dut, word, row):
     if row.branch is not None:
         assert ctx.get(out.condition) == row.branch
     if row.unit is Unit.ISSUE:
-        assert ctx.get(out.control) == CONTROL[row.mnemonic]
+        assert ctx.get(Value.cast(out.control)) == CONTROL[row.mnemonic]
     if row.unit is Unit.LOAD_STORE:
         assert ctx.get(out.kind) == row.mnemonic.startswith("st") + 2 * row.mnemonic.endswith("reg")
     if row.opcode in (Opcode.MOV, Opcode.MOV_IMM):
@@ -86,7 +89,7 @@ def test_every_instruction(simulate, rng):
     dut = Decode(PeConfig(instructions=ALL_INSTRUCTIONS))
 
     async def bench(ctx):
-        for row in INSTRUCTIONS:
+        for row in ROWS:
             for _ in range(8):
                 _check(ctx, dut, _random_operands(rng, row), row)
 
@@ -97,7 +100,7 @@ def _near_misses(rng, count):
     """Random words, and instructions with one bit flipped, which are the hard ones."""
     for _ in range(count):
         yield rng.getrandbits(32)
-        row = rng.choice(INSTRUCTIONS)
+        row = rng.choice(ROWS)
         yield _random_operands(rng, row) ^ (1 << rng.randrange(32))
     yield from (0, 0xFFFF_FFFF)
 

@@ -34,7 +34,9 @@ def small(
     pe = replace(
         preset("pe-small"),
         address_bits=vault_address_bits + vault_bits,
-        instructions=frozenset(row.key for row in INSTRUCTIONS if row.unit is not Unit.VECTOR),
+        instructions=frozenset(
+            row.key for row in INSTRUCTIONS if row.unit is not Unit.VECTOR and row.key != "set.ws"
+        ),
     )
     return HostConfig(
         pe=pe,

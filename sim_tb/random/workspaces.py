@@ -1,0 +1,194 @@
+"""Random virtual workspaces (:mod:`isa.workspace`), and how programs use them.
+
+They lie in memory of their own, which nothing else in a program touches.
+"""
+
+from dataclasses import dataclass, field, replace
+from random import Random
+
+from isa.table import Opcode
+from isa.vector_operation import Span
+from isa.workspace import DESCRIPTOR_BYTES, Workspace
+
+from .program_builder import ProgramBuilder
+from .random_program import Window
+from .surroundings import contents
+
+__all__ = ["Workspaces", "random_workspace", "spoiled_workspace"]
+
+#: Descriptors of a program.
+_DESCRIPTORS = 4
+#: Bytes of memory for them and for images.
+_STORED = 2048
+
+
+def random_workspace(random: Random, *, image: Span, window: Span, alignment: int = 1) -> Workspace:
+    """A sound workspace whose image lies in ``image`` and whose window in ``window``. The two may
+    overlap, and have room for a pixel each that is not in the other."""
+    while True:
+        kernel, padding = random.choice((1, 2, 3, 3, 5)), random.choice((0, 0, 1, 2, 3))
+        found = Workspace(
+            image=0,
+            window=0,
+            width=random.randint(1, 9),
+            height=random.randint(1, 9),
+            pixel_bytes=alignment * random.choice((1, 2, 3, 6, 8, 16, 33)),
+            output_width=random.randint(1, 9),
+            output_height=random.randint(1, 9),
+            kernel=kernel,
+            stride=random.choice((1, 1, 2, 3, 4)),
+            padding=padding,
+        )
+        fits = found.image_bytes <= image.size and found.window_bytes <= window.size
+        if not fits or kernel > min(found.width, found.height) + 2 * padding:
+            continue
+        places = [
+            span.start + random.randint(0, span.size - size) // alignment * alignment
+            for span, size in ((image, found.image_bytes), (window, found.window_bytes))
+        ]
+        found = replace(found, image=places[0], window=places[1])
+        if not found.touches_image(found.window, found.window_bytes):
+            return found
+
+
+def spoiled_workspace(random: Random, workspace: Workspace, space: int) -> Workspace:
+    """``workspace``, for addresses below ``space``, with one value that is likely to be refused."""
+    name, value = random.choice(
+        (
+            ("width", 0),
+            ("height", 4096),
+            ("pixel_bytes", 0),
+            ("output_width", 0),
+            ("output_height", 60_000),
+            ("output_height", 4095),
+            ("kernel", 0),
+            ("kernel", 15),
+            ("kernel", 16),
+            ("stride", 0),
+            ("stride", 240),
+            ("padding", 16),
+            ("image", space - workspace.image_bytes + 1),
+            ("window", space - workspace.window_bytes + 1),
+            ("window", space << 1),
+            ("image", 1 << 63),
+            ("window", workspace.image),
+            ("window", workspace.image + workspace.image_bytes - 1),
+            ("image", workspace.window + workspace.window_bytes - 1),
+        )
+    )
+    return replace(workspace, **{name: value})
+
+
+@dataclass
+class Workspaces:
+    """The workspaces of one program.
+
+    Parameters:
+        code: the program. room: memory for images, windows and descriptors.
+    """
+
+    code: ProgramBuilder
+    room: Span
+    _content: bytearray = field(init=False)
+    _known: list[tuple[int, Workspace]] = field(init=False)
+
+    def __post_init__(self) -> None:
+        random, config = self.code.random, self.code.config
+        size = min(_STORED, self.room.size)
+        start = self.room.start
+        self._content = bytearray(contents(random, size))
+        self._known = []
+        first = start + _DESCRIPTORS * DESCRIPTOR_BYTES
+        image = Span(first, start + size - first)
+        for number in range(_DESCRIPTORS):
+            workspace = random_workspace(
+                random,
+                image=image,
+                window=random.choice((image, Span(first, start + self.room.size - first))),
+                alignment=config.scratchpad_alignment,
+            )
+            if number == _DESCRIPTORS - 1:
+                workspace = spoiled_workspace(random, workspace, 1 << config.address_bits)
+            place = number * DESCRIPTOR_BYTES
+            self._content[place : place + DESCRIPTOR_BYTES] = workspace.pack()
+            self._known.append((start + place, workspace))
+
+    @property
+    def stored(self) -> Window:
+        """Descriptors and images."""
+        return Window(self.room.start, bytes(self._content))
+
+    def change(self) -> None:
+        """Append ``set.ws`` of a sound workspace."""
+        self._declare()
+
+    def _declare(self) -> Workspace:
+        """Append ``set.ws`` of a sound workspace, which is the result."""
+        descriptor, workspace = self.code.random.choice(self._known[:-1])
+        self.code.emit("set.ws", self.code.address(descriptor))
+        self.code.workspace = workspace
+        return workspace
+
+    def load(self) -> None:
+        """Append a load from the window."""
+        code, random = self.code, self.code.random
+        rows = [row for row in code.config.rows if row.opcode == Opcode.LD_SRAM]
+        if not rows:
+            return
+        row = random.choice(rows)
+        assert row.width is not None
+        workspace = code.workspace or self._declare()
+        most = min(code.config.scratchpad_bytes, workspace.window_bytes)
+        size = min(random.choice((*range(1, 33), 64, 100, 300, most)), most)
+        step = max(row.width.bytes, code.config.scratchpad_alignment)
+        size -= size % step
+        last = workspace.window_bytes - size
+        offset = random.choice((0, last, random.randint(0, last)))
+        start = workspace.window + self._aligned(offset)
+        span = Span(code.scratchpad_address(size), size)
+        if code.hazards.before_load(row, span):
+            code.drain()
+        code.emit(row.key, *code.addresses(span.start, start, size // row.width.bytes))
+
+    def _aligned(self, offset: int) -> int:
+        return offset & -self.code.config.scratchpad_alignment
+
+    def fault(self) -> None:
+        """Append a sound ``set.ws`` and an access that the workspace forbids, or another ``set.ws``
+        that faults."""
+        code, random = self.code, self.code.random
+        rows = [row for row in code.config.rows if row.opcode in _ACCESSES]
+        kinds = ("descriptor", "address", *(("access",) if rows else ()))
+        kind = random.choice(kinds)
+        if kind == "descriptor":
+            code.emit("set.ws", code.address(self._known[-1][0]))
+            return
+        if kind == "address":
+            top = 1 << code.config.address_bits
+            bad = (self.room.start + random.randrange(1, 32), top, top + 8, -32, 1 << 62)
+            code.emit("set.ws", code.address(random.choice(bad)))
+            return
+        now = self._declare()
+        row = random.choice(rows)
+        assert row.width is not None
+        width = row.width.bytes
+        parts = [(now.window, now.window_bytes)]
+        if row.opcode in (Opcode.ST_SRAM, Opcode.ST_REG):
+            parts.append((now.image, now.image_bytes))
+        start, size = random.choice(parts)
+        if row.opcode in (Opcode.LD_REG, Opcode.ST_REG):
+            place = (start + random.randrange(size)) // width * width
+            register = code.data_register()
+            pair = (register, code.address(place))
+            code.emit(row.key, *(pair if row.opcode == Opcode.LD_REG else pair[::-1]))
+            return
+        step = max(width, code.config.scratchpad_alignment)
+        count = min(code.config.scratchpad_bytes, 8 * step) // step
+        # Across the end of it.
+        place = self._aligned(start + size - 1)
+        scratchpad = code.scratchpad_address(count * step)
+        where = [scratchpad, place] if row.opcode == Opcode.LD_SRAM else [place, scratchpad]
+        code.emit(row.key, *code.addresses(*where, count * step // width))
+
+
+_ACCESSES = (Opcode.LD_SRAM, Opcode.ST_SRAM, Opcode.LD_REG, Opcode.ST_REG)
