@@ -12,8 +12,12 @@ from isa.support.errors import VipError
 from microkernels.networks.network import Activation
 from microkernels.nn.element_curve import MOST_PIECES, curve
 from microkernels.onnx_models.curves import Function, evaluated, fitted
+from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import read_graph
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, check
+from tests.onnx_models.test_rows import typed
 
 RANDOM = np.random.default_rng(17)
 #: Function, ends of the argument, and the largest error, of the largest result.
@@ -74,6 +78,25 @@ def test_operators_of_one_input(op: str) -> None:
     made = model([_node(op, *given, **attributes)], (1, 3, 4, 5), {"axes": np.array([3])}, opset=18)
     x = RANDOM.uniform(least, most, (1, 3, 4, 5)).astype(np.float32)
     check(made, x, engines=SEVERAL if op == "Exp" else None)
+
+
+@pytest.mark.parametrize(
+    ("attributes", "shape"),
+    [
+        ({"kernel_shape": [2, 3], "strides": [1, 2], "pads": [1, 0, 0, 1]}, (1, 3, 5, 7)),
+        ({"kernel_shape": [3], "p": 3}, (2, 3, 9)),
+        ({"kernel_shape": [2, 2], "p": 1, "dilations": [1, 2]}, (1, 2, 5, 6)),
+    ],
+)
+def test_pooling_by_norms(attributes: dict[str, object], shape: tuple[int, ...]) -> None:
+    made = model([_node("LpPool", "x", **attributes)], shape, opset=18)
+    check(made, RANDOM.normal(size=shape).astype(np.float32), bound=3e-3)
+
+
+def test_a_norm_of_power_0_is_refused() -> None:
+    made = model([_node("LpPool", "x", kernel_shape=[2], p=0)], (1, 3, 4), opset=18)
+    coverage = map_graph(read_graph(typed(made, (1, 3, 3))), OPERATORS)
+    assert coverage.refused[0].why == "p must be at least 1, not 0"
 
 
 def test_quotients_and_powers() -> None:

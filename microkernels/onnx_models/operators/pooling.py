@@ -1,19 +1,24 @@
 """Operators that become pooling."""
 
+from math import prod
+
 import numpy as np
 
-from microkernels.networks.network import Multiply, Pool
+from microkernels.networks.network import Activation, Layer, Multiply, Pool
 from microkernels.networks.pairs import Pads, Pair
+from microkernels.onnx_models.curves import Function
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Reals
 
 from .arrange import map_value, movement, window_results
+from .elements import affine
+from .functions import curve_value
 from .gather import gathered
 from .window import Positions, Window, positions, spatial, window
 
-__all__ = ["average_pool", "global_average_pool", "global_max_pool", "max_pool", "pad"]
+__all__ = ["average_pool", "global_average_pool", "global_max_pool", "lp_pool", "max_pool", "pad"]
 
 
 def _add(
@@ -142,6 +147,33 @@ def average_pool(importer: Importer, node: Node) -> None:
         name=importer.unique(node.name), source=made.layer, other=factors.layer, fraction=0
     )
     importer.add(node, layer, made.size, made.shape)
+
+
+def lp_pool(importer: Importer, node: Node) -> None:
+    """LpPool: the root of the sum of powers of magnitudes."""
+    value = map_value(importer, node)
+    kernel = _kernel(node, value)
+    power = int(attribute(node, "p", 2))
+    if power < 1:
+        raise node.refused(f"p must be at least 1, not {power}")
+    name = importer.unique(node.name)
+    layer: Layer = Activation(name=name, source=value.layer, function="absolute")
+    if power == 2:
+        layer = Multiply(name=name, source=value.layer, other=value.layer, fraction=0)
+    powers = importer.add(node, layer, value.size, value.shape, last=False)
+    if power > 2:
+        powers = curve_value(importer, node, powers, Function("power", (float(power),)))
+    found = positions(node, powers, kernel)
+    if _on_maps(powers, found):
+        spatial(node, powers)
+        _add(importer, node, powers, window(node, powers, kernel), mean=True)
+    else:
+        _by_moves(importer, node, powers, found, mean=True, pads=True)
+    # The root of the mean; then it has the range of the elements.
+    made = importer.values[node.outputs[0]]
+    if power > 1:
+        made = curve_value(importer, node, made, Function("power", (1 / power,)))
+    affine(importer, node, made, prod(kernel) ** (1 / power), 0.0)
 
 
 def _whole(importer: Importer, node: Node, *, mean: bool) -> None:

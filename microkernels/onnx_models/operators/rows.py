@@ -29,7 +29,7 @@ from microkernels.onnx_models.moved import Index, adjacent, index_of, rearranged
 from .elements import affine, combine, with_constant
 from .linear import connect, gemm_of_weights, pixel_conv
 
-__all__ = ["gemm", "matmul", "normalization", "product_of", "softmax"]
+__all__ = ["gemm", "group_normalization", "matmul", "normalization", "product_of", "softmax"]
 
 #: From here on softmax is of one axis, before of all from it on.
 _ONE_AXIS_OPSET = 13
@@ -313,6 +313,56 @@ def _weighted(importer: Importer, node: Node, value: Value, scale: Reals, shift:
     return importer.add(node, layer, value.size, value.shape, last=False, turned=True)
 
 
+def _normalized(importer: Importer, node: Node, value: Value, operation: str) -> Value:
+    """Rows less their means, for ``layer``, and by their deviations."""
+    epsilon = float(attribute(node, "epsilon", 1e-5))
+    if not 0 <= epsilon <= 1:
+        raise node.refused(f"epsilon must be from 0 to 1, not {epsilon}")
+    layer = Normalize(
+        name=importer.unique(node.name),
+        source=value.layer,
+        operation=operation,
+        fraction=0,
+        epsilon=0,
+    )
+    importer.epsilons[layer.name] = epsilon
+    return importer.add(node, layer, value.size, value.shape, last=False, turned=True)
+
+
+def group_normalization(importer: Importer, node: Node) -> None:
+    """GroupNormalization; InstanceNormalization, whose groups are the channels.
+
+    An image's channels of a group, with all their pixels, are a row.
+    """
+    value = importer.value(node)
+    if len(value.shape) < 3 or not importer.batched(value.shape):
+        raise node.refused(f"its input must have 3 dimensions or more, not {len(value.shape)}")
+    channels, pixels = value.shape[1], prod(value.shape[2:])
+    alone = node.op == "InstanceNormalization"
+    groups = channels if alone else int(attribute(node, "num_groups", 0))
+    if groups < 1 or channels % groups:
+        raise node.refused(f"num_groups must divide the {channels} channels, not be {groups}")
+    if channels // groups * pixels > MOST_CHANNELS:
+        raise node.refused(
+            f"its groups have {channels // groups * pixels} elements; at most {MOST_CHANNELS} are "
+            "supported"
+        )
+    lined = index_of(importer, value).reshape(1, groups, -1)
+    held = rearranged(importer, node, [value], lined, turned=True)
+    found = _normalized(importer, node, _in_one_slice(importer, node, held), "layer")
+    for number, kind in ((1, "multiply"), (2, "add")):
+        given = importer.reals(node, number)
+        if given.size not in (groups, channels):
+            raise node.refused(f"input {number} must have {channels} elements, not {given.size}")
+        each = given.reshape(groups, -1)
+        if (each == each[:1, :1]).all() and each[0, 0] == (1 if kind == "multiply" else 0):
+            continue
+        spread = np.repeat(each, lined.shape[-1] // each.shape[1], axis=1)
+        constant = importer.constant_map(node, spread, found)
+        found = combine(importer, node, kind, found, constant, last=False)
+    importer.alias(node, found, value.shape)
+
+
 def normalization(operation: str) -> Callable[[Importer, Node], None]:
     """The function of LayerNormalization (``layer``) or RMSNormalization (``rms``)."""
 
@@ -322,9 +372,6 @@ def normalization(operation: str) -> Callable[[Importer, Node], None]:
         held = [importer.reals(node, 1), np.zeros(1)]
         if operation == "layer" and importer.constant(node, 2) is not None:
             held[1] = importer.reals(node, 2)
-        epsilon = float(attribute(node, "epsilon", 1e-5))
-        if not 0 <= epsilon <= 1:
-            raise node.refused(f"epsilon must be from 0 to 1, not {epsilon}")
         shape = whole[first:]
         try:
             scale, shift = (np.broadcast_to(each, shape).ravel() for each in held)
@@ -332,15 +379,7 @@ def normalization(operation: str) -> Callable[[Importer, Node], None]:
             raise node.refused(f"scale and bias do not fit rows of shape {list(shape)}") from None
 
         def make(value: Value) -> Value:
-            layer = Normalize(
-                name=importer.unique(node.name),
-                source=value.layer,
-                operation=operation,
-                fraction=0,
-                epsilon=0,
-            )
-            importer.epsilons[layer.name] = epsilon
-            found = importer.add(node, layer, value.size, value.shape, last=False, turned=True)
+            found = _normalized(importer, node, value, operation)
             return _weighted(importer, node, found, scale, shift)
 
         _along(importer, node, list(range(first, len(whole))), make)
