@@ -20,6 +20,7 @@ from . import (
     proofs,
     timing_model,
     trimming,
+    workspaces,
 )
 from .checkout import ROOT
 from .measurement import Measurement
@@ -270,6 +271,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("vault",),
         tools=("amaranth",),
         minutes=1,
+    ),
+    "workspace": Benchmark(
+        run=workspaces.workspace,
+        made_of=workspaces.made_of_workspace,
+        presets=("pe",),
+        tools=(*_CELLS, "cocotb", "verilator"),
+        minutes=10,
     ),
     "line_buffer": Benchmark(
         run=memories.line_buffer,

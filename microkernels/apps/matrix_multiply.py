@@ -90,14 +90,22 @@ def _held(shape: MultiplyShape, group: int, block: int) -> tuple[int, ...]:
     return addresses(block * shape.row_bytes, rows, rows, *results, align=RANGE_BYTES)
 
 
-def _plan(shape: MultiplyShape) -> tuple[int, int]:
-    """Rows of a group and columns of a block: the fastest that fit, by estimate."""
+def _plan(shape: MultiplyShape, *, repeats: bool) -> tuple[int, int]:
+    """Rows of a group and columns of a block: the fastest that fit, by estimate.
+
+    Parameters:
+        repeats: elements that the last group and the last block repeat count, too. Without them
+            the plan is the best for matrices of many blocks.
+    """
 
     def cycles(plan: tuple[int, int]) -> float:
-        """Estimated cycles for an element of the result."""
+        """Estimated cycles for an element of the result, or for all with ``repeats``."""
         group, block = plan
         products = group * block * row_beats(_PRODUCT, shape.inner)
-        return (products + _GROUP_COST + _ROW_COST * group) / (group * block)
+        once = products + _GROUP_COST + _ROW_COST * group
+        if repeats:
+            return once * -(-shape.rows // group) * -(-shape.columns // block)
+        return once / (group * block)
 
     found = [
         (group, block)
@@ -130,7 +138,7 @@ def matrix_multiply_program(
         KernelError: ``fraction`` outside its range.
     """
     check_fraction(fraction)
-    group, block = _plan(shape)
+    group, block = _plan(shape, repeats=descriptor is not None)
     _, use_at, fill_at, *results, end_at = _held(shape, group, block)
     result_bytes = results[1] - results[0]
     first, second, target = places or shape.places[:3]
