@@ -64,8 +64,9 @@ FUNCTIONS: Mapping[str, Callable[..., _Reals]] = {
     **{
         name: getattr(np, name)
         for name in ("exp", "log", "sqrt", "reciprocal", "sin", "cos", "tan", "sinh", "cosh",
-                     "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh")
+                     "arcsin", "arccos", "arctan", "arcsinh", "arccosh", "arctanh", "tanh")
     },
+    "sigmoid": lambda x: np.asarray((np.tanh(x / 2) + 1) / 2),
     "elu": _elu,
     "softplus": _softplus,
     "softsign": lambda x: np.asarray(x / (1 + np.abs(x))),

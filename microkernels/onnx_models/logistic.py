@@ -1,6 +1,7 @@
-"""Operands of logistic functions: large ones are as good as the limit."""
+"""Logistic functions: operands, of which large ones are as good as the limit, and curves."""
 
 from collections.abc import Collection
+from dataclasses import replace
 
 from microkernels.networks.network import (
     INPUT,
@@ -13,7 +14,10 @@ from microkernels.networks.network import (
     Rearrange,
 )
 
-__all__ = ["LOGISTIC", "LOGISTIC_LIMIT", "harmless", "logistic_operands"]
+from .curves import UNFITTED, Function
+from .model import Model
+
+__all__ = ["LOGISTIC", "LOGISTIC_LIMIT", "by_curves", "harmless", "logistic_operands"]
 
 #: Functions of the logistic unit.
 LOGISTIC = ("tanh", "sigmoid")
@@ -45,3 +49,19 @@ def harmless(layer: Layer, operands: Collection[str]) -> bool:
         operands: of :func:`logistic_operands`.
     """
     return layer.name in operands and not isinstance(layer, Conv | Dense | Depthwise)
+
+
+def by_curves(model: Model, functions: Collection[str]) -> Model:
+    """The model with functions of the logistic unit as curves, for engines without it.
+
+    Parameters:
+        functions: of :data:`LOGISTIC`.
+    """
+    layers: list[Layer] = []
+    curves = dict(model.curves)
+    for layer in model.network.layers:
+        if isinstance(layer, Activation) and layer.function in functions:
+            curves[layer.name] = Function(layer.function)
+            layer = replace(layer, function="curve", fraction=None, curve=UNFITTED)
+        layers.append(layer)
+    return replace(model, network=replace(model.network, layers=tuple(layers)), curves=curves)

@@ -1,5 +1,6 @@
 """Functions of elements as curves: their errors, and nodes beside onnxruntime."""
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -151,3 +152,20 @@ def test_a_reduction_to_the_batch_alone_keeps_its_shape() -> None:
     node = _node("ReduceLogSum", "x", "axes", keepdims=0)
     made = model([node], (3, 4, 5), {"axes": np.array([2, 1])}, opset=18)
     check(made, RANDOM.uniform(0.1, 1, (3, 4, 5)).astype(np.float32))
+
+
+@pytest.mark.parametrize("op", ["Sigmoid", "Tanh"])
+def test_logistic_functions_without_their_unit(op: str, tmp_path: Path) -> None:
+    nodes = [_node("Conv", "x", "w", output="c"), _node(op, "c")]
+    x = RANDOM.normal(size=(4, 3, 5, 5)).astype(np.float32)
+    made = model(nodes, ("n", 3, 5, 5), {"w": RANDOM.normal(size=(8, 3, 3, 3))})
+    onnx.save(made, tmp_path / "m.onnx")
+    for preset, function in (("vault", "curve"), ("vault-logistic", op.lower())):
+        assert vip.check_model(tmp_path / "m.onnx", preset=preset).supported
+        out = tmp_path / preset
+        vip.compile_model(tmp_path / "m.onnx", {"x": x}, out, preset=preset)
+        layers = json.loads((out / "manifest.json").read_text())["network"]["layers"]
+        assert layers[-1]["function"] == function
+        assert vip.evaluate_model(out, {"x": x}).error < 1e-3
+        # It refuses outputs that are not the golden model's.
+        vip.run_model(out, {"x": x[:1]}, on="iss")

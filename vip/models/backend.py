@@ -26,7 +26,6 @@ from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.engine import CosimError
 
-from .check import unsupported
 from .machine import model_machine
 
 __all__ = ["VipBackend", "VipRep"]
@@ -60,8 +59,6 @@ class VipRep(BackendRep):
             raise ModelError("inputs must be tensors of numbers")
         model = self._mapped(given)
         machine = model_machine(_PRESET)
-        if why := unsupported(machine, model.network):
-            raise ModelError(why)
         maps = {
             port.layer: to_maps(
                 port.tensor, given[port.tensor], model.batch, port.size, turned=port.turned

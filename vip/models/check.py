@@ -5,10 +5,11 @@ from pathlib import Path
 
 from isa.support.errors import VipError
 from microkernels.networks.layout import NetworkLayout
-from microkernels.networks.network import Activation, Conv, MapSize, Network, Pool
+from microkernels.networks.network import Activation, Conv, MapSize, Pool
 from microkernels.networks.pairs import pair
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.importer import Refusal, map_graph
+from microkernels.onnx_models.logistic import LOGISTIC, by_curves
 from microkernels.onnx_models.model import Model
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
@@ -20,9 +21,9 @@ __all__ = [
     "LayerCheck",
     "ModelCheck",
     "check_model",
+    "for_machine",
     "long_program",
     "read_model",
-    "unsupported",
 ]
 
 #: Columns of a window from which on a program may not fit the instruction buffer.
@@ -108,17 +109,12 @@ def read_model(
     return dict(coverage.operators), coverage.refused, model, 0 if model is None else model.batch
 
 
-def unsupported(machine: ModelMachine, network: Network) -> str:
-    """Which layer needs instructions that the machine lacks; "": none does."""
-    for layer in network.layers:
-        if isinstance(layer, Activation) and layer.function in ("tanh", "sigmoid"):
-            key = f"v.{layer.function}[16]"
-            if key not in machine.instructions:
-                return (
-                    f"{layer.name}: {layer.function} needs engines with the logistic unit, which "
-                    f"{machine.preset} lacks; vault-logistic has them"
-                )
-    return ""
+def for_machine(machine: ModelMachine, model: Model) -> Model:
+    """The model as a machine can run it: with logistic functions by polynomials where its engines
+    lack the unit."""
+    keys = {name: f"v.{name}[16]" for name in LOGISTIC}
+    lacking = [name for name, key in keys.items() if key not in machine.instructions]
+    return by_curves(model, lacking) if lacking else model
 
 
 def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
@@ -173,6 +169,7 @@ def check_model(
     layers: tuple[LayerCheck, ...] = ()
     moved, used, problem = 0.0, 0, ""
     if mapped is not None:
+        mapped = for_machine(machine, mapped)
         progress("planning")
         try:
             plan = plan_network(mapped.network, batch=images, engines=machine.engines)
@@ -188,10 +185,10 @@ def check_model(
             )
             moved = plan.moved
             layout = NetworkLayout(plan, keep=False)
-            problem = unsupported(machine, mapped.network) or long_program(machine, layout)
+            problem = long_program(machine, layout)
             used = layout.end
         except VipError as error:
-            problem = problem or str(error)
+            problem = str(error)
     return ModelCheck(
         model=str(model),
         preset=preset,

@@ -24,7 +24,7 @@ from microkernels.onnx_models.read import load_proto, read_graph
 from vip.progress import Progress, silent
 
 from .carry import carried_inputs, check_carry
-from .check import long_program, unsupported
+from .check import for_machine, long_program
 from .folder import check_new, save_folder
 from .machine import model_machine
 
@@ -170,9 +170,7 @@ def compile_model(
         first, more = coverage.refused[0], len(coverage.refused) - 1
         also = f" (and {more} more: vip nn check lists them)" if more else ""
         raise ModelError(f"node {first.node} ({first.op}): {first.why}{also}")
-    mapped = coverage.model
-    if why := unsupported(machine, mapped.network):
-        raise ModelError(why)
+    mapped = for_machine(machine, coverage.model)
     check_carry(mapped, carry or {})
     held = input_arrays(calibration) if isinstance(calibration, Path) else calibration
     what = str(calibration) if isinstance(calibration, Path) else "the calibration data"
