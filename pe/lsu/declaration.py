@@ -110,6 +110,11 @@ class Declaration(Component):
         m.d.comb += [parts[name].eq(stored[name]) for name in stored.shape().members]
         with m.If(self.forget):
             m.d.sync += self.known.eq(0)
+        with m.Switch(product.number):
+            for index, (_, first, _) in enumerate(_PRODUCTS):
+                with m.Case(index):
+                    factor = stored[first] if first in stored.shape().members else number[first]
+                    m.d.comb += product.first.eq(factor)
         place = Signal(range(COLUMN_WORDS))
         m.d.comb += self.busy.eq(1)
         with m.FSM():
@@ -134,10 +139,10 @@ class Declaration(Component):
                         with m.If(self.response.payload.error):
                             m.next = "REST"
             with m.State("FACTORS"):
-                self._factors(m, product, number, stored)
+                self._factors(m, product, number)
                 m.next = "MULTIPLY"
             with m.State("MULTIPLY"):
-                with m.If(product.done):
+                with m.If(product.left == 0):
                     self._keep(m, product, stored, unfit)
                     m.d.sync += product.number.eq(product.number + 1)
                     m.next = "FACTORS"
@@ -190,16 +195,17 @@ class Declaration(Component):
             {name: layout[name].shape for name, _, _ in _PRODUCTS if name in names}
         )
 
-    def _factors(self, m: Module, product: "_Multiplier", number: Any, stored: Any) -> None:
+    def _factors(self, m: Module, product: "_Multiplier", number: Any) -> None:
         """Begin the product of this turn."""
-        numbers = [name for name, _, _ in _NUMBERS]
+        widths = {name: bits for name, bits, _ in _NUMBERS}
         m.d.sync += product.total.eq(0)
         with m.Switch(product.number):
-            for index, (_, first, second) in enumerate(_PRODUCTS):
+            for index, (_, _, second) in enumerate(_PRODUCTS):
                 with m.Case(index):
+                    bits = widths[second]
                     m.d.sync += [
-                        product.first.eq((number if first in numbers else stored)[first]),
-                        product.second.eq(number[second]),
+                        product.second.eq(number[second] << (PIXEL_BITS - bits)),
+                        product.left.eq(bits),
                     ]
 
     def _keep(self, m: Module, product: "_Multiplier", stored: Any, unfit: Signal) -> None:
@@ -233,25 +239,24 @@ class Declaration(Component):
 
 
 class _Multiplier:
-    """Adds shifted copies of one factor.
+    """Doubles the product and adds the first factor, for each bit of the second one.
 
     Attributes:
-        number: of the product. first, second: what is left of the factors. total: of the product.
-        done: nothing is left to add.
+        number: of the product. first: factor, constant meanwhile. second: what is left of the other
+            factor, its next bit on top. left: bits of it. total: of the product.
         top: bytes of the padding rows above the image.
     """
 
     def __init__(self, m: Module) -> None:
         self.number = Signal(range(len(_PRODUCTS)), name="product")
-        self.first = Signal(_MOST, name="first_factor", reset_less=True)
+        self.first = Signal(_MOST - KERNEL_BITS, name="first_factor")
         self.second = Signal(PIXEL_BITS, name="second_factor", reset_less=True)
+        self.left = Signal(range(PIXEL_BITS + 1), name="bits_left", reset_less=True)
         self.total = Signal(_MOST, name="total", reset_less=True)
-        self.done = Signal(name="multiplied")
         self.top = Signal(2 * PIXEL_BITS + KERNEL_BITS, name="top", reset_less=True)
-        m.d.comb += self.done.eq(self.second == 0)
         # `FACTORS` follows these and wins.
         m.d.sync += [
-            self.first.eq(self.first << 1),
-            self.second.eq(self.second >> 1),
-            self.total.eq(self.total + Mux(self.second[0], self.first, 0)),
+            self.second.eq(self.second << 1),
+            self.left.eq(self.left - 1),
+            self.total.eq((self.total << 1) + Mux(self.second[-1], self.first, 0)),
         ]

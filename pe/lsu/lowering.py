@@ -3,7 +3,7 @@
 from typing import Any
 
 from amaranth.hdl import Elaboratable, Module, Mux, Shape, Signal, signed
-from amaranth.lib import stream
+from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
@@ -57,7 +57,9 @@ class Lowering(Component):
         m = Module()
         command = self.command.payload
         at = _Place(self.config)
-        now: Any = Signal(load_store_command(self.config), name="now", reset_less=True)
+        layout = load_store_command(self.config)
+        kept = {name: layout[name].shape for name in ("scratchpad", "bytes", "entry")}
+        now: Any = Signal(data.StructLayout(kept), name="now", reset_less=True)
         follows = Signal()
         following = Signal.like(command.dram, name="following", reset_less=True)
         with m.If(self.fresh):
@@ -72,7 +74,7 @@ class Lowering(Component):
                 ]
                 with m.If(self.command.valid & command.lowered):
                     m.d.sync += [
-                        now.eq(command),
+                        *(now[name].eq(command[name]) for name in kept),
                         at.stores_done.eq(0),
                         follows.eq(1),
                         following.eq(command.dram + command.bytes),
@@ -146,11 +148,15 @@ class Lowering(Component):
             dram.eq(at.base + at.offset),
             columns.eq(dram[:COLUMN_BITS] + part + COLUMN_BYTES - 1),
             self.piece.valid.eq(~at.zeros),
-            piece.eq(now),
+            piece.lowered.eq(1),
             piece.dram.eq(dram),
+            piece.scratchpad.eq(now.scratchpad),
+            piece.entry.eq(now.entry),
             piece.columns.eq(columns[COLUMN_BITS:]),
             piece.last.eq(dram + part - 1),
             piece.final.eq(final),
+            # What only stores and registers have stays as offered.
+            *(piece[name].eq(0) for name in ("store", "register")),
             # An earlier store reads its source first; and the load has not arrived before all that
             # it waits for is known.
             self.fill.valid.eq(at.zeros & (self.settled | (at.stores_done & ~final))),
