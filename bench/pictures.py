@@ -30,6 +30,7 @@ FILE = "{file}"
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     "bp_energies": ("bench.energies", "--path", FILE),
     "mrf_energies": ("bench.mrf_energies", "--path", FILE),
+    "agents": ("bench.policies.curves", "--path", FILE),
     "instruction_types": ("bench.instruction_types", "--path", FILE),
     "scaling": ("bench.chips", "--path", FILE),
     "motorcycle": (

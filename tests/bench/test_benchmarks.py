@@ -12,16 +12,22 @@ from bench import applications, chips, engine, functional, memories, proofs, tim
 from bench.benchmarks import BENCHMARKS
 from bench.figures import read_spec
 from bench.measurement import Measurement
+from bench.policies import agents, schedulers
 from bench.two_clocks import clocks
+from memory.agent.config import AgentConfig
+from memory.agent.features import FEATURES
 from microkernels.suite import suite
 from pe.interface import PeCounter
 from sim_tb.harness.network import Destinations
+from sim_tb.measure.agents.feature_search import Generation
 from sim_tb.measure.certificate import CertifiedRun
 from sim_tb.measure.full_hd import Phase
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import BATCHES, LSTM
+from sim_tb.measure.learning import LENGTHS, MIXES_LEARNED
 from sim_tb.measure.network_cases import SIZES, stress_cases
 from sim_tb.measure.scaling import Point
+from sim_tb.measure.schedulers import ALL_MIXES
 from sim_tb.measure.two_clocks.suite import BUS_LATENCIES
 from sim_tb.measure.vault import TRAFFICS, VARIANTS
 from sim_tb.measure.vgg import LAYERS
@@ -135,6 +141,29 @@ def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
     area = SimpleNamespace(values=dict.fromkeys(("luts", "ffs", "brams"), 1.0))
     monkeypatch.setattr(clocks, "measure_unit", lambda *_: area)
     assert "cnn_240_same_ns_4_gain" in check("clocks")
+
+
+def test_policies_and_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = {mix: Anything() for mix in ALL_MIXES}
+    curves = {mix: [1.0 for _ in LENGTHS] for mix in MIXES_LEARNED}
+    for module in (schedulers, agents):
+        monkeypatch.setattr(module, "measure_alone", dict)
+        monkeypatch.setattr(module, "measure_policy", lambda *_: rows)
+        monkeypatch.setattr(module, "measure_bandwidth", lambda *_: curves)
+        monkeypatch.setattr(module, "part_kge", lambda _: 1.0)
+    assert check("schedulers")["learned_applications_gbs"] == 1
+    ones = [Anything(agent=AgentConfig(seed=1 + number)) for number in range(4)]
+    ranked = tuple((one, 1.0) for one in ones)
+    past = [Generation(number, ranked, ranked) for number in range(agents.GENERATIONS)]
+    monkeypatch.setattr(agents, "search", lambda *_, **__: past)
+    monkeypatch.setattr(agents, "cost", lambda _: 1.0)
+    monkeypatch.setattr(agents, "without_each_feature", lambda _: dict.fromkeys(FEATURES, 1.0))
+    monkeypatch.setattr(agents, "engine_netlist", lambda *_: None)
+    monkeypatch.setattr(agents, "longest_paths", lambda *_: {"output": Anything()})
+    found = check("agents")
+    assert found["winner_3_reads"] == 4
+    assert found["winner_3_queue"] == 0
+    assert "winner_4_reads" not in found
 
 
 def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
