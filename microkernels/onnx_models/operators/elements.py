@@ -38,6 +38,11 @@ __all__ = [
 _UNBOUNDED = float("inf")
 #: From here on operands are spread as NumPy does.
 _BROADCAST_OPSET = 7
+#: Operators that make integers with a scale -> its number among their inputs; the zero point
+#: follows.
+_MAKES_INTEGERS = {"QuantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6}
+#: Those that take such integers.
+_OF_INTEGERS = frozenset(("DequantizeLinear", "QLinearConv", "QLinearMatMul"))
 
 
 def _activation(
@@ -298,8 +303,11 @@ def quantize(importer: Importer, node: Node) -> None:
     value = importer.held(node)
     users = [each for each in importer.graph.nodes if node.outputs[0] in each.inputs]
     outside = node.outputs[0] in importer.graph.outputs
-    if outside or any(each.op != "DequantizeLinear" for each in users):
-        raise node.refused("its integers must go to DequantizeLinear, and nowhere else")
+    if outside or any(each.op not in _OF_INTEGERS for each in users):
+        raise node.refused(
+            "its integers must go to DequantizeLinear, QLinearConv or QLinearMatMul, and nowhere "
+            "else"
+        )
     scale = importer.reals(node, 1)
     if scale.size != 1 or scale.ravel()[0] <= 0:
         raise node.refused("the scale must be one positive number")
@@ -316,15 +324,20 @@ def quantize(importer: Importer, node: Node) -> None:
 
 
 def dequantize(importer: Importer, node: Node) -> None:
-    """DequantizeLinear of what QuantizeLinear made with the same scale and zero point."""
+    """DequantizeLinear of what QuantizeLinear, or a layer of integers, made with the same scale and
+    zero point."""
     value = importer.held(node)
     maker = next(each for each in importer.graph.nodes if node.inputs[0] in each.outputs)
-    if maker.op != "QuantizeLinear":
+    if maker.op not in _MAKES_INTEGERS:
         raise node.refused("its input must come from QuantizeLinear")
+    first = _MAKES_INTEGERS[maker.op]
     for number in (1, 2):
         one, other = (
             np.zeros(1) if each is None else each.astype(np.float64).ravel()
-            for each in (importer.constant(maker, number), importer.constant(node, number))
+            for each in (
+                importer.constant(maker, first + number - 1),
+                importer.constant(node, number),
+            )
         )
         if not np.array_equal(one, other):
             raise node.refused("scale and zero point must be those of QuantizeLinear")
