@@ -22,7 +22,7 @@ from .workspace import (
     workspace_bounds,
 )
 
-__all__ = ["Declaration"]
+__all__ = ["DECLARATION_CYCLES", "Declaration"]
 
 #: The words of a descriptor behind its addresses: names, bits that a number may have, its field's.
 _NUMBERS = (
@@ -47,6 +47,11 @@ _PRODUCTS = (
     ("top", "pitch", "padding"),
     ("step", "pixel", "stride"),
     ("margin", "pixel", "padding"),
+)
+#: Cycles from the descriptor's last word until the workspace is declared: each product takes one
+#: for its factors, one for each bit of the second, and one to be stored; the checks take one.
+DECLARATION_CYCLES = 1 + sum(
+    2 + bits for _, _, second in _PRODUCTS for name, bits, _ in _NUMBERS if name == second
 )
 #: Bits of the largest product.
 _MOST = 3 * PIXEL_BITS + 2 * KERNEL_BITS

@@ -20,6 +20,7 @@ from isa.table import (
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
 from pe.config import PeConfig
 from pe.interface import PeCounter
+from pe.lsu.declaration import DECLARATION_CYCLES
 
 __all__ = ["TimedWord", "constants", "declared", "timed_words"]
 
@@ -33,6 +34,7 @@ _CONTROL = (
     Opcode.DRAIN,
     Opcode.MEMFENCE,
     Opcode.HALT,
+    Opcode.SET_WS,
 )
 
 
@@ -67,6 +69,7 @@ def constants() -> str:
         "StartVl": START_VL,
         "StartMr": START_MR,
         "StartFx": START_FX,
+        "DeclarationCycles": DECLARATION_CYCLES,
     }
     return declared(values)
 

@@ -24,11 +24,11 @@ class Arc {
     // The first one; not one of them if there is none.
     uint32_t free_entry() const { return static_cast<uint32_t>(std::countr_one(m_taken)); }
 
-    // To the next cycle, in which a column of an entry's load has arrived or a store has read its
-    // source (kNobody: none), and in which a transfer is known, if `columns` is not 0. Returns
+    // To the next cycle, in which a column of an entry's load has arrived, a store has read its
+    // source, or an entry's load waits for a column more (kNobody: none), and in which a transfer is known, if `columns` is not 0. Returns
     // whether an entry has become free or taken.
-    bool edge(uint32_t arrived, uint32_t released, uint32_t entry, const Range& range,
-              uint32_t columns, bool store);
+    bool edge(uint32_t arrived, uint32_t released, uint32_t grown, uint32_t entry,
+              const Range& range, uint32_t columns, bool store);
 
   private:
     struct Entry {

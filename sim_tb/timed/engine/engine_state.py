@@ -74,8 +74,6 @@ def check_covered(config: PeConfig) -> None:
         raise CosimError(
             f"the timing model has registers of 64 bits, not of {config.register_width}"
         )
-    if config.workspace:
-        raise CosimError("the timing model has no workspace: leave set.ws out of instructions")
     if config.program is not None:
         raise CosimError("the timing model has an instruction buffer, and no built-in program")
 

@@ -31,7 +31,7 @@ uint64_t LoadStore::word_at(uint32_t address) const {
 void LoadStore::look(MemoryPort& port, bool writes_first) {
     m_still = !port.response && steady();
     if (m_still) {
-        loaded = arrived = released = error = m_loads = m_loads_register = m_freed = false;
+        loaded = arrived = released = error = grown = m_loads = m_loads_register = m_freed = false;
         m_go = m_taken = m_done = false;
         port.response_ready = m_response_go = m_move = m_space = true;
         return;
@@ -61,6 +61,26 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
     m_done = m_go && m_last && final;
     released = m_done && m_now.store && !m_now.is_register;
     released_entry = m_now.entry;
+    grown = m_taken && m_now.lowered && !(m_now.final && m_done);
+    grown_entry = m_now.entry;
+    if (special()) look_at_workspace(port);
+}
+
+void LoadStore::look_at_workspace(const MemoryPort& port) {
+    m_lowering.look(!m_working && !m_waits);
+    m_fills = m_lowering.fill && !m_loads;
+    if (m_fills && m_lowering.final) {
+        arrived = true;
+        arrived_entry = m_lowering.entry();
+    }
+    // While it is declared, answers are of the descriptor.
+    if (m_declaration.waits() && port.response && port.response->last && port.response->error)
+        error = true;
+}
+
+void LoadStore::write_zeros() {
+    for (uint32_t byte = 0; byte < m_lowering.part; ++byte)
+        m_scratchpad[(m_lowering.scratchpad() + byte) & m_mask] = 0;
 }
 
 void LoadStore::write_loaded() {
@@ -122,8 +142,10 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
     }
     const uint64_t free = m_free;
     if (m_freed) m_free |= uint64_t{1} << m_response.tag;
-    if (port.response_ready) m_response_valid = port.response;
-    if (port.response && port.response_ready) {
+    const bool declaring = !m_declaration.rest();
+    const bool answers = port.response && !declaring;
+    if (port.response_ready) m_response_valid = answers;
+    if (answers && port.response_ready) {
         m_response = *port.response;
         m_target = m_targets[m_response.tag];
     }
@@ -150,6 +172,29 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
         m_tag_ready = true;
         m_tag = static_cast<uint32_t>(std::countr_zero(free));
         m_free &= ~(uint64_t{1} << m_tag);
+    }
+
+    // Loads from the window, and the workspace.
+    const Command* load = transfer && transfer->lowered ? transfer : nullptr;
+    Command piece;
+    if (load) transfer = nullptr;
+    if (!m_lowering.rest()) {
+        const bool given = m_lowering.piece && !m_waits;
+        if (given) {
+            piece = m_lowering.command();
+            transfer = &piece;
+        }
+        if (m_fills) write_zeros();
+        m_lowering.edge(nullptr, given || m_fills);
+        m_fills = false;
+    } else if (load) {
+        m_lowering.edge(load, false);
+    }
+    if (declaring) {
+        if (m_declaration.done()) m_lowering.declare(m_declaration.workspace);
+        const bool answered = m_declaration.waits() && port.response;
+        m_declaration.edge(port.request_ready, answered ? &port.response->data : nullptr,
+                           answered && port.response->last, answered && port.response->error);
     }
 
     // Commands.

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstring>
 
+#include "lowering.h"
 #include "timed.inc"
 
 // A cycle is one function: what happens in it stays in registers.
@@ -30,16 +31,6 @@ struct MemoryPort {
     bool response_ready;           // what the engine says
 };
 
-// A load or store that dispatch hands on.
-struct Command {
-    bool store, is_register;
-    uint8_t width;
-    uint64_t dram;
-    uint32_t columns, last;
-    uint32_t scratchpad;  // where byte 0 of the first word belongs, wanted or not; wraps
-    uint32_t entry, index;
-};
-
 class LoadStore {
   public:
     LoadStore(uint8_t* scratchpad, uint32_t scratchpad_bytes, uint32_t tags)
@@ -50,28 +41,40 @@ class LoadStore {
     // What happens in this cycle. `writes_first`: a scalar result takes the registers' write port.
     VIP_INLINE void look(MemoryPort& port, bool writes_first);
 
-    bool request_valid() const { return m_request_valid; }
-    const RequestBeat& request() const { return m_sent; }
-    bool ready(bool stores_register) const {
-        return !m_waits && !(stores_register && m_value_held);
+    bool request_valid() const { return m_request_valid || m_declaration.asks(); }
+    const RequestBeat& request() const { return m_declaration.asks() ? m_asked : m_sent; }
+    bool ready(bool stores_register, bool lowered) const {
+        return m_lowering.rest() && (lowered || (!m_waits && !(stores_register && m_value_held)));
     }
+    // A workspace is to be declared, if none is being; it is, in this cycle.
+    void declare(uint64_t descriptor) {
+        m_declaration.begin(descriptor);
+        m_asked = RequestBeat{.address = m_declaration.address, .data = 0, .tag = 0,
+                              .words = kColumnWords - 1, .strobe = 0xff, .write = false, .last = true};
+    }
+    const Workspace* declared() const {
+        return m_declaration.done() ? &m_declaration.workspace : nullptr;
+    }
+    bool special() const { return !m_lowering.rest() || !m_declaration.rest(); }
     bool idle() const {
-        return !m_working && !m_waits && !m_formed_valid && !m_request_valid && !m_response_valid &&
+        return !special() && !m_working && !m_waits && !m_formed_valid && !m_request_valid && !m_response_valid &&
                !m_result_valid && !m_outstanding;
     }
     // Whether cycles change nothing until a transfer or a response comes.
     bool steady() const {
-        return !(m_working | m_waits | m_formed_valid | m_request_valid | m_response_valid |
+        return !(special() | m_working | m_waits | m_formed_valid | m_request_valid | m_response_valid |
                  m_result_valid) && (m_tag_ready || !m_free);
     }
     // What the front end sees of it.
     uint32_t seen() const {
-        return uint32_t{m_waits} | uint32_t{m_value_held} << 1 | uint32_t{idle()} << 2;
+        return uint32_t{m_waits} | uint32_t{m_value_held} << 1 | uint32_t{idle()} << 2 |
+               uint32_t{m_lowering.rest()} << 3 | uint32_t{m_declaration.done()} << 4;
     }
 
     // Of this cycle, after `look`.
     bool arrived = false, released = false, loaded = false, error = false;
-    uint32_t arrived_entry = 0, released_entry = 0;
+    bool grown = false;
+    uint32_t arrived_entry = 0, released_entry = 0, grown_entry = 0;
     uint32_t loaded_index = 0;
     uint64_t loaded_value = 0;
 
@@ -117,6 +120,12 @@ class LoadStore {
     uint32_t m_result_index = 0;
     uint64_t m_result = 0;
 
+    // What an engine with a workspace has.
+    Lowering m_lowering;
+    Declaration m_declaration;
+    RequestBeat m_asked = {};
+    bool m_fills = false;
+
     // Of this cycle.
     bool m_go = false, m_last = false, m_done = false, m_taken = false, m_space = false, m_move = false;
     bool m_response_go = true, m_freed = false, m_loads = false, m_loads_register = false;
@@ -127,6 +136,8 @@ class LoadStore {
     VIP_INLINE void write_loaded();
     VIP_INLINE void form();
     VIP_INLINE void advance();
+    void look_at_workspace(const MemoryPort& port);
+    void write_zeros();
 };
 
 }  // namespace vip::timed

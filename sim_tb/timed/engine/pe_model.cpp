@@ -52,6 +52,7 @@ void PeModel::launched() {
     m_state = State::kRun;
     m_following = 0;
     m_engine.vl = kStartVl, m_engine.mr = kStartMr, m_engine.fx = kStartFx;
+    m_engine.workspace = {};
     m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
 }
 
@@ -111,7 +112,8 @@ void PeModel::look_at_dispatch(Cycle& c) const {
         c.leaves = c.leaves && !m_vector_waits && !c.conflict;
     } else {
         const bool accepted =
-            held.nothing || m_load_store.ready(held.word->store && held.word->is_register);
+            held.nothing ||
+            m_load_store.ready(held.word->store && held.word->is_register, held.lowered);
         c.leaves = c.leaves && (held.word->is_register || !(c.conflict || c.full)) && accepted;
     }
 }
@@ -124,6 +126,13 @@ uint32_t PeModel::cause_at_issue(bool present) const {
     if (!now.legal) return kIllegalInstruction;
     if (now.unit != kIssue) return kNone;
     const uint64_t value = m_engine.registers[now.a];
+    if (now.control == kSetWs) {
+        if (value % kDescriptorBytes) return kMisaligned;
+        if (value >> m_sizes.address_bits) return kDramRange;
+        const Workspace* found = m_load_store.declared();
+        const bool refused = found && !found->sound(m_engine.address_space, m_engine.unaligned);
+        return refused ? kWorkspace : kNone;
+    }
     const bool bad = (now.control == kSetVl && (!value || value > m_engine.max_vl)) ||
                      (now.control == kSetMr && (!value || value > m_engine.max_mr)) ||
                      (now.control == kSetFx && value > kMostFx);
@@ -142,6 +151,10 @@ void PeModel::look_at_issue(Cycle& c) {
     bool ends = control;
     if (control && now.control == kDrain) ends = !m_dispatch_held && !m_vector_busy;
     if (control && now.control == kMemfence) ends = !m_dispatch_held && m_quiet;
+    if (control && now.control == kSetWs) {
+        ends = m_load_store.declared();
+        c.declares = c.sound && !m_dispatch_held && m_quiet && c.cause == kNone;
+    }
     c.fire = scalar || (wanted && c.offer_ready) || ends;
     c.offered = c.sound && wanted && c.offer_ready;
     c.halt = c.sound && control && now.control == kHalt;
@@ -211,7 +224,9 @@ void PeModel::count(const Cycle& c) {
 // Settings and registers. A load is marked, then what is written is valid.
 void PeModel::write(const Cycle& c) {
     const Step& now = *m_now;
-    if (c.sound && now.unit == kIssue) {
+    if (const Workspace* found = m_load_store.declared())
+        m_engine.workspace = c.cause == kNone ? *found : Workspace{};
+    if (c.sound && now.unit == kIssue && now.control != kSetWs) {
         execute(m_engine, now.operation);
         if (now.control == kSetVl || now.control == kSetMr)
             m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
@@ -260,10 +275,11 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
     const uint32_t entry = m_entry;
     const uint32_t arrived = m_load_store.arrived ? m_load_store.arrived_entry : kNobody;
     const uint32_t released = m_load_store.released ? m_load_store.released_entry : kNobody;
+    const uint32_t grown = m_load_store.grown ? m_load_store.grown_entry : kNobody;
     m_entry = m_arc.free_entry();
     if (!handed_on) {
         m_load_store.edge(port, nullptr, 0);
-        return m_arc.edge(arrived, released, entry, Range{}, 0, false);
+        return m_arc.edge(arrived, released, grown, entry, Range{}, 0, false);
     }
     const Dispatched& held = m_dispatched;
     const bool store = held.word->store;
@@ -274,12 +290,17 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
                            .dram = dram,
                            .columns = static_cast<uint32_t>(held.columns),
                            .last = static_cast<uint32_t>((dram + held.bytes - 1) % kColumnBytes),
-                           .scratchpad = static_cast<uint32_t>(near - dram % kWordBytes),
+                           .scratchpad = static_cast<uint32_t>(held.lowered ? near : near - dram % kWordBytes),
                            .entry = entry,
-                           .index = held.word->a};
-    const uint32_t columns = given.is_register ? 0 : store ? 1 : given.columns;
+                           .index = held.word->a,
+                           .lowered = held.lowered,
+                           .final = false,
+                           .bytes = held.bytes};
+    const uint32_t columns = given.is_register       ? 0
+                             : store || held.lowered ? 1
+                                                     : given.columns;
     m_load_store.edge(port, &given, held.values[1]);
-    return m_arc.edge(arrived, released, entry, held.ranges[store ? 1 : 0], columns, store);
+    return m_arc.edge(arrived, released, grown, entry, held.ranges[store ? 1 : 0], columns, store);
 }
 
 // From stage to stage, the last one first. `offer`: what goes to dispatch, if anything does.
@@ -386,6 +407,7 @@ void PeModel::cycle(MemoryPort& port) {
     write(c);
     vector_edge(c.vector_goes);
     const bool changes = transfer_edge(port, c.transfer_goes);
+    if (c.declares) m_load_store.declare(m_engine.registers[m_now->a]);
     m_quiet = quiet;
     stage_edge(c, offer);
     const bool stays = !changes & !m_load_store.loaded & (waits() == before) &

@@ -57,7 +57,7 @@ struct Dispatched {
     uint64_t vl, mr, fx;
     Range ranges[3];
     uint64_t bytes, columns;
-    bool nothing;
+    bool nothing, lowered;  // lowered: a load from the window
     uint32_t cause;
     int64_t pc;
 };
@@ -157,7 +157,7 @@ class PeModel {
         bool offer_ready, vector_goes, transfer_done, transfer_goes, leaves, conflict, full;
         uint32_t dispatch_cause;
         // Issue.
-        bool present, sound, fire, offered, halt, leads_away;
+        bool present, sound, fire, offered, halt, leads_away, declares;
         uint32_t cause;
         int64_t target;
         // Operands and fetch.
@@ -179,6 +179,7 @@ class PeModel {
     VIP_INLINE void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done,
                              int64_t waiting_pc);
     void launched();
+    void check_workspace(Dispatched& found) const;
     VIP_INLINE void write(const Cycle& c);
     VIP_INLINE void receive();
     VIP_INLINE void vector_edge(bool handed_on);

@@ -52,6 +52,17 @@ void PeModel::dispatch(const Step& word, int64_t pc, Dispatched& found) const {
         beyond = address >= 2 * bytes || (address & (2 * bytes - 1)) + size > bytes;
     }
     found.cause = outside ? kScratchpadRange : misaligned ? kMisaligned : beyond ? kDramRange : kNone;
+    if (memory && found.cause == kNone && m_engine.workspace.declared()) check_workspace(found);
+}
+
+// pe/frontend/dispatch.py
+void PeModel::check_workspace(Dispatched& found) const {
+    const Workspace& workspace = m_engine.workspace;
+    const bool store = found.word->store;
+    const uint64_t address = found.values[store ? 0 : 1];
+    const bool whole = !store && !found.word->is_register && found.bytes;
+    found.lowered = whole && workspace.contains(address, found.bytes);
+    if (!found.lowered) found.cause = keep_out(workspace, address, found.bytes, !store);
 }
 
 }  // namespace vip::timed
