@@ -13,7 +13,7 @@ from bench.benchmarks import BENCHMARKS
 from bench.figures import read_spec
 from bench.measurement import Measurement
 from bench.policies import agents, schedulers
-from bench.two_clocks import clocks
+from bench.two_clocks import clocks, rates
 from memory.agent.config import AgentConfig
 from memory.agent.features import FEATURES
 from microkernels.suite import suite
@@ -164,6 +164,18 @@ def test_policies_and_agents(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["winner_3_reads"] == 4
     assert found["winner_3_queue"] == 0
     assert "winner_4_reads" not in found
+
+
+def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
+    both = dict.fromkeys(("clk", "clk_mem"), Anything(fmax_mhz=1, ns=1))
+    crossings = [Anything(path=Anything())]
+    timed = SimpleNamespace(longest=both, crossings=crossings)
+    monkeypatch.setattr(rates, "time_vault", lambda _: timed)
+    each = SimpleNamespace(fmax_mhz=dict.fromkeys(both, 1.0), crossings=crossings)
+    used = dict.fromkeys(("luts", "ffs", "brams"), 1.0)
+    placed = SimpleNamespace(placements=[each], used=used, fmax_mhz=lambda _: 1.0)
+    monkeypatch.setattr(rates, "place_vault", lambda *_, **__: placed)
+    check("clock_rates")
 
 
 def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
