@@ -46,7 +46,8 @@ def dispatched(config: PeConfig) -> data.StructLayout:
         columns: of a load or store. nothing: it has no bytes. index: register to load.
         faults: :func:`pe.frontend.range_check.value_faults` of its operands. pc: its address.
 
-    Members that no instruction of ``config`` needs have no bits.
+    Members that no instruction of ``config`` needs have no bits. With a workspace there is also
+    ``end``, the DRAM byte behind a load or store.
     """
     caps = Capabilities.of(config)
     command = vector_command(config)
@@ -77,6 +78,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
             "index": config.register_bits if caps.registers.loads else 0,
             "faults": value_faults(config),
             "pc": config.pc_bits,
+            **({"end": config.address_bits + 1} if config.workspace else {}),
         }
     )
 
@@ -263,13 +265,11 @@ class Dispatch(Component):
         gives to one that it forbids."""
         lowered = Signal()
         forbidden = Signal(operand_cause_bits(self.config))
-        start = now.settings.dram
-        end = Signal(self.config.address_bits + 1)
+        start, end = now.settings.dram, now.end
         in_window = Signal()
         in_image = Signal()
         touches = self.known & (now.bytes != 0)
         m.d.comb += [
-            end.eq(start + now.bytes),
             in_window.eq(touches & (start < self.window_end) & (self.window < end)),
             in_image.eq(touches & (start < self.image_end) & (self.image < end)),
             lowered.eq(

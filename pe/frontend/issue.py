@@ -229,6 +229,8 @@ class Issue(Component):
             moves.eq(wanted & self.offer.ready),
             self.invalidate.eq(sound & self.offer.ready & transfer & d.writes),
         ]
+        if config.workspace:
+            m.d.comb += offer.end.eq(check.end)
         places = offer.operands.places
         m.d.comb += offer.used.eq(Cat(r.used for r in check.ranges))
         ranges = [

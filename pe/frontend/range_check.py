@@ -101,13 +101,13 @@ class RangeCheck(Component):
         bad_setting: out; the instruction sets VL, MR or FX to a value out of range.
 
     With a workspace also ``descriptor``, out: the cause of ``set.ws`` that the address of its
-    descriptor is, or ``NONE``.
+    descriptor is, or ``NONE``; and ``end``, out: the DRAM byte behind a load or store.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         width = config.register_width
-        descriptor = {"descriptor": Out(CAUSE_BITS)} if config.workspace else {}
+        workspace = {"descriptor": Out(CAUSE_BITS), "end": Out(config.address_bits + 1)}
         super().__init__(
             {
                 "decoded": In(issued(config)),
@@ -124,7 +124,7 @@ class RangeCheck(Component):
                 "dram": Out(config.address_bits),
                 "faults": Out(value_faults(config)),
                 "bad_setting": Out(1),
-                **descriptor,
+                **(workspace if config.workspace else {}),
             }
         )
 
@@ -211,6 +211,7 @@ class RangeCheck(Component):
             ]
         m.d.comb += self.bad_setting.eq(self._bad_setting())
         if config.workspace:
+            m.d.comb += self.end.eq(end)
             declares = caps.is_unit(d.unit, IssueClass.CONTROL) & caps.control.is_one_of(
                 d.control, [DECLARE]
             )
