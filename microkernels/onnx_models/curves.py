@@ -23,7 +23,7 @@ from microkernels.nn.element_curve import (
     part,
 )
 
-__all__ = ["FUNCTIONS", "UNFITTED", "Function", "evaluated", "fitted"]
+__all__ = ["FUNCTIONS", "UNFITTED", "Function", "evaluated", "fitted", "has_pole"]
 
 _Reals = NDArray[np.floating[Any]]
 
@@ -82,6 +82,16 @@ def evaluated(function: Function, values: _Reals) -> _Reals:
     """The function of real numbers; NaN or infinite where it has no value."""
     with np.errstate(all="ignore"):
         return FUNCTIONS[function.name](np.asarray(values, np.float64), *function.parameters)
+
+
+def has_pole(function: Function, least: float, most: float) -> bool:
+    """Whether the function has a pole between numbers at which it has values."""
+    name = function.name
+    if name == "reciprocal" or (name == "power" and function.parameters[0] < 0):
+        return least < 0 < most
+    # Poles of the tangent are half a turn apart.
+    turns = [np.floor(end / np.pi + 0.5) for end in (least, most)]
+    return name == "tan" and turns[0] != turns[1]
 
 
 @lru_cache(maxsize=1024)

@@ -7,6 +7,7 @@ import numpy as np
 
 from microkernels.networks.network import Normalize, Pool
 
+from .curves import has_pole
 from .errors import ModelError
 from .logistic import LOGISTIC_LIMIT, logistic_operands
 from .model import Model, Reals
@@ -39,6 +40,11 @@ def _range(model: Model, name: str, ends: tuple[float, float], real: Reals) -> t
         raise ModelError(
             f"node {model.origins.get(name, name)}: {model.curves[name].name} has no value for "
             f"some numbers of the calibration data, which are from {ends[0]:g} to {ends[1]:g}"
+        )
+    if has_pole(model.curves[name], *ends):
+        raise ModelError(
+            f"node {model.origins.get(name, name)}: {model.curves[name].name} has no value at a "
+            f"number among those of the calibration data, which are from {ends[0]:g} to {ends[1]:g}"
         )
     return ends
 

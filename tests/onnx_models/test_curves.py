@@ -128,6 +128,17 @@ def test_a_network_with_curves_is_kept_in_a_folder(tmp_path: Path) -> None:
     assert vip.evaluate_model(tmp_path / "out", {"x": x}).error < 1e-3
 
 
+@pytest.mark.parametrize("op", ["Reciprocal", "Tan"])
+def test_a_pole_within_the_data_is_refused(op: str, tmp_path: Path) -> None:
+    onnx.save(model([_node(op, "x")], (1, 3)), tmp_path / "m.onnx")
+    x = np.array([[-2.0, 0.5, 2.0]], np.float32)
+    with pytest.raises(VipError, match=f"node {op}_y: .* has no value at a number among those of"):
+        vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "out")
+    assert vip.compile_model(
+        tmp_path / "m.onnx", {"x": x / 2 + 1.1 + 2 * (op == "Tan")}, tmp_path / "out"
+    )
+
+
 @pytest.mark.parametrize(
     ("nodes", "message"),
     [
