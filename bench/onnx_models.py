@@ -65,12 +65,12 @@ def _small(name: str, folder: Path) -> Iterator[Measurement]:
 
 def onnx() -> Iterator[Measurement]:
     """The architectures of MLPerf Tiny, MobileNet-v2 and an encoder, with seeded weights, on a
-    vault: seconds of a processor for ``vip nn check`` and ``compile``; over 64 inputs that
-    calibration has not seen, the error beside onnxruntime, of the outputs' magnitude, the share of
-    the inputs with the same highest output, and saturated values; cycles on the timing model, with
-    every output that of the golden model and of the simulator. And the light graphs of the ``onnx``
-    package: the check, with the predicted time on the thesis's chip, and for ResNet-50 the
-    compilation for a vault."""
+    vault: seconds of a processor for ``vip nn check`` and ``compile``; over 64 inputs, vectors 512,
+    that calibration has not seen, the error beside onnxruntime, of the outputs' magnitude, the
+    share of the inputs with the same highest output, and saturated values; cycles on the timing
+    model, with every output that of the golden model and of the simulator. And the light graphs of
+    the ``onnx`` package: the check, with the predicted time on the thesis's chip, and for ResNet-50
+    the compilation for a vault."""
     with TemporaryDirectory() as made:
         folder = Path(made)
         for name in _SMALL:
