@@ -25,15 +25,12 @@ class MemoryCrossing(Component):
 
     Parameters:
         address_bits, tag_bits: of the port.
-        request_depth, response_depth: beats that wait each way; see
-            :class:`hdl.crossing.StreamCrossing`.
+        request_depth, response_depth: beats that wait each way, as
+            :class:`hdl.crossing.StreamCrossing` has them; elaboration refuses others.
 
     Members:
         port (in, ``MemoryPort``): from the requesters, in their clock domain.
         memory (out, ``MemoryPort``): to the back end, in its clock domain.
-
-    Raises:
-        ConfigurationError: a depth outside its range.
     """
 
     def __init__(
@@ -43,29 +40,29 @@ class MemoryCrossing(Component):
         self.tag_bits = tag_bits
         self.request_depth = request_depth
         self.response_depth = response_depth
-        self._requests = StreamCrossing(
-            shape=memory_request(address_bits, tag_bits),
-            depth=request_depth,
-            source=ENGINE_DOMAIN,
-            target=MEMORY_DOMAIN,
-        )
-        self._responses = StreamCrossing(
-            shape=memory_response(tag_bits),
-            depth=response_depth,
-            source=MEMORY_DOMAIN,
-            target=ENGINE_DOMAIN,
-        )
         port = MemoryPort(address_bits=address_bits, tag_bits=tag_bits)
         super().__init__({"port": In(port), "memory": Out(port)})
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        m.submodules.requests = once(self._requests, platform)
-        m.submodules.responses = once(self._responses, platform)
-        connect(m, flipped(self.port.request), self._requests.input)
-        connect(m, self._requests.output, flipped(self.memory.request))
-        connect(m, flipped(self.memory.response), self._responses.input)
-        connect(m, self._responses.output, flipped(self.port.response))
+        requests = StreamCrossing(
+            shape=memory_request(self.address_bits, self.tag_bits),
+            depth=self.request_depth,
+            source=ENGINE_DOMAIN,
+            target=MEMORY_DOMAIN,
+        )
+        responses = StreamCrossing(
+            shape=memory_response(self.tag_bits),
+            depth=self.response_depth,
+            source=MEMORY_DOMAIN,
+            target=ENGINE_DOMAIN,
+        )
+        m.submodules.requests = once(requests, platform)
+        m.submodules.responses = once(responses, platform)
+        connect(m, flipped(self.port.request), requests.input)
+        connect(m, requests.output, flipped(self.memory.request))
+        connect(m, flipped(self.memory.response), responses.input)
+        connect(m, responses.output, flipped(self.port.response))
         return m
 
 
