@@ -104,7 +104,8 @@ class Declaration(Component):
         parts = self.geometry
         stored: Any = Signal(self._stored(), name="product", reset_less=True)
         m.d.comb += [
-            self.request.payload.address.eq(Cat(Const(0, DESCRIPTOR_SHIFT), self.descriptor)),
+            # Kept in the place of the image's, as a stop may take the instruction away.
+            self.request.payload.address.eq(self.image),
             self.request.payload.words.eq(COLUMN_WORDS - 1),
             self.request.payload.strobe.eq(-1),
             self.request.payload.last.eq(1),
@@ -127,7 +128,10 @@ class Declaration(Component):
                 m.d.comb += self.busy.eq(0)
                 m.d.sync += unfit.eq(0)
                 with m.If(self.declare):
-                    m.d.sync += self.known.eq(0)
+                    m.d.sync += [
+                        self.known.eq(0),
+                        self.image.eq(Cat(Const(0, DESCRIPTOR_SHIFT), self.descriptor)),
+                    ]
                     m.next = "REQUEST"
             with m.State("REQUEST"):
                 m.d.comb += self.request.valid.eq(1)

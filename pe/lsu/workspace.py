@@ -42,7 +42,7 @@ def offset_bits() -> int:
 
 def declaring(config: PeConfig) -> Bundle:
     """``declare``: the workspace of the descriptor at ``descriptor``, in units of descriptors, is
-    to be declared; held until ``declared``. No other access is under way. ``forget``: there is no
+    to be declared; both are of one cycle. No other access is under way. ``forget``: there is no
     workspace from now on."""
     return Bundle(declare=1, descriptor=config.address_bits - DESCRIPTOR_SHIFT, forget=1)
 

@@ -56,6 +56,8 @@ async def _declare(ctx, dut, memory, rng, state, descriptor: int) -> bool:
         done, refused = ctx.get(dut.declared), ctx.get(dut.refused)
         await ctx.tick()
         ctx.set(dut.declare, 0)
+        # The instruction may be gone.
+        ctx.set(dut.descriptor, 0)
         if done:
             return bool(refused)
     raise AssertionError("not declared")
