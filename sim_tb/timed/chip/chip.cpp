@@ -14,6 +14,7 @@
 #include "../vault/banks.cpp"
 #include "../vault/queue.cpp"
 #include "../vault/controller.cpp"
+#include "../vault/line_buffer.cpp"
 #include "router.cpp"
 #include "node.cpp"
 #include "tile.cpp"
@@ -64,8 +65,8 @@ class Chip {
   public:
     // Of `vault` and `axi` one is null.
     Chip(const ChipSizes& sizes, const NetworkSizes& network, const VaultSizes* vault,
-         const AxiSizes* axi, const RegisterMap& map, Launcher launcher)
-        : m_sizes(sizes), m_network(network), m_map(map), m_launcher(launcher),
+         const AxiSizes* axi, const LineSizes& lines, const RegisterMap& map, Launcher launcher)
+        : m_sizes(sizes), m_network(network), m_lines(lines), m_map(map), m_launcher(launcher),
           m_barrier(static_cast<uint32_t>(sizes.threads)) {
         if (vault) m_vault = *vault;
         if (axi) m_axi = *axi;
@@ -100,6 +101,7 @@ class Chip {
     const NetworkSizes m_network;
     std::optional<VaultSizes> m_vault;
     std::optional<AxiSizes> m_axi;
+    const LineSizes m_lines;
     const RegisterMap m_map;
     const Launcher m_launcher;
     bool m_broken = false;  // a launch failed
@@ -135,7 +137,8 @@ class Chip {
         for (uint32_t vault = 0; vault < m_network.vaults; ++vault) {
             m_tiles.push_back(std::make_unique<ChipTile>(m_sizes, m_network,
                                                          m_vault ? &*m_vault : nullptr,
-                                                         m_axi ? &*m_axi : nullptr, vault));
+                                                         m_axi ? &*m_axi : nullptr, m_lines,
+                                                         vault));
             m_tile_pointers.push_back(m_tiles.back().get());
             m_controls.push_back(std::make_unique<TileControl>(
                 m_map, *m_tiles.back(), vault, vault * engines,
@@ -300,9 +303,9 @@ class Chip {
 extern "C" {
 
 void* vip_timed_chip_new(const ChipSizes* sizes, const NetworkSizes* network,
-                         const VaultSizes* vault, const AxiSizes* axi, const RegisterMap* map,
-                         Launcher launcher) {
-    return new Chip(*sizes, *network, vault, axi, *map, launcher);
+                         const VaultSizes* vault, const AxiSizes* axi, const LineSizes* lines,
+                         const RegisterMap* map, Launcher launcher) {
+    return new Chip(*sizes, *network, vault, axi, *lines, *map, launcher);
 }
 
 bool vip_timed_chip_run(void* chip, uint64_t cycles) { return static_cast<Chip*>(chip)->run(cycles); }

@@ -21,6 +21,7 @@ from sim_tb.harness.models import Library
 from sim_tb.timed.engine.engine_state import EngineState, Sizes, check_covered, sizes_of
 from sim_tb.timed.library import compile_model
 from sim_tb.timed.vault.axi_sizes import AxiSizes
+from sim_tb.timed.vault.line_sizes import LineSizes
 from sim_tb.timed.vault.vault_sizes import VaultSizes, vault_constants
 from sim_tb.timed.words import TimedWord, timed_words
 from soc.chip.config import ChipConfig
@@ -68,6 +69,7 @@ def _library() -> ctypes.CDLL:
                 POINTER(NetworkSizes),
                 POINTER(VaultSizes),
                 POINTER(AxiSizes),
+                POINTER(LineSizes),
                 POINTER(RegisterMap),
                 _Launcher,
             ),
@@ -115,8 +117,6 @@ class ChipModel(ChipSession):
         check_covered(config.pe)
         if config.tile.clocks.two:
             raise CosimError("the timing model has one clock (clocks.domains must be 'one')")
-        if config.tile.line_buffer:
-            raise CosimError("the timing model has no line buffer (line_buffer must be 0)")
         processors = len(os.sched_getaffinity(0)) if threads is None else threads
         self.threads = max(1, min(processors, config.vaults))
         self._progress = progress
@@ -151,6 +151,7 @@ class ChipModel(ChipSession):
                 if isinstance(vault, AxiConfig)
                 else (byref(VaultSizes.of(vault, config.tile.requesters)), None)
             ),
+            byref(LineSizes.of(config.tile)),
             byref(registers := RegisterMap(config)),
             self._launcher,
         )

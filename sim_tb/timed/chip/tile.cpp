@@ -14,7 +14,7 @@ constexpr LinkEnd kNoLink = {};
 }  // namespace
 
 ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const VaultSizes* vault,
-                   const AxiSizes* axi, uint32_t number)
+                   const AxiSizes* axi, const LineSizes& lines, uint32_t number)
     : engines(chip.engines),
       node(sizes, number),
       m_sizes(sizes),
@@ -28,29 +28,34 @@ ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const Vault
       m_turns(chip.engines) {
     if (vault) m_controller.emplace(*vault);
     if (axi) m_axi.emplace(*axi, static_cast<int32_t>(number));
+    if (lines.lines) m_lines.emplace(lines);
 }
 
-bool ChipTile::memory(const Crossbar::Beat* asked, ResponseBeat& response, bool& took) {
-    const RequestBeat* beat = asked ? &asked->beat : nullptr;
-    const uint32_t source = asked ? asked->source : 0;
+Passage ChipTile::memory() {
     if (m_axi) {
         const bool answers = m_axi->response_valid();
-        if (answers) response = m_axi->response();
-        if (asked || !m_axi->pass()) m_axi->cycle(beat, source, answers && m_crossbar.takes(response));
-        took = asked && m_axi->accepted;
-        return answers;
+        const ResponseBeat arrival = answers ? m_axi->response() : ResponseBeat{};
+        const auto access = [&](const Crossbar::Beat* asked, bool taken) {
+            if (asked || !m_axi->pass())
+                m_axi->cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken);
+            return asked && m_axi->accepted;
+        };
+        return pass(m_lines, m_crossbar, answers ? &arrival : nullptr, m_axi->counters, access);
     }
     Controller& controller = *m_controller;
     const bool answers = controller.response_valid();
-    if (answers) response = controller.response();
-    DramSignals dram = {};
-    if (asked || !controller.pass())
-        controller.cycle(beat, source, answers && m_crossbar.takes(response), m_read_data, dram);
-    m_read_data = m_dram.cycle(dram.valid, dram.kind, dram.bank, dram.row, dram.column,
-                               dram.write_data, dram.write_strobe);
-    failed = !m_dram.violation().empty();
-    took = asked && controller.accepted;
-    return answers;
+    const ResponseBeat arrival = answers ? controller.response() : ResponseBeat{};
+    const auto access = [&](const Crossbar::Beat* asked, bool taken) {
+        DramSignals dram = {};
+        if (asked || !controller.pass())
+            controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken,
+                             m_read_data, dram);
+        m_read_data = m_dram.cycle(dram.valid, dram.kind, dram.bank, dram.row, dram.column,
+                                   dram.write_data, dram.write_strobe);
+        failed = !m_dram.violation().empty();
+        return asked && controller.accepted;
+    };
+    return pass(m_lines, m_crossbar, answers ? &arrival : nullptr, controller.counters, access);
 }
 
 void ChipTile::network(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now) {
@@ -147,9 +152,7 @@ void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t no
     node.counters[kNetworkLocalRequests] += passes && !serves && own_beat.beat.last;
     if (served && node.takes_response()) own_took |= uint64_t{1} << others;
 
-    ResponseBeat response = {};
-    bool took = false;
-    const bool answers = memory(m_crossbar.request(), response, took);
+    const Passage passage = memory();
     if (m_joined) network(tiles, busy, now);
     if (idle) {
         node.rest();
@@ -157,8 +160,9 @@ void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t no
         node.edge(leaves ? &remote_beat : nullptr, remote_took, serves);
     }
     ++m_cycle;
-    if (passes || took || answers || own_took)
-        m_crossbar.edge(passes ? &own_beat : nullptr, took, answers ? &response : nullptr, own_took);
+    if (passes || passage.took || passage.answers || own_took)
+        m_crossbar.edge(passes ? &own_beat : nullptr, passage.took,
+                        passage.answers ? &passage.response : nullptr, own_took);
 }
 
 PeModel& ChipTile::caught_up(uint32_t slot) {

@@ -10,6 +10,7 @@
 #include "../vault/axi_backend.h"
 #include "../vault/controller.h"
 #include "../vault/crossbar.h"
+#include "../vault/line_buffer.h"
 #include "node.h"
 #include "router.h"
 
@@ -33,7 +34,7 @@ class ChipTile {
   public:
     // Of `vault` and `axi` one is null: the memory has the other back end.
     ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const VaultSizes* vault,
-             const AxiSizes* axi, uint32_t number);
+             const AxiSizes* axi, const LineSizes& lines, uint32_t number);
 
     // A cycle, of which `now` is the parity. It reads ends of `now` of `tiles` and writes its own
     // of the next cycle, so tiles can go in any order, or at once. `busy`: of each tile, whether its
@@ -65,6 +66,7 @@ class ChipTile {
     Crossbar m_crossbar;
     std::optional<Controller> m_controller;
     std::optional<AxiBackend> m_axi;
+    std::optional<LineBuffer> m_lines;
     std::vector<Demux> m_demuxes;
     Device& m_dram;
     uint64_t m_read_data = 0;
@@ -80,9 +82,8 @@ class ChipTile {
     // The engine has done the cycles before this one.
     PeModel& caught_up(uint32_t slot);
 
-    // A cycle of the memory, with the request that it is offered, or null; the response that it
-    // offers gets into `response`. Returns whether there is one.
-    bool memory(const Crossbar::Beat* asked, ResponseBeat& response, bool& took);
+    // A cycle of the memory.
+    Passage memory();
     void network(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now);
 };
 

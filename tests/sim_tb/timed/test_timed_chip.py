@@ -210,6 +210,57 @@ def test_belief_propagation_takes_the_cycles_of_the_verilog(
     same(model.result, verilog.result)
 
 
+def with_lines(lines: int, base: ChipConfig = TINY, merges: int = 4) -> ChipConfig:
+    return replace(base, tile=replace(base.tile, line_buffer=lines, line_merges=merges))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    "config",
+    [with_lines(8), with_lines(64, chip_preset("small"), 2), with_lines(16, on_axi(64, 8))],
+)
+def test_line_buffers(config: ChipConfig) -> None:
+    vaults = config.vaults
+    both(config, (EXCHANGE, PARAMETERS), (traffic(config, vaults=vaults, transfers=300), 7))
+
+
+@pytest.mark.slow
+def test_line_buffers_in_belief_propagation() -> None:
+    config = with_lines(16)
+    job = chip_bp_job(motorcycle(24, 18, 8).problem, 1, config)
+    model, verilog = (cosim_chip(job, config, on=on, preload=True) for on in ("model", "rtl"))
+    assert model.match
+    same(model.result, verilog.result)
+
+
+def test_lines_answer_reads_of_a_column_that_was_read() -> None:
+    """Engines read one column forty times each: lines answer, the DRAM is read once."""
+    program = assemble("""
+        mov r9, #40
+        mov r10, #2048
+        mov r12, #32
+    again:
+        ld.sram [8-bit] r0, r10, r12
+        sub r9, r9, #1
+        bne r9, r0, again
+        memfence
+        halt
+    """)
+    lines = {}
+    for config in (TINY, with_lines(8)):
+        with DramImage(config.memory_bytes) as image, ChipModel(config, image) as chip:
+            result = run_program(chip, program, max_cycles=100_000)
+            host = Host(Blocking(chip))
+            lines[config.tile.line_buffer] = sum(
+                sum(run(host.line_counters(vault)).values()) for vault in range(config.vaults)
+            )
+            columns = sum(vault["READS"] for vault in result.vaults)
+            assert columns == (160 if not config.tile.line_buffer else 1)
+    assert lines[0] == 0
+    # Each engine's reads of vault 0: a fill, and the others from its line or waiting for it.
+    assert lines[8] == 160
+
+
 def test_scratchpads_stay_over_a_reset() -> None:
     into = assemble("""
         mov r8, #16
