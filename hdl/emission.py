@@ -29,7 +29,8 @@ from dataclasses import dataclass
 from typing import Any, cast
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]
-from amaranth.hdl import ClockSignal, Elaboratable, Instance, ResetSignal, Value
+from amaranth.hdl import ClockSignal, Elaboratable, Fragment, Instance, ResetSignal, Value
+from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
 from isa.support.errors import VipError
@@ -118,6 +119,10 @@ _NUMBER = re.compile(r"^( *wire width \d+ (?:input|output) )(\d+)", re.MULTILINE
 _CELL = re.compile(r"^ *cell \\(\S+) ", re.MULTILINE)
 
 
+#: Domain -> its place among clocks.
+_DOMAINS = {name: place for place, name in enumerate(CLOCK_PORTS)}
+
+
 class _Emitter:
     """The platform of components during emission."""
 
@@ -191,9 +196,7 @@ class _Emitter:
 
     def _elaborate(self, component: "wiring.Component[Any]", module: ElaboratedModule) -> None:
         name = f"once${module.number}"
-        text = rtlil.convert(
-            component, name, platform=self, emit_src=False, missing_domain=named_domain
-        )
+        text = self._convert(component, name)
         text = _EMPTY.sub("", text)
         names = {port.name for port in module.key[2]}
         own = text[text.index(f"module \\{name}\n") :]
@@ -212,6 +215,31 @@ class _Emitter:
             if used:
                 module.clocks += (port,)
         module.rtlil = text
+
+    def _convert(self, component: "wiring.Component[Any]", name: str) -> str:
+        """RTLIL of ``component``.
+
+        As by Amaranth's ``rtlil.convert``, which adds missing domains in the order of a set: with
+        two clocks, the order of ports would depend on Python's hash seed.
+        """
+        fragment: Any = Fragment.get(component, self)  # type: ignore[no-untyped-call]
+        fragment._propagate_domains_up()
+        fragment._propagate_domains_down()
+        new = fragment._create_missing_domains(named_domain)
+        for domain in sorted(new, key=lambda domain: _DOMAINS.get(domain.name, len(_DOMAINS))):
+            fragment.domains.move_to_end(domain.name)
+        fragment._propagate_domains_down()
+        ports: list[Any] = [
+            (port.name, value, PortDirection.Input if port.is_input else PortDirection.Output)
+            for port, value in _ports(component)
+        ]
+        for domain in fragment.domains.values():
+            if domain in new:
+                ports += [(None, each, PortDirection.Input) for each in (domain.clk, domain.rst)]
+        text, _ = rtlil.convert_fragment(
+            fragment, ports, name, emit_src=False, propagate_domains=False
+        )
+        return cast(str, text)
 
     def finish(self, top: str) -> Emission:
         """Everything elaborated so far as Verilog; ``top`` names the last module."""
