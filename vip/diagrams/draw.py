@@ -77,7 +77,7 @@ def diagram(
     config: Design,
     path: Path | str,
     *,
-    module: str = "",
+    module: str | None = None,
     least_bits: int = 8,
     progress: Progress = silent,
 ) -> Diagram:
@@ -90,7 +90,7 @@ def diagram(
     Parameters:
         config: a configuration, the name of a preset, or a JSON file with a configuration.
         path: of the picture, PNG or SVG by its ending.
-        module: Verilog module to draw; "": the top module.
+        module: Verilog module to draw; None: the top module.
         least_bits: links of fewer bits are not drawn; 1 or more.
         progress: called before the Verilog is made, and before its links are found.
 

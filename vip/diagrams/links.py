@@ -70,21 +70,21 @@ class Links:
         }
 
 
-def find_links(emission: Emission, module: str = "") -> Links:
+def find_links(emission: Emission, module: str | None = None) -> Links:
     """The units of a module and the links between them.
 
     Parameters:
-        emission: of the design. module: of it; "": the top module.
+        emission: of the design. module: of it; None: the top module.
 
     Raises:
         DiagramError: the design has no such module, or the module has no units.
         YosysError: Yosys failed.
         MissingExtraError: there is no Yosys.
     """
-    name = module or emission.top
+    name = emission.top if module is None else module
     if name not in emission.modules:
         known = ", ".join(one for one in emission.modules if emission.instances[one])
-        raise DiagramError(f"no module {name!r}; modules with units are: {known}")
+        raise DiagramError(f"no module {name!r:.60}; modules with units are: {known}")
     if not emission.instances[name]:
         raise DiagramError(f"module {name} has no units")
     netlist = _netlist(emission, name)

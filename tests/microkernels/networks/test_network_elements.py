@@ -156,7 +156,7 @@ def test_random_networks(seed: int) -> None:
         (
             lambda: Activation(name="a", function="swish"),
             "function must be one of relu, absolute, affine, clip, leaky, tanh, sigmoid, gelu, "
-            "erf, not 'swish'",
+            "erf, curve, not 'swish'",
         ),
         (lambda: Activation(name="a", function="add"), "function must be one of relu, absolute"),
         (lambda: Activation(name="a", function="tanh"), "tanh needs fraction"),

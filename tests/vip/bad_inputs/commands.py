@@ -92,6 +92,7 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "kind": ("chip",),
     "scheduler": ("tcp://127.0.0.1:1",),
     "bench networks name": ("little",),
+    "diagram module": ("issue", "pe"),
 }
 
 

@@ -15,11 +15,11 @@ from vip.diagrams.placement import placed
 @pytest.mark.parametrize(
     ("preset", "module", "columns"),
     [
-        ("pe", "", 0),
-        ("pe-logistic", "", 0),
-        ("vault", "", 0),
+        ("pe", None, 0),
+        ("pe-logistic", None, 0),
+        ("vault", None, 0),
         ("vault", "controller", 0),
-        ("tiny", "", 2),
+        ("tiny", None, 2),
     ],
 )
 def test_no_block_covers_another(preset, module, columns):

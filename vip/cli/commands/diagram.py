@@ -36,8 +36,9 @@ def diagram(
         ),
     ] = None,
     module: Annotated[
-        str, typer.Option(metavar="NAME", help="Verilog module to draw.", show_default="the top")
-    ] = "",
+        str | None,
+        typer.Option(metavar="NAME", help="Verilog module to draw.", show_default="the top"),
+    ] = None,
     least_bits: Annotated[
         int, typer.Option(help="Links of fewer bits are not drawn.", min=1, max=10_000)
     ] = 8,
