@@ -15,8 +15,6 @@ from . import (
     functional,
     memories,
     mrf,
-    networks,
-    onnx_models,
     proofs,
     timing_model,
     trimming,
@@ -24,6 +22,7 @@ from . import (
 )
 from .checkout import ROOT
 from .measurement import Measurement
+from .neural import networks, onnx_models
 from .policies import agents, schedulers
 from .processors.run import made_of_processors, processors
 from .record import Record, tool_versions

@@ -9,7 +9,6 @@ from dataclasses import dataclass
 from functools import cache, cached_property
 
 from amaranth.hdl import Value
-from amaranth.lib import enum
 
 from hdl.packing import Packing
 from hdl.simd import one_of
@@ -31,18 +30,10 @@ from isa.table import (
     Width,
 )
 
+from .codes import CLASSES, CONTROL, DECLARE, ControlOp, IssueClass
 from .config import PeConfig
 
-__all__ = [
-    "CLASSES",
-    "CONTROL",
-    "DECLARE",
-    "FOLDED",
-    "LONG",
-    "Capabilities",
-    "ControlOp",
-    "IssueClass",
-]
+__all__ = ["FOLDED", "LONG", "Capabilities"]
 
 #: Widths whose lanes are folded before they are paired (:mod:`pe.vector.fold`).
 FOLDED = frozenset({Width.W8, Width.W16})
@@ -60,46 +51,6 @@ _FOLD_LEVELS = {Width.W8: 2, Width.W16: 1, Width.W32: 0, Width.W64: 0}
 _OF_PAIRS = "m.v.mul.add[8]"
 #: Widest value that is handed on in one half of a word pair.
 _HALF_BITS = 64
-
-
-class IssueClass(enum.Enum, shape=2):
-    """Which unit an instruction goes to."""
-
-    SCALAR = 0
-    VECTOR = 1
-    LOAD_STORE = 2
-    CONTROL = 3
-
-
-class ControlOp(enum.Enum, shape=3):
-    """Instructions that the issue stage executes itself."""
-
-    SET_VL = 0
-    SET_MR = 1
-    SET_FX = 2
-    DRAIN = 3
-    MEMFENCE = 4
-    HALT = 5
-
-
-#: ``set.ws``, beside :class:`ControlOp`, whose names stand in the Verilog of every engine.
-DECLARE = 6
-#: Codes of the instructions of the issue stage.
-CONTROL: dict[Opcode, int] = {
-    Opcode.SET_VL: ControlOp.SET_VL.value,
-    Opcode.SET_MR: ControlOp.SET_MR.value,
-    Opcode.SET_FX: ControlOp.SET_FX.value,
-    Opcode.DRAIN: ControlOp.DRAIN.value,
-    Opcode.MEMFENCE: ControlOp.MEMFENCE.value,
-    Opcode.HALT: ControlOp.HALT.value,
-    Opcode.SET_WS: DECLARE,
-}
-CLASSES = {
-    Unit.SCALAR: IssueClass.SCALAR,
-    Unit.VECTOR: IssueClass.VECTOR,
-    Unit.LOAD_STORE: IssueClass.LOAD_STORE,
-    Unit.ISSUE: IssueClass.CONTROL,
-}
 
 
 def _packing(values: Iterable[int | None], bits: int, whole: object = None) -> Packing:

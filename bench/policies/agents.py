@@ -7,7 +7,7 @@ from pathlib import Path
 from statistics import median
 
 import sim_tb.measure.agents.feature_search
-import sim_tb.measure.learning
+import sim_tb.measure.agents.learning
 import sim_tb.measure.schedulers
 import sim_tb.measure.traces
 import sim_tb.timed.vault
@@ -34,7 +34,7 @@ from sim_tb.measure.agents.feature_search import (
     search,
     without_each_feature,
 )
-from sim_tb.measure.learning import LENGTHS, measure_bandwidth
+from sim_tb.measure.agents.learning import LENGTHS, measure_bandwidth
 from sim_tb.measure.schedulers import REQUESTERS, measure_alone, measure_policy, policy_vault
 from sim_tb.measure.traces import APPLICATIONS, traced_launch, traced_vault
 from synth.physical.asic import NANGATE45, node_nm
@@ -141,7 +141,7 @@ def made_of_agents() -> dict[str, str]:
     return {
         "search and traffic": fingerprints.code(
             sim_tb.measure.agents.feature_search,
-            sim_tb.measure.learning,
+            sim_tb.measure.agents.learning,
             sim_tb.measure.schedulers,
             sim_tb.measure.traces,
         ),

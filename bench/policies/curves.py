@@ -11,7 +11,7 @@ from bench.measurement import BenchError
 from bench.record import values
 from bench.terminal import run
 from isa.support.picture import COLOURS, MARKERS, MUTED, SUFFIXES, check_picture, picture
-from sim_tb.measure.learning import LENGTHS, MIXES_LEARNED
+from sim_tb.measure.agents.learning import LENGTHS, MIXES_LEARNED
 
 from .agents import GENERATIONS
 

@@ -4,7 +4,7 @@ what it costs."""
 from collections.abc import Iterator
 from dataclasses import replace
 
-import sim_tb.measure.learning
+import sim_tb.measure.agents.learning
 import sim_tb.measure.schedulers
 import sim_tb.measure.traces
 from bench import fingerprints
@@ -15,7 +15,7 @@ from memory.config import SchedulerPolicy, VaultConfig
 from memory.controller.policies import make_scheduler
 from sim_tb.dut.memory import vault_design
 from sim_tb.harness.trace import TRACE_WORD
-from sim_tb.measure.learning import LENGTHS, measure_bandwidth
+from sim_tb.measure.agents.learning import LENGTHS, measure_bandwidth
 from sim_tb.measure.schedulers import (
     POLICIES,
     REQUESTERS,
@@ -63,7 +63,7 @@ def made_of_schedulers() -> dict[str, str]:
     """The memory with each policy, with the models around it, and the traffic; the mappings."""
     found = {
         "traffic": fingerprints.code(
-            sim_tb.measure.schedulers, sim_tb.measure.learning, sim_tb.measure.traces
+            sim_tb.measure.schedulers, sim_tb.measure.agents.learning, sim_tb.measure.traces
         ),
         "replay": fingerprints.texts(TRACE_WORD, TRACE_WORD.with_name("vault_replay.h")),
         "traced programs": fingerprints.programs(

@@ -23,7 +23,8 @@ from isa.table import (
     ScalarOp,
     Unit,
 )
-from pe.capabilities import CLASSES, CONTROL, Capabilities
+from pe.capabilities import Capabilities
+from pe.codes import CLASSES, CONTROL
 from pe.config import PeConfig
 
 from .instruction_word import WORD_BITS, whole_word, word_bits

@@ -10,7 +10,8 @@ from hdl.component import Component
 from hdl.emission import once
 from isa.faults import FaultCause
 from isa.table import Opcode, Unit
-from pe.capabilities import DECLARE, Capabilities, ControlOp, IssueClass
+from pe.capabilities import Capabilities
+from pe.codes import DECLARE, ControlOp, IssueClass
 from pe.config import PeConfig
 from pe.interface import PeCounter, pc_shape
 from pe.lsu.workspace import DESCRIPTOR_SHIFT, declared, declaring

@@ -10,7 +10,8 @@ from hdl.component import Component
 from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
 from isa.table import INSTRUCTIONS, MAX_FX, Extent, Opcode, Unit, Width
-from pe.capabilities import DECLARE, Capabilities, ControlOp, IssueClass
+from pe.capabilities import Capabilities
+from pe.codes import DECLARE, ControlOp, IssueClass
 from pe.config import PeConfig
 from pe.lsu.workspace import DESCRIPTOR_SHIFT
 from pe.vector.settings import element_bits

@@ -20,7 +20,8 @@ from isa.table import (
     Unit,
 )
 from isa.timing import WORD_BYTES
-from pe.capabilities import CLASSES, CONTROL, Capabilities
+from pe.capabilities import Capabilities
+from pe.codes import CLASSES, CONTROL
 from pe.config import PeConfig
 
 from .relation import Codes, Condition, Pair, View

@@ -15,7 +15,8 @@ from amaranth.lib import wiring
 from isa.faults import FaultCause
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import MAX_FX, ScalarOp, Unit
-from pe.capabilities import Capabilities, ControlOp, IssueClass
+from pe.capabilities import Capabilities
+from pe.codes import ControlOp, IssueClass
 from pe.config import PeConfig
 from pe.frontend.arc import RANGES, UNIT_BYTES, Arc
 from pe.frontend.range_check import RangeCheck, cause_of

@@ -15,11 +15,10 @@ from synth.errors import SynthesisError
 
 from .area import TOTAL
 from .devices import Device, find_device
+from .in_shell import map_in_shell
 from .nextpnr import Placement, keep_placement, kept_placement, place_netlist
-from .shell import SHELL, UNIT, ports_of, shell_ffs, shell_verilog
-from .targets import ecp5_commands, find_target
-from .units import OPENED, OTHER, closure
-from .yosys import Run, run
+from .shell import UNIT
+from .units import OPENED, OTHER
 
 __all__ = ["MappedDesign", "PlaceReport", "map_design", "unit_of_cell"]
 
@@ -132,37 +131,17 @@ def map_design(config: PeConfig, device: str, unit: str | None = None) -> Mapped
     if module not in emission.modules:
         known = ", ".join(emission.modules)
         raise SynthesisError(f"unknown unit {unit!r}; there are: {known}")
-    ports = ports_of(module, emission.modules[module])
-    sources = {name: emission.modules[name] for name in closure(emission, module)}
-    work = Run(
-        top=SHELL,
-        sources={**sources, SHELL: shell_verilog(module, ports)},
-        commands=ecp5_commands(),
-        netlist=True,
-    )
-    what = f"{module} on {chosen.name}"
-    mapped = run(work, what=f"synthesis of {what}")
-    counts = find_target("ecp5").count(mapped, frozenset())
-    lacking = chosen.shortage(counts)
-    if lacking:
-        raise SynthesisError(f"{what}: it does not fit: it needs {lacking}")
-    assert mapped.netlist is not None
-    used = {measure: _plain(value) for measure, value in counts.items()}
-    used["ffs"] -= shell_ffs(ports)
+    mapped = map_in_shell(emission, module, chosen)
     return MappedDesign(
         unit=TOTAL if unit is None else unit,
         device=chosen,
         config=config,
-        used=used,
-        what=what,
+        used=mapped.used,
+        what=mapped.what,
         netlist=mapped.netlist,
         emission=emission,
         module=module,
     )
-
-
-def _plain(value: float) -> float:
-    return int(value) if value == int(value) else value
 
 
 def _path(

@@ -23,13 +23,11 @@ from synth.timing.domains import DomainPaths, domain_paths
 
 from .asic import NANGATE45, node_nm
 from .devices import find_device
+from .in_shell import map_in_shell
 from .mapping import engine_netlist
 from .nextpnr_clocks import SET_PIN, ClockedPlacement, place_clocks, reset_synchronisers
 from .place import unit_of_cell
-from .shell import SHELL, ports_of, shell_ffs, shell_verilog
-from .targets import ecp5_commands, find_cells, find_target
-from .units import closure
-from .yosys import Run, run
+from .targets import find_cells
 
 __all__ = ["CROSSINGS", "VaultPlacement", "place_vault", "time_vault"]
 
@@ -119,25 +117,10 @@ def place_vault(
         raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
     emission = _emitted(config, "fpga")
     chosen = find_device(device)
-    ports = ports_of(_TOP, emission.modules[_TOP])
-    memory = {port.name for port in ports if _of_memory(config, port.name)}
-    sources = {name: emission.modules[name] for name in closure(emission, _TOP)}
-    work = Run(
-        top=SHELL,
-        sources={**sources, SHELL: shell_verilog(_TOP, ports, memory)},
-        commands=ecp5_commands(),
-        netlist=True,
-    )
-    what = f"{_TOP} on {chosen.name}"
-    mapped = run(work, what=f"synthesis of {what}")
-    counts = find_target("ecp5").count(mapped, frozenset())
-    lacking = chosen.shortage(counts)
-    if lacking:
-        raise SynthesisError(f"{what}: it does not fit: it needs {lacking}")
-    assert mapped.netlist is not None
+    mapped = map_in_shell(emission, _TOP, chosen, lambda port: _of_memory(config, port.name))
     aims = {_ENGINE: engine_mhz, _MEMORY: memory_mhz}
     placements = tuple(
-        place_clocks(mapped.netlist, chosen, seed, aims, what=f"{what}, seed {seed}")
+        place_clocks(mapped.netlist, chosen, seed, aims, what=f"{mapped.what}, seed {seed}")
         for seed in range(1, seeds + 1)
     )
     resets = reset_synchronisers(mapped.netlist)
@@ -146,9 +129,8 @@ def place_vault(
         is_reset = crossing.pin == SET_PIN and crossing.last in resets
         if unit not in CROSSINGS and not is_reset:
             raise SynthesisError(
-                f"{what}: the longest path from {crossing.source} to {crossing.target} must begin"
-                f" in {' or '.join(CROSSINGS)}, or set a synchroniser of resets, not lead from"
-                f" {crossing.first} to {crossing.last}"
+                f"{mapped.what}: the longest path from {crossing.source} to {crossing.target} must"
+                f" begin in {' or '.join(CROSSINGS)}, or set a synchroniser of resets, not lead"
+                f" from {crossing.first} to {crossing.last}"
             )
-    used = {**counts, "ffs": counts["ffs"] - shell_ffs(ports)}
-    return VaultPlacement(used, placements)
+    return VaultPlacement(mapped.used, placements)

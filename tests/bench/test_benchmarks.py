@@ -20,11 +20,11 @@ from microkernels.suite import suite
 from pe.interface import PeCounter
 from sim_tb.harness.network import Destinations
 from sim_tb.measure.agents.feature_search import Generation
+from sim_tb.measure.agents.learning import LENGTHS, MIXES_LEARNED
 from sim_tb.measure.certificate import CertifiedRun
 from sim_tb.measure.full_hd import Phase
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import BATCHES, LSTM
-from sim_tb.measure.learning import LENGTHS, MIXES_LEARNED
 from sim_tb.measure.network_cases import SIZES, stress_cases
 from sim_tb.measure.scaling import Point
 from sim_tb.measure.schedulers import ALL_MIXES

@@ -15,7 +15,7 @@ from isa.table import (
     Unit,
     find,
 )
-from pe.capabilities import DECLARE, ControlOp, IssueClass
+from pe.codes import DECLARE, ControlOp, IssueClass
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from pe.frontend.decode import Decode
 

@@ -4,7 +4,7 @@ import pytest
 
 from isa.faults import FaultCause
 from isa.table import BY_KEY, FIELD_C, MAX_VL, Unit
-from pe.capabilities import ControlOp, IssueClass
+from pe.codes import ControlOp, IssueClass
 from pe.config import PeConfig
 from pe.frontend.arc import UNIT_BYTES
 from pe.frontend.range_check import RangeCheck, cause_of

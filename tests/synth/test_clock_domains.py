@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+import synth.physical.in_shell
 import synth.physical.nextpnr_clocks
 import synth.physical.vault_clocks
 from hdl.yosys import run_yosys
@@ -233,13 +234,13 @@ def test_synchronisers_of_resets_are_chains_that_begin_at_a_constant(tmp_path: P
 def test_a_placed_path_crosses_where_it_may(
     monkeypatch: pytest.MonkeyPatch, first: str, last: str, pin: str, accepted: bool
 ) -> None:
-    module = synth.physical.vault_clocks
+    module, mapping = synth.physical.vault_clocks, synth.physical.in_shell
     mapped = SimpleNamespace(netlist=Path("netlist"))
     crossing = PlacedCrossing("clk", "clk_mem", 1.5, first, last, pin)
     placed = ClockedPlacement(1, {"clk": 90.0, "clk_mem": 80.0}, (crossing,))
-    monkeypatch.setattr(module, "run", lambda *_, **__: mapped)
+    monkeypatch.setattr(mapping, "run", lambda *_, **__: mapped)
     counts = SimpleNamespace(count=lambda *_: {"ffs": 9000.0, "luts": 10.0, "brams": 1.0})
-    monkeypatch.setattr(module, "find_target", lambda _: counts)
+    monkeypatch.setattr(mapping, "find_target", lambda _: counts)
     device = SimpleNamespace(name="it", shortage=lambda _: "")
     monkeypatch.setattr(module, "find_device", lambda _: device)
     monkeypatch.setattr(module, "place_clocks", lambda *_, **__: placed)

@@ -9,7 +9,7 @@ from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
 from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
-from sim_tb.measure.learning import LENGTHS, measure_bandwidth
+from sim_tb.measure.agents.learning import LENGTHS, measure_bandwidth
 from sim_tb.measure.schedulers import MIXES, REQUESTERS, mix_job, policy_vault
 from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
 from sim_tb.measure.vault_stress import random_case

@@ -20,7 +20,7 @@ from vip.cli.errors import UserError
 from vip.cli.tables.machine import show_hazards, show_registers, show_saturated
 from vip.output import write_json
 
-from .memory_options import DumpOption, MemoryOption, dump_of, naming_dump
+from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
 from .options import JsonOption, ParametersOption, PresetOption, file_arguments, reading, writing
 
 __all__ = ["asm", "disasm", "run"]

@@ -22,8 +22,8 @@ from vip.cli.tables.cosim import show_bp, show_program
 from vip.cosimulation.program import ChipRun
 from vip.output import write_json
 
-from .machine_option import OnOption
-from .memory_options import BehaviourOptions, DumpOption, MemoryOption, dump_of, naming_dump
+from .option_groups.machine import OnOption
+from .option_groups.memory import BehaviourOptions, DumpOption, MemoryOption, dump_of, naming_dump
 from .options import JsonOption, ParametersOption, PresetOption, drawing, reading, writing
 
 __all__ = ["app"]

@@ -15,7 +15,7 @@ from vip.debugging.commands import COMMANDS, Session
 from vip.debugging.errors import DebugError, ExpectationError
 from vip.output import write_json
 
-from .memory_options import MemoryOption
+from .option_groups.memory import MemoryOption
 from .options import JsonOption, ParametersOption, PresetOption, reading
 
 __all__ = ["debug"]

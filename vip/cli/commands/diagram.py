@@ -7,10 +7,10 @@ import typer
 
 import vip
 from vip.cli.console import console, shown
-from vip.cli.errors import UserError
 from vip.output import write_json
 
-from .options import JsonOption, drawing, reading
+from .option_groups.design import ConfigOption, DesignPresetOption, chosen
+from .options import JsonOption, drawing
 
 __all__ = ["diagram"]
 
@@ -22,19 +22,8 @@ def diagram(
             metavar="PICTURE", help="File to write, PNG or SVG by its ending.", callback=drawing()
         ),
     ],
-    preset_name: Annotated[
-        str | None,
-        typer.Option("--preset", metavar="NAME", help="Named configuration.", show_default="pe"),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration as JSON (instead of --preset).",
-            callback=reading(),
-        ),
-    ] = None,
+    preset_name: DesignPresetOption = None,
+    file: ConfigOption = None,
     module: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="Verilog module to draw.", show_default="the top"),
@@ -50,10 +39,8 @@ def diagram(
 
     Example: vip diagram controller.svg --preset vault --module controller --least-bits 32
     """
-    if file is not None and preset_name is not None:
-        raise UserError("--config and --preset exclude each other")
+    what = chosen(preset_name, file)
     with shown() as progress:
-        what = file or ("pe" if preset_name is None else preset_name)
         found = vip.diagram(what, picture, module=module, least_bits=least_bits, progress=progress)
     write_json(json, found.to_json())
     blocks = found.found.blocks.values()

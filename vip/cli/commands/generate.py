@@ -1,6 +1,5 @@
 """``vip generate``."""
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -8,29 +7,18 @@ import typer
 import vip
 from hdl.config import SramKind
 from vip.cli.console import console, shown
-from vip.cli.errors import UserError
 from vip.output import write_json
 
-from .options import JsonOption, OutputDirectory, reading
+from .option_groups.design import ConfigOption, DesignPresetOption, chosen
+from .options import JsonOption, OutputDirectory
 
 __all__ = ["generate"]
 
 
 def generate(
     output: OutputDirectory,
-    preset_name: Annotated[
-        str | None,
-        typer.Option("--preset", metavar="NAME", help="Named configuration.", show_default="pe"),
-    ] = None,
-    file: Annotated[
-        Path | None,
-        typer.Option(
-            "--config",
-            metavar="FILE",
-            help="Configuration as JSON, as vip trim --fit writes it (instead of --preset).",
-            callback=reading(),
-        ),
-    ] = None,
+    preset_name: DesignPresetOption = None,
+    file: ConfigOption = None,
     memories: Annotated[
         SramKind | None,
         typer.Option(help="How memories are built (default: as configured).", show_default=False),
@@ -41,10 +29,8 @@ def generate(
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
-    if file is not None and preset_name is not None:
-        raise UserError("--config and --preset exclude each other")
+    what = chosen(preset_name, file)
     with shown() as progress:
-        what = file or ("pe" if preset_name is None else preset_name)
         progress("generate", part=str(what))
         found = vip.generate(what, output, memories=memories)
     write_json(json, found.to_json())

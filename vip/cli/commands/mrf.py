@@ -28,7 +28,7 @@ from vip.mrf.run import solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
-from .mrf_options import (
+from .option_groups.mrf import (
     BitsOption,
     CutOption,
     LabelsOption,

@@ -17,7 +17,7 @@ from vip.models.folder import check_new, manifest_of
 from vip.models.run import On
 from vip.output import write_json
 
-from .model_options import BatchOption, CarryOption, carried
+from .option_groups.models import BatchOption, CarryOption, carried
 from .options import JsonOption, PresetOption, filling, reading, writing
 
 __all__ = ["app"]

@@ -30,7 +30,8 @@ from vip.trimming.result import TrimResult
 from vip.trimming.runs import MOST_SLOWER
 from vip.trimming.subjects import subjects_of
 
-from .model_options import ModelOptions
+from .option_groups.models import ModelOptions
+from .option_groups.trim import ComparisonOptions, LaunchOptions
 from .options import (
     JsonOption,
     OutputDirectory,
@@ -40,7 +41,6 @@ from .options import (
     reading,
 )
 from .trim_folder import is_model, trim_folder
-from .trim_options import ComparisonOptions, LaunchOptions
 
 __all__ = ["trim"]
 

@@ -15,7 +15,7 @@ from vip.models.folder import manifest_of
 from vip.output import write_json
 from vip.progress import Progress
 
-from .model_options import ModelOptions, carried
+from .option_groups.models import ModelOptions, carried
 
 __all__ = ["is_model", "trim_folder"]
 

@@ -16,7 +16,7 @@ from vip.cli.errors import UserError
 from vip.output import write_json
 from vip.progress import by_part
 
-from ..machine_option import OnOption
+from ..option_groups.machine import OnOption
 from ..options import JsonOption, PresetOption, drawing
 
 __all__ = ["networks"]

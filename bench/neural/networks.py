@@ -10,6 +10,9 @@ import sim_tb.measure.byte_convolution
 import sim_tb.measure.column_reuse
 import sim_tb.measure.networks
 import sim_tb.measure.sequences
+from bench import fingerprints
+from bench.functional import model_parts
+from bench.measurement import Measurement
 from microkernels.common.feature_map import COLUMN_BYTES
 from pe.config import PeConfig
 from sim_tb.dut.tile import tile_design
@@ -26,10 +29,6 @@ from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
 from synth.physical.area import synthesise
 from synth.physical.targets import find_target
-
-from . import fingerprints
-from .functional import model_parts
-from .measurement import Measurement
 
 __all__ = [
     "byte_convolution",

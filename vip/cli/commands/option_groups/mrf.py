@@ -7,11 +7,10 @@ from typing import Annotated
 import typer
 
 from microkernels.bp.shifts.choice import Form
+from vip.cli.commands.options import PresetOption, drawing, writing
 from vip.mrf.machine import Place
 from vip.mrf.result import Method
 from vip.mrf.run import MOST_LEVELS
-
-from .options import PresetOption, drawing, writing
 
 __all__ = [
     "BitsOption",

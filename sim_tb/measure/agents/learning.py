@@ -4,8 +4,7 @@ from collections.abc import Sequence
 
 from memory.config import VaultConfig
 from sim_tb.harness.traffic_runs import run_traffic
-
-from .schedulers import MIXES, REQUESTERS, RunTraffic, mix_job
+from sim_tb.measure.schedulers import MIXES, REQUESTERS, RunTraffic, mix_job
 
 __all__ = ["LENGTHS", "MIXES_LEARNED", "measure_bandwidth"]
 

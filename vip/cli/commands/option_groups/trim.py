@@ -7,8 +7,7 @@ import typer
 
 import vip
 from sim_tb.cosim.engine import MemoryBehaviour
-
-from .options import ParametersOption
+from vip.cli.commands.options import ParametersOption
 
 __all__ = ["ComparisonOptions", "LaunchOptions"]
 

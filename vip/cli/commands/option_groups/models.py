@@ -7,9 +7,8 @@ from typing import Annotated
 
 import typer
 
+from vip.cli.commands.options import reading
 from vip.cli.errors import UserError
-
-from .options import reading
 
 __all__ = ["BatchOption", "CarryOption", "ModelOptions", "carried"]
 

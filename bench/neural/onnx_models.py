@@ -8,6 +8,9 @@ from tempfile import TemporaryDirectory
 import microkernels.data.models
 import microkernels.onnx_models
 import vip.models
+from bench import fingerprints
+from bench.functional import model_parts
+from bench.measurement import BenchError, Measurement
 from microkernels.data.models.collection import inputs_of, make
 from microkernels.data.models.light import light_names
 from microkernels.data.models.small import SMALL
@@ -16,10 +19,6 @@ from vip.models.check import check_model
 from vip.models.compile import compile_model
 from vip.models.folder import load_folder
 from vip.models.run import evaluate_model, run_model
-
-from . import fingerprints
-from .functional import model_parts
-from .measurement import BenchError, Measurement
 
 __all__ = ["made_of_onnx", "onnx"]
 

@@ -8,10 +8,9 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from vip.cli.commands.options import address, reading, writing
 from vip.cli.errors import UserError
 from vip.programs import Dump, DumpError
-
-from .options import address, reading, writing
 
 if TYPE_CHECKING:
     from sim_tb.cosim.engine import MemoryBehaviour

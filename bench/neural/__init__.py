@@ -1,0 +1,1 @@
+"""Benchmarks of neural networks: whole ones on a chip, and ONNX models."""

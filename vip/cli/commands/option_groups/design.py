@@ -1,0 +1,36 @@
+"""The options ``--preset`` and ``--config`` of commands that take any configuration."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vip.cli.commands.options import reading
+from vip.cli.errors import UserError
+
+__all__ = ["ConfigOption", "DesignPresetOption", "chosen"]
+
+DesignPresetOption = Annotated[
+    str | None,
+    typer.Option("--preset", metavar="NAME", help="Named configuration.", show_default="pe"),
+]
+ConfigOption = Annotated[
+    Path | None,
+    typer.Option(
+        "--config",
+        metavar="FILE",
+        help="Configuration as JSON, as vip trim --fit writes it (instead of --preset).",
+        callback=reading(),
+    ),
+]
+
+
+def chosen(preset: str | None, file: Path | None) -> str | Path:
+    """The configuration that is asked for: the preset ``pe`` by default.
+
+    Raises:
+        UserError: both are given.
+    """
+    if file is not None and preset is not None:
+        raise UserError("--config and --preset exclude each other")
+    return file or ("pe" if preset is None else preset)
