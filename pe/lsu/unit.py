@@ -79,7 +79,7 @@ class LoadStore(Component):
         m = Module()
         config = self.config
         if not Capabilities.of(config).memory:
-            m.d.comb += self.idle.eq(1)
+            m.d.comb += self.idle.eq(self._declares_alone(m, platform) if config.workspace else 1)
             return m
         request = LoadStoreRequest(config)
         response = LoadStoreResponse(config)
@@ -146,6 +146,24 @@ class LoadStore(Component):
         m.d.comb += self.idle.eq(quiet if idle is None else quiet & idle)
         return m
 
+    def _declaration(self, m: Module, platform: object) -> Declaration:
+        """What declares a workspace, joined to all but the memory and ``error``."""
+        declaration = Declaration(self.config)
+        m.submodules.declaration = once(declaration, platform)
+        declaring(self.config).join(m, self, declaration)
+        declared().join(m, declaration, self)
+        workspace_bounds(self.config).join(m, declaration, self)
+        return declaration
+
+    def _declares_alone(self, m: Module, platform: object) -> Value:
+        """A workspace without loads and stores: only descriptors are read; the result says that
+        none is."""
+        declaration = self._declaration(m, platform)
+        connect(m, declaration.request, flipped(self.memory.request))
+        connect(m, declaration.response, flipped(self.memory.response))
+        m.d.comb += self.error.eq(declaration.error)
+        return Value.cast(~declaration.busy)
+
     def _workspace(
         self,
         m: Module,
@@ -156,13 +174,9 @@ class LoadStore(Component):
         """What declares a workspace, which has the memory for itself meanwhile, and what cuts loads
         from its window; the result says that both are idle."""
         config = self.config
-        declaration = Declaration(config)
+        declaration = self._declaration(m, platform)
         lowering = Lowering(config)
-        m.submodules.declaration = once(declaration, platform)
         m.submodules.lowering = once(lowering, platform)
-        declaring(config).join(m, self, declaration)
-        declared().join(m, declaration, self)
-        workspace_bounds(config).join(m, declaration, self)
         growth(config).join(m, request, self)
         connect(m, flipped(self.command), lowering.command)
         connect(m, lowering.piece, request.command)

@@ -16,10 +16,11 @@ SPACE = 1 << ADDRESS_BITS
 ALL = Span(0, SPACE)
 
 
-def _config(**changes) -> PeConfig:
+def _config(without: tuple[Unit, ...] = (), **changes) -> PeConfig:
     settings = {"scratchpad_bytes": 1024, "load_store_queue": 8, "address_bits": ADDRESS_BITS}
     # Vectors of bytes forbid alignment.
-    others = {key for key in STANDARD_INSTRUCTIONS if BY_KEY[key].unit is not Unit.VECTOR}
+    absent = (Unit.VECTOR, *without)
+    others = {key for key in STANDARD_INSTRUCTIONS if BY_KEY[key].unit not in absent}
     return PeConfig(instructions=frozenset(others | {"set.ws"}), **(settings | changes))
 
 
@@ -63,9 +64,10 @@ async def _declare(ctx, dut, memory, rng, state, descriptor: int) -> bool:
     raise AssertionError("not declared")
 
 
-@pytest.mark.parametrize("alignment", [1, 4])
-def test_declares_what_the_definition_allows(simulate, rng, alignment):
-    dut = LoadStore(_config(scratchpad_alignment=alignment))
+@pytest.mark.parametrize(("alignment", "without"), [(1, ()), (4, ()), (1, (Unit.LOAD_STORE,))])
+def test_declares_what_the_definition_allows(simulate, rng, alignment, without):
+    """Without loads and stores as well."""
+    dut = LoadStore(_config(without, scratchpad_alignment=alignment))
     data = bytearray(SPACE)
     memory = Memory(rng, data, 0.5)
     outcomes = []

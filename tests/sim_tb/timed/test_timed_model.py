@@ -76,7 +76,7 @@ def test_random_programs_take_the_cycles_of_the_verilog(config: PeConfig, progra
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("number", [0, 1, 7, 9, 10, 12, 13, 18, 20, 21, 23, 24, 30, 31])
+@pytest.mark.parametrize("number", [1, 7, 8, 9, 13, 18, 21, 23, 24, 30, 31])
 def test_random_engines(number: int) -> None:
     config = replace(random_config(number), sram="behavioural")
     test_random_programs_take_the_cycles_of_the_verilog(config, 300)
