@@ -48,7 +48,9 @@ class ModelledVault {
     std::vector<VipRequesterOut> m_out = std::vector<VipRequesterOut>(m_ports);
 
     void reset() {
-        m_controller = std::make_unique<Controller>(m_sizes);
+        auto controller = std::make_unique<Controller>(m_sizes);
+        if (m_controller) controller->keep_heads(*m_controller);
+        m_controller = std::move(controller);
         m_crossbar = std::make_unique<Crossbar>(m_ports);
         vip_dram_cycle(kDevice, 1, 0, 0, 0, 0, 0, 0, 0, &m_read_data);
     }

@@ -46,6 +46,14 @@ class Banks {
   public:
     explicit Banks(const VaultSizes& sizes);
 
+    // The heads come from an SRAM, so a reset leaves them: `before` is what was before it.
+    void keep_heads(const Banks& before) {
+        for (size_t bank = 0; bank < m_queues.size(); ++bank) {
+            m_queues[bank].head = before.m_queues[bank].head;
+            if (m_queues[bank].head.write) m_writes |= uint64_t{1} << bank;
+        }
+    }
+
     // What happens in this cycle: the rules of the bus allow these commands.
     void look(bool read_allowed, bool write_allowed, bool activate_allowed) {
         const uint64_t usable = m_sizes.page_policy == kClosed ? m_opened : m_open;

@@ -65,6 +65,9 @@ class Controller {
 
     uint64_t counters[kVaultCounters] = {};
 
+    // See Banks; of a controller that is new.
+    void keep_heads(const Controller& before) { m_banks.keep_heads(before.m_banks); }
+
     // A cycle in which nothing happens, if this is one; returns whether it is.
     bool pass();
 

@@ -62,18 +62,21 @@ def run_traffic_model(
     def perform(runs: Sequence[TrafficRun]) -> Iterator[TrafficResult]:
         tags = config.tag_bits - max(requesters - 1, 0).bit_length()
         library = _library()
-        for run in runs:
-            started = time.perf_counter()
-            models = Library(library)
-            run.start(models)
-            vault = library.vip_modelled_vault_new(
-                byref(VaultSizes.of(config, max(requesters, 1))), requesters, 1 << tags
-            )
-            try:
+        vault = None
+        try:
+            for run in runs:
+                started = time.perf_counter()
+                models = Library(library)
+                run.start(models)
+                # It goes on with the next run, which resets it, as the Verilog does.
+                vault = vault or library.vip_modelled_vault_new(
+                    byref(VaultSizes.of(config, max(requesters, 1))), requesters, 1 << tags
+                )
                 while not library.vip_modelled_vault_run(vault, _AT_ONCE):
                     pass
                 yield run.result(models, time.perf_counter() - started)
-            finally:
+        finally:
+            if vault:
                 library.vip_modelled_vault_end(vault)
 
     return traffic_through(perform, config, requesters, jobs, dram=dram)
