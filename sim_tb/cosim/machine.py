@@ -97,7 +97,7 @@ def open_vault(
         trace: as of :func:`sim_tb.cosim.vault.run_vault`, for Verilog.
 
     Raises:
-        CosimError: the timing model has no waveforms.
+        CosimError: the vault does not run alone, or the timing model has no waveforms.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
     if on == "rtl":

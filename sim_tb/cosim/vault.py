@@ -30,6 +30,7 @@ __all__ = [
     "PeResult",
     "VaultResult",
     "VaultSimulation",
+    "check_alone",
     "launched_engines",
     "named_counters",
     "run_vault",
@@ -120,6 +121,23 @@ class VaultResult:
         return self.commands["cycles"] / self.wall_seconds
 
 
+def check_alone(config: VaultTileConfig) -> None:
+    """Whether a vault runs without the chip around it.
+
+    Raises:
+        CosimError: it has two clocks, or a preload memory, which nobody fills without a host.
+    """
+    if config.clocks.two:
+        raise CosimError(
+            "a vault alone runs with one clock (clocks.domains must be 'one'); a chip may have two"
+        )
+    if config.vault.preload_bytes:
+        raise CosimError(
+            "the host of a chip fills a preload memory; a vault alone has none (preload_bytes must "
+            "be 0)"
+        )
+
+
 def launched_engines(
     program: Program,
     config: VaultTileConfig,
@@ -131,18 +149,8 @@ def launched_engines(
     """Number of engines that a run of :func:`run_vault` launches.
 
     Raises:
-        CosimError: a value outside its range, a program that does not fit, or a preload memory,
-            which nobody fills in a vault without a host.
+        CosimError: a value outside its range, or a program that does not fit.
     """
-    if config.clocks.two:
-        raise CosimError(
-            "a vault alone runs with one clock (clocks.domains must be 'one'); a chip may have two"
-        )
-    if config.vault.preload_bytes:
-        raise CosimError(
-            "the host of a chip fills a preload memory; a vault alone has none (preload_bytes must "
-            "be 0)"
-        )
     engines = config.pes if active is None else active
     if not 1 <= engines <= config.pes:
         raise CosimError(f"{engines} engines can't be launched in a vault of {config.pes}")
@@ -166,10 +174,12 @@ class VaultSimulation:
         config, trace: as of :func:`run_vault`; the waveforms are those of all runs.
 
     Raises:
+        CosimError: as of :func:`check_alone`.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
 
     def __init__(self, config: VaultTileConfig, *, trace: Path | None = None) -> None:
+        check_alone(config)
         self.config = config
         folder = build_tile(config, trace.suffix.lstrip(".") or "?" if trace else "")
         self._session = Session(folder, TOP, trace=trace)

@@ -28,6 +28,7 @@ from sim_tb.cosim.vault import (
     WINDOW_CYCLES,
     PeResult,
     VaultResult,
+    check_alone,
     launched_engines,
     named_counters,
 )
@@ -199,14 +200,13 @@ def started_tile(
         CosimError: as of :func:`run_vault_model`, but for what happens after the launch.
         isa.support.native.CompilerError: there is no C++ compiler, or it fails.
     """
+    check_alone(config)
     engines = launched_engines(
         program, config, active=active, parameters=parameters, max_cycles=max_cycles
     )
     check_covered(config.pe)
     if not isinstance(config.vault, VaultConfig):
         raise CosimError("the timing model has no AXI back end")
-    if config.clocks.two:
-        raise CosimError("the timing model has one clock (clocks.domains must be 'one')")
     started = time.perf_counter()
     library = _library()
     device = DeviceModel(library)
