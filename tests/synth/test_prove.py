@@ -108,6 +108,7 @@ def test_members_without_bits_are_no_members() -> None:
     assert members(layout) == {"flag": (0, 1, False), "inner.place": (1, 3, False)}
 
 
+@pytest.mark.slow
 def test_a_needed_instruction_that_was_removed_is_found() -> None:
     without = replace(TRIMMED, instructions=TRIMMED.instructions - {"bne"})
     found = proof(engine(without, "trimmed"))
@@ -115,6 +116,7 @@ def test_a_needed_instruction_that_was_removed_is_found() -> None:
     assert any("operands.word" in name for each in found.failures for name in each.inputs)
 
 
+@pytest.mark.slow
 def test_a_changed_unit_is_found() -> None:
     sound = engine(TRIMMED, "trimmed")
     place = sound.text.index("cell $add", sound.text.index("\\scalar."))
