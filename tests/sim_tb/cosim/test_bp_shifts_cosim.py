@@ -72,6 +72,7 @@ def test_four_engines_of_a_vault(bits: int, bus: int, limit: float) -> None:
     assert bus <= outcome.cycles_per_update <= limit
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("width", "bits"), [(9, 16), (10, 8)])
 def test_labels_on_verilog(width: int, bits: int) -> None:
     config = tile_preset("vault")
