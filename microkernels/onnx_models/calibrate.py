@@ -118,6 +118,8 @@ class _Calibration:
         for name in model.constants:
             values = self.given[name]
             self.given[name] = np.broadcast_to(values[:1], (len(chosen), *values.shape[1:]))
+        # Groups of integers that must be exact.
+        self.kept = {self.group[name] for name in model.exact}
         self.fractions = self._fitting()
         self.weight_limits = self._weight_limits()
 
@@ -137,6 +139,10 @@ class _Calibration:
                 least, most = _ROW_BITS if layer.operation == "softmax" else _NORMAL_BITS
                 found[self.group[source]] = int(np.clip(found[self.group[source]], least, most))
                 found[own] = int(np.clip(found[own], 0, _FACTOR_BITS))
+        real = {group for name, group in self.group.items() if name not in self.model.integers}
+        for group in found.keys() - real:
+            found[group] = min(found[group], 0)
+        found |= {self.group[name]: 0 for name in self.model.rounded}
         return found
 
     def _weight_limits(self) -> dict[str, int]:
@@ -201,7 +207,8 @@ class _Calibration:
         for layer, real in real_layers(model, self.given):
             sources = [values[source] for source in network.sources[layer.name]]
             group = self.group[layer.name]
-            if search and group not in decided and isinstance(layer, Conv | Dense | Depthwise):
+            open_yet = group not in decided and group not in self.kept
+            if search and open_yet and isinstance(layer, Conv | Dense | Depthwise):
                 formats = self._search(layer, sources, real, formats)
                 values |= {
                     name: as_elements(self.given[name], formats.maps[name]) for name in self.given
@@ -329,7 +336,7 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
     reports, worst = work.run(search=False)
     best = (worst, work.formats(), reports)
     for _ in range(_ROUNDS):
-        lower = {work.group[each.layer] for each in best[2] if each.saturated}
+        lower = {work.group[each.layer] for each in best[2] if each.saturated} - work.kept
         if not lower:
             break
         for group in lower:
@@ -339,6 +346,12 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
             break
         best = (worst, work.formats(), reports)
     _, formats, reports = best
+    for each in reports:
+        if each.saturated and each.layer in model.exact:
+            raise ModelError(
+                f"node {each.node}: partial sums of its integers need more than the 16 bits of "
+                "elements; end the model in real numbers, by Cast"
+            )
     layers = []
     weights = {}
     for layer in model.network.layers:

@@ -52,6 +52,7 @@ class Graph:
         shapes: of all tensors whose shape is known, by name.
         inputs, outputs: names of tensors.
         opset: version of ONNX's operators.
+        integers: tensors of integers, by name, with the name of their type.
     """
 
     nodes: tuple[Node, ...]
@@ -60,3 +61,4 @@ class Graph:
     opset: int
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
+    integers: Mapping[str, str]

@@ -18,6 +18,7 @@ from microkernels.networks.network import INPUT, Activation, Layer, MapSize, Net
 from .curves import Function
 from .errors import ModelError
 from .graph import Array, Graph, Node
+from .integers import exact_layers, integer_layers, refused_integers
 from .model import Model, Port, Real, Reals, as_map, to_maps
 from .moved import straight
 from .values import Coverage, Refusal, Value
@@ -49,8 +50,10 @@ class Importer:
         graph: as given. batch: images.
         values: by name of the tensor.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
-        real, bounds, affine, curves, epsilons, constants, origins: as of
+        real, bounds, affine, curves, epsilons, constants, origins, rounded: as of
             :class:`microkernels.onnx_models.model.Model`.
+        scaled: tensors of integers that stand for real numbers.
+        whole: layers that hold integers and no tensor of the model.
     """
 
     def __init__(self, graph: Graph, *, flat: bool = False) -> None:
@@ -66,6 +69,9 @@ class Importer:
         self.epsilons: dict[str, float] = {}
         self.constants: dict[str, Reals] = {}
         self.origins: dict[str, str] = {}
+        self.rounded: set[str] = set()
+        self.scaled: set[str] = set()
+        self.whole: set[str] = set()
         self._uses = Counter(name for node in graph.nodes for name in node.inputs)
         self._uses.update(graph.outputs)
         self._inputs: list[Port] = []
@@ -107,7 +113,14 @@ class Importer:
             self.layers[layer] = Source(name=layer, size=size)
         self.sizes[layer] = size
         self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone, turned=turned)
-        port = Port(tensor=name, shape=shape, layer=layer, size=size, turned=turned)
+        port = Port(
+            tensor=name,
+            shape=shape,
+            layer=layer,
+            size=size,
+            turned=turned,
+            integers=name in self.graph.integers,
+        )
         self._inputs.append(port)
 
     def batched(self, shape: tuple[int, ...]) -> bool:
@@ -189,7 +202,20 @@ class Importer:
         found = self.constant(node, number)
         if found is None:
             raise node.refused(f"input {number} is missing")
-        values = found.astype(np.float64)
+        return self._finite(node, number, found.astype(np.float64))
+
+    def weights(self, node: Node, number: int) -> Reals:
+        """Likewise, in the type that they have, if it is one of real numbers: they may be many.
+
+        Raises:
+            ModelError: there are none.
+        """
+        found = self.constant(node, number)
+        if found is None or found.dtype != np.float32:
+            return self.reals(node, number)
+        return self._finite(node, number, found.view(np.float32))
+
+    def _finite(self, node: Node, number: int, values: Reals) -> Reals:
         if not np.isfinite(values).all():
             raise node.refused(f"input {number} has NaN or infinities")
         return values
@@ -290,6 +316,7 @@ class Importer:
             value = self.values[name]
             if value.layer == INPUT or isinstance(self.layers[value.layer], Source):
                 value = self._copy(name, value)
+                self.values[name] = value
             outputs.append(
                 Port(
                     tensor=name,
@@ -297,6 +324,7 @@ class Importer:
                     layer=value.layer,
                     size=value.size,
                     turned=value.turned,
+                    integers=name in self.graph.integers,
                 )
             )
         layers = self._needed({port.layer for port in outputs})
@@ -316,6 +344,9 @@ class Importer:
             inputs=tuple(self._inputs),
             outputs=tuple(outputs),
             origins=self.origins,
+            integers=frozenset(integer_layers(self) & {INPUT, *layers}),
+            rounded=frozenset(self.rounded & set(layers)),
+            exact=exact_layers(self),
         )
 
 
@@ -356,6 +387,8 @@ def _mapped(graph: Graph, operators: Mapping[str, Operator], *, flat: bool) -> C
             why = "the operator is not supported"
         elif unknown := importer.extra_outputs(node):
             why = f"its output {unknown} is not supported"
+        elif unlike := refused_integers(importer, node):
+            why = unlike
         elif known.issuperset(node.inputs):
             try:
                 operator(importer, node)

@@ -9,6 +9,7 @@ from microkernels.networks.network import Normalize, Pool
 
 from .curves import has_pole
 from .errors import ModelError
+from .integers import check_integers
 from .logistic import LOGISTIC_LIMIT, logistic_operands
 from .model import Model, Reals
 from .reference import centred, real_layers, row_factors, window_sums
@@ -94,6 +95,7 @@ def magnitudes(model: Model, given: Mapping[str, Reals]) -> Magnitudes:
             for user in network.layers
         ):
             kept[layer.name] = real
+    check_integers(model, ends, found)
     limited = {
         name: min(most, LOGISTIC_LIMIT) if name in logistic else most
         for name, most in found.items()

@@ -37,6 +37,7 @@ class Port:
         layer: that holds it, or :data:`microkernels.networks.network.INPUT`.
         size: of its map.
         turned: the elements of an image follow each other column by column, pixel by pixel.
+        integers: it has the type of integers.
     """
 
     tensor: str
@@ -44,6 +45,7 @@ class Port:
     layer: str
     size: MapSize
     turned: bool = False
+    integers: bool = False
 
     @property
     def inner(self) -> tuple[int, ...]:
@@ -73,6 +75,10 @@ class Model:
         constants: batch x height x width x channels of maps that are constant, by layer.
         inputs, outputs: of the model.
         origins: node from which each layer comes.
+        integers: layers, and inputs, whose maps hold integers; ``rounded`` are those that make them
+            of real numbers, to nearest.
+        exact: those on which outputs of integers depend -> the tensor, and the type of its
+            integers.
     """
 
     network: Network
@@ -86,6 +92,9 @@ class Model:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     origins: Mapping[str, str]
+    integers: frozenset[str]
+    rounded: frozenset[str]
+    exact: Mapping[str, tuple[str, str]]
 
 
 def as_map(shape: tuple[int, ...]) -> tuple[int, MapSize]:

@@ -30,8 +30,12 @@ _MOST_RANK = 16
 _OLDEST_OPSET = 6
 #: Elements of a constant that shape inference may look at.
 _SMALL = 256
-#: Types of inputs, by their number in ONNX: 32, 16 and 64 bits, and bfloat16.
+#: Types of inputs, by their number in ONNX: real numbers of 32, 16 and 64 bits, and bfloat16;
+#: integers of 8, 16, 32 and 64 bits.
 _REALS = (1, 10, 11, 16)
+_INTEGERS = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"} | {
+    12: "uint32", 13: "uint64"
+}  # fmt: skip
 
 
 def load_proto(path: Path) -> "ModelProto":
@@ -88,11 +92,15 @@ def read_graph(
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
         raise ModelError(f"the model's shapes contradict: {one_line(error)}") from error
     shapes = {name: array.shape for name, array in constants.items()}
+    integers: dict[str, str] = {}
     known = (inferred.graph.input, inferred.graph.value_info, inferred.graph.output)
     for value in (each for group in known for each in group):
         dims = _dims(value)
         if dims is not None:
             shapes[value.name] = dims
+        kind = _INTEGERS.get(value.type.tensor_type.elem_type)
+        if kind is not None and value.name not in constants:
+            integers[value.name] = kind
     fold(work, constants, opset, shapes)
     nodes = [
         _node(number, node)
@@ -106,6 +114,7 @@ def read_graph(
         opset=opset,
         inputs=tuple(each.name for each in inputs),
         outputs=tuple(each.name for each in work.graph.output),
+        integers=integers,
     )
 
 
@@ -248,8 +257,8 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> None:
         name = clipped(printable(value.name), 60)
         if not value.type.HasField("tensor_type"):
             raise ModelError(f"input {name} is no tensor")
-        if value.type.tensor_type.elem_type not in _REALS:
-            raise ModelError(f"input {name} must be of a floating-point type")
+        if value.type.tensor_type.elem_type not in (*_REALS, *_INTEGERS):
+            raise ModelError(f"input {name} must be of a floating-point or an integer type")
         if not value.type.tensor_type.HasField("shape"):
             raise ModelError(f"input {name} has no shape; export the model with fixed sizes")
         for number, dim in enumerate(value.type.tensor_type.shape.dim):

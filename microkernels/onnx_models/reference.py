@@ -55,6 +55,8 @@ def real_layers(model: Model, given: Mapping[str, Reals]) -> Iterator[tuple[Laye
             continue
         sources = [found[source] for source in network.sources[layer.name]]
         found[layer.name] = real_layer(model, layer, sources, network.sizes[layer.name])
+        if layer.name in model.rounded:
+            found[layer.name] = np.rint(found[layer.name])
         yield layer, found[layer.name]
         for source in network.sources[layer.name]:
             if source != INPUT and last[source] == layer.name:

@@ -51,9 +51,9 @@ def _open(made: ModelProto) -> None:
     made.graph.input[0].type.tensor_type.shape.dim[2].dim_param = "width"
 
 
-def _integers(made: ModelProto) -> None:
+def _booleans(made: ModelProto) -> None:
     for value in (*made.graph.input, *made.graph.output):
-        value.type.tensor_type.elem_type = 7
+        value.type.tensor_type.elem_type = 9
 
 
 def _elsewhere(made: ModelProto) -> None:
@@ -76,7 +76,7 @@ def _opset(made: ModelProto) -> None:
         (_fills, r"node huge \(ConstantOfShape\) makes a constant of 1,099,511,627,776 elements"),
         (_loop, "operators with graphs within"),
         (_open, "input x leaves dimension 2 open as 'width'; only the first, the batch, may be"),
-        (_integers, "input x must be of a floating-point type"),
+        (_booleans, "input x must be of a floating-point or an integer type"),
         (_elsewhere, "tensor w lies in another file"),
         (_opset, "the model must use an opset of ONNX from 6 to"),
     ],
@@ -114,7 +114,7 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
         (("Conv", ["x", "w"], {}), {"w": np.ones((2, 2, 9, 9))}, "a window of 9 pixels does not"),
         (("Div", ["x", "w"], {}), {"w": np.zeros(1)}, "it divides by 0"),
         (("LeakyRelu", ["x"], {"alpha": 2.0}), {}, "alpha must be from -1 to below 1, not 2.0"),
-        (("Cast", ["x"], {"to": 6}), {}, "only casts between"),
+        (("Cast", ["x"], {"to": 6}), {}, "only casts to real numbers"),
     ],
 )  # fmt: skip
 def test_unsupported_nodes_are_refused_by_name(

@@ -85,16 +85,21 @@ class VipRep(BackendRep):
         for port, value in zip(model.outputs, self._model.graph.output, strict=True):
             values = real_of(layers[port.layer], done.formats.maps[port.layer])
             flat = port.images(values).reshape(port.shape)
-            found.append(flat.astype(_type(value.type.tensor_type.elem_type)))
+            kind = _type(value.type.tensor_type.elem_type)
+            if port.integers:
+                flat = np.clip(np.rint(flat), np.iinfo(kind).min, np.iinfo(kind).max)
+            found.append(flat.astype(kind))
         return tuple(found)
 
     def _mapped(self, given: Mapping[str, NDArray[Any]]) -> Model:
         """The model, with as few inputs as possible taken for constants."""
-        names = [name for name in given if np.issubdtype(given[name].dtype, np.floating)]
-        whole = set(given) - set(names)
+        tried: list[list[str]] = []
+        for kind in (np.floating, np.integer):
+            names = [name for name in given if np.issubdtype(given[name].dtype, kind)]
+            tried += [names, *([name] for name in names if len(names) > 1)]
         refused: ModelError | None = None
-        for kept in (names, names[:1], *([name] for name in names[1:])):
-            frozen = {name: given[name] for name in given if name not in kept or name in whole}
+        for kept in filter(None, tried):
+            frozen = {name: given[name] for name in given if name not in kept}
             try:
                 coverage = map_graph(read_graph(self._model, frozen=frozen), OPERATORS)
             except ModelError as error:
@@ -104,7 +109,7 @@ class VipRep(BackendRep):
                 return coverage.model
             first = coverage.refused[0]
             refused = refused or ModelError(f"node {first.node} ({first.op}): {first.why}")
-        raise refused or ModelError("the model has no input of a floating-point type")
+        raise refused or ModelError("the model has no input of numbers")
 
 
 def _type(number: int) -> np.dtype[Any]:

@@ -123,6 +123,8 @@ def spread(
                 f"{what}: input {port.tensor} needs the shape {wanted}, not "
                 f"{' x '.join(map(str, held.shape)) or 'a number'}"
             )
+        if port.integers and held.dtype.kind == "f" and (held != np.rint(held)).any():
+            raise ModelError(f"{what}: input {port.tensor} needs integers")
         images = 1 if one else len(held)
         if count and images != count:
             raise ModelError(f"{what}: inputs of {count} and of {images} images")

@@ -225,6 +225,7 @@ def _port(content: Any) -> Port:
         layer=str(content["layer"]),
         size=MapSize(*content["size"]),
         turned=bool(content.get("turned", False)),
+        integers=bool(content.get("integers", False)),
     )
 
 

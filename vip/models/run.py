@@ -16,7 +16,7 @@ from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.errors import ModelError, one_line
+from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.logistic import harmless, logistic_operands
 from microkernels.onnx_models.model import Reals
@@ -31,6 +31,7 @@ from .carry import carried_elements, zero_state
 from .compile import input_arrays, spread
 from .folder import CompiledModel, load_folder
 from .machine import ModelMachine, model_machine
+from .reference import float_outputs
 
 __all__ = [
     "Evaluation",
@@ -341,7 +342,7 @@ def evaluate_model(
     machine = model_machine(compiled.preset)
     found, saturated = _golden(compiled, machine, given, progress)
     tensor = compiled.outputs[0].tensor
-    exact = _reference(compiled, arrays, images, progress)[tensor]
+    exact = float_outputs(compiled, arrays, images, progress)[tensor]
     made = found[tensor]
     error = float(np.sqrt(np.mean(np.square(made - exact))))
     power = float(np.sqrt(np.mean(np.square(exact))))
@@ -355,44 +356,3 @@ def evaluate_model(
         float_accuracy=None if labels is None else float(np.mean(wanted == labels)),
         saturated=saturated,
     )
-
-
-def _reference(
-    compiled: CompiledModel, arrays: Mapping[str, NDArray[Any]], images: int, progress: Progress
-) -> dict[str, Reals]:
-    """onnxruntime's outputs."""
-    import onnxruntime  # type: ignore[import-untyped]
-
-    try:
-        options = onnxruntime.SessionOptions()
-        # Errors alone: warnings on standard error are not of this command.
-        options.log_severity_level = 3
-        session = onnxruntime.InferenceSession(
-            str(compiled.model), options, providers=["CPUExecutionProvider"]
-        )
-        found: dict[str, list[Reals]] = {port.tensor: [] for port in compiled.outputs}
-        state = {
-            port.tensor: np.zeros(port.shape, np.float32)
-            for port in compiled.inputs
-            if port.tensor in compiled.carry.values()
-        }
-        for first in range(0, images, compiled.batch):
-            progress("onnxruntime (images)", first, images)
-            feeds = dict(state)
-            for port in compiled.inputs:
-                if port.tensor in state:
-                    continue
-                held = arrays.get(port.tensor, arrays.get("", arrays.get("x")))
-                assert held is not None
-                part = held[first : first + compiled.batch].astype(np.float32)
-                if len(part) < compiled.batch:
-                    more = compiled.batch - len(part)
-                    part = np.concatenate([part, np.repeat(part[-1:], more, axis=0)])
-                feeds[port.tensor] = part
-            made = dict(zip(found, session.run(list(found), feeds), strict=True))
-            for name, values in made.items():
-                found[name].append(np.asarray(values, np.float64))
-            state = {other: made[one] for one, other in compiled.carry.items()}
-    except Exception as error:  # onnxruntime has many, without a common base.
-        raise ModelError(f"onnxruntime can't run the model: {one_line(error)}") from error
-    return {name: np.concatenate(parts)[:images] for name, parts in found.items()}

@@ -28,9 +28,8 @@ __all__ = [
     "affine",
     "combine",
     "combined",
-    "dequantize",
     "function",
-    "quantize",
+    "limited",
     "variadic",
     "with_constant",
 ]
@@ -38,11 +37,6 @@ __all__ = [
 _UNBOUNDED = float("inf")
 #: From here on operands are spread as NumPy does.
 _BROADCAST_OPSET = 7
-#: Operators that make integers with a scale -> its number among their inputs; the zero point
-#: follows.
-_MAKES_INTEGERS = {"QuantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6}
-#: Those that take such integers.
-_OF_INTEGERS = frozenset(("DequantizeLinear", "QLinearConv", "QLinearMatMul"))
 
 
 def _activation(
@@ -61,9 +55,10 @@ def affine(
     return found
 
 
-def _clip(
+def limited(
     importer: Importer, node: Node, value: Value, low: float, high: float, *, last: bool = True
 ) -> Value:
+    """The elements between two bounds."""
     found = _activation(importer, node, value, "clip", last=last, low=0, high=0)
     importer.bounds[found.layer] = (low, high)
     return found
@@ -269,7 +264,7 @@ def p_relu(importer: Importer, node: Node) -> None:
         # A slope for each channel.
         slopes = slopes.reshape(-1, *(1,) * (len(value.shape) - 2))
     positive = _activation(importer, node, value, "relu", last=False)
-    below = _clip(importer, node, value, -_UNBOUNDED, 0.0, last=False)
+    below = limited(importer, node, value, -_UNBOUNDED, 0.0, last=False)
     numbers = _by_channel(slopes, value)
     if numbers is not None and numbers.size == 1:
         scaled = affine(importer, node, below, float(numbers[0]), 0.0, last=False)
@@ -292,56 +287,7 @@ def clip(importer: Importer, node: Node) -> None:
     low, high = limits
     if np.isnan(low) or np.isnan(high):
         raise node.refused(f"min and max must be numbers, not {low} and {high}")
-    _clip(importer, node, value, min(low, high), high)
-
-
-def quantize(importer: Importer, node: Node) -> None:
-    """QuantizeLinear of a tensor that DequantizeLinear takes: limits of the integers' range.
-
-    Elements have 16 bits, so that the steps of the integers are left out.
-    """
-    value = importer.held(node)
-    users = [each for each in importer.graph.nodes if node.outputs[0] in each.inputs]
-    outside = node.outputs[0] in importer.graph.outputs
-    if outside or any(each.op not in _OF_INTEGERS for each in users):
-        raise node.refused(
-            "its integers must go to DequantizeLinear, QLinearConv or QLinearMatMul, and nowhere "
-            "else"
-        )
-    scale = importer.reals(node, 1)
-    if scale.size != 1 or scale.ravel()[0] <= 0:
-        raise node.refused("the scale must be one positive number")
-    zero = importer.constant(node, 2)
-    kind = np.dtype(np.uint8) if zero is None else zero.dtype
-    if zero is None and attribute(node, "output_dtype", 0):
-        raise node.refused("output_dtype needs a zero point of that type")
-    if kind.name not in ("uint8", "int8", "uint16", "int16"):
-        raise node.refused(f"integers must have 8 or 16 bits, not {kind.name}")
-    least = 0.0 if zero is None else float(zero.ravel()[0])
-    limits = np.iinfo(kind.name)
-    low, high = ((end - least) * float(scale.ravel()[0]) for end in (limits.min, limits.max))
-    _clip(importer, node, value, low, high)
-
-
-def dequantize(importer: Importer, node: Node) -> None:
-    """DequantizeLinear of what QuantizeLinear, or a layer of integers, made with the same scale and
-    zero point."""
-    value = importer.held(node)
-    maker = next(each for each in importer.graph.nodes if node.inputs[0] in each.outputs)
-    if maker.op not in _MAKES_INTEGERS:
-        raise node.refused("its input must come from QuantizeLinear")
-    first = _MAKES_INTEGERS[maker.op]
-    for number in (1, 2):
-        one, other = (
-            np.zeros(1) if each is None else each.astype(np.float64).ravel()
-            for each in (
-                importer.constant(maker, first + number - 1),
-                importer.constant(node, number),
-            )
-        )
-        if not np.array_equal(one, other):
-            raise node.refused("scale and zero point must be those of QuantizeLinear")
-    importer.alias(node, value, value.shape)
+    limited(importer, node, value, min(low, high), high)
 
 
 def hard_sigmoid(importer: Importer, node: Node) -> None:
@@ -349,14 +295,14 @@ def hard_sigmoid(importer: Importer, node: Node) -> None:
     alpha, beta = float(attribute(node, "alpha", 0.2)), float(attribute(node, "beta", 0.5))
     value = importer.held(node)
     scaled = affine(importer, node, value, alpha, beta, last=False)
-    _clip(importer, node, scaled, 0.0, 1.0)
+    limited(importer, node, scaled, 0.0, 1.0)
 
 
 def hard_swish(importer: Importer, node: Node) -> None:
     """HardSwish: the input times a HardSigmoid of slope 1/6."""
     value = importer.held(node)
     scaled = affine(importer, node, value, 1 / 6, 0.5, last=False)
-    gate = _clip(importer, node, scaled, 0.0, 1.0, last=False)
+    gate = limited(importer, node, scaled, 0.0, 1.0, last=False)
     combine(importer, node, "multiply", value, gate)
 
 

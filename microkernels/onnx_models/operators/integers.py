@@ -1,21 +1,38 @@
-"""Layers of integers with their scales: they are computed with real numbers, as all others.
+"""Operators on integers.
 
-A tensor of integers stands for real numbers. Its map holds these, limited to what the integers can
-say; their steps are left out, as elements have 16 bits.
+A tensor of integers is one of two things. Between QuantizeLinear and layers that know its scale it
+stands for real numbers: its map holds these, limited to what the integers can say; their steps are
+left out, as elements have 16 bits. Elsewhere, such as at inputs and outputs of the model, the map
+holds the integers themselves, and sums and products of them are exact.
 """
 
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
+
 from microkernels.onnx_models.graph import Node
-from microkernels.onnx_models.importer import Importer
+from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Reals
 
-from .elements import dequantize, quantize
+from .elements import affine, limited
 from .linear import conv
 from .rows import matmul
 
-__all__ = ["qlinear_conv", "qlinear_matmul"]
+__all__ = [
+    "conv_integer",
+    "dequantize",
+    "matmul_integer",
+    "qlinear_conv",
+    "qlinear_matmul",
+    "quantize",
+]
+
+#: Operators that make integers with a scale -> its number among their inputs; the zero point
+#: follows.
+_MAKES = {"QuantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6}
+#: Those that take such integers.
+_TAKES = frozenset(("DequantizeLinear", "QLinearConv", "QLinearMatMul"))
 
 
 def _made(node: Node, op: str, inputs: list[str], output: str, **attributes: Any) -> Node:
@@ -30,71 +47,218 @@ def _with_constant(importer: Importer, name: str, values: Reals) -> str:
     return name
 
 
-def _real(importer: Importer, node: Node, number: int, axis: int) -> Reals:
-    """Constant integers of the input ``number``, whose scale and zero point follow, as reals.
+def _stands_for_reals(importer: Importer, tensor: str) -> bool:
+    """Whether a tensor of integers is taken by nothing but layers that know its scale."""
+    users = [each for each in importer.graph.nodes if tensor in each.inputs]
+    outside = tensor in importer.graph.outputs
+    return not outside and all(each.op in _TAKES for each in users)
+
+
+def _one(importer: Importer, node: Node, number: int, what: str) -> float:
+    """The input of this number, which must be one number; a zero point may be missing."""
+    if importer.constant(node, number) is None and what == "zero point":
+        return 0.0
+    held = importer.reals(node, number)
+    if held.size != 1 or (what == "scale" and held.ravel()[0] <= 0):
+        positive = "positive " if what == "scale" else ""
+        raise node.refused(f"the {what} must be one {positive}number")
+    return float(held.ravel()[0])
+
+
+def _along(importer: Importer, node: Node, number: int, held: Reals, axis: int, kind: str) -> Reals:
+    """Scales or zero points, which may differ along an axis of ``held``, to be spread over it."""
+    given = importer.reals(node, number)
+    if given.size == 1:
+        return given.reshape(())
+    if given.shape != (held.shape[axis],):
+        raise node.refused(
+            f"input {number}, a {kind}, must have 1 or {held.shape[axis]} elements, not "
+            f"{given.size}"
+        )
+    shape = [1] * held.ndim
+    shape[axis] = -1
+    return given.reshape(shape)
+
+
+def _constant_integers(
+    importer: Importer, node: Node, number: int, zero: int, axis: int, scale: int | None = None
+) -> Reals:
+    """Constant integers less their zero points, times their scales.
 
     Parameters:
-        axis: of the integers, along which scales may differ.
+        number, zero, scale: of the inputs. axis: of the integers, along which the others may
+            differ.
     """
     held = importer.reals(node, number)
-    parts = []
-    for kind, part in (("scale", number + 1), ("zero point", number + 2)):
-        given = importer.reals(node, part)
-        if given.size == 1:
-            parts.append(given.reshape(()))
-            continue
-        if given.shape != (held.shape[axis],):
-            raise node.refused(
-                f"input {part}, a {kind}, must have 1 or {held.shape[axis]} elements, not "
-                f"{given.size}"
-            )
-        shape = [1] * held.ndim
-        shape[axis] = -1
-        parts.append(given.reshape(shape))
-    scale, zero = parts
-    found: Reals = (held - zero) * scale
+    found = held
+    if importer.constant(node, zero) is not None:
+        found = held - _along(importer, node, zero, held, axis, "zero point")
+    if scale is not None:
+        found = found * _along(importer, node, scale, held, axis, "scale")
     return found
 
 
-def _dequantized(importer: Importer, node: Node, number: int) -> str:
-    """The tensor of real numbers for the input ``number``, whose scale and zero point follow."""
+def _less_zero(importer: Importer, node: Node, number: int, zero: float) -> str:
+    """The tensor of the integers of an input less their zero point."""
+    tensor = node.inputs[number]
+    if not zero:
+        return tensor
+    moved = affine(importer, node, importer.held(node, number), 1.0, -zero, last=False)
+    importer.whole.add(moved.layer)
     name = f"{node.outputs[0]} input {number}"
-    inputs = list(node.inputs[number : number + 3])
-    dequantize(importer, _made(node, "DequantizeLinear", inputs, name))
+    importer.name_output(name, moved)
     return name
 
 
-def _quantized(importer: Importer, node: Node, real: str) -> None:
-    """The output, whose scale and zero point are inputs 6 and 7."""
-    inputs = [real, *node.inputs[6:8]]
-    quantize(importer, _made(node, "QuantizeLinear", inputs, node.outputs[0]))
+def _operand(importer: Importer, node: Node, number: int) -> tuple[str, float]:
+    """An input whose scale and zero point follow: a tensor, and the factor that is left to make
+    real numbers of it."""
+    tensor = node.inputs[number]
+    if tensor in importer.scaled:
+        name = f"{node.outputs[0]} input {number}"
+        inputs = list(node.inputs[number : number + 3])
+        dequantize(importer, _made(node, "DequantizeLinear", inputs, name))
+        return name, 1.0
+    scale = _one(importer, node, number + 1, "scale")
+    return _less_zero(importer, node, number, _one(importer, node, number + 2, "zero point")), scale
+
+
+def conv_integer(importer: Importer, node: Node) -> None:
+    """ConvInteger with constant weights, exact where elements hold the sums."""
+    x = _less_zero(importer, node, 0, _one(importer, node, 2, "zero point"))
+    weights = _constant_integers(importer, node, 1, 3, 0)
+    held = _with_constant(importer, f"{node.outputs[0]} weights", weights)
+    conv(importer, _made(node, "Conv", [x, held], node.outputs[0], **node.attributes))
+
+
+def matmul_integer(importer: Importer, node: Node) -> None:
+    """MatMulInteger, exact where elements hold the sums."""
+    inputs = []
+    for number in (0, 1):
+        if importer.is_constant(node, number):
+            axis = -1 if number else -2
+            held = _constant_integers(importer, node, number, number + 2, axis)
+            name = f"{node.outputs[0]} constant {number}"
+            inputs.append(_with_constant(importer, name, held))
+        else:
+            zero = _one(importer, node, number + 2, "zero point")
+            inputs.append(_less_zero(importer, node, number, zero))
+    matmul(importer, _made(node, "MatMul", inputs, node.outputs[0]))
+
+
+def _output_factor(importer: Importer, node: Node) -> float:
+    """What results, real numbers, are multiplied by: steps of integers are counted where the output
+    holds these."""
+    scale = _one(importer, node, 6, "scale")
+    return 1.0 if _stands_for_reals(importer, node.outputs[0]) else 1 / scale
+
+
+def _finished(importer: Importer, node: Node, found: str) -> None:
+    """The output, whose scale and zero point are inputs 6 and 7, from a tensor of real numbers, or
+    of steps."""
+    inputs = [found, *node.inputs[6:8]]
+    made = _made(node, "QuantizeLinear", inputs, node.outputs[0])
+    if _stands_for_reals(importer, node.outputs[0]):
+        quantize(importer, made)
+    else:
+        _rounded(importer, made, importer.held(made))
 
 
 def qlinear_conv(importer: Importer, node: Node) -> None:
     """QLinearConv with constant weights."""
-    x = _dequantized(importer, node, 0)
+    x, left = _operand(importer, node, 0)
     out = node.outputs[0]
-    weights = _real(importer, node, 3, 0)
+    factor = _output_factor(importer, node)
+    weights = _constant_integers(importer, node, 3, 5, 0, 4) * left * factor
     inputs = [x, _with_constant(importer, f"{out} weights", weights)]
     if importer.constant(node, 8) is not None:
-        step = importer.reals(node, 1).ravel()[0] * importer.reals(node, 4).ravel()
+        step = importer.reals(node, 1).ravel()[0] * importer.reals(node, 4).ravel() * factor
         bias = importer.reals(node, 8) * step
         inputs.append(_with_constant(importer, f"{out} bias", bias))
     made = _made(node, "Conv", inputs, f"{out} real", **node.attributes)
     conv(importer, made)
-    _quantized(importer, node, made.outputs[0])
+    _finished(importer, node, made.outputs[0])
 
 
 def qlinear_matmul(importer: Importer, node: Node) -> None:
     """QLinearMatMul."""
     out = node.outputs[0]
     inputs = []
+    left = _output_factor(importer, node)
+    constants = {}
     for number in (0, 3):
         if importer.is_constant(node, number):
-            real = _real(importer, node, number, -1 if number else -2)
-            inputs.append(_with_constant(importer, f"{out} constant {number}", real))
+            axis = -1 if number else -2
+            constants[number] = _constant_integers(
+                importer, node, number, number + 2, axis, number + 1
+            )
+            inputs.append(f"{out} constant {number}")
         else:
-            inputs.append(_dequantized(importer, node, number))
+            tensor, factor = _operand(importer, node, number)
+            inputs.append(tensor)
+            left *= factor
+    for number, held in constants.items():
+        _with_constant(importer, f"{out} constant {number}", held * left)
     made = _made(node, "MatMul", inputs, f"{out} real")
     matmul(importer, made)
-    _quantized(importer, node, made.outputs[0])
+    if not constants and left != 1:
+        scaled = affine(importer, node, importer.values[made.outputs[0]], left, 0.0, last=False)
+        importer.name_output(made.outputs[0], scaled)
+    _finished(importer, node, made.outputs[0])
+
+
+def _limits(importer: Importer, node: Node) -> tuple[float, float, float]:
+    """Zero point of a node that quantises, and the least and the greatest integer."""
+    zero = importer.constant(node, 2)
+    kind = np.dtype(np.uint8) if zero is None else zero.dtype
+    if zero is None and attribute(node, "output_dtype", 0):
+        raise node.refused("output_dtype needs a zero point of that type")
+    if kind.name not in ("uint8", "int8", "uint16", "int16"):
+        raise node.refused(f"integers must have 8 or 16 bits, not {kind.name}")
+    ends = np.iinfo(kind.name)
+    return _one(importer, node, 2, "zero point"), float(ends.min), float(ends.max)
+
+
+def _rounded(importer: Importer, node: Node, steps: Value) -> None:
+    """The integers of a tensor that counts their steps from the zero point on."""
+    zero, low, high = _limits(importer, node)
+    inside = limited(importer, node, steps, low - zero, high - zero, last=False)
+    found = affine(importer, node, inside, 1.0, zero)
+    importer.rounded.add(found.layer)
+
+
+def quantize(importer: Importer, node: Node) -> None:
+    """QuantizeLinear: of a tensor that stands for real numbers these, limited; else integers,
+    rounded to nearest, halves up."""
+    value = importer.held(node)
+    scale = _one(importer, node, 1, "scale")
+    zero, low, high = _limits(importer, node)
+    real = _stands_for_reals(importer, node.outputs[0])
+    ends = ((low - zero) * scale, (high - zero) * scale)
+    inside = limited(importer, node, value, *ends, last=real)
+    if real:
+        importer.scaled.add(node.outputs[0])
+    else:
+        _rounded(importer, node, affine(importer, node, inside, 1 / scale, 0.0, last=False))
+
+
+def dequantize(importer: Importer, node: Node) -> None:
+    """DequantizeLinear: real numbers of integers."""
+    value = importer.held(node)
+    if node.inputs[0] not in importer.scaled:
+        scale, zero = _one(importer, node, 1, "scale"), _one(importer, node, 2, "zero point")
+        affine(importer, node, value, scale, -zero * scale)
+        return
+    maker = next(each for each in importer.graph.nodes if node.inputs[0] in each.outputs)
+    first = _MAKES[maker.op]
+    for number in (1, 2):
+        one, other = (
+            np.zeros(1) if each is None else each.astype(np.float64).ravel()
+            for each in (
+                importer.constant(maker, first + number - 1),
+                importer.constant(node, number),
+            )
+        )
+        if not np.array_equal(one, other):
+            raise node.refused("scale and zero point must be those of QuantizeLinear")
+    importer.alias(node, value, value.shape)

@@ -15,9 +15,11 @@ from .gather import gathered
 from .window import Window, positions, window
 
 __all__ = [
+    "MAP_AXES",
     "batch_normalization",
     "connect",
     "conv",
+    "conv_by_moves",
     "gemm_of_weights",
     "pixel_conv",
     "scale_channels",
@@ -31,13 +33,13 @@ _FEW_CHANNELS = 16
 #: Pixels across or down of a depthwise convolution that has a kernel of its own.
 _MOST_DEPTHWISE = 8
 #: Axes of a map.
-_MAP_AXES = 2
+MAP_AXES = 2
 
 
 def conv(importer: Importer, node: Node) -> None:
-    """Conv: 1-D or 2-D, with strides, pads, dilations and groups."""
+    """Conv, with strides, pads, dilations and groups."""
     value = map_value(importer, node)
-    weights = importer.reals(node, 1)
+    weights = importer.weights(node, 1)
     rank = len(value.shape) - 2
     if rank < 1 or weights.ndim != rank + 2:
         raise node.refused(
@@ -57,8 +59,8 @@ def conv(importer: Importer, node: Node) -> None:
         raise node.refused(
             f"kernel_shape {list(wanted)} does not fit weights of shape {list(weights.shape)}"
         )
-    if rank > _MAP_AXES:
-        _conv_by_moves(importer, node, value, weights, groups)
+    if rank > MAP_AXES:
+        conv_by_moves(importer, node, value, weights, groups)
         return
     found = window(node, value, weights.shape[2:])
     down, across = found.kernel.down, found.kernel.across
@@ -152,7 +154,7 @@ def conv_bias(importer: Importer, node: Node, filters: int) -> Reals:
     return bias
 
 
-def _conv_by_moves(
+def conv_by_moves(
     importer: Importer, node: Node, value: Value, weights: Reals, groups: int
 ) -> None:
     """A convolution along three axes or more: pixels of the windows are gathered as channels."""
@@ -197,6 +199,8 @@ def spread_weights(weights: Reals, groups: int, dilation: Pair) -> Reals:
     rows, columns = [1] * (2 - len(kernel)) + kernel
     down, across = (rows - 1) * dilation.down + 1, (columns - 1) * dilation.across + 1
     held = weights.reshape(filters, each, rows, columns)
+    if groups == 1 and dilation == Pair(1, 1):
+        return held.transpose(0, 2, 3, 1)
     full = np.zeros((filters, down, across, each * groups))
     taps = full[:, :: dilation.down, :: dilation.across]
     of_group = filters // groups
@@ -236,7 +240,7 @@ def connect(importer: Importer, node: Node, weights: Reals, bias: Reals) -> None
 
 def gemm_of_weights(importer: Importer, node: Node) -> None:
     """Gemm of an input, whose rows are images, and constant weights."""
-    weights = importer.reals(node, 1)
+    weights = importer.weights(node, 1)
     if weights.ndim != 2:
         raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")
     if not attribute(node, "transB", 0):
@@ -255,7 +259,8 @@ def gemm_of_weights(importer: Importer, node: Node) -> None:
         if (spread != spread[:1]).any():
             raise node.refused("C must be the same for all images of a batch")
         bias = spread[0] * float(attribute(node, "beta", 1.0))
-    connect(importer, node, weights * float(attribute(node, "alpha", 1.0)), bias)
+    alpha = float(attribute(node, "alpha", 1.0))
+    connect(importer, node, weights if alpha == 1 else weights * alpha, bias)
 
 
 def scale_channels(

@@ -6,19 +6,26 @@ import numpy as np
 
 from microkernels.networks.network import Activation, Layer, Multiply, Pool
 from microkernels.networks.pairs import Pads, Pair
+from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.onnx_models.curves import Function
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import Reals
 
-from .arrange import map_value, movement, window_results
+from .arrange import index_of, map_value, movement, rearranged
 from .elements import affine
 from .functions import curve_value
-from .gather import gathered
 from .window import Positions, Window, positions, spatial, window
 
-__all__ = ["average_pool", "global_average_pool", "global_max_pool", "lp_pool", "max_pool", "pad"]
+__all__ = [
+    "average_pool",
+    "global_average_pool",
+    "global_max_pool",
+    "lp_pool",
+    "max_pool",
+    "max_unpool",
+    "pad",
+]
 
 
 def _add(
@@ -51,98 +58,73 @@ def _on_maps(value: Value, found: Positions) -> bool:
     return len(value.shape) <= 4 and max(found.dilations) == 1
 
 
-def _by_moves(
-    importer: Importer, node: Node, value: Value, found: Positions, *, mean: bool, pads: bool
-) -> None:
-    """Pooling of windows that were gathered before.
-
-    Parameters:
-        pads: pixels around the input count, of a mean.
-    """
-    index = gathered(importer, node, value, found)
-    channels, *outputs, pixels = index.shape
-    lined = index.reshape(channels, -1, pixels)
-    made = window_results(importer, node, value, lined, mean=mean)
-    shape = (importer.batch, channels, *outputs)
-    if not mean or pads or (index > 0).all():
-        importer.alias(node, made, shape)
-        return
-    counts = (lined[0] > 0).sum(1)
-    factors = importer.constant_map(node, (pixels / counts).reshape(1, 1, -1, 1), made)
-    layer = Multiply(
-        name=importer.unique(node.name), source=made.layer, other=factors.layer, fraction=0
-    )
-    scaled = importer.add(node, layer, made.size, made.shape, last=False)
-    importer.alias(node, scaled, shape)
+def _by_axes(
+    importer: Importer, node: Node, value: Value, found: Positions, *, mean: bool
+) -> Value:
+    """Pooling along one axis after the other, each of which lies along the rows of a map; pixels of
+    windows with gaps are gathered before. Pixels around count, of a mean."""
+    if not importer.batched(value.shape):
+        raise node.refused("its first dimension must be the batch")
+    channels, sizes = value.shape[1], list(value.shape[2:])
+    for axis, kernel in enumerate(found.kernel):
+        step, around = found.strides[axis], (found.before[axis], found.after[axis])
+        if kernel == step == 1 and not any(around):
+            continue
+        index = np.moveaxis(index_of(importer, value).reshape(channels, *sizes), axis + 1, 1)
+        sizes[axis] = found.outputs(sizes[axis], axis)
+        if found.dilations[axis] > 1:
+            padded = np.pad(index, [(0, 0), around, *[(0, 0)] * (index.ndim - 2)])
+            starts = np.arange(sizes[axis])[:, None] * step
+            taps = starts + np.arange(kernel) * found.dilations[axis]
+            index, step, around = padded[:, taps.ravel()], kernel, (0, 0)
+        lined = index.reshape(1, channels, index.shape[1], -1)
+        empty = ZERO if mean else LOWEST_ELEMENT
+        moved = rearranged(importer, node, [value], lined, empty=empty)
+        along = Window(
+            kernel=Pair(1, kernel),
+            dilation=Pair(1, 1),
+            stride=Pair(1, step),
+            pads=Pads(0, around[0], 0, around[1]),
+        )
+        value = _add(importer, node, moved, along, mean=mean, last=False)
+        # Back into the order of the axes.
+        order = [sizes[axis], *(size for other, size in enumerate(sizes) if other != axis)]
+        back = np.moveaxis(index_of(importer, value).reshape(channels, *order), 1, axis + 1)
+        value = rearranged(importer, node, [value], back[np.newaxis])
+    return value
 
 
 def max_pool(importer: Importer, node: Node) -> None:
     """MaxPool, without the indices."""
     value = map_value(importer, node)
+    _pooled(importer, node, value, mean=False)
+
+
+def _pooled(importer: Importer, node: Node, value: Value, *, mean: bool) -> tuple[Value, Positions]:
+    """The node's output, without the divisors of a mean that differ, and its windows."""
     kernel = _kernel(node, value)
     found = positions(node, value, kernel)
     if _on_maps(value, found):
         spatial(node, value)
-        _add(importer, node, value, window(node, value, kernel), mean=False)
-    else:
-        _by_moves(importer, node, value, found, mean=False, pads=False)
-
-
-def _counted(found: Window, value: Value, pads: Pads) -> Reals:
-    """Of each window of a mean the pixels that count; those within ``pads`` do."""
-    size = value.size
-    inside = np.zeros(
-        (
-            size.height + found.pads.top + found.pads.bottom,
-            size.width + found.pads.left + found.pads.right,
-        )
-    )
-    first = (found.pads.top - pads.top, found.pads.left - pads.left)
-    inside[
-        first[0] : first[0] + pads.top + size.height + pads.bottom,
-        first[1] : first[1] + pads.left + size.width + pads.right,
-    ] = 1
-    kernel = (found.kernel.down, found.kernel.across)
-    views = np.lib.stride_tricks.sliding_window_view(inside, kernel)
-    counts: Reals = views[:: found.stride.down, :: found.stride.across].sum((2, 3))
-    return counts
+        return _add(importer, node, value, window(node, value, kernel), mean=mean), found
+    made = _by_axes(importer, node, value, found, mean=mean)
+    importer.alias(node, made, made.shape)
+    return made, found
 
 
 def average_pool(importer: Importer, node: Node) -> None:
     """AveragePool; where the divisor differs, a multiplication by constants follows."""
     value = map_value(importer, node)
-    kernel = _kernel(node, value)
-    along = positions(node, value, kernel)
-    if not _on_maps(value, along):
-        if attribute(node, "count_include_pad", 0) and attribute(node, "ceil_mode", 0):
-            raise node.refused("ceil_mode with count_include_pad is supported on maps alone")
-        counted = bool(attribute(node, "count_include_pad", 0))
-        _by_moves(importer, node, value, along, mean=True, pads=counted)
-        return
-    spatial(node, value)
-    found = window(node, value, kernel)
-    pads = Pads(0, 0, 0, 0)
-    if attribute(node, "count_include_pad", 0):
-        # Pixels that ceil_mode adds do not count.
-        given = list(attribute(node, "pads", ()) or ())
-        if given and attribute(node, "auto_pad", "NOTSET") == "NOTSET":
-            before, after = given[: len(given) // 2], given[len(given) // 2 :]
-            none = [0] * (2 - len(before))
-            pads = Pads(
-                (none + before)[1], (none + before)[0], (none + after)[1], (none + after)[0]
-            )
-        else:
-            pads = found.pads
-    counts = _counted(found, value, pads)
-    pixels = found.kernel.across * found.kernel.down
+    made, found = _pooled(importer, node, value, mean=True)
+    # Pixels that ceil_mode adds do not count.
+    around = bool(attribute(node, "count_include_pad", 0))
+    counts = np.ones(())
+    for axis, size in enumerate(value.shape[2:]):
+        counts = np.multiply.outer(counts, found.counts(size, axis, around=around))
+    pixels = prod(found.kernel)
     if (counts == pixels).all():
-        _add(importer, node, value, found, mean=True)
         return
-    made = _add(importer, node, value, found, mean=True, last=False)
-    shares = (pixels / counts).reshape(1, 1, *counts.shape)
-    factors = importer.constant_map(
-        node, shares if len(made.shape) == 4 else shares.reshape(1, 1, -1), made
-    )
+    factors = importer.constant_map(node, (pixels / counts)[np.newaxis, np.newaxis], made)
     layer = Multiply(
         name=importer.unique(node.name), source=made.layer, other=factors.layer, fraction=0
     )
@@ -163,17 +145,47 @@ def lp_pool(importer: Importer, node: Node) -> None:
     powers = importer.add(node, layer, value.size, value.shape, last=False)
     if power > 2:
         powers = curve_value(importer, node, powers, Function("power", (float(power),)))
-    found = positions(node, powers, kernel)
-    if _on_maps(powers, found):
-        spatial(node, powers)
-        _add(importer, node, powers, window(node, powers, kernel), mean=True)
-    else:
-        _by_moves(importer, node, powers, found, mean=True, pads=True)
     # The root of the mean; then it has the range of the elements.
-    made = importer.values[node.outputs[0]]
+    made, _ = _pooled(importer, node, powers, mean=True)
     if power > 1:
         made = curve_value(importer, node, made, Function("power", (1 / power,)))
     affine(importer, node, made, prod(kernel) ** (1 / power), 0.0)
+
+
+def max_unpool(importer: Importer, node: Node) -> None:
+    """MaxUnpool with constant indices: each element moves to its place, zeros lie between."""
+    value = importer.value(node)
+    places = importer.reals(node, 1)
+    rank = len(value.shape) - 2
+    if places.shape != value.shape or rank < 1:
+        raise node.refused(f"its indices must have the shape {list(value.shape)} of its input")
+    kernel = _kernel(node, value)
+    strides = attribute(node, "strides", None) or [1] * rank
+    pads = attribute(node, "pads", None) or [0] * (2 * rank)
+    usual = [
+        (size - 1) * int(step) + pixels - int(pads[axis]) - int(pads[axis + rank])
+        for axis, (size, step, pixels) in enumerate(
+            zip(value.shape[2:], strides, kernel, strict=True)
+        )
+    ]
+    wanted = importer.constant(node, 2)
+    shape = (*value.shape[:2], *usual)
+    if wanted is not None:
+        shape = tuple(int(each) for each in wanted.ravel())
+    if len(shape) != rank + 2 or shape[:2] != value.shape[:2] or min(shape) < 1:
+        raise node.refused(f"its output can't have the shape {list(shape)}")
+    if importer.batch > 1 and (places != places[:1]).any():
+        raise node.refused("its indices must be the same for all images of a batch")
+    # Indices are of the output that the attributes say, in all channels of the first image.
+    if (places < 0).any() or (places[0] >= prod(usual) * shape[1]).any():
+        raise node.refused("its indices are not within its output")
+    index = index_of(importer, value)
+    found = np.zeros(shape[1:], np.int64)
+    at = np.unravel_index(places[0].astype(np.int64).ravel(), (shape[1], *usual))
+    if any(int(each.max()) >= size for each, size in zip(at, shape[1:], strict=True)):
+        raise node.refused("its indices are not within its output")
+    found[at] = index.ravel()
+    rearranged(importer, node, [value], found[np.newaxis], output=node.outputs[0])
 
 
 def _whole(importer: Importer, node: Node, *, mean: bool) -> None:

@@ -51,10 +51,10 @@ def _batch(importer: Importer) -> tuple[int, ...]:
 
 def matmul(importer: Importer, node: Node) -> None:
     """MatMul: of an input and constant weights, or of two inputs."""
-    if not importer.is_constant(node, 1) or importer.reals(node, 1).ndim != 2:
+    if not importer.is_constant(node, 1) or importer.weights(node, 1).ndim != 2:
         product_of(importer, node, _matrix(importer, node, 0), _matrix(importer, node, 1))
         return
-    weights = importer.reals(node, 1)
+    weights = importer.weights(node, 1)
     value = importer.held(node)
     if len(value.shape) == 2 and value.size.elements == len(weights):
         connect(importer, node, weights.T, np.zeros(weights.shape[1]))

@@ -1,5 +1,7 @@
 """Transposed convolutions: zeros between the pixels, then a convolution."""
 
+from dataclasses import replace
+
 import numpy as np
 
 from microkernels.networks.network import Conv, MapSize
@@ -9,20 +11,25 @@ from microkernels.onnx_models.importer import Importer, attribute
 from microkernels.onnx_models.model import Real
 
 from .arrange import index_of, map_value, rearranged
-from .linear import conv_bias, spread_weights
-from .window import spatial
+from .linear import MAP_AXES, conv_bias, conv_by_moves, spread_weights
 
 __all__ = ["conv_transpose"]
 
 
 def conv_transpose(importer: Importer, node: Node) -> None:
-    """ConvTranspose: 1-D or 2-D, with strides, pads, dilations and groups."""
+    """ConvTranspose, with strides, pads, dilations and groups."""
     value = map_value(importer, node)
     weights = importer.reals(node, 1)
-    rank = spatial(node, value)
+    rank = len(value.shape) - 2
     groups = int(attribute(node, "group", 1))
     channels = value.size.channels
-    if weights.ndim != rank + 2 or groups < 1 or channels % groups or len(weights) != channels:
+    if (
+        rank < 1
+        or weights.ndim != rank + 2
+        or groups < 1
+        or channels % groups
+        or len(weights) != channels
+    ):
         raise node.refused(
             f"weights of shape {list(weights.shape)} in {groups} group(s) do not fit an input of "
             f"shape {list(value.shape)}"
@@ -67,6 +74,10 @@ def conv_transpose(importer: Importer, node: Node) -> None:
     filters = weights.shape[1] * groups
     grouped = turned.reshape(groups, each, weights.shape[1], *kernel).swapaxes(1, 2)
     grouped = grouped.reshape(filters, each, *kernel)
+    if rank > MAP_AXES:
+        held = {"dilations": dilations}
+        conv_by_moves(importer, replace(node, attributes=held), made, grouped, groups)
+        return
     gaps = Pair(dilations[-1], dilations[0] if rank == 2 else 1)
     bias = conv_bias(importer, node, filters)
     full_weights = spread_weights(grouped, groups, gaps)

@@ -5,6 +5,8 @@ import numpy as np
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, attribute
 
+from .elements import affine
+
 __all__ = ["cast", "dropout", "flatten", "identity", "reshape", "squeeze", "unsqueeze"]
 
 
@@ -19,10 +21,18 @@ def identity(importer: Importer, node: Node) -> None:
 
 
 def cast(importer: Importer, node: Node) -> None:
-    """Cast between types of real numbers, which is no change here."""
-    to = int(attribute(node, "to", _REALS[0]))
-    if to not in _REALS:
-        raise node.refused("only casts between 16-, 32- and 64-bit real numbers are supported")
+    """Cast to real numbers, or between integers, which is no change here."""
+    whole = node.inputs[0] in importer.graph.integers
+    kind = importer.graph.integers.get(node.outputs[0], "")
+    if kind and not (whole and np.can_cast(importer.graph.integers[node.inputs[0]], kind)):
+        raise node.refused("only casts to real numbers, and to wider integers, are supported")
+    if not kind and int(attribute(node, "to", _REALS[0])) not in _REALS:
+        raise node.refused("only casts to real numbers, and to wider integers, are supported")
+    value = importer.held(node)
+    if whole and not kind and importer.rounded:
+        # Its map may have no bits for fractions.
+        affine(importer, node, value, 1.0, 0.0)
+        return
     identity(importer, node)
 
 

@@ -2,6 +2,9 @@
 
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from microkernels.networks.network import MapSize
 from microkernels.networks.pairs import Pads, Pair
 from microkernels.onnx_models.graph import Node
@@ -55,6 +58,7 @@ class Positions:
         kernel: pixels. strides, dilations: of them.
         extents: pixels of a window, with the gaps that dilation leaves.
         before, after: pixels around.
+        added: of those after, pixels for the last window of ``ceil_mode``.
     """
 
     kernel: list[int]
@@ -63,6 +67,23 @@ class Positions:
     extents: list[int]
     before: list[int]
     after: list[int]
+    added: list[int]
+
+    def outputs(self, size: int, axis: int) -> int:
+        """Windows along an axis of so many pixels."""
+        free = size + self.before[axis] + self.after[axis] - self.extents[axis]
+        return free // self.strides[axis] + 1
+
+    def counts(self, size: int, axis: int, *, around: bool) -> NDArray[np.int64]:
+        """Pixels of each window along an axis that are of the map, or, with ``around``, also of
+        those around it that ``ceil_mode`` has not added."""
+        starts = np.arange(self.outputs(size, axis))[:, np.newaxis] * self.strides[axis]
+        taps = starts + np.arange(self.kernel[axis]) * self.dilations[axis]
+        first, last = self.before[axis], self.before[axis] + size
+        if around:
+            first, last = 0, last + self.after[axis] - self.added[axis]
+        found: NDArray[np.int64] = ((taps >= first) & (taps < last)).sum(1)
+        return found
 
 
 def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
@@ -100,6 +121,7 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
     elif auto != "NOTSET":
         raise node.refused(f"auto_pad must be NOTSET, VALID, SAME_UPPER or SAME_LOWER, not {auto}")
     before, after = before_after[:rank], before_after[rank:]
+    added = [0] * rank
     if attribute(node, "ceil_mode", 0):
         for axis, size in enumerate(sizes):
             free = size + before[axis] + after[axis] - extents[axis]
@@ -107,7 +129,8 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
             # A window that begins after the map and the pixels before it does not count.
             if (count - 1) * strides[axis] >= size + before[axis]:
                 count -= 1
-            after[axis] += max((count - 1) * strides[axis] - free, 0)
+            added[axis] = max((count - 1) * strides[axis] - free, 0)
+            after[axis] += added[axis]
     for axis, size in enumerate(sizes):
         if extents[axis] > size + before[axis] + after[axis]:
             raise node.refused(
@@ -121,6 +144,7 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
         extents=extents,
         before=before,
         after=after,
+        added=added,
     )
 
 
