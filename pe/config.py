@@ -29,7 +29,13 @@ from isa.table import (
     Width,
 )
 
-__all__ = ["ALL_INSTRUCTIONS", "SPECIAL_INSTRUCTIONS", "STANDARD_INSTRUCTIONS", "PeConfig"]
+__all__ = [
+    "ALL_INSTRUCTIONS",
+    "SPECIAL_INSTRUCTIONS",
+    "STANDARD_INSTRUCTIONS",
+    "PeConfig",
+    "serves_history",
+]
 
 #: Keys of every instruction.
 ALL_INSTRUCTIONS: frozenset[str] = frozenset(BY_KEY)
@@ -44,6 +50,16 @@ SPECIAL_INSTRUCTIONS: frozenset[str] = STANDARD_INSTRUCTIONS | frozenset(
 )
 
 _CHECK = Checks(ConfigurationError)
+_HISTORIES = (0, 8, 16, 32, 64)
+_HISTORY_WAYS = (0, 1, 2, 4)
+
+
+def serves_history(instructions: frozenset[str]) -> bool:
+    """Whether an engine with ``instructions`` (keys) can have a load history: it declares
+    workspaces, and loads from them."""
+    return "set.ws" in instructions and any(
+        BY_KEY[key].mnemonic == "ld.sram" for key in instructions
+    )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,6 +87,10 @@ class PeConfig:
             instructions at most the bytes of their narrowest element, as rows begin at any element.
         arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.
         load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
+        load_history: columns of the declared image (:mod:`isa.workspace`) that are remembered while
+            they lie in the scratchpad, so that loads of them copy them within it; 0 (none), 8, 16,
+            32 or 64. Only with ``set.ws`` and ``ld.sram``.
+        load_history_ways: places where a column may be remembered; 1, 2, 4, or 0 for any.
         address_bits: DRAM byte address bits; 12..40. A byte beyond them faults.
         counters: whether the performance counters (:class:`pe.interface.PeCounter`) exist; else
             they read 0.
@@ -92,6 +112,8 @@ class PeConfig:
     scratchpad_alignment: int = 1
     arc_entries: int = 20
     load_store_queue: int = 64
+    load_history: int = field(default=0, metadata={"optional": True})
+    load_history_ways: int = field(default=4, metadata={"optional": True})
     address_bits: int = 33
     counters: bool = True
     sram: SramKind = "behavioural"
@@ -116,6 +138,13 @@ class PeConfig:
         )
         _CHECK.within("arc_entries", self.arc_entries, 1, 64)
         _CHECK.power_of_two("load_store_queue", self.load_store_queue, 2, 64)
+        _CHECK.one_of("load_history", self.load_history, _HISTORIES)
+        _CHECK.one_of("load_history_ways", self.load_history_ways, _HISTORY_WAYS)
+        if self.load_history and not serves_history(self.instructions):
+            raise ConfigurationError(
+                "load_history must be 0 without the instructions 'set.ws' and 'ld.sram', which it "
+                f"serves, not {self.load_history}"
+            )
         _CHECK.within("address_bits", self.address_bits, *ADDRESS_BITS)
         least = max(MIN_REGISTER_WIDTH, self.address_bits + 1)
         _CHECK.within("register_width", self.register_width, least, REGISTER_WIDTH)
@@ -177,6 +206,11 @@ class PeConfig:
     def workspace(self) -> bool:
         """Whether a program can declare a virtual workspace (:mod:`isa.workspace`)."""
         return "set.ws" in self.instructions
+
+    @property
+    def history_sets(self) -> int:
+        """Sets of the load history, which has :attr:`load_history_ways` entries each."""
+        return self.load_history // self.load_history_ways if self.load_history_ways else 1
 
     @property
     def register_bits(self) -> int:

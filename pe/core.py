@@ -7,7 +7,7 @@ from hdl.component import Component
 from hdl.emission import once
 from hdl.ports import MemoryPort
 from isa.faults import FaultCause
-from pe.frontend.arc import Arc, allocation, arrival, free_entry, growth, release
+from pe.frontend.arc import Arc, allocation, arrival, free_entry, growth, overwriting, release
 from pe.frontend.decode import Decode
 from pe.frontend.dispatch import Dispatch, held_instruction, moved_bytes
 from pe.frontend.fetch import Fetch, fetched, redirection, run
@@ -15,7 +15,7 @@ from pe.frontend.issue import Issue
 from pe.frontend.operands import Operands, waiting
 from pe.frontend.register_file import READ_PORTS, RegisterFile
 from pe.frontend.scalar import Scalar, at_issue
-from pe.lsu.ports import FAILURE
+from pe.lsu.ports import FAILURE, FENCED, HISTORY_EVENTS
 from pe.lsu.unit import LoadStore
 from pe.lsu.workspace import declared, declaring, workspace_bounds
 from pe.vector.unit import VectorUnit
@@ -125,6 +125,9 @@ class Pe(Component):
             declared().join(m, units.load_store, issue)
             workspace_bounds(config).join(m, units.load_store, units.dispatch)
             growth(config).join(m, units.load_store, units.arc)
+        if config.load_history:
+            FENCED.join(m, issue, units.load_store)
+            overwriting(config).join(m, units.dispatch, units.load_store)
         connect(m, operands.offer, issue.next)
 
     def _dispatch(self, m: Module, units: "_Units") -> None:
@@ -214,6 +217,8 @@ class Pe(Component):
             counters.busy.eq(units.vector.beat),
         ]
         moved_bytes(self.config).join(m, dispatch, counters)
+        if self.config.load_history:
+            HISTORY_EVENTS.join(m, units.load_store, counters)
 
 
 class _Units:

@@ -9,7 +9,8 @@ from hdl.emission import once
 from pe.frontend.dispatch import EVENT_BITS, moved_bytes
 
 from .config import PeConfig
-from .interface import PeCounter
+from .interface import HistoryCounter, PeCounter, counter_index_bits
+from .lsu.ports import HISTORY_EVENTS
 
 __all__ = ["FLUSH_CYCLES", "Counters"]
 
@@ -28,6 +29,9 @@ class Counters(Component):
         busy: in; count this cycle as ``VECTOR_BUSY``, too.
         loaded, stored: :func:`pe.frontend.dispatch.moved_bytes`, in.
         index: in. value: out, the cycle after; exact :data:`FLUSH_CYCLES` after the last event.
+
+    With a load history also probed, copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, in, counted
+    in :class:`pe.interface.HistoryCounter`.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -41,8 +45,9 @@ class Counters(Component):
                 "stays": In(1),
                 "busy": In(1),
                 **moved_bytes(config).inputs(),
-                "index": In(EVENT_BITS),
+                "index": In(counter_index_bits(config)),
                 "value": Out(COUNTER_BITS),
+                **(HISTORY_EVENTS.inputs() if config.load_history else {}),
             }
         )
 
@@ -93,7 +98,27 @@ class Counters(Component):
             else:
                 step = late["count"] & (event == counter)
             m.d.comb += getattr(bank, f"step_{counter.value}").eq(step)
+        if self.config.load_history:
+            self._history(m, platform)
         return m
+
+    def _history(self, m: Module, platform: object) -> None:
+        """The counters of the load history, in a bank of their own."""
+        first = min(HistoryCounter)
+        history = CounterBank(most=(1,) * len(HistoryCounter), kind=self.config.sram)
+        m.submodules.history = once(history, platform)
+        events = {
+            HistoryCounter.HISTORY_PROBES: self.probed,
+            HistoryCounter.HISTORY_HITS: self.copied,
+            HistoryCounter.WORKSPACE_COLUMNS: self.asked,
+        }
+        for counter, event in events.items():
+            m.d.comb += getattr(history, f"step_{counter - first}").eq(event)
+        chosen = Signal()
+        m.d.sync += chosen.eq(self.index >= first)
+        m.d.comb += [history.clear.eq(self.clear), history.index.eq(self.index - first)]
+        with m.If(chosen):
+            m.d.comb += self.value.eq(history.value)
 
 
 def _bank(config: PeConfig) -> CounterBank:

@@ -20,9 +20,11 @@ __all__ = [
     "EXACT_PC_WORDS",
     "PC_BITS",
     "ControlPort",
+    "HistoryCounter",
     "IdentityPort",
     "PeCounter",
     "PeState",
+    "counter_index_bits",
     "launch_command",
     "load_word",
     "pc_shape",
@@ -65,6 +67,23 @@ class PeCounter(IntEnum):
     #: Bytes requested from memory and bytes written to it.
     BYTES_LOADED = 14
     BYTES_STORED = 15
+
+
+class HistoryCounter(IntEnum):
+    """Index of each counter of an engine with a load history (``load_history`` of
+    :class:`pe.config.PeConfig`), on the control port, behind those of :class:`PeCounter`."""
+
+    #: Looks for a column; one of which an entry changes meanwhile is looked for again.
+    HISTORY_PROBES = 16
+    #: Columns copied within the scratchpad.
+    HISTORY_HITS = 17
+    #: Columns of the declared image that memory was asked for.
+    WORKSPACE_COLUMNS = 18
+
+
+def counter_index_bits(config: PeConfig) -> int:
+    """Bits of a counter's index on the control port."""
+    return max(HistoryCounter if config.load_history else PeCounter).bit_length()
 
 
 class PeState(enum.Enum, shape=2):
@@ -130,7 +149,8 @@ class ControlPort(wiring.Signature):
         launch: stream of :func:`launch_command`, in; accepted while the engine is not running.
         stop: in; while 1, a running engine issues nothing more, finishes and halts.
         status: :func:`status_layout`, out.
-        counter_index: in; which :class:`pe.interface.PeCounter` to read.
+        counter_index: in; which :class:`pe.interface.PeCounter`, or with a load history also
+            :class:`pe.interface.HistoryCounter`, to read.
         counter_value: out, one cycle after ``counter_index``.
     """
 
@@ -141,7 +161,7 @@ class ControlPort(wiring.Signature):
                 "launch": In(stream.Signature(launch_command(config))),
                 "stop": In(1),
                 "status": Out(status_layout()),
-                "counter_index": In(4),
+                "counter_index": In(counter_index_bits(config)),
                 "counter_value": Out(COUNTER_BITS),
             }
         )

@@ -24,13 +24,13 @@ _STORE = "store"
 
 
 def read_roles(config: PeConfig) -> tuple[str, ...]:
-    """Users of the read ports: the vector operands ``first`` and ``second``, ``store``; only those
-    that an instruction needs."""
+    """Users of the read ports: the vector operands ``first`` and ``second``, ``store``, whose port
+    copies of the load history use, too; only those that an instruction needs."""
     caps = Capabilities.of(config)
     roles = {
         "first": caps.vector,
         "second": caps.binary,
-        _STORE: caps.transfers.stores,
+        _STORE: caps.transfers.stores or config.load_history,
     }
     return tuple(role for role, used in roles.items() if used)
 

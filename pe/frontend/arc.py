@@ -23,6 +23,7 @@ __all__ = [
     "entry_bits",
     "free_entry",
     "growth",
+    "overwriting",
     "release",
     "scratchpad_range",
 ]
@@ -84,6 +85,13 @@ def arrival(config: PeConfig) -> Bundle:
 def release(config: PeConfig) -> Bundle:
     """``released``: the store with the entry ``released_entry`` has read its whole source."""
     return Bundle(released=1, released_entry=entry_bits(config))
+
+
+def overwriting(config: PeConfig) -> Bundle:
+    """``overwrites``: the instruction that is dispatched will write units of the scratchpad, from
+    ``first_unit`` to the one before ``end_unit``."""
+    bits = end_unit_bits(config)
+    return Bundle(overwrites=1, first_unit=bits - 1, end_unit=bits)
 
 
 def growth(config: PeConfig) -> Bundle:

@@ -18,16 +18,19 @@ from pe.ports import vector_command
 
 from .arc import (
     RANGES,
+    UNIT_BYTES,
     allocation,
     column_count_bits,
     end_unit_bits,
     free_entry,
+    overwriting,
     scratchpad_range,
 )
 from .range_check import byte_bits, cause_of, operand_cause_bits, value_faults
 
 __all__ = ["EVENT_BITS", "Dispatch", "dispatched", "held_instruction", "moved_bytes"]
 
+_UNIT_SHIFT = (UNIT_BYTES - 1).bit_length()
 #: Bits of a counter's index.
 EVENT_BITS = max(PeCounter).bit_length()
 
@@ -120,12 +123,14 @@ class Dispatch(Component):
         loaded, stored: :func:`moved_bytes`, out.
 
     With a workspace also known, window, window_end, image, image_end:
-    :func:`pe.lsu.workspace.workspace_bounds`, in.
+    :func:`pe.lsu.workspace.workspace_bounds`, in. With a load history also overwrites, first_unit,
+    end_unit: :func:`pe.frontend.arc.overwriting`, out.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         bounds = workspace_bounds(config).inputs() if config.workspace else {}
+        history = overwriting(config).outputs() if config.load_history else {}
         super().__init__(
             {
                 "offer": In(stream.Signature(dispatched(config))),
@@ -142,6 +147,7 @@ class Dispatch(Component):
                 "stall": Out(EVENT_BITS),
                 **moved_bytes(config).outputs(),
                 **bounds,
+                **history,
             }
         )
 
@@ -256,6 +262,13 @@ class Dispatch(Component):
         ]
         if config.counters:
             self._count(m, now, is_vector, done, (conflict, full))
+        if config.load_history:
+            m.d.comb += [
+                # Of a load or vector instruction; a store has no range A.
+                self.overwrites.eq(goes & now.used[0]),
+                self.first_unit.eq(target.start[_UNIT_SHIFT:]),
+                self.end_unit.eq(target.end),
+            ]
         return m
 
     def _workspace(
@@ -276,6 +289,9 @@ class Dispatch(Component):
                 in_window & ~store & ~register & (self.window <= start) & (end <= self.window_end)
             ),
         ]
+        if self.config.load_history:
+            inside = in_image & (self.image <= start) & (end <= self.image_end)
+            m.d.comb += self.load_store.payload.recorded.eq(lowered | (inside & ~store & ~register))
         with m.If(store & (in_window | in_image)):
             m.d.comb += forbidden.eq(FaultCause.STORE_TO_WORKSPACE)
         with m.Elif(in_window & ~lowered):

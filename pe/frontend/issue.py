@@ -14,6 +14,7 @@ from pe.capabilities import Capabilities
 from pe.codes import DECLARE, ControlOp, IssueClass
 from pe.config import PeConfig
 from pe.interface import PeCounter, pc_shape
+from pe.lsu.ports import FENCED
 from pe.lsu.workspace import DESCRIPTOR_SHIFT, declared, declaring
 from pe.vector.settings import VectorSettings
 
@@ -60,7 +61,8 @@ class Issue(Component):
             on to dispatch had no fault there; only with counters.
 
     With a workspace also declare, descriptor, forget: :func:`pe.lsu.workspace.declaring`, out;
-    declared, refused: :func:`pe.lsu.workspace.declared`, in.
+    declared, refused: :func:`pe.lsu.workspace.declared`, in. With a load history also fenced:
+    :data:`pe.lsu.ports.FENCED`, out.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -92,6 +94,7 @@ class Issue(Component):
                 "waiting_pc": Out(pc_shape(config)),
                 "event": Out(EVENT_BITS),
                 **workspace,
+                **(FENCED.outputs() if config.load_history else {}),
             }
         )
 
@@ -283,6 +286,9 @@ class Issue(Component):
             ControlOp.MEMFENCE.value: (self.dispatch_empty & quiet, []),
             ControlOp.HALT.value: (1, [self.halt.eq(1)]),
         }
+        if self.config.load_history:
+            ends, effects = ready[ControlOp.MEMFENCE.value]
+            effects.append(self.fenced.eq(ends))
         if self.config.workspace:
             # Until it is declared, the load-store unit is not idle again.
             begins = self.dispatch_empty & quiet & (check.descriptor == FaultCause.NONE)

@@ -34,8 +34,8 @@ class Lowering(Component):
         piece: the same, out; ``final`` is set in the last piece of a load from the window.
         fill: stream of :func:`pe.lsu.ports.fill_beat`, out.
         geometry: :func:`pe.lsu.workspace.geometry`, in. fresh: in; it is another one from now on.
-        settled: in; every column of the pieces so far has been asked for, and every word of the
-            stores before them read.
+        settled: in; every column of the pieces so far has been asked for or copied, and every word
+            of the stores before them read.
         idle: out; no load is being cut.
     """
 
@@ -149,6 +149,7 @@ class Lowering(Component):
             columns.eq(dram[:COLUMN_BITS] + part + COLUMN_BYTES - 1),
             self.piece.valid.eq(~at.zeros),
             piece.lowered.eq(1),
+            *([piece.recorded.eq(1)] if config.load_history else []),
             piece.dram.eq(dram),
             piece.scratchpad.eq(now.scratchpad),
             piece.entry.eq(now.entry),

@@ -16,6 +16,9 @@ __all__ = [
     "BYTE_BITS",
     "COLUMN_BITS",
     "FAILURE",
+    "FENCED",
+    "HISTORY_EVENTS",
+    "column_record",
     "fill_beat",
     "is_register",
     "is_store",
@@ -45,7 +48,8 @@ def load_store_command(config: PeConfig) -> data.StructLayout:
 
     Members that no instruction of ``config`` needs have no bits. With a workspace there are also
     ``lowered``: it is a load from the window; ``final``: of its pieces, it is the last; and
-    ``bytes``: its length.
+    ``bytes``: its length. With a load history there is also ``recorded``: it is a load of the
+    declared image.
     """
     value = config.register_width if Capabilities.of(config).registers.stores else 0
     members = {**_transfer(config), "value": value}
@@ -74,6 +78,7 @@ def _transfer(config: PeConfig) -> dict[str, Any]:
         "entry": entry_bits(config) * transfers,
         "index": config.register_bits if caps.registers.loads else 0,
         **lowered,
+        **({"recorded": 1} if config.load_history else {}),
     }
 
 
@@ -83,13 +88,17 @@ def fill_beat(config: PeConfig) -> data.StructLayout:
     Members:
         address: of the first byte. last: number of bytes less one.
         entry: the load's entry in the ARC. final: nothing of the load follows.
+
+    With a load history also ``data``, the bytes themselves.
     """
+    history = {"data": WORD_BITS} if config.load_history else {}
     return data.StructLayout(
         {
             "address": config.scratchpad_bits,
             "last": BYTE_BITS,
             "entry": entry_bits(config),
             "final": 1,
+            **history,
         }
     )
 
@@ -105,9 +114,13 @@ def load_table_entry(config: PeConfig) -> data.StructLayout:
         last: place of the last byte wanted within the last word.
         entry: the transfer's entry in the ARC.
 
-    Members that no instruction of ``config`` needs have no bits.
+    Members that no instruction of ``config`` needs have no bits. With a load history there are also
+    ``recorded``: it is a load of the declared image; ``column``: the number of its column; and
+    ``begin``, ``end``: words of the column that hold the first and the last byte wanted.
     """
     caps = Capabilities.of(config)
+    word = COLUMN_BITS - BYTE_BITS
+    column = {"column": config.address_bits - COLUMN_BITS, "begin": word, "end": word}
     scratchpad = data.StructLayout(
         {"address": config.scratchpad_bits, "last": BYTE_BITS, "entry": entry_bits(config)}
     )
@@ -125,10 +138,28 @@ def load_table_entry(config: PeConfig) -> data.StructLayout:
                     "register": register if caps.registers.loads else 0,
                 }
             ),
+            **({"recorded": 1, **column} if config.load_history else {}),
         }
     )
 
 
+def column_record(config: PeConfig) -> Bundle:
+    """``record``: of the DRAM column ``column``, the bytes ``first`` to ``last`` are in the
+    scratchpad at the end of this cycle; byte 0 belongs to ``place``, even if it is not there."""
+    return Bundle(
+        record=1,
+        column=config.address_bits - COLUMN_BITS,
+        place=config.scratchpad_bits,
+        first=COLUMN_BITS,
+        last=COLUMN_BITS,
+    )
+
+
+#: ``fenced``: ``memfence`` executes; no access is under way.
+FENCED = Bundle(fenced=1)
+#: ``probed``: a column of the declared image is looked for. ``copied``, ``asked``: that column is
+#: copied within the scratchpad, or memory is asked for it.
+HISTORY_EVENTS = Bundle(probed=1, copied=1, asked=1)
 #: ``error``: the memory answered with an error; ``unfit``: a value loaded is too large for its
 #: register, which does not get it.
 FAILURE = Bundle(error=1, unfit=1)

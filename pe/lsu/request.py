@@ -47,12 +47,15 @@ class LoadStoreRequest(Component):
         idle: out; no command and no beat is left here.
 
     With a workspace also ``grown``, ``grown_entry``: :func:`pe.frontend.arc.growth`, out; and
-    ``settled``, out: every column of the commands taken has been asked for.
+    ``settled``, out: every column of the commands taken has been asked for. With a load history
+    also ``unread``, out: ``read`` is in use, or its word is.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         grown = {**growth(config).outputs(), "settled": Out(1)} if config.workspace else {}
+        if config.load_history:
+            grown["unread"] = Out(1)
         super().__init__(
             {
                 "command": In(stream.Signature(load_store_command(config))),
@@ -79,6 +82,12 @@ class LoadStoreRequest(Component):
         self._step(m, work)
         self._note(m, work)
         formed = self._send(m, work)
+        if self.config.load_history:
+            m.d.comb += self.unread.eq(
+                (work.working & work.store)
+                | (work.waits & is_store(self.config, work.waiting))
+                | (work.formed_valid & formed.write)
+            )
         if Capabilities.of(self.config).registers.stores:
             with m.If(work.move & work.formed_valid & work.from_register & formed.write):
                 m.d.sync += work.value_held.eq(0)
@@ -196,6 +205,13 @@ class LoadStoreRequest(Component):
                 self.grown.eq(self.tag_taken & now.lowered & ~(now.final & work.done)),
                 self.grown_entry.eq(now.entry),
                 self.settled.eq(~work.working & ~work.waits),
+            ]
+        if self.config.load_history:
+            m.d.comb += [
+                entry.recorded.eq(now.recorded),
+                entry.column.eq(now.dram[COLUMN_BITS:]),
+                entry.begin.eq(work.word),
+                entry.end.eq(work.end[BYTE_BITS:]),
             ]
 
     def _send(self, m: Module, work: "_Work") -> Any:

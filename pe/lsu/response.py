@@ -15,7 +15,9 @@ from pe.frontend.arc import arrival
 from pe.ports import ScratchpadWritePort
 
 from .ports import (
+    BYTE_BITS,
     FAILURE,
+    column_record,
     fill_beat,
     is_store,
     load_table_entry,
@@ -48,7 +50,8 @@ class LoadStoreResponse(Component):
         idle: out; no beat and no value is left here.
 
     With a workspace also ``fill``: stream of :func:`pe.lsu.ports.fill_beat`, in, whose beats are
-    written in cycles that no response needs.
+    written in cycles that no response needs. With a load history also record, column, place, first,
+    last: :func:`pe.lsu.ports.column_record`, out.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -69,6 +72,7 @@ class LoadStoreResponse(Component):
                 **FAILURE.outputs(),
                 "idle": Out(1),
                 **fill,
+                **(column_record(config).outputs() if config.load_history else {}),
             }
         )
 
@@ -145,11 +149,20 @@ class LoadStoreResponse(Component):
             with m.If(~loads & self.fill.valid):
                 m.d.comb += [
                     self.write.address.eq(fill.address),
-                    self.write.data.eq(0),
+                    self.write.data.eq(fill.data if config.load_history else 0),
                     self.write.strobe.eq(Cat(byte <= fill.last for byte in range(_WORD_BYTES))),
                     self.arrived.eq(fill.final),
                     self.arrived_entry.eq(fill.entry),
                 ]
+
+        if config.load_history:
+            m.d.comb += [
+                self.record.eq(loads & beat.last & entry.recorded & ~beat.error),
+                self.column.eq(entry.column),
+                self.place.eq(place.address - Cat(Const(0, BYTE_BITS), entry.begin)),
+                self.first.eq(Cat(entry.first, entry.begin)),
+                self.last.eq(Cat(place.last, entry.end)),
+            ]
 
     def _to_register(self, m: Module, beat: Any, loads: Value, go: Value) -> None:
         """Hold the value of a beat that ``loads`` a register; ``go``: there is room for it."""

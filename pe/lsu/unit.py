@@ -11,12 +11,21 @@ from hdl.priority import lowest_one
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.arc import arrival, growth, release
+from pe.frontend.arc import arrival, growth, overwriting, release
 from pe.ports import ScratchpadReadPort, ScratchpadWritePort
 
 from .declaration import Declaration
+from .history import History
 from .lowering import Lowering
-from .ports import FAILURE, load_store_command, load_table_entry, loaded_register
+from .ports import (
+    FAILURE,
+    FENCED,
+    HISTORY_EVENTS,
+    column_record,
+    load_store_command,
+    load_table_entry,
+    loaded_register,
+)
 from .request import LoadStoreRequest
 from .response import LoadStoreResponse
 from .workspace import declared, declaring, workspace_bounds
@@ -46,7 +55,9 @@ class LoadStore(Component):
     With a workspace also declare, descriptor, forget: :func:`pe.lsu.workspace.declaring`, in;
     declared, refused: :func:`pe.lsu.workspace.declared`, out; known, window, window_end, image,
     image_end: :func:`pe.lsu.workspace.workspace_bounds`, out; grown, grown_entry:
-    :func:`pe.frontend.arc.growth`, out.
+    :func:`pe.frontend.arc.growth`, out. With a load history also overwrites, first_unit, end_unit:
+    :func:`pe.frontend.arc.overwriting`, in; fenced: :data:`pe.lsu.ports.FENCED`, in; and probed,
+    copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, out.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -57,6 +68,12 @@ class LoadStore(Component):
             **workspace_bounds(config).outputs(),
             **growth(config).outputs(),
         }
+        if config.load_history:
+            workspace |= {
+                **overwriting(config).inputs(),
+                **FENCED.inputs(),
+                **HISTORY_EVENTS.outputs(),
+            }
         super().__init__(
             {
                 "command": In(stream.Signature(load_store_command(config))),
@@ -102,7 +119,8 @@ class LoadStore(Component):
             connect(m, flipped(self.memory.request), request.request)
             connect(m, flipped(self.memory.response), response.response)
             idle = None
-        connect(m, flipped(self.read), request.read)
+        if not config.load_history:
+            connect(m, flipped(self.read), request.read)
         connect(m, flipped(self.write), response.write)
         (table_read,) = table.read
         (table_write,) = table.write
@@ -179,12 +197,18 @@ class LoadStore(Component):
         m.submodules.lowering = once(lowering, platform)
         growth(config).join(m, request, self)
         connect(m, flipped(self.command), lowering.command)
-        connect(m, lowering.piece, request.command)
-        connect(m, lowering.fill, response.fill)
+        idle = Cat(lowering.idle, ~declaration.busy)
+        settled: Value = request.settled
+        if config.load_history:
+            history = self._history(m, lowering, request, response, platform)
+            idle, settled = Cat(idle, history.idle), settled & history.idle
+        else:
+            connect(m, lowering.piece, request.command)
+            connect(m, lowering.fill, response.fill)
         m.d.comb += [
             lowering.geometry.eq(declaration.geometry),
             lowering.fresh.eq(declaration.busy),
-            lowering.settled.eq(request.settled),
+            lowering.settled.eq(settled),
             self.error.eq(response.error | declaration.error),
             self.unfit.eq(response.unfit),
         ]
@@ -204,4 +228,43 @@ class LoadStore(Component):
         ]
         with m.If(declaration.busy):
             m.d.comb += memory.request.payload.eq(declaration.request.payload)
-        return Cat(lowering.idle, ~declaration.busy).all()
+        return idle.all()
+
+    def _history(
+        self,
+        m: Module,
+        lowering: Lowering,
+        request: LoadStoreRequest,
+        response: LoadStoreResponse,
+        platform: object,
+    ) -> History:
+        """What copies columns that are in the scratchpad, between ``lowering`` and ``request``."""
+        config = self.config
+        history = History(config)
+        m.submodules.history = once(history, platform)
+        connect(m, lowering.piece, history.command)
+        connect(m, history.piece, request.command)
+        column_record(config).join(m, response, history)
+        overwriting(config).join(m, self, history)
+        FENCED.join(m, self, history)
+        HISTORY_EVENTS.join(m, history, self)
+        m.d.comb += [
+            history.declare.eq(self.declare),
+            history.settled.eq(request.settled),
+            history.unread.eq(request.unread),
+            # Either of them waits for the other.
+            response.fill.valid.eq(history.fill.valid | lowering.fill.valid),
+            response.fill.payload.eq(
+                Mux(history.fill.valid, history.fill.payload, lowering.fill.payload)
+            ),
+            history.fill.ready.eq(response.fill.ready),
+            lowering.fill.ready.eq(response.fill.ready & ~history.fill.valid),
+            # Stores are read while nothing is copied.
+            self.read.enable.eq(request.read.enable | history.read.enable),
+            self.read.address.eq(
+                Mux(history.read.enable, history.read.address, request.read.address)
+            ),
+            request.read.data.eq(self.read.data),
+            history.read.data.eq(self.read.data),
+        ]
+        return history

@@ -155,7 +155,8 @@ class CosimResult:
         memory_error: memory answered an access with an error, whatever ``cause`` says.
         cycles: from launch to end as the host sees it, so with the engine's start-up and the wait
             for its units; the counter ``CYCLES`` has the program's own.
-        counters: by name of :class:`pe.interface.PeCounter`.
+        counters: by name of :class:`pe.interface.PeCounter` and, with a load history and
+            ``behavioural`` memories, of :class:`pe.interface.HistoryCounter`.
         registers: 64-bit patterns; empty unless the engine's ``sram`` is ``behavioural``.
         scratchpad: all its bytes; likewise.
         wall_seconds: simulation time on this machine, loading included.
@@ -304,7 +305,10 @@ class PeSimulation:
             cause=FaultCause(result.cause),
             pc=result.pc,
             cycles=result.cycles,
-            counters={item.name: result.counters[item] for item in PeCounter},
+            counters={
+                **{item.name: result.counters[item] for item in PeCounter},
+                **(result.history if self.config.load_history else {}),
+            },
             registers=[self._whole(value) for value in result.registers],
             scratchpad=result.scratchpad,
             wall_seconds=result.wall_seconds,

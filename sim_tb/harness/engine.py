@@ -1,6 +1,7 @@
 """Runs of one engine beside a memory, as they are handed to the simulator and back."""
 
 import ctypes
+from collections.abc import Mapping
 from ctypes import c_uint32, c_uint64
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
@@ -84,6 +85,7 @@ class HostJob:
             registers=memories.registers,
             scratchpad=memories.scratchpad,
             in_flight=memories.in_flight,
+            history=memories.history,
         )
 
 
@@ -104,6 +106,7 @@ class HostResult:
     registers: tuple[int, ...] = ()
     scratchpad: bytes = b""
     in_flight: tuple[int, int] | None = None
+    history: Mapping[str, int] = field(default_factory=dict)
 
 
 @cache

@@ -4,6 +4,8 @@ import ctypes
 from ctypes import c_char_p, c_void_p
 from typing import Any
 
+from pe.interface import HistoryCounter
+
 __all__ = ["CONTROL", "WATCH_CONTROL", "EngineMemories"]
 
 #: Lines of a Verilator control file that make the memories, and nothing else, readable.
@@ -41,7 +43,7 @@ class EngineMemories:
                 for scope, name in sorted(arrays)
                 if f".{part}." in scope
             ]
-            for part in ("registers", "scratchpad")
+            for part in ("registers", "scratchpad", "counters.history")
         }
         watched = {
             part: scope.removesuffix(".watch")
@@ -55,6 +57,7 @@ class EngineMemories:
             for part, scope in watched.items()
         }
         self._registers = found["registers"][:1]
+        self._history = found["counters.history"][:1]
         self._banks = found["scratchpad"] if len(found["scratchpad"]) == _BANKS else []
 
     @property
@@ -69,6 +72,16 @@ class EngineMemories:
         if not self._most:
             return None
         return int(self._most["arc"][0]), int(self._most["load_store"][0])
+
+    @property
+    def history(self) -> dict[str, int]:
+        """Counters of the load history, by name of :class:`pe.interface.HistoryCounter`; empty if
+        the engine has none."""
+        return {
+            item.name: int(bank[item - min(HistoryCounter)])
+            for bank in self._history
+            for item in HistoryCounter
+        }
 
     def limit(self, sizes: tuple[int, int], limits: tuple[int, int] | None) -> None:
         """Let a watched engine behave as one with smaller tables.

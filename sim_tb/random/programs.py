@@ -35,6 +35,8 @@ _FULL = 0.03
 _ROOM = 100
 #: How often a program for narrow registers computes values that may not fit them.
 _DARING = 0.01
+#: How often an engine with a load history loads from a workspace.
+_REMEMBERED = 100
 _RISKY = (ScalarOp.SLL, ScalarOp.SRL)
 
 
@@ -146,7 +148,9 @@ class _Generator:
             (3, self.wait),
         ]
         if self.workspaces is not None:
-            plain += [(3, self.workspaces.change), (9, self.workspaces.load)]
+            # A load history needs loads that follow each other.
+            loads = _REMEMBERED if self.config.load_history else 9
+            plain += [(3, self.workspaces.change), (loads, self.workspaces.load)]
         weights = [weight for weight, _ in plain]
         end = len(self.code.words) + budget
         while (left := end - len(self.code.words)) > 0:

@@ -91,6 +91,8 @@ class Workspaces:
     room: Span
     _content: bytearray = field(init=False)
     _known: list[tuple[int, Workspace]] = field(init=False)
+    # Loads: the workspace, what divides their bytes, the address, bytes.
+    _loaded: list[tuple[Workspace, int, int, int]] = field(init=False, default_factory=list)
 
     def __post_init__(self) -> None:
         random, config = self.code.random, self.code.config
@@ -130,7 +132,7 @@ class Workspaces:
         return workspace
 
     def load(self) -> None:
-        """Append a load from the window."""
+        """Append a load from the window, or else from the image; often one as before."""
         code, random = self.code, self.code.random
         rows = [row for row in code.config.rows if row.opcode == Opcode.LD_SRAM]
         if not rows:
@@ -138,13 +140,23 @@ class Workspaces:
         row = random.choice(rows)
         assert row.width is not None
         workspace = code.workspace or self._declare()
-        most = min(code.config.scratchpad_bytes, workspace.window_bytes)
+        place, room = random.choice(
+            (
+                *3 * ((workspace.window, workspace.window_bytes),),
+                (workspace.image, workspace.image_bytes),
+            )
+        )
+        most = min(code.config.scratchpad_bytes, room)
         size = min(random.choice((*range(1, 33), 64, 100, 300, most)), most)
         step = max(row.width.bytes, code.config.scratchpad_alignment)
         size -= size % step
-        last = workspace.window_bytes - size
+        last = room - size
         offset = random.choice((0, last, random.randint(0, last)))
-        start = workspace.window + self._aligned(offset)
+        start = place + self._aligned(offset)
+        earlier = [each for each in self._loaded if each[:2] == (workspace, step)]
+        if earlier and random.random() < 0.5:
+            _, _, start, size = random.choice(earlier[-4:])
+        self._loaded.append((workspace, step, start, size))
         span = Span(code.scratchpad_address(size), size)
         if code.hazards.before_load(row, span):
             code.drain()

@@ -14,7 +14,7 @@ from typing import Any
 
 from isa.program import Program
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
-from pe.config import PeConfig
+from pe.config import PeConfig, serves_history
 from synth.errors import DeclarationError, TrimError
 
 from .bounds import Bound, bounds_of
@@ -69,7 +69,8 @@ def trim(
     """The smallest configuration within ``config`` that runs ``programs`` as ``config`` does.
 
     Its instructions are those that a run can reach and ``halt``, by which the host's stop ends a
-    program too. A run that needs more than a profile shows faults.
+    program too. A load history stays if they load from a workspace. A run that needs more than a
+    profile shows faults.
 
     Parameters:
         profiles: of any of the programs. Those without one get the sizes proved for all runs.
@@ -168,9 +169,11 @@ def report(
         check_covered((s for s in studies if s.name in relied), "; ".join(list(helps)[:1]))
     bounds = (*_fixed(needs, config), *sizes)
     given: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
+    instructions = needs.instructions | {"halt"}
     trimmed = replace(
         config,
-        instructions=needs.instructions | {"halt"},
+        instructions=instructions,
+        load_history=config.load_history if serves_history(instructions) else 0,
         counters=config.counters and keep_counters,
         program=listed[0].words if rom else None,
         **given,

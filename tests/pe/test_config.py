@@ -29,6 +29,20 @@ from pe.config import PeConfig
         ({"program": [0]}, "program must be a tuple of instruction words, or None"),
         ({"program": ()}, r"program must have 1 to 1024 words \(instruction_words\), not 0"),
         ({"program": (0,) * 17, "instruction_words": 16}, "program must have 1 to 16 words"),
+        ({"load_history": 24}, r"load_history must be one of 0, 8, 16, 32, 64, not 24"),
+        ({"load_history": 128}, r"load_history must be one of 0, 8, 16, 32, 64, not 128"),
+        ({"load_history": "8"}, r"load_history must be one of 0, 8, 16, 32, 64, not '8'"),
+        ({"load_history_ways": 8}, r"load_history_ways must be one of 0, 1, 2, 4, not 8"),
+        ({"load_history_ways": -1}, r"load_history_ways must be one of 0, 1, 2, 4, not -1"),
+        (
+            {"load_history": 8},
+            "load_history must be 0 without the instructions 'set.ws' and 'ld.sram', which it "
+            "serves, not 8",
+        ),
+        (
+            {"load_history": 8, "instructions": frozenset({"halt", "set.ws", "ld.reg[8]"})},
+            "load_history must be 0 without",
+        ),
         (
             {"program": (0, 1 << 32)},
             "word 1 of program must be a whole number from 0 to 42949",

@@ -42,6 +42,16 @@ def test_an_engine_has_a_workspace_only_for_a_program_that_declares_one() -> Non
     assert not trim([without], FULL).workspace
 
 
+def test_a_load_history_stays_where_a_program_loads_from_a_workspace() -> None:
+    full = replace(FULL, load_history=16, load_history_ways=2)
+    declaring = assemble(LOAD.format(declaration="set.ws r6"))
+    without = assemble(LOAD.format(declaration="set.vl r9"))
+    found = trim([declaring], full)
+    assert (found.load_history, found.load_history_ways) == (16, 2)
+    assert trim([without], full).load_history == 0
+    assert trim([assemble("mov r6, #0x100\nset.ws r6\nhalt\n")], full).load_history == 0
+
+
 def test_the_descriptor_decides_how_much_memory_is_reached() -> None:
     program = assemble(LOAD.format(declaration="set.ws r6"))
     found = trim([program], FULL)

@@ -74,6 +74,11 @@ def check_covered(config: PeConfig) -> None:
         raise CosimError(
             f"the timing model has registers of 64 bits, not of {config.register_width}"
         )
+    if config.load_history:
+        raise CosimError(
+            f"the timing model has no load history: load_history must be 0, not "
+            f"{config.load_history}"
+        )
     if config.program is not None:
         raise CosimError("the timing model has an instruction buffer, and no built-in program")
 

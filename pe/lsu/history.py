@@ -1,0 +1,254 @@
+"""Load history: loads of columns that the scratchpad still holds are copies within it.
+
+The idea is Duplo's load history buffer, which renames registers; a scratchpad can only be copied.
+"""
+
+from typing import Any
+
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal
+from amaranth.lib import stream
+from amaranth.lib.wiring import In, Out
+
+from hdl.component import Component
+from hdl.emission import once
+from hdl.ports import COLUMN_BYTES, WORD_BITS
+from hdl.simd import rotate_units_right
+from isa.timing import RANGE_BYTES
+from pe.config import PeConfig
+from pe.frontend.arc import overwriting
+from pe.ports import ScratchpadReadPort
+
+from .history_table import HistoryTable
+from .ports import (
+    BYTE_BITS,
+    COLUMN_BITS,
+    FENCED,
+    HISTORY_EVENTS,
+    column_record,
+    fill_beat,
+    is_store,
+    load_store_command,
+    transfer_layout,
+)
+
+__all__ = ["History"]
+
+_WORD_BYTES = WORD_BITS // 8
+_UNIT_SHIFT = (RANGE_BYTES - 1).bit_length()
+#: Units that the bytes of a column touch, at most, less one.
+_MORE_UNITS = 2
+
+
+class History(Component):
+    """Passes commands on; cuts loads of the declared image into columns, and copies those that it
+    knows to be in the scratchpad.
+
+    A column takes two cycles to be looked for, and then one to be passed on as a load of its own,
+    or one for each of its words, and another, to be copied. A column that is still on its way is
+    not known.
+
+    Where an instruction is dispatched that will write a copy's source, the copy that is under way
+    becomes a load of that column.
+
+    Members:
+        command: stream of :func:`pe.lsu.ports.load_store_command`, in.
+        piece: the same, out.
+        fill: stream of :func:`pe.lsu.ports.fill_beat`, out.
+        read: scratchpad read port, out, as of stores; used while ``unread`` is 0.
+        settled, unread: in; of :class:`pe.lsu.request.LoadStoreRequest`, which takes the pieces.
+        record, column, place, first, last: :func:`pe.lsu.ports.column_record`, in; of answers of
+            the memory, never in a cycle in which a beat of ``fill`` is taken.
+        overwrites, first_unit, end_unit: :func:`pe.frontend.arc.overwriting`, in. The first write
+            comes two cycles later or after that.
+        fenced: :data:`pe.lsu.ports.FENCED`, in; drop all that is known. declare: in, likewise; both
+            while ``idle``.
+        idle: out; no load is being cut or copied.
+        probed, copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, out.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        self.config = config
+        super().__init__(
+            {
+                "command": In(stream.Signature(load_store_command(config))),
+                "piece": Out(stream.Signature(load_store_command(config))),
+                "fill": Out(stream.Signature(fill_beat(config))),
+                "read": Out(ScratchpadReadPort(config)),
+                "settled": In(1),
+                "unread": In(1),
+                **column_record(config).inputs(),
+                **overwriting(config).inputs(),
+                **FENCED.inputs(),
+                "declare": In(1),
+                "idle": Out(1),
+                **HISTORY_EVENTS.outputs(),
+            }
+        )
+
+    def elaborate(self, platform: object) -> Elaboratable:
+        m = Module()
+        config = self.config
+        table = HistoryTable(config)
+        m.submodules.table = once(table, platform)
+        command = self.command.payload
+        now: Any = Signal(transfer_layout(config), name="now", reset_less=True)
+        copy = _Copy(config)
+        # Earlier stores have read their words: the read port is free, and bytes may be written.
+        stores_done = Signal()
+        last_column = Signal()
+        m.d.comb += [
+            last_column.eq(now.columns == 1),
+            table.wanted.eq(now.dram[COLUMN_BITS:]),
+            table.wanted_first.eq(now.dram[:COLUMN_BITS]),
+            table.wanted_last.eq(Mux(last_column, now.last, COLUMN_BYTES - 1)),
+            table.empty.eq(self.fenced | self.declare),
+            self.piece.payload.eq(command),
+            self.probed.eq(table.probe),
+            self.copied.eq(table.renew),
+        ]
+        overwriting(config).join(m, self, table)
+        with m.If(~self.unread):
+            m.d.sync += stores_done.eq(1)
+        with m.FSM():
+            with m.State("REST"):
+                m.d.comb += [
+                    self.idle.eq(1),
+                    self.piece.valid.eq(self.command.valid & ~command.recorded),
+                    self.command.ready.eq(command.recorded | self.piece.ready),
+                ]
+                with m.If(self.command.valid & is_store(config, command)):
+                    m.d.sync += stores_done.eq(0)
+                with m.If(self.command.valid & command.recorded):
+                    m.d.sync += [now[name].eq(command[name]) for name in now.shape().members]
+                    m.next = "LOOK"
+            with m.State("LOOK"):
+                m.d.comb += table.probe.eq(1)
+                m.next = "FOUND"
+            with m.State("FOUND"):
+                m.d.sync += [
+                    copy.source.eq(table.found_place + table.wanted_first),
+                    copy.target.eq(now.scratchpad),
+                    copy.left.eq(table.wanted_last - table.wanted_first + 1),
+                    copy.way.eq(table.found_way),
+                    copy.held.eq(0),
+                ]
+                with m.If(table.stale):
+                    m.next = "LOOK"
+                with m.Elif(table.found):
+                    m.next = "COPY"
+                with m.Else():
+                    m.next = "LOAD"
+            with m.State("LOAD"):
+                # One column. What only stores and registers have stays as offered.
+                piece = self.piece.payload
+                m.d.comb += [
+                    *(piece[name].eq(now[name]) for name in now.shape().members),
+                    piece.columns.eq(1),
+                    piece.last.eq(table.wanted_last),
+                    piece.final.eq(now.final & last_column),
+                    self.piece.valid.eq(1),
+                ]
+                m.d.comb += self.asked.eq(self.piece.ready)
+                with m.If(self.piece.ready):
+                    self._advance(m, now, last_column)
+            with m.State("COPY"):
+                done = self._copy(m, copy, now, stores_done, last_column)
+                with m.If(copy.overwritten):
+                    m.next = "LOAD"
+                with m.If(done):
+                    m.d.comb += table.renew.eq(1)
+                    self._advance(m, now, last_column)
+        self._record(m, table, copy, now)
+        return m
+
+    def _advance(self, m: Module, now: Any, last_column: Signal) -> None:
+        """Go on to the next column, if there is one."""
+        m.d.sync += [
+            now.dram.eq(Cat(Const(0, COLUMN_BITS), now.dram[COLUMN_BITS:] + 1)),
+            now.scratchpad.eq(now.scratchpad + (COLUMN_BYTES - now.dram[:COLUMN_BITS])),
+            now.columns.eq(now.columns - 1),
+        ]
+        m.next = "LOOK"
+        with m.If(last_column):
+            m.next = "REST"
+
+    def _copy(
+        self, m: Module, copy: "_Copy", now: Any, stores_done: Signal, last_column: Signal
+    ) -> Signal:
+        """Copy a word a cycle; the result says that the column's last one is written."""
+        fill = self.fill.payload
+        ends, arrives, moves, done = Signal(), Signal(), Signal(), Signal(name="copied")
+        unit = copy.source[_UNIT_SHIFT:]
+        size = Mux(copy.left < _WORD_BYTES, copy.left, _WORD_BYTES)
+        m.d.comb += [
+            ends.eq(copy.left == 0),
+            # A load from the window waits for one arrival, when all that it asks for is known.
+            arrives.eq(ends & (~now.lowered | (now.final & last_column))),
+            self.fill.valid.eq(copy.held & (~arrives | ~now.lowered | self.settled)),
+            fill.address.eq(copy.target),
+            fill.last.eq(copy.size - 1),
+            fill.entry.eq(now.entry),
+            fill.final.eq(arrives),
+            moves.eq(self.fill.valid & self.fill.ready),
+            done.eq(moves & ends),
+            self.read.enable.eq(stores_done & ~ends & (~copy.held | moves)),
+            self.read.address.eq(copy.source),
+            copy.overwritten.eq(
+                self.overwrites
+                & ~ends
+                & (unit < self.end_unit)
+                & (unit + _MORE_UNITS >= self.first_unit)
+            ),
+        ]
+        with m.If(moves):
+            m.d.sync += [copy.held.eq(0), copy.target.eq(copy.target + _WORD_BYTES)]
+        with m.If(self.read.enable):
+            m.d.sync += [
+                copy.held.eq(1),
+                copy.size.eq(size),
+                copy.turn.eq(copy.source),
+                copy.source.eq(copy.source + _WORD_BYTES),
+                copy.left.eq(copy.left - size),
+            ]
+        aligned = self.config.scratchpad_alignment.bit_length() - 1
+        m.d.comb += fill.data.eq(
+            rotate_units_right(self.read.data, copy.turn[aligned:], 8 << aligned)
+            if aligned < BYTE_BITS
+            else self.read.data
+        )
+        return done
+
+    def _record(self, m: Module, table: HistoryTable, copy: "_Copy", now: Any) -> None:
+        """Record what has arrived from memory, or the column just copied, in its new place."""
+        m.d.comb += table.way.eq(copy.way)
+        column_record(self.config).join(m, self, table)
+        with m.If(table.renew):
+            m.d.comb += [
+                table.record.eq(1),
+                table.column.eq(table.wanted),
+                table.place.eq(now.scratchpad - table.wanted_first),
+                table.first.eq(table.wanted_first),
+                table.last.eq(table.wanted_last),
+            ]
+
+
+class _Copy:
+    """A copy within the scratchpad.
+
+    Attributes:
+        source, target: next byte to read, and to write. left: bytes to read.
+        held: a word is read and not written; of ``size`` bytes, to be turned by ``turn``.
+        way: of the entry that it comes from. overwritten: what is to be read will be overwritten.
+    """
+
+    def __init__(self, config: PeConfig) -> None:
+        places = config.scratchpad_bits
+        ways = config.load_history // config.history_sets
+        self.source = Signal(places, name="source", reset_less=True)
+        self.target = Signal(places, name="target", reset_less=True)
+        self.left = Signal(range(COLUMN_BYTES + 1), name="left", reset_less=True)
+        self.held = Signal(name="held")
+        self.size = Signal(range(_WORD_BYTES + 1), name="size", reset_less=True)
+        self.turn = Signal(BYTE_BITS, name="turn", reset_less=True)
+        self.way = Signal((ways - 1).bit_length(), name="way", reset_less=True)
+        self.overwritten = Signal(name="overwritten")
