@@ -63,6 +63,11 @@ class Diagram:
     found: Links
     least_bits: int
 
+    @property
+    def drawn(self) -> list[Link]:
+        """The links that are drawn."""
+        return [link for link in self.found.links if link.bits >= self.least_bits]
+
     def to_json(self) -> dict[str, object]:
         """The module's blocks and all its links as plain JSON data."""
         return {
@@ -108,13 +113,14 @@ def diagram(
     emission = verilog(chosen)
     progress("diagram", part="links")
     found = find_links(emission, module)
-    _draw(found, chosen, path, least_bits)
-    return Diagram(config=chosen, path=path, found=found, least_bits=least_bits)
+    made = Diagram(config=chosen, path=path, found=found, least_bits=least_bits)
+    _draw(made)
+    return made
 
 
-def _draw(found: Links, config: Configuration, path: Path, least_bits: int) -> None:
+def _draw(drawing: Diagram) -> None:
+    found, config, shown = drawing.found, drawing.config, drawing.drawn
     columns = config.network.columns if isinstance(config, ChipConfig) else 0
-    shown = [link for link in found.links if link.bits >= least_bits]
     linked = {name for link in shown for name in (link.source, link.target)}
     places = {
         name: place
@@ -124,7 +130,7 @@ def _draw(found: Links, config: Configuration, path: Path, least_bits: int) -> N
     across = [place[0] for place in places.values()]
     down = [place[1] for place in places.values()]
     width, height = (max(side) - min(side) + 1.1 for side in (across, down))
-    with picture(width * _SCALE, (height + 0.2) * _SCALE * _ASPECT, path) as figure:
+    with picture(width * _SCALE, (height + 0.2) * _SCALE * _ASPECT, drawing.path) as figure:
         axes = figure.add_subplot()
         axes.set_axis_off()
         axes.set_xlim(min(across) - 0.55, max(across) + 0.55)
@@ -135,7 +141,7 @@ def _draw(found: Links, config: Configuration, path: Path, least_bits: int) -> N
         for link in shown:
             if link.source in places and link.target in places:
                 _arrow(axes, link, places, boxes, labels)
-        axes.set_title(f"{found.module}: links of {least_bits} bits or more")
+        axes.set_title(f"{found.module}: links of {drawing.least_bits} bits or more")
 
 
 def _box(

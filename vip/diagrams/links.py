@@ -2,7 +2,7 @@
 
 import json
 import re
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -116,46 +116,14 @@ def _netlist(emission: Emission, name: str) -> Any:
 def _bits(netlist: Any, cells: Mapping[str, str]) -> Counter[tuple[str, str]]:
     """Bits by driver and reader; ports are ``.name``."""
     numbered = any(map(TILE.fullmatch, cells))
-    drivers: dict[int, str] = {}
-    logic: dict[int, list[int]] = {}
-    for name, cell in netlist["cells"].items():
-        ways = cell["port_directions"]
-        reads = [
-            bit
-            for port, bits in cell["connections"].items()
-            for bit in bits
-            if ways[port] == "input" and isinstance(bit, int)
-        ]
-        for port, bits in cell["connections"].items():
-            for bit in bits if ways[port] == "output" else ():
-                if name in cells:
-                    drivers[bit] = name
-                else:
-                    logic[bit] = reads
-    for port, found in netlist["ports"].items():
-        for bit in found["bits"] if found["direction"] == "input" else ():
-            drivers[bit] = _bundle(port, numbered)
-    known: dict[int, frozenset[str]] = {}
-
-    def sources(bit: int) -> frozenset[str]:
-        """The units and ports on which ``bit`` depends without a unit between."""
-        if bit not in known:
-            known[bit] = frozenset()
-            found = (
-                {drivers[bit]}
-                if bit in drivers
-                else set().union(*(sources(one) for one in logic.get(bit, ())))
-            )
-            known[bit] = frozenset(found)
-        return known[bit]
-
+    sources = _sources(netlist, cells, numbered)
     counted: Counter[tuple[str, str]] = Counter()
 
     def count(reader: str, port: str, bits: Iterable[int | str]) -> None:
         if _EVERYWHERE.fullmatch(port):
             return
         for bit in bits:
-            for source in sources(bit) - {reader} if isinstance(bit, int) else ():
+            for source in sources.get(bit, frozenset()) - {reader}:
                 if not _EVERYWHERE.fullmatch(source[1:]):
                     counted[source, reader] += 1
 
@@ -168,6 +136,42 @@ def _bits(netlist: Any, cells: Mapping[str, str]) -> Counter[tuple[str, str]]:
         if found["direction"] == "output":
             count(_bundle(port, numbered), port, found["bits"])
     return counted
+
+
+def _sources(
+    netlist: Any, cells: Mapping[str, str], numbered: bool
+) -> dict[int | str, frozenset[str]]:
+    """The units and ports on which each bit depends without a unit between."""
+    drivers: dict[str, list[int]] = defaultdict(list)
+    readers: dict[int, list[str]] = defaultdict(list)
+    outputs: dict[str, list[int]] = {}
+    for name, cell in netlist["cells"].items():
+        ways = cell["port_directions"]
+        ends: dict[str, list[int]] = {"input": [], "output": [], "inout": []}
+        for port, bits in cell["connections"].items():
+            ends[ways[port]] += [bit for bit in bits if isinstance(bit, int)]
+        if name in cells:
+            drivers[name] = ends["output"]
+        else:
+            outputs[name] = ends["output"]
+            for bit in ends["input"]:
+                readers[bit].append(name)
+    for port, found in netlist["ports"].items():
+        if found["direction"] == "input":
+            drivers[_bundle(port, numbered)] += found["bits"]
+    known: dict[int | str, set[str]] = defaultdict(set)
+    for source, driven in drivers.items():
+        pending = list(driven)
+        passed: set[str] = set()
+        while pending:
+            bit = pending.pop()
+            if source not in known[bit]:
+                known[bit].add(source)
+                for cell in readers[bit]:
+                    if cell not in passed:
+                        passed.add(cell)
+                        pending += outputs[cell]
+    return {bit: frozenset(found) for bit, found in known.items()}
 
 
 def _bundle(port: str, numbered: bool) -> str:

@@ -91,6 +91,12 @@ def test_an_engine_has_the_links_of_its_interfaces():
     assert ports == {"control", "identity", "memory"}
 
 
+def test_deep_logic_between_ports_is_followed():
+    found = find_links(verilog(preset("pe")), "issue")
+    assert {name for name, block in found.blocks.items() if block.module} == {"check", "settings"}
+    assert {"check", "settings", "offer"} <= {link.source for link in found.links}
+
+
 @pytest.mark.parametrize(
     ("module", "message"),
     [

@@ -45,4 +45,7 @@ def diagram(
     write_json(json, found.to_json())
     blocks = found.found.blocks.values()
     units = sum(block.number for block in blocks if block.module)
-    console.print(f"{picture}: {found.found.module}, {units} units, {len(found.found.links)} links")
+    links = found.found.links
+    console.print(
+        f"{picture}: {found.found.module}, {units} units, {len(found.drawn)} of {len(links)} links"
+    )
