@@ -1,6 +1,7 @@
 """Specifications of sweeps: what varies, what is measured, how the space is searched."""
 
 import json
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -205,8 +206,8 @@ def _check(found: Specification) -> None:
             find_target(target)
     if found.power and isinstance(configuration(found.base, {}), VaultTileConfig):
         raise SweepError("power is that of an engine; the design is a vault")
-    if found.mhz <= 0:
-        raise SweepError(f"mhz must be more than 0, not {found.mhz}")
+    if not 0 < found.mhz < math.inf:
+        raise SweepError(f"mhz must be a number above 0, not {found.mhz}")
     if found.method not in METHODS:
         raise SweepError(f"search method must be one of {', '.join(METHODS)}, not {found.method!r}")
     if found.size > _MOST and found.method == "grid":

@@ -1,10 +1,14 @@
 """``python -m microkernels.data.models FOLDER [NAME...]`` writes models and calibration data."""
 
 import argparse
+import io
 from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
+
+from isa.support.command import run_command
+from isa.support.files import write_atomically
 
 from .collection import inputs_of, make, names
 
@@ -24,9 +28,11 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given.folder.mkdir(parents=True, exist_ok=True)
     for name in given.names or names():
         made = make(name)
-        (given.folder / f"{name}.onnx").write_bytes(made.SerializeToString())
-        np.savez(given.folder / f"{name}.npz", allow_pickle=False, **inputs_of(name, made))
+        data = io.BytesIO()
+        np.savez(data, allow_pickle=False, **inputs_of(name, made))
+        write_atomically(given.folder / f"{name}.onnx", made.SerializeToString())
+        write_atomically(given.folder / f"{name}.npz", data.getvalue())
 
 
 if __name__ == "__main__":
-    main()
+    run_command(main)

@@ -13,7 +13,6 @@ where it was.
 
 import json
 import random
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import asdict, dataclass, replace
@@ -26,6 +25,7 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
+from isa.support.command import run_command
 from isa.support.files import write_atomically
 from memory.agent.config import SLOTS, AgentConfig
 from memory.agent.features import FEATURES
@@ -283,6 +283,8 @@ def _main(
     ] = None,
 ) -> None:
     """Search for features and rates of a learning scheduler; an interrupted search goes on."""
+    if json_file is not None and not json_file.parent.is_dir():
+        raise typer.BadParameter(f"{json_file.parent} is no folder", param_hint="--json")
     console = Console(stderr=True)
 
     def show(found: Generation) -> None:
@@ -300,12 +302,8 @@ def _main(
     ]
     Console().print_json(data=report)
     if json_file is not None:
-        try:
-            write_atomically(json_file, json.dumps(report, indent=1).encode() + b"\n")
-        except OSError as error:
-            console.print(f"error: {error}", markup=False, soft_wrap=True)
-            sys.exit(1)
+        write_atomically(json_file, json.dumps(report, indent=1).encode() + b"\n")
 
 
 if __name__ == "__main__":
-    app()
+    run_command(app)
