@@ -173,11 +173,11 @@ nothing.
 WORKSPACE = f"""\
 ## The virtual workspace
 
-A convolution is a product with a lowered matrix, which has a row for each position of the kernel:
-the pixels below it, one kernel row after the other, each with all its channels. `set.ws` declares a
-range of memory, the *window*, as the lowered matrix of an image. `ld.sram` from it loads the bytes
-that the matrix would have, from the image; pixels outside the image are zeros. So a program for
-products of matrices runs a convolution, and the lowered matrix is stored nowhere.
+A convolution is a product with a lowered matrix (im2col), which has a row for each position of the
+kernel: the pixels below it, one kernel row after the other, each with all its channels. `set.ws`
+declares a range of memory, the *window*, as the lowered matrix of an image. `ld.sram` from it loads
+the bytes that the matrix would have, from the image; pixels outside the image are zeros. So a
+program for products of matrices runs a convolution, and the lowered matrix is stored nowhere.
 
 The descriptor of {DESCRIPTOR_BYTES} bytes, at an address that is a multiple of as many, has in
 little-endian order:
@@ -201,6 +201,9 @@ overlap. On an engine whose transfers are aligned, both begin aligned, and so do
 An engine has one workspace; another `set.ws` replaces it, and a launch removes it. The engine
 itself must not store to image or window; it may not load from the window to a register, nor across
 an end of the window. Other engines' stores to the image are the program's business.
+
+No preset has `set.ws`. Its name among the `instructions` of a configuration, which `vip generate`
+writes as JSON, builds it in; `vip run --config` and `vip cosim program --config` take such a file.
 """
 
 FAULTS = {

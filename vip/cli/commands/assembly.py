@@ -20,8 +20,9 @@ from vip.cli.errors import UserError
 from vip.cli.tables.machine import show_hazards, show_registers, show_saturated
 from vip.output import write_json
 
+from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
-from .options import JsonOption, ParametersOption, PresetOption, file_arguments, reading, writing
+from .options import JsonOption, ParametersOption, file_arguments, reading, writing
 
 __all__ = ["asm", "disasm", "run"]
 
@@ -146,7 +147,8 @@ def run(
             help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()
         ),
     ],
-    preset_name: PresetOption = "pe",
+    preset_name: DesignPresetOption = None,
+    config: ConfigOption = None,
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
     limit: Annotated[
@@ -195,7 +197,7 @@ def run(
     with shown() as progress, naming_dump():
         result = vip.run(
             program,
-            preset_name,
+            chosen(preset_name, config),
             memory=memory,
             parameters=parameters,
             limit=limit,

@@ -19,9 +19,11 @@ from vip.cli.console import shown, warn
 from vip.cli.errors import UserError
 from vip.cli.groups import grouped
 from vip.cli.tables.cosim import show_bp, show_program
+from vip.configurations import design
 from vip.cosimulation.program import ChipRun
 from vip.output import write_json
 
+from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.machine import OnOption
 from .option_groups.memory import BehaviourOptions, DumpOption, MemoryOption, dump_of, naming_dump
 from .options import JsonOption, ParametersOption, PresetOption, drawing, reading, writing
@@ -109,15 +111,15 @@ _KINDS = {
 }
 
 
-def _check_options(context: typer.Context, preset_name: str, config: Configuration) -> None:
-    """Refuse options that have no effect for the kind of preset."""
+def _check_options(context: typer.Context, what: str | Path, config: Configuration) -> None:
+    """Refuse options that have no effect for the kind of configuration."""
     for kind, names in _ONLY_FOR.items():
         for name in () if isinstance(config, kind) else names:
             source = context.get_parameter_source(name)
             if source is not None and source.name == "COMMANDLINE":
+                named = f"preset {what!r}" if isinstance(what, str) else what
                 raise UserError(
-                    f"--{name.replace('_', '-')} can't be used: preset {preset_name!r} is "
-                    f"{_KINDS[type(config)]}"
+                    f"--{name.replace('_', '-')} can't be used: {named} is {_KINDS[type(config)]}"
                 )
 
 
@@ -221,7 +223,8 @@ def run_program(
         ),
     ],
     behaviour: BehaviourOptions,
-    preset_name: PresetOption = "pe",
+    preset_name: DesignPresetOption = None,
+    file: ConfigOption = None,
     on: OnOption = "rtl",
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
@@ -272,13 +275,13 @@ def run_program(
 
     Example: vip cosim program kernel.s --window difference.vcd --commits 20
     """
-    config = any_preset(preset_name)
-    _check_options(context, preset_name, config)
+    what = chosen(preset_name, file)
+    _check_options(context, what, design(what))
     with shown() as progress, naming_dump():
         run = vip.cosim(
             program,
             # By its name, so that an error names the presets that there are.
-            preset_name,
+            what,
             on=on,
             memory=memory,
             parameters=parameters,

@@ -15,8 +15,9 @@ from vip.debugging.commands import COMMANDS, Session
 from vip.debugging.errors import DebugError, ExpectationError
 from vip.output import write_json
 
+from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.memory import MemoryOption
-from .options import JsonOption, ParametersOption, PresetOption, reading
+from .options import JsonOption, ParametersOption, reading
 
 __all__ = ["debug"]
 
@@ -74,7 +75,8 @@ def debug(
             help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()
         ),
     ],
-    preset_name: PresetOption = "pe",
+    preset_name: DesignPresetOption = None,
+    config: ConfigOption = None,
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
     limit: Annotated[
@@ -106,7 +108,11 @@ def debug(
         replies.append({"command": line, "reply": reply})
 
     with vip.debug(
-        program, preset_name, memory=memory, parameters=parameters, limit=limit
+        program,
+        chosen(preset_name, config),
+        memory=memory,
+        parameters=parameters,
+        limit=limit,
     ) as debugger:
         session = Session(debugger)
         failed = False
