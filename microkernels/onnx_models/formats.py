@@ -35,10 +35,20 @@ from .curves import fitted
 from .errors import ModelError
 from .model import Model, Reals
 
-__all__ = ["Formats", "as_elements", "fraction_for", "groups", "real_of", "with_fractions"]
+__all__ = [
+    "MOST_MAGNITUDE",
+    "Formats",
+    "as_elements",
+    "fraction_for",
+    "groups",
+    "real_of",
+    "with_fractions",
+]
 
 #: Fractions of maps: beyond these, numbers are too small or too large for any scale.
 _LEAST, _MOST = -64, 64
+#: The largest magnitude of a map's numbers.
+MOST_MAGNITUDE = (HIGHEST + 0.5) * 2.0**-_LEAST
 
 
 def as_elements(values: Reals, fraction: int) -> Elements:

@@ -9,6 +9,7 @@ from microkernels.networks.network import Normalize, Pool
 
 from .curves import has_pole
 from .errors import ModelError
+from .formats import MOST_MAGNITUDE
 from .integers import check_integers
 from .logistic import LOGISTIC_LIMIT, logistic_operands
 from .model import Model, Reals
@@ -57,7 +58,7 @@ def magnitudes(model: Model, given: Mapping[str, Reals]) -> Magnitudes:
         given: images x height x width x channels real numbers of each input and constant, by layer.
 
     Raises:
-        ModelError: a function has no value for some of the numbers.
+        ModelError: a function has no value for some of the numbers, or they are too large.
     """
     network = model.network
     logistic = logistic_operands(network)
@@ -95,6 +96,12 @@ def magnitudes(model: Model, given: Mapping[str, Reals]) -> Magnitudes:
             for user in network.layers
         ):
             kept[layer.name] = real
+    for name, most in found.items():
+        if not most <= MOST_MAGNITUDE:
+            raise ModelError(
+                f"node {model.origins.get(name, name)}: numbers on the calibration data reach "
+                f"{most:.3g}; at most {MOST_MAGNITUDE:.3g} have a scale"
+            )
     check_integers(model, ends, found)
     limited = {
         name: min(most, LOGISTIC_LIMIT) if name in logistic else most

@@ -11,21 +11,24 @@ from numpy.typing import NDArray
 from microkernels.networks.network import INPUT, Activation, MapSize, Rearrange
 from microkernels.networks.rearrange import ZERO
 
+from .errors import ModelError
 from .graph import Node
 from .values import Value
 
 if TYPE_CHECKING:
     from .importer import Importer
 
-__all__ = ["Index", "adjacent", "index_of", "rearranged", "rows", "straight"]
+__all__ = ["Index", "adjacent", "copied", "index_of", "rearranged", "rows", "straight"]
 
 #: Elements of a map that is rearranged, at most: each may be a move of its own.
 _MOST_ELEMENTS = 1 << 20
+#: Elements of a map of which some are taken, at most.
+_MOST_INDEXED = 1 << 24
 
 Index = NDArray[np.int64]
 
 
-def _copied(importer: "Importer", node: Node, value: Value) -> Value:
+def copied(importer: "Importer", node: Node, value: Value) -> Value:
     """``value`` as the output of a layer: the network's input is none."""
     if value.layer != INPUT:
         return value
@@ -49,8 +52,16 @@ def _image(importer: "Importer", shape: Sequence[int]) -> tuple[int, ...]:
 
 def index_of(importer: "Importer", value: Value, first: int = 1) -> Index:
     """Numbers of an image's elements in the order of ONNX, from ``first`` on, in the tensor's shape
-    with a batch of 1."""
+    with a batch of 1.
+
+    Raises:
+        ModelError: too many elements.
+    """
     shape = _image(importer, value.shape)
+    if prod(shape) > _MOST_INDEXED:
+        raise ModelError(
+            f"an image of {prod(shape):,} elements can't be rearranged; at most {_MOST_INDEXED:,}"
+        )
     return np.arange(first, first + prod(shape), dtype=np.int64).reshape(shape)
 
 
@@ -91,7 +102,7 @@ def rearranged(
     if importer.batched(shape):
         shape = (importer.batch, *shape[1:])
     size = importer.rows_of(shape) if turned else importer.map_of(shape)[1]
-    held = [_copied(importer, node, value) for value in values]
+    held = [copied(importer, node, value) for value in values]
     places, before = [], 0
     for value in held:
         places.append(_map_index(importer, value) + before)

@@ -112,6 +112,12 @@ def test_rows_longer_than_a_vector(op: str, several: bool) -> None:
     check(made, drawn(2, 7), bound=5e-3, engines=SEVERAL if several else None)
 
 
+@pytest.mark.parametrize("op", ["Softmax", "LayerNormalization"])
+def test_long_rows_of_the_model_s_input(op: str) -> None:
+    node = helper.make_node(op, ["x", "s"] if op != "Softmax" else ["x"], ["y"])
+    check(model([node], (2, 3, 257), {"s": drawn(257)}, opset=21), drawn(2, 3, 257), bound=5e-3)
+
+
 @pytest.mark.parametrize(
     ("node", "shape", "constants", "why"),
     [

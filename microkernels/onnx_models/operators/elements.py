@@ -282,6 +282,8 @@ def clip(importer: Importer, node: Node) -> None:
     limits = []
     for number, name, open_end in ((1, "min", -_UNBOUNDED), (2, "max", _UNBOUNDED)):
         held = importer.constant(node, number)
+        if held is not None and held.size != 1:
+            raise node.refused(f"{name} must be one number, not {held.size}")
         limit = float(attribute(node, name, open_end)) if held is None else float(held.ravel()[0])
         limits.append(limit)
     low, high = limits

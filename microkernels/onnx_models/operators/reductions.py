@@ -21,6 +21,8 @@ __all__ = ["local_response", "log_softmax", "lp_normalization", "reduced", "redu
 
 #: From here on softmax is of one axis, before of all from it on.
 _ONE_AXIS_OPSET = 13
+#: LRN is a product with a matrix of channels x channels.
+_MOST_LRN_CHANNELS = 4096
 
 
 def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
@@ -157,6 +159,8 @@ def local_response(importer: Importer, node: Node) -> None:
     channels, size = value.size.channels, int(attribute(node, "size", 0))
     if size < 1:
         raise node.refused(f"size must be at least 1, not {size}")
+    if channels > _MOST_LRN_CHANNELS:
+        raise node.refused(f"{channels:,} channels; at most {_MOST_LRN_CHANNELS:,} are supported")
     alpha, beta = (
         float(attribute(node, name, usual)) for name, usual in (("alpha", 1e-4), ("beta", 0.75))
     )

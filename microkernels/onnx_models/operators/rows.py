@@ -24,7 +24,7 @@ from microkernels.nn.rows.shape import MOST_CHANNELS
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Real, Reals
-from microkernels.onnx_models.moved import Index, adjacent, index_of, rearranged, rows
+from microkernels.onnx_models.moved import Index, adjacent, copied, index_of, rearranged, rows
 
 from .elements import affine, combine, with_constant
 from .linear import connect, gemm_of_weights, pixel_conv
@@ -234,6 +234,7 @@ def _in_one_slice(importer: Importer, node: Node, value: Value) -> Value:
     made = isinstance(importer.layers.get(value.layer), Normalize | Product | Rearrange)
     if made or not (wide or _connected(importer, value.layer)):
         return value
+    value = copied(importer, node, value)
     layer = Rearrange(
         name=importer.unique(f"{node.name}_rows"),
         inputs=(value.layer,),

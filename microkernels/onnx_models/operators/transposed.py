@@ -1,6 +1,7 @@
 """Transposed convolutions: zeros between the pixels, then a convolution."""
 
 from dataclasses import replace
+from math import prod
 
 import numpy as np
 
@@ -12,8 +13,12 @@ from microkernels.onnx_models.model import Real
 
 from .arrange import index_of, map_value, rearranged
 from .linear import MAP_AXES, conv_bias, conv_by_moves, spread_weights
+from .window import numbers
 
 __all__ = ["conv_transpose"]
+
+#: Elements of the image with zeros between its pixels, at most.
+_MOST_SPREAD = 1 << 24
 
 
 def conv_transpose(importer: Importer, node: Node) -> None:
@@ -37,12 +42,10 @@ def conv_transpose(importer: Importer, node: Node) -> None:
     if not importer.batched(value.shape):
         raise node.refused("its first dimension must be the batch")
     kernel = weights.shape[2:]
-    strides, dilations, added = (
-        [int(each) for each in attribute(node, name, None) or [default] * rank]
-        for name, default in (("strides", 1), ("dilations", 1), ("output_padding", 0))
-    )
+    strides, dilations = (numbers(node, name, rank, least=1) for name in ("strides", "dilations"))
+    added = numbers(node, "output_padding", rank, least=0)
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    pads = [int(each) for each in attribute(node, "pads", None) or [0] * (2 * rank)]
+    pads = numbers(node, "pads", 2 * rank, least=0)
     auto = attribute(node, "auto_pad", "NOTSET")
     sizes = value.shape[2:]
     wanted = attribute(node, "output_shape", None)
@@ -54,6 +57,11 @@ def conv_transpose(importer: Importer, node: Node) -> None:
         less = total // 2
         first = less if auto == "SAME_UPPER" else total - less
         pads[axis], pads[rank + axis] = first, total - first
+    spread = prod((s - 1) * t + e for s, t, e in zip(sizes, strides, extents, strict=True))
+    if spread * max(channels, weights.shape[1] * groups) > _MOST_SPREAD:
+        raise node.refused(
+            f"{spread:,} pixels of each channel; {_MOST_SPREAD:,} elements in all are allowed"
+        )
     index = index_of(importer, value)[0]
     for axis in range(rank):
         length = (sizes[axis] - 1) * strides[axis] + 1

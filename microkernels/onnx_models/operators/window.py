@@ -1,6 +1,7 @@
 """Windows of convolutions and pooling, from ONNX's attributes."""
 
 from dataclasses import dataclass
+from math import prod
 
 import numpy as np
 from numpy.typing import NDArray
@@ -10,7 +11,11 @@ from microkernels.networks.pairs import Pads, Pair
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Value, attribute
 
-__all__ = ["Window", "positions", "spatial", "window"]
+__all__ = ["Window", "numbers", "positions", "spatial", "window"]
+
+#: Bounds of strides, dilations and pads, and of the windows of a node, before anything is made.
+_MOST_NUMBER = 1 << 16
+_MOST_WINDOWS = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,6 +91,20 @@ class Positions:
         return found
 
 
+def numbers(node: Node, name: str, count: int, *, least: int) -> list[int]:
+    """The attribute ``name``, ``count`` numbers from ``least`` on, which are ``least`` by default.
+
+    Raises:
+        ModelError: another count, or a number out of range.
+    """
+    found = [int(each) for each in attribute(node, name, None) or [least] * count]
+    if len(found) != count or min(found) < least or max(found) > _MOST_NUMBER:
+        raise node.refused(
+            f"{name} must be {count} number(s) from {least} to {_MOST_NUMBER:,}, not {found}"
+        )
+    return found
+
+
 def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
     """The windows of a node along each axis.
 
@@ -93,19 +112,13 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
         value: its input. kernel: pixels of a window along each axis after batch and channels.
 
     Raises:
-        ModelError: attributes that contradict each other, or a window that does not fit.
+        ModelError: attributes outside their range or that contradict each other, a window that does
+            not fit, or too many of them.
     """
     rank = len(kernel)
-
-    def numbers(name: str, count: int, default: int, least: int) -> list[int]:
-        found = [int(each) for each in attribute(node, name, None) or [default] * count]
-        if len(found) != count or min(found) < least:
-            raise node.refused(f"{name} must be {count} number(s) from {least} on, not {found}")
-        return found
-
-    strides = numbers("strides", rank, 1, 1)
-    dilations = numbers("dilations", rank, 1, 1)
-    before_after = numbers("pads", 2 * rank, 0, 0)
+    strides = numbers(node, "strides", rank, least=1)
+    dilations = numbers(node, "dilations", rank, least=1)
+    before_after = numbers(node, "pads", 2 * rank, least=0)
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
     sizes = value.shape[2:]
     auto = attribute(node, "auto_pad", "NOTSET")
@@ -137,7 +150,7 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
                 f"a window of {extents[axis]} pixels does not fit {size} pixels with "
                 f"{before[axis] + after[axis]} around them"
             )
-    return Positions(
+    found = Positions(
         kernel=list(kernel),
         strides=strides,
         dilations=dilations,
@@ -146,6 +159,10 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
         after=after,
         added=added,
     )
+    windows = prod(found.outputs(size, axis) for axis, size in enumerate(sizes))
+    if windows > _MOST_WINDOWS:
+        raise node.refused(f"it has {windows:,} windows; {_MOST_WINDOWS:,} are allowed")
+    return found
 
 
 def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
