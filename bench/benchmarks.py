@@ -13,6 +13,7 @@ from . import (
     chips,
     engine,
     functional,
+    histories,
     memories,
     mrf,
     proofs,
@@ -277,6 +278,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("pe",),
         tools=(*_CELLS, "cocotb", "verilator"),
         minutes=10,
+    ),
+    "history": Benchmark(
+        run=histories.history,
+        made_of=histories.made_of_history,
+        presets=("pe", "vault"),
+        tools=(*_CELLS, "cocotb", "verilator"),
+        minutes=60,
     ),
     "line_buffer": Benchmark(
         run=memories.line_buffer,

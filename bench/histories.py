@@ -1,0 +1,146 @@
+"""Benchmark of the load history: convolutions with it, and with a line buffer; area and clock."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import cache
+
+import numpy as np
+
+import sim_tb.measure.load_history
+import synth.physical.corners
+import synth.timing.sta
+from microkernels.apps.lowered_convolution import lowered_convolution_job
+from microkernels.runtime.job import KernelJob
+from pe.config import PeConfig
+from sim_tb.dut.tile import tile_design
+from sim_tb.measure.column_reuse import layer_job, with_engines
+from sim_tb.measure.load_history import (
+    KERNELS,
+    declared_job,
+    measure_engine,
+    measure_vault,
+    with_history,
+)
+from soc.generate.presets import preset, tile_preset
+from soc.tile.config import VaultTileConfig
+from synth.physical.area import synthesise
+from synth.physical.targets import find_target
+from vip.synthesis.clocks import timing
+
+from . import fingerprints
+from .measurement import Measurement
+
+__all__ = ["history", "made_of_history"]
+
+_ENTRIES = (8, 16, 32, 64)
+_WAYS = {1: "1_way", 2: "2_ways", 4: "4_ways", 0: "any_way"}
+#: What all but the sweep has, and its line buffer.
+_CHOSEN, _CHOSEN_WAYS, _LINES = 32, 4, 64
+_FEW, _MANY = 4, 8
+#: A kernel that the benchmark of the line buffer does not run on eight engines.
+_LEFT = "conv1_1"
+_CELLS = "nangate45"
+_AREAS = {"generic": ("logic_ge", 1000.0, "kge"), "xc7": ("luts", 1.0, "luts")}
+#: Slices of 16 channels, for the product of matrices: pixels of a row, rows, filters.
+_PRODUCTS = {"14x14": (14, 14, 64), "28x14": (28, 14, 32)}
+_CHANNELS, _SEED = 16, 1
+
+
+def _engine(entries: int, ways: int = _CHOSEN_WAYS) -> PeConfig:
+    return with_history(preset("pe"), entries, ways)
+
+
+def _vault(pes: int, entries: int, lines: int) -> VaultTileConfig:
+    """A vault; without history its engines are those of the preset."""
+    tile = with_engines(tile_preset("vault"), pes)
+    pe = with_history(tile.pe, entries, _CHOSEN_WAYS) if entries else tile.pe
+    return replace(tile, line_buffer=lines, pe=pe)
+
+
+@cache
+def _product(name: str) -> KernelJob:
+    width, height, count = _PRODUCTS[name]
+    generator = np.random.default_rng(_SEED)
+    image = generator.integers(-200, 200, (height, width, _CHANNELS)).astype(np.int16)
+    filters = generator.integers(-100, 100, (count, 3, 3, _CHANNELS)).astype(np.int16)
+    return lowered_convolution_job(image, filters, fraction=6, padding=1)
+
+
+def _engine_runs() -> Iterator[tuple[str, KernelJob, PeConfig]]:
+    """Prefix of the figures, job and engine of each run on one engine."""
+    for name in KERNELS:
+        job = declared_job(name, 1)
+        for entries in _ENTRIES:
+            for ways, word in _WAYS.items():
+                yield f"{name}_{entries}_entries_{word}", job, _engine(entries, ways)
+    for name in _PRODUCTS:
+        yield f"product_{name}", _product(name), _engine(_CHOSEN)
+
+
+def _vault_runs() -> Iterator[tuple[str, KernelJob, VaultTileConfig]]:
+    """Prefix of the figures, job and vault of each run on a vault."""
+    for pes in (_MANY, _FEW):
+        for lines in (0, _LINES):
+            for name in KERNELS:
+                prefix = f"{name}_{pes}_engines_{_CHOSEN}_entries_{lines}_lines"
+                yield prefix, declared_job(name, pes), _vault(pes, _CHOSEN, lines)
+    # `line_buffer` has all other runs without a history.
+    for lines in (0, _LINES):
+        prefix = f"{_LEFT}_{_MANY}_engines_0_entries_{lines}_lines"
+        yield prefix, layer_job(_LEFT, _MANY, reuse=False), _vault(_MANY, 0, lines)
+
+
+def history() -> Iterator[Measurement]:
+    """What a load history saves, in Verilog, every output compared with the golden model's: the
+    share of the image's columns that one engine copies, for each number of entries and ways, of
+    convolutions that load each window whole, and of products of matrices from a workspace. Columns
+    that a vault of four and of eight engines reads, and its cycles, with a history of 32 entries,
+    without and with a line buffer of 64 lines; ``line_buffer`` has the same without a history. And
+    an engine's area, and its clock in Nangate 45 nm, mapped for speed."""
+    for prefix, job, config in _engine_runs():
+        run = measure_engine(job, config)
+        yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
+        yield Measurement(f"{prefix}_share", run.share, "of columns", 0.0, True)
+    for prefix, job, tile in _vault_runs():
+        found = measure_vault(job, tile)
+        yield Measurement(f"{prefix}_cycles", found.cycles, "cycles")
+        yield Measurement(f"{prefix}_columns", found.columns, "columns")
+    for entries in (0, *_ENTRIES):
+        for target, (measure, scale, unit) in _AREAS.items():
+            values = synthesise(_engine(entries), target).total.values
+            yield Measurement(f"{entries}_entries_{unit}", values[measure] / scale, unit, 0.01)
+            if target == "generic":
+                bits = values["sram_bits"]
+                yield Measurement(f"{entries}_entries_sram_bits", bits, "bits", 0.01)
+    for entries in (0, _CHOSEN):
+        (corner,) = timing(_engine(entries), _CELLS).corners
+        for wires in ("pins", "wires"):
+            rate = getattr(corner, wires).fmax_mhz
+            yield Measurement(f"{entries}_entries_mhz_{wires}", rate, "MHz", 0.02, True)
+
+
+def made_of_history() -> dict[str, str]:
+    """The engines, the vaults, the programs, and the analysis of the clock."""
+    found: dict[str, str] = {}
+    jobs = []
+    for prefix, job, config in _engine_runs():
+        found |= fingerprints.engine(f"the engine of {prefix}", config)
+        jobs.append(job)
+    for prefix, job, tile in _vault_runs():
+        found |= fingerprints.simulator(f"the vault of {prefix}", tile_design(tile))
+        jobs.append(job)
+    for entries in (0, *_ENTRIES):
+        found |= fingerprints.mapped(f"an engine of {entries} entries", _engine(entries))
+    for target in (*_AREAS, _CELLS):
+        found[f"mapping for {target}"] = fingerprints.mapping(find_target(target))
+    return {
+        **found,
+        "programs": fingerprints.programs(
+            launch.program for job in jobs for launch in job.launches
+        ),
+        "data": fingerprints.data(
+            *(data for name in _PRODUCTS for _, data in _product(name).segments())
+        ),
+        "what is measured": fingerprints.code(sim_tb.measure.load_history),
+        "timing analysis": fingerprints.code(synth.timing.sta, synth.physical.corners),
+    }
