@@ -6,13 +6,14 @@ tiles the earlier vault is the *owner*, from which others read them.
 """
 
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from microkernels.common.errors import CHECK
 
 from .network import MapSize
 
-__all__ = ["Cut", "Place", "Region"]
+__all__ = ["Cut", "Place", "Region", "cuts"]
 
 
 class Place(NamedTuple):
@@ -24,8 +25,7 @@ class Place(NamedTuple):
     part: int
 
 
-@dataclass(frozen=True, kw_only=True)
-class Region:
+class Region(NamedTuple):
     """Pixels and channels of a map; ``x`` and ``y`` may lie around it.
 
     Attributes:
@@ -146,31 +146,63 @@ class Cut:
 
     def owned(self, size: MapSize, depth: int, vault: int) -> Region | None:
         """The region of which a vault is the owner; None: it has none."""
-        place = self.place(vault)
-        if place is None:
-            return None
-        x, right = _pieces(size.width, self.columns, place.column)
-        y, below = _pieces(size.height, self.rows, place.row)
-        slices = -(-size.channels // depth)
-        first, last = (depth * end for end in _pieces(slices, self.parts, place.part))
-        last = min(last, size.channels)
-        if x == right or y == below or first >= last:
-            return None
-        return Region(
-            x=x, y=y, channel=first, width=right - x, height=below - y, channels=last - first
-        )
+        return _owned(self, size, depth, vault)
 
     def tile(self, size: MapSize, depth: int, vault: int) -> Region | None:
         """The region that a vault computes, of :meth:`tile_size`; None: it has no work."""
-        own = self.owned(size, depth, vault)
-        if own is None:
-            return None
-        whole = self.tile_size(size, depth)
-        return Region(
-            x=min(own.x, size.width - whole.width),
-            y=min(own.y, size.height - whole.height),
-            channel=own.channel,
-            width=whole.width,
-            height=whole.height,
-            channels=own.channels,
-        )
+        return _tile(self, size, depth, vault)
+
+
+@lru_cache(maxsize=1 << 14)
+def _owned(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
+    place = cut.place(vault)
+    if place is None:
+        return None
+    x, right = _pieces(size.width, cut.columns, place.column)
+    y, below = _pieces(size.height, cut.rows, place.row)
+    slices = -(-size.channels // depth)
+    first, last = (depth * end for end in _pieces(slices, cut.parts, place.part))
+    last = min(last, size.channels)
+    if x == right or y == below or first >= last:
+        return None
+    return Region(x=x, y=y, channel=first, width=right - x, height=below - y, channels=last - first)
+
+
+@lru_cache(maxsize=1 << 14)
+def _tile(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
+    own = _owned(cut, size, depth, vault)
+    if own is None:
+        return None
+    whole = cut.tile_size(size, depth)
+    return Region(
+        x=min(own.x, size.width - whole.width),
+        y=min(own.y, size.height - whole.height),
+        channel=own.channel,
+        width=whole.width,
+        height=whole.height,
+        channels=own.channels,
+    )
+
+
+def cuts(output: MapSize, depth: int, vaults: int, batch: int) -> tuple[Cut, ...]:
+    """All cuts of a map over at most so many vaults, with at most as many tiles across and down as
+    pixels, parts as slices, and images at a time as there are. A vault gets nothing where fewer
+    tiles or parts of their size hold the whole map.
+
+    Parameters:
+        output: the map. depth: channels in a slice of it.
+    """
+    slices = -(-output.channels // depth)
+    most = (batch, output.width, output.height, slices)
+    return _cuts(vaults, *(min(vaults, each) for each in most))
+
+
+@lru_cache(maxsize=1024)
+def _cuts(vaults: int, batch: int, width: int, height: int, slices: int) -> tuple[Cut, ...]:
+    return tuple(
+        Cut(images=images, columns=columns, rows=rows, parts=parts)
+        for images in range(1, min(vaults, batch) + 1)
+        for columns in range(1, min(vaults // images, width) + 1)
+        for rows in range(1, min(vaults // images // columns, height) + 1)
+        for parts in range(1, min(vaults // images // columns // rows, slices) + 1)
+    )

@@ -140,7 +140,7 @@ def _outputs(
 ) -> Elements:
     assert not isinstance(layer, Source)
     if isinstance(layer, Rearrange):
-        return gather(layer.order, sources)
+        return gather(layer.index, sources)
     size = plan.layers[layer.name].input
     if isinstance(layer, ElementWise):
         return np.stack([element(layer.shape(size), *maps) for maps in zip(*sources, strict=True)])

@@ -3,7 +3,11 @@
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
 
 from isa.support.checks import shown
 from microkernels.common.errors import CHECK, KernelError
@@ -365,6 +369,11 @@ class Rearrange(Named):
     @property
     def sources(self) -> tuple[str, ...]:
         return self.inputs
+
+    @cached_property
+    def index(self) -> NDArray[np.int64]:
+        """The order as an array."""
+        return np.asarray(self.order, np.int64)
 
     def check(self, sizes: Sequence[MapSize]) -> None:
         """Check the order for inputs of these sizes.

@@ -312,7 +312,7 @@ class NetworkLayout:
             return flat_moves(self.outputs[sources[0]], vectors)
         if isinstance(plan.layer, Rearrange):
             return rearrange_moves(
-                plan.layer.order,
+                plan.layer.index,
                 [self.outputs[source] for source in sources],
                 self.outputs[name],
                 vault,

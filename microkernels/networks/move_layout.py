@@ -58,12 +58,29 @@ class _Share:
 
 
 def _cost(move: Move) -> float:
-    return _MOVE_COST + move.count * (_PIECE_COST + _ELEMENT_COST * move.elements)
+    return _cost_of(move.elements, move.count)
+
+
+def _cost_of(elements: int, count: int) -> float:
+    return _MOVE_COST + count * (_PIECE_COST + _ELEMENT_COST * elements)
+
+
+def _most(moves: Sequence[Move], sharers: int) -> float:
+    """Cost of a move that is small beside an engine's work."""
+    return sum(map(_cost, moves)) / (sharers * _PARTS)
+
+
+def _parts(elements: int, count: int, most: float) -> int:
+    """Small moves into which one is cut."""
+    if count == 1 or _cost_of(elements, count) <= most:
+        return 1
+    half = count // 2
+    return _parts(elements, half, most) + _parts(elements, count - half, most)
 
 
 def _cut(moves: Sequence[Move], sharers: int) -> list[Move]:
     """Moves that are small beside an engine's work."""
-    most = sum(map(_cost, moves)) / (sharers * _PARTS)
+    most = _most(moves, sharers)
     waiting, cut = list(moves), []
     while waiting:
         move = waiting.pop()
@@ -88,7 +105,9 @@ def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
 
 def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:
     """Bytes of :func:`move_block`, which takes longer."""
-    tables = 2 * _MOVE_WORDS * (len(_cut(moves, sharers)) + sharers)
+    most = _most(moves, sharers)
+    parts = sum(_parts(move.elements, move.count, most) for move in moves)
+    tables = 2 * _MOVE_WORDS * (parts + sharers)
     return WORD_BYTES * (sharers * (1 + _HEADER_WORDS) + tables)
 
 

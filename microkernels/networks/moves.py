@@ -45,14 +45,16 @@ class Move:
     def halves(self) -> "tuple[Move, Move]":
         """The first and the second half of the pieces, of at least 2."""
         first = self.count // 2
-        return (
-            replace(self, count=first),
-            replace(
-                self,
-                source=self.source + first * self.source_step,
-                target=self.target + first * self.target_step,
-                count=self.count - first,
-            ),
+        return self._part(0, first), self._part(first, self.count)
+
+    def _part(self, first: int, end: int) -> "Move":
+        return Move(
+            source=self.source + first * self.source_step,
+            target=self.target + first * self.target_step,
+            source_step=self.source_step,
+            target_step=self.target_step,
+            elements=self.elements,
+            count=end - first,
         )
 
 

@@ -158,14 +158,17 @@ class Network:
                 found[layer.name] = _output(layer, {n: found[n] for n in sources[layer.name]})
         return found
 
+    @cached_property
+    def _users(self) -> Mapping[str, tuple[Use, ...]]:
+        found: dict[str, tuple[Use, ...]] = {}
+        for layer in self.layers:
+            for number, source in enumerate(self.sources[layer.name]):
+                found[source] = (*found.get(source, ()), Use(layer.name, number))
+        return found
+
     def users(self, name: str) -> tuple[Use, ...]:
         """Inputs of layers that are the output of ``name``, which may be :data:`INPUT`."""
-        return tuple(
-            Use(layer.name, number)
-            for layer in self.layers
-            for number, source in enumerate(self.sources[layer.name])
-            if source == name
-        )
+        return self._users.get(name, ())
 
     @property
     def weights(self) -> Mapping[str, tuple[int, ...]]:

@@ -4,7 +4,8 @@ Slices of the maps are those of :mod:`microkernels.networks.slices`. The cuts ar
 predicted cycles: of the layers, and of the moves between them.
 """
 
-from collections.abc import Iterator, Mapping
+from bisect import insort
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import product
@@ -18,7 +19,7 @@ from microkernels.nn.product.layout import plan_product
 from microkernels.nn.rows.layout import predict_rows
 from microkernels.runtime.ring import VaultRing
 
-from .cut import Cut
+from .cut import Cut, cuts
 from .engines import ChipEngines
 from .network import (
     INPUT,
@@ -38,7 +39,7 @@ from .network import (
 )
 from .pairs import Pair, pads, pair
 from .slices import slice_depths
-from .stored import Windows
+from .stored import Tiles, Windows, inside
 
 __all__ = ["LayerPlan", "NetworkPlan", "plan_network"]
 
@@ -79,7 +80,7 @@ class LayerPlan:
     cycles: float = 0.0
     second: MapSize | None = None
 
-    @property
+    @cached_property
     def windows(self) -> Windows:
         """Which pixels of its input the layer reads."""
         layer = self.layer
@@ -189,31 +190,9 @@ def _inside(plan: LayerPlan, user: LayerPlan, vaults: int) -> bool:
         return False
     if plan.cut.images != user.cut.images or plan.out_depth != user.depth:
         return False
-    for vault in range(vaults):
-        tile = plan.cut.tile(plan.output, plan.out_depth, vault)
-        read = user.cut.tile(user.output, user.out_depth, vault)
-        if (tile is None) != (read is None):
-            return False
-        if tile is None or read is None:
-            continue
-        region = user.windows.region(read, user.input.channels)
-        if plan.cut.place(vault)[0] != user.cut.place(vault)[0] or region.common(tile) != tile:  # type: ignore[index]
-            return False
-        if (region.channel, region.channels) != (tile.channel, tile.channels):
-            return False
-    return True
-
-
-def _cuts(output: MapSize, depth: int, vaults: int, batch: int) -> Iterator[Cut]:
-    """All cuts of a map over at most so many vaults, with at most as many tiles across and down as
-    pixels, parts as slices, and images at a time as there are. A vault gets nothing where fewer
-    tiles or parts of their size hold the whole map."""
-    slices = -(-output.channels // depth)
-    for images in range(1, min(vaults, batch) + 1):
-        for columns in range(1, min(vaults // images, output.width) + 1):
-            for rows in range(1, min(vaults // images // columns, output.height) + 1):
-                for parts in range(1, min(vaults // images // columns // rows, slices) + 1):
-                    yield Cut(images=images, columns=columns, rows=rows, parts=parts)
+    tiles = Tiles(plan.cut, plan.output, plan.out_depth)
+    read = Tiles(user.cut, user.output, user.out_depth)
+    return inside(tiles, read, user.windows, user.input.channels, vaults)
 
 
 class _Planner:
@@ -247,30 +226,48 @@ class _Planner:
             products = weights * self.batch / (_LANES * self.pes)
             cycles = max(weights * ELEMENT_BYTES / _MEMORY_BYTES, products) + _LAUNCH
             return [replace(bare, cut=Cut(parts=parts), cycles=cycles)]
-        found = []
-        failed = ""
-        cuts = _cuts(output, bare.out_depth, self.vaults, self.batch)
+        every = cuts(output, bare.out_depth, self.vaults, self.batch)
         kinds = (False, True) if isinstance(layer, Conv) and source == INPUT else (False,)
-        for cut, strips in product(cuts, kinds):
-            plan = replace(bare, cut=cut)
+        plans = [(replace(bare, cut=cut), strips) for cut, strips in product(every, kinds)]
+        least = [self._least(plan) for plan, _ in plans]
+        found: list[tuple[float, int, LayerPlan]] = []
+        failed = ""
+        for number in sorted(range(len(plans)), key=least.__getitem__):
+            if len(found) >= _OPTIONS and least[number] > found[_OPTIONS - 1][0]:
+                # This one and all others take longer than those that are looked at.
+                break
             try:
-                if isinstance(layer, Conv):
-                    found.append(self._conv(plan, layer, strips))
-                elif isinstance(layer, Pool):
-                    found.append(self._pool(plan, layer))
-                elif isinstance(layer, Depthwise):
-                    found.append(self._depthwise(plan, layer))
-                elif isinstance(layer, ElementWise):
-                    found.append(self._element(plan, layer))
-                elif isinstance(layer, Normalize | Product):
-                    found.append(self._rows(plan, layer))
-                else:
-                    found.append(plan)
+                made = self._planned(*plans[number])
+                insort(found, (made.cycles, number, made))
             except KernelError as error:
                 failed = str(error)
         if not found:
             raise KernelError(f"{layer.name}: no cut over {self.vaults} vault(s): {failed}")
-        return sorted(found, key=lambda plan: plan.cycles)
+        return [made for _, _, made in found]
+
+    def _least(self, plan: LayerPlan) -> float:
+        """Cycles that a plan takes at least."""
+        if not isinstance(plan.layer, Conv):
+            return 0.0
+        tile = plan.cut.tile_size(plan.output, plan.out_depth)
+        kernel = pair(plan.layer.kernel)
+        products = tile.elements * kernel.across * kernel.down * plan.input.channels
+        return plan.rounds(self.batch) * (products / (_LANES * self.pes) + _LAUNCH)
+
+    def _planned(self, plan: LayerPlan, strips: bool) -> LayerPlan:
+        """A plan with its predicted cycles."""
+        match plan.layer:
+            case Conv():
+                return self._conv(plan, plan.layer, strips)
+            case Pool():
+                return self._pool(plan, plan.layer)
+            case Depthwise():
+                return self._depthwise(plan, plan.layer)
+            case ElementWise():
+                return self._element(plan, plan.layer)
+            case Normalize() | Product():
+                return self._rows(plan, plan.layer)
+        return plan
 
     def _conv(self, plan: LayerPlan, layer: Conv, strips: bool) -> LayerPlan:
         tile = plan.cut.tile_size(plan.output, plan.out_depth)
@@ -390,8 +387,11 @@ def plan_network(
         return total + sum(planner.moved(plan, chosen[user.name]) for user in network.users(name))
 
     for _ in range(_SWEEPS):
+        before = dict(chosen)
         for name, plans in options.items():
             chosen[name] = min(plans, key=lambda plan: cost(name, plan))
+        if all(chosen[name] is plan for name, plan in before.items()):
+            break
     moved = sum(
         planner.moved(chosen.get(source), plan)
         for name, plan in chosen.items()

@@ -6,6 +6,7 @@ columns of pixels move fast, and single elements slowly.
 """
 
 from collections.abc import Sequence
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,16 +25,15 @@ ZERO, LOWEST_ELEMENT = -1, -2
 _Addresses = NDArray[np.int64]
 
 
-def gather(order: Sequence[int], sources: Sequence[Elements]) -> Elements:
-    """Golden model: batch x elements in the order ``order``.
+def gather(index: NDArray[np.int64], sources: Sequence[Elements]) -> Elements:
+    """Golden model: batch x elements in the order ``index``.
 
     Parameters:
-        order: for each element its index in all sources, one after the other, each by row, column
+        index: for each element its place in all sources, one after the other, each by row, column
             and channel; or :data:`ZERO`, :data:`LOWEST_ELEMENT`.
         sources: batch x height x width x channels elements each.
     """
     flat = np.concatenate([values.reshape(len(values), -1) for values in sources], axis=1)
-    index = np.asarray(order)
     found = np.where(index < 0, 0, flat[:, np.maximum(index, 0)])
     return np.where(index == LOWEST_ELEMENT, LOWEST, found).astype(flat.dtype)
 
@@ -49,6 +49,7 @@ def _addresses(held: FeatureMap) -> _Addresses:
     return found
 
 
+@lru_cache(maxsize=16)
 def _owned(source: OutputMaps, image: int) -> _Addresses:
     """Address of each element of an image in its owner's memory: height x width x channels."""
     size = source.size
@@ -67,7 +68,7 @@ def _owned(source: OutputMaps, image: int) -> _Addresses:
 
 
 def rearrange_moves(
-    order: Sequence[int],
+    index: NDArray[np.int64],
     sources: Sequence[OutputMaps],
     target: OutputMaps,
     vault: int,
@@ -76,7 +77,7 @@ def rearrange_moves(
     """Moves of one vault.
 
     Parameters:
-        order: as of :func:`gather`.
+        index: as of :func:`gather`.
         constants: chip addresses, in the vault, of :data:`PIECE_ELEMENTS` zeros, and of as many
             lowest elements.
     """
@@ -85,8 +86,7 @@ def rearrange_moves(
     if tile is None:
         return found
     size = target.size
-    index = np.asarray(order).reshape(size.height, size.width, size.channels)
-    chosen = index[
+    chosen = index.reshape(size.height, size.width, size.channels)[
         tile.y : tile.y + tile.height,
         tile.x : tile.x + tile.width,
         tile.channel : tile.channel + tile.channels,

@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -15,7 +16,7 @@ from .cut import Cut, Region
 from .network import MapSize
 from .pairs import Pair
 
-__all__ = ["InputMaps", "OutputMaps", "Windows"]
+__all__ = ["InputMaps", "OutputMaps", "Tiles", "Windows", "inside"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,6 +47,39 @@ class Windows:
             height=(tile.height - 1) * self.stride.down + self.kernel.down,
             channels=tile.channels if self.parted else channels,
         )
+
+
+class Tiles(NamedTuple):
+    """The tiles of a map: how it is cut, its size, and the channels in a slice of it."""
+
+    cut: Cut
+    size: MapSize
+    depth: int
+
+
+@lru_cache(maxsize=1 << 16)
+def inside(tiles: Tiles, outputs: Tiles, windows: Windows, channels: int, vaults: int) -> bool:
+    """Whether each vault's tile lies in the region that it reads for its tile of ``outputs``.
+
+    Parameters:
+        windows: that are read. channels: of the map that is read.
+    """
+    for vault in range(vaults):
+        tile = tiles.cut.tile(tiles.size, tiles.depth, vault)
+        read = outputs.cut.tile(outputs.size, outputs.depth, vault)
+        if (tile is None) != (read is None):
+            return False
+        if tile is None or read is None:
+            continue
+        region = windows.region(read, channels)
+        own, other = tiles.cut.place(vault), outputs.cut.place(vault)
+        assert own is not None
+        assert other is not None
+        if own.image != other.image or region.common(tile) != tile:
+            return False
+        if (region.channel, region.channels) != (tile.channel, tile.channels):
+            return False
+    return True
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,10 +120,24 @@ class _Maps:
         """Region of the output that the vault computes; None: it has no work."""
         return self.cut.tile(self.cut_size, self.cut_depth, vault)
 
-    @property
+    @cached_property
     def whole_tile(self) -> MapSize:
         """Size of the tiles of the output, in the vaults with most channels."""
         return self.cut.tile_size(self.cut_size, self.cut_depth)
+
+    @cached_property
+    def _maps(self) -> dict[tuple[int, int], FeatureMap]:
+        return {}
+
+    def map(self, vault: int, round_: int) -> FeatureMap:
+        """The map of a vault. What a layer reads has no pixels around it: they are in the region."""
+        place = (vault, round_)
+        if place not in self._maps:
+            self._maps[place] = self._map(vault, round_)
+        return self._maps[place]
+
+    def _map(self, vault: int, round_: int) -> FeatureMap:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -119,8 +167,7 @@ class InputMaps(_Maps):
         region = self.windows.region(first, self.size.channels)
         return MapSize(region.width, region.height, region.channels)
 
-    def map(self, vault: int, round_: int) -> FeatureMap:
-        """The map of a vault, without pixels around it: they are in the region."""
+    def _map(self, vault: int, round_: int) -> FeatureMap:
         place = {
             "base": self.ring.address(vault, self.offsets[round_]),
             "width": self.whole.width,
@@ -176,8 +223,7 @@ class OutputMaps(_Maps):
 
     inside: InputMaps | None = None
 
-    def map(self, vault: int, round_: int) -> FeatureMap:
-        """The map of a vault."""
+    def _map(self, vault: int, round_: int) -> FeatureMap:
         whole = self.whole_tile
         if self.inside is not None:
             tile, region = self.tile(vault), self.inside.region(vault)
