@@ -42,12 +42,19 @@ class Region(NamedTuple):
 
     def common(self, other: "Region") -> "Region | None":
         """What both have; None: nothing."""
+        if not (
+            self.x < other.x + other.width
+            and other.x < self.x + self.width
+            and self.y < other.y + other.height
+            and other.y < self.y + self.height
+            and self.channel < other.channel + other.channels
+            and other.channel < self.channel + self.channels
+        ):
+            return None
         x, y, channel = max(self.x, other.x), max(self.y, other.y), max(self.channel, other.channel)
         width = min(self.x + self.width, other.x + other.width) - x
         height = min(self.y + self.height, other.y + other.height) - y
         channels = min(self.channel + self.channels, other.channel + other.channels) - channel
-        if min(width, height, channels) < 1:
-            return None
         return Region(x=x, y=y, channel=channel, width=width, height=height, channels=channels)
 
     def without(self, other: "Region") -> "list[Region]":

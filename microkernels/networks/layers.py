@@ -384,5 +384,5 @@ class Rearrange(Named):
         if len(self.order) != self.size.elements:
             raise KernelError(f"order must have {self.size.elements} items, not {len(self.order)}")
         last = sum(size.elements for size in sizes) - 1
-        if not -2 <= min(self.order) <= max(self.order) <= last:
+        if not -2 <= self.index.min() <= self.index.max() <= last:
             raise KernelError(f"order must have numbers from -2 to {last}")

@@ -228,16 +228,17 @@ class _Planner:
             return [replace(bare, cut=Cut(parts=parts), cycles=cycles)]
         every = cuts(output, bare.out_depth, self.vaults, self.batch)
         kinds = (False, True) if isinstance(layer, Conv) and source == INPUT else (False,)
-        plans = [(replace(bare, cut=cut), strips) for cut, strips in product(every, kinds)]
-        least = [self._least(plan) for plan, _ in plans]
+        kept = list(product(every, kinds))
+        least = [self._least(bare, cut) for cut, _ in kept]
         found: list[tuple[float, int, LayerPlan]] = []
         failed = ""
-        for number in sorted(range(len(plans)), key=least.__getitem__):
+        for number in sorted(range(len(kept)), key=least.__getitem__):
             if len(found) >= _OPTIONS and least[number] > found[_OPTIONS - 1][0]:
                 # This one and all others take longer than those that are looked at.
                 break
             try:
-                made = self._planned(*plans[number])
+                cut, strips = kept[number]
+                made = self._planned(replace(bare, cut=cut), strips)
                 insort(found, (made.cycles, number, made))
             except KernelError as error:
                 failed = str(error)
@@ -245,14 +246,14 @@ class _Planner:
             raise KernelError(f"{layer.name}: no cut over {self.vaults} vault(s): {failed}")
         return [made for _, _, made in found]
 
-    def _least(self, plan: LayerPlan) -> float:
-        """Cycles that a plan takes at least."""
+    def _least(self, plan: LayerPlan, cut: Cut) -> float:
+        """Cycles that a plan takes at least with another cut."""
         if not isinstance(plan.layer, Conv):
             return 0.0
-        tile = plan.cut.tile_size(plan.output, plan.out_depth)
         kernel = pair(plan.layer.kernel)
-        products = tile.elements * kernel.across * kernel.down * plan.input.channels
-        return plan.rounds(self.batch) * (products / (_LANES * self.pes) + _LAUNCH)
+        products = kernel.across * kernel.down * plan.input.channels
+        products *= cut.tile_size(plan.output, plan.out_depth).elements
+        return -(-self.batch // cut.images) * (products / (_LANES * self.pes) + _LAUNCH)
 
     def _planned(self, plan: LayerPlan, strips: bool) -> LayerPlan:
         """A plan with its predicted cycles."""

@@ -117,29 +117,29 @@ def _runs(source: _Addresses, target: _Addresses) -> list[Move]:
     number = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     first = np.repeat(first, pieces) + number * PIECE_ELEMENTS
     length = np.minimum(np.repeat(length, pieces) - number * PIECE_ELEMENTS, PIECE_ELEMENTS)
-    starts, ends = source[first], target[first]
+    starts, ends, sizes = (each.tolist() for each in (source[first], target[first], length))
+    # From each piece to the next one; None: they differ in length.
+    steps = [
+        (after - before, end - start) if size == other else None
+        for before, after, start, end, size, other in zip(
+            starts, starts[1:], ends, ends[1:], sizes, sizes[1:], strict=False
+        )
+    ]
     moves: list[Move] = []
     at = 0
-    steps, gaps, same = np.diff(starts), np.diff(ends), np.diff(length) == 0
-    while at < len(first):
+    while at < len(starts):
         count = 1
-        step = gap = 0
-        if at + 1 < len(first) and same[at]:
-            step, gap = int(steps[at]), int(gaps[at])
-            while (
-                at + count < len(first)
-                and same[at + count - 1]
-                and steps[at + count - 1] == step
-                and gaps[at + count - 1] == gap
-            ):
-                count += 1
+        step = steps[at] if at < len(steps) else None
+        while step is not None and at + count <= len(steps) and steps[at + count - 1] == step:
+            count += 1
+        by, gap = step or (0, 0)
         moves.append(
             Move(
-                source=int(starts[at]),
-                target=int(ends[at]),
-                source_step=step,
+                source=starts[at],
+                target=ends[at],
+                source_step=by,
                 target_step=gap,
-                elements=int(length[at]),
+                elements=sizes[at],
                 count=count,
             )
         )

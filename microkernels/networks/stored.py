@@ -1,6 +1,5 @@
 """Feature maps that lie in the vaults of a chip, each vault's tile at the same offset."""
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -130,7 +129,7 @@ class _Maps:
         return {}
 
     def map(self, vault: int, round_: int) -> FeatureMap:
-        """The map of a vault. What a layer reads has no pixels around it: they are in the region."""
+        """The map of a vault, without pixels around it: those that a layer reads are in it."""
         place = (vault, round_)
         if place not in self._maps:
             self._maps[place] = self._map(vault, round_)
@@ -255,13 +254,18 @@ class OutputMaps(_Maps):
         """Region that others read from this vault; None: it has none."""
         return self.cut.owned(self.size, self.depth, vault)
 
-    def holders(self, image: int) -> Iterator[tuple[int, int, Region]]:
+    @cached_property
+    def _holders(self) -> dict[int, list[tuple[int, int, Region]]]:
+        return {}
+
+    def holders(self, image: int) -> list[tuple[int, int, Region]]:
         """Vault, round and region of all owners of parts of an image."""
-        round_, place = divmod(image, self.cut.images)
-        for vault in range(place * self.cut.sharers, (place + 1) * self.cut.sharers):
-            owned = self.owned(vault)
-            if owned is not None:
-                yield vault, round_, owned
+        if image not in self._holders:
+            round_, place = divmod(image, self.cut.images)
+            vaults = range(place * self.cut.sharers, (place + 1) * self.cut.sharers)
+            every = ((vault, self.owned(vault)) for vault in vaults)
+            self._holders[image] = [(vault, round_, own) for vault, own in every if own]
+        return self._holders[image]
 
     def store(self, memory: Writable, images: Elements) -> None:
         """Put batch x height x width x channels elements into all vaults, each with its tile."""

@@ -92,7 +92,7 @@ def network_from_json(content: Any) -> Network:
             make: Callable[..., Layer] = _KINDS[each["kind"]]
             layers.append(make(**values))
         return Network(input=MapSize(*content["input"]), layers=tuple(layers))
-    except (KeyError, TypeError, KernelError) as error:
+    except (KeyError, TypeError, ValueError, OverflowError, KernelError) as error:
         raise ModelError(f"no description of a network: {one_line(error)}") from error
 
 
