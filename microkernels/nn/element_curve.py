@@ -21,7 +21,16 @@ from microkernels.common.fixed_point import (
     multiply,
 )
 
-__all__ = ["MOST_PIECES", "UNIT_FRACTION", "Curve", "Piece", "check_curve", "curve", "curve_of"]
+__all__ = [
+    "MOST_PIECES",
+    "UNIT_FRACTION",
+    "Curve",
+    "Piece",
+    "arguments_beyond",
+    "check_curve",
+    "curve",
+    "curve_of",
+]
 
 #: Fraction bits of coefficients and of the polynomials' arguments.
 UNIT_FRACTION = 15
@@ -121,6 +130,13 @@ def part(piece: Piece, image: Elements) -> Elements:
     for coefficient in coefficients[:-1]:
         found = multiply(add(found, coefficient), unit, UNIT_FRACTION)
     return multiply(add(found, coefficients[-1]), scale, piece.result_shift)
+
+
+def arguments_beyond(given: Curve, image: Elements) -> int:
+    """How many elements lie outside the range of all pieces, at whose ends the curve keeps its
+    value."""
+    low, high = given.pieces[0].low, given.pieces[-1].high
+    return int(np.count_nonzero((image < low) | (image > high)))
 
 
 def curve(given: Curve, image: Elements) -> Elements:

@@ -13,6 +13,7 @@ from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_onnx import digits_model
 from microkernels.apps.digits_train import NETWORKS, train
 from tests.onnx_models.graphs import model
+from vip.cli.app import main
 
 
 @pytest.fixture(autouse=True)
@@ -67,6 +68,37 @@ def test_values_beyond_the_calibration_are_counted(
     run = vip.run_model(folder / "cnn", {"x": 1.9 * test["x"][:1]}, on="golden")
     assert sum(run.saturated.values()) > 0
     assert set(run.saturated) <= {"conv1", "conv2", "scores"}
+
+
+@pytest.mark.parametrize(("most", "limited", "beyond"), [(1.0, 0, 0), (1.5, 0, 3), (2.5, 3, 7)])
+def test_arguments_and_inputs_beyond_the_calibration_are_counted(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    most: float,
+    limited: int,
+    beyond: int,
+) -> None:
+    """Of a function whose argument was up to 1; elements of the input hold up to 2."""
+    made = model([helper.make_node("Exp", ["x"], ["y"])], ("n", 16))
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    vip.compile_model(tmp_path / "m.onnx", {"x": np.linspace(-1, 1, 16)[None]}, tmp_path / "m")
+    x = np.linspace(-1, most, 16)[None]
+    assert (x > 2).sum() == limited
+    assert (x > 1).sum() == beyond
+    run = vip.run_model(tmp_path / "m", {"x": x}, on="golden")
+    assert run.saturated == ({"x": limited} if limited else {})
+    assert sum(run.beyond.values()) == beyond
+    found = vip.evaluate_model(tmp_path / "m", {"x": x.astype(np.float32)})
+    assert (found.saturated, found.beyond) == (run.saturated, run.beyond)
+    np.savez(tmp_path / "x.npz", x=x)
+    command = ["nn", "run", tmp_path / "m", "--input", tmp_path / "x.npz", "--on", "golden"]
+    monkeypatch.setattr("sys.argv", ["vip", *map(str, command)])
+    with pytest.raises(SystemExit):
+        main()
+    shown = capsys.readouterr().err
+    warned = f"range: {beyond} arguments of functions were beyond what the calibration data had"
+    assert (warned in " ".join(shown.split())) == (beyond > 0)
 
 
 def test_a_folder_that_exists_stays_as_it_is(

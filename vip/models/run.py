@@ -1,5 +1,6 @@
 """The verbs ``run`` and ``evaluate`` of models."""
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -9,13 +10,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.support.extras import need
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements
 from microkernels.common.saturation import count_saturation
 from microkernels.networks.golden import activations
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
-from microkernels.networks.network import INPUT
+from microkernels.networks.network import INPUT, Activation
 from microkernels.networks.plan import plan_network
+from microkernels.nn.element_curve import arguments_beyond
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.logistic import harmless, logistic_operands
@@ -58,7 +60,9 @@ class ModelRun:
         outputs: real numbers by tensor, in the shapes of the ONNX model.
         launches: cycles of each; none of the golden model and of the simulator.
         instructions: of all engines; 0 unless the instruction set simulator ran.
-        saturated: values limited on the way, by layer; only those with some.
+        saturated: values limited on the way, by layer, or input; only those with some.
+        beyond: arguments of functions outside the range that they had on the calibration data, by
+            layer; only those with some. The function has its value at the end of the range there.
     """
 
     on: On
@@ -67,6 +71,7 @@ class ModelRun:
     launches: Mapping[str, int]
     instructions: int
     saturated: Mapping[str, int]
+    beyond: Mapping[str, int]
 
     @property
     def cycles(self) -> int:
@@ -83,6 +88,7 @@ class ModelRun:
             "cycles": self.cycles,
             "instructions": self.instructions,
             "saturated": dict(self.saturated),
+            "beyond": dict(self.beyond),
         }
 
 
@@ -97,7 +103,7 @@ class Evaluation:
         agreement: share of the images whose highest output is the same.
         accuracy, float_accuracy: share of the images whose highest output is the label, of the
             compiled model and of onnxruntime; None: there are no labels.
-        saturated: values limited on the way, by layer; only those with some.
+        saturated, beyond: as of :class:`ModelRun`.
     """
 
     images: int
@@ -107,6 +113,7 @@ class Evaluation:
     accuracy: float | None
     float_accuracy: float | None
     saturated: Mapping[str, int]
+    beyond: Mapping[str, int]
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
@@ -120,14 +127,16 @@ def elements_of(compiled: CompiledModel, given: Mapping[str, Reals]) -> dict[str
 
 def _golden(
     compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Reals], progress: Progress
-) -> tuple[dict[str, Reals], dict[str, int]]:
-    """Outputs of the golden model for any number of images, and saturated values by layer."""
+) -> tuple[dict[str, Reals], dict[str, int], dict[str, int]]:
+    """Outputs of the golden model for any number of images, and by layer saturated values and
+    arguments beyond the range of a function."""
     plan = plan_network(compiled.network, batch=compiled.batch, engines=machine.engines)
     dense = NetworkLayout(plan, keep=compiled.keep).dense_layers
     elements = elements_of(compiled, given)
     images = len(elements[INPUT])
     found: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
-    saturated: dict[str, int] = {}
+    saturated = _limited(compiled, given)
+    beyond: Counter[str] = Counter()
     layer, before = "", 0
     operands = logistic_operands(compiled.network)
     ignored = {each.name for each in compiled.network.layers if harmless(each, operands)}
@@ -148,13 +157,38 @@ def _golden(
             size = len(part[INPUT])
             for name, values in compiled.constants.items():
                 part[name] = np.broadcast_to(values[:1], (size, *values.shape[1:]))
-            made = activations(plan, dense, compiled.weights, part.pop(INPUT), begins, further=part)
+            first_map = part.pop(INPUT)
+            made = activations(plan, dense, compiled.weights, first_map, begins, further=part)
             begins("")
+            beyond.update(_beyond(compiled, {INPUT: first_map, **part, **made}))
             for port in compiled.outputs:
                 found[port.tensor].append(made[port.layer])
             state = carried_elements(compiled, compiled.carry, compiled.fractions, made)
     maps = {name: np.concatenate(parts) for name, parts in found.items()}
-    return _reals(compiled, maps), saturated
+    return _reals(compiled, maps), saturated, dict(+beyond)
+
+
+def _limited(compiled: CompiledModel, given: Mapping[str, Reals]) -> dict[str, int]:
+    """Values of each input that 16 bits do not hold; only inputs with some."""
+    found = {}
+    for port in compiled.inputs:
+        if port.layer in given:
+            most = real_of(np.array([LOWEST, HIGHEST]), compiled.fractions[port.layer])
+            step = (most[1] - most[0]) / (HIGHEST - LOWEST)
+            values = given[port.layer]
+            over = (values < most[0] - step / 2) | (values >= most[1] + step / 2)
+            found[port.tensor] = int(np.count_nonzero(over))
+    return {name: count for name, count in found.items() if count}
+
+
+def _beyond(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, int]:
+    """Arguments of each function beyond its range."""
+    sources = compiled.network.sources
+    return {
+        layer.name: arguments_beyond(layer.curve, maps[sources[layer.name][0]])
+        for layer in compiled.network.layers
+        if isinstance(layer, Activation) and layer.curve is not None
+    }
 
 
 def _reals(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, Reals]:
@@ -236,7 +270,7 @@ def run_model(
         given = spread(compiled, inputs, "the inputs", compiled.carry.values())
     # Before the golden model, which may take long.
     frames = [] if on == "golden" else _frames(compiled, machine, given)
-    outputs, saturated = _golden(compiled, machine, given, progress)
+    outputs, saturated, beyond = _golden(compiled, machine, given, progress)
     launches: dict[str, int] = {}
     instructions = 0
     if on != "golden":
@@ -261,6 +295,7 @@ def run_model(
         launches=launches,
         instructions=instructions,
         saturated=saturated,
+        beyond=beyond,
     )
 
 
@@ -340,7 +375,7 @@ def evaluate_model(
     if labels is not None and labels.shape != (images,):
         raise ModelError(f"{what}: y needs {images} labels, not the shape {labels.shape}")
     machine = model_machine(compiled.preset)
-    found, saturated = _golden(compiled, machine, given, progress)
+    found, saturated, beyond = _golden(compiled, machine, given, progress)
     tensor = compiled.outputs[0].tensor
     exact = float_outputs(compiled, arrays, images, progress)[tensor]
     made = found[tensor]
@@ -355,4 +390,5 @@ def evaluate_model(
         accuracy=None if labels is None else float(np.mean(chosen == labels)),
         float_accuracy=None if labels is None else float(np.mean(wanted == labels)),
         saturated=saturated,
+        beyond=beyond,
     )

@@ -169,6 +169,15 @@ def _warn(saturated: Mapping[str, int], where: str) -> None:
         )
 
 
+def _warn_beyond(beyond: Mapping[str, int]) -> None:
+    if beyond:
+        most = max(beyond, key=lambda name: beyond[name])
+        warn(
+            f"range: {sum(beyond.values()):,} arguments of functions were beyond what the "
+            f"calibration data had, where functions keep their value; most of them in {most}"
+        )
+
+
 @app.command()
 def run(
     folder: FolderArgument,
@@ -216,6 +225,7 @@ def run(
     if found.instructions:
         console.print(f"{found.instructions:,} instructions")
     _warn(found.saturated, _BEYOND)
+    _warn_beyond(found.beyond)
     if output is not None:
         write_atomically(output, _packed(found.outputs))
     write_json(json, found.to_json())
@@ -258,4 +268,5 @@ def evaluate(
         f"difference {found.largest:.3g}, same highest output in {found.agreement:.2%}"
     )
     _warn(found.saturated, _BEYOND)
+    _warn_beyond(found.beyond)
     write_json(json, found.to_json())
