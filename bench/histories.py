@@ -10,6 +10,7 @@ import sim_tb.measure.load_history
 import synth.physical.corners
 import synth.timing.sta
 from microkernels.apps.lowered_convolution import lowered_convolution_job
+from microkernels.nn.conv_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.dut.tile import tile_design
@@ -41,9 +42,17 @@ _FEW, _MANY = 4, 8
 _LEFT = "conv1_1"
 _CELLS = "nangate45"
 _AREAS = {"generic": ("logic_ge", 1000.0, "kge"), "xc7": ("luts", 1.0, "luts")}
-#: Slices of 16 channels, for the product of matrices: pixels of a row, rows, filters.
-_PRODUCTS = {"14x14": (14, 14, 64), "28x14": (28, 14, 32)}
-_CHANNELS, _SEED = 16, 1
+_SEED = 1
+#: Slices of channels, for the product of matrices.
+_PRODUCTS = {
+    "14x14": ConvShape(width=14, height=14, channels=16, filters=64, padding=1),
+    "28x14": ConvShape(width=28, height=14, channels=16, filters=32, padding=1),
+    "stride_2": ConvShape(width=17, height=17, channels=16, filters=32, padding=1, stride=2),
+    "kernel_5": ConvShape(width=14, height=14, channels=8, filters=32, padding=2, kernel=5),
+    "kernel_5_stride_2": ConvShape(
+        width=27, height=27, channels=8, filters=32, padding=2, kernel=5, stride=2
+    ),
+}
 
 
 def _engine(entries: int, ways: int = _CHOSEN_WAYS) -> PeConfig:
@@ -59,11 +68,18 @@ def _vault(pes: int, entries: int, lines: int) -> VaultTileConfig:
 
 @cache
 def _product(name: str) -> KernelJob:
-    width, height, count = _PRODUCTS[name]
+    shape = _PRODUCTS[name]
+    kernel, channels = shape.kernel, shape.channels
     generator = np.random.default_rng(_SEED)
-    image = generator.integers(-200, 200, (height, width, _CHANNELS)).astype(np.int16)
-    filters = generator.integers(-100, 100, (count, 3, 3, _CHANNELS)).astype(np.int16)
-    return lowered_convolution_job(image, filters, fraction=6, padding=1)
+    image = generator.integers(-200, 200, (shape.height, shape.width, channels))
+    filters = generator.integers(-100, 100, (shape.filters, kernel, kernel, channels))
+    return lowered_convolution_job(
+        image.astype(np.int16),
+        filters.astype(np.int16),
+        fraction=6,
+        stride=shape.stride,
+        padding=shape.padding,
+    )
 
 
 def _engine_runs() -> Iterator[tuple[str, KernelJob, PeConfig]]:
