@@ -322,7 +322,7 @@ def cosim_chip(
     data and reads the outputs there, unless ``preload`` is set.
 
     Parameters:
-        on: the Verilog, or the timing model, which has to be preloaded.
+        on: the Verilog, or the timing model.
         preload: put the data into the DRAM, and take the outputs from it, without the chip: many
             take longer to write at 8 bytes a cycle than to work on.
         counters: as for :func:`sim_tb.cosim.chip.run_program`.

@@ -52,6 +52,8 @@ _LATENCY = 40
 #: Presets of chips, and pixels of the images on them.
 _CHIPS = {"tiny": (24, 18), "small": (40, 24), "fpga": (24, 18)}
 _CHIP_LABELS = 8
+#: Of these, those whose host also writes and reads the data through the AXI port.
+_PORTS = ("tiny", "fpga")
 _COMMENT = re.compile(r"//[^\n]*")
 
 
@@ -66,6 +68,8 @@ class CertifiedRun:
             if all do.
         traffic: on a memory alone, of :data:`sim_tb.measure.vault.TRAFFICS`.
         minutes: whether the Verilog needs more than one.
+        port: of a chip, whether the host writes the data, and reads the outputs, through the AXI
+            data port; the cycles are then all that pass until the last launch has ended.
     """
 
     kind: Kind
@@ -75,6 +79,7 @@ class CertifiedRun:
     traffic: str = ""
     phase: str = ""
     minutes: bool = False
+    port: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -199,6 +204,11 @@ def _chip_runs() -> Iterator[CertifiedRun]:
         )
         for kernel, job in (("bp_m", chip_bp_job(problem, 2, config)), ("levels", levels)):
             yield CertifiedRun(kind="chip", name=f"{name}_{kernel}", config=config, jobs=(job,))
+        if name in _PORTS:
+            jobs = (chip_bp_job(problem, 1, config),)
+            yield CertifiedRun(
+                kind="chip", name=f"{name}_data_port", config=config, jobs=jobs, port=True
+            )
 
 
 def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
@@ -239,8 +249,10 @@ def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
             parts = [pe.counters for result in results for pe in result.pes]
             parts += (_named("vault", result.counters) for result in results)
         else:
-            whole = cosim_chip(job, run.config, on=on, preload=True)
+            whole = cosim_chip(job, run.config, on=on, preload=not run.port)
             match, added = whole.match, whole.cycles
+            if run.port:
+                added = max(result.simulated_cycles for result in whole.results.values())
             parts = []
             for launch in whole.results.values():
                 parts += launch.counters

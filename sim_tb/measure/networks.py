@@ -4,7 +4,7 @@ Every activation of every layer is compared with the golden model's. Weights and
 layers lie in the DRAM from the start, as in any machine that is used more than once; the image is
 put there without the chip. Loading the programs and launching them through the host port is in the
 figures. :func:`measure_host` measures how long the host takes to write the image and to read the
-result through the data port, which the timing model does not have, on the Verilog.
+result through the data port, on the Verilog.
 """
 
 from collections.abc import Callable, Mapping

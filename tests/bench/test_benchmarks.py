@@ -228,7 +228,7 @@ def test_timing_model(monkeypatch: pytest.MonkeyPatch) -> None:
     # Six layers have a launch more, for their pooling.
     assert (found["vault_runs"], found["vault_equal_runs"]) == (22, 16)
     assert found["vault_largest_difference"] == 100
-    assert (found["chip_runs"], found["chip_equal_runs"]) == (6, 0)
+    assert (found["chip_runs"], found["chip_equal_runs"]) == (8, 0)
     assert (found["engine_runs"], found["engine_equal_runs"]) == (len(suite()), 0)
     assert found["engine_largest_difference"] == 50
     assert (found["memory_one"], found["memory_other"]) == (100, 99)

@@ -1,6 +1,7 @@
 """``vip model certify``: the timing model beside the Verilog."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -48,13 +49,13 @@ def test_runs_that_differ(
         assert call(monkeypatch, "--kind", "chip", "--json", str(report)) == 1
         found = json.loads(report.read_text())
         numbers.append(found["number"])
-        assert (found["runs"], found["equal_runs"]) == (6, 0)
+        assert (found["runs"], found["equal_runs"]) == (8, 0)
         assert found["median_error_percent"] == found["worst_error_percent"] == pytest.approx(5)
         assert found["rows"][0]["differing_counters"] == {"CYCLES": 5, "STALL_VECTOR": 5}
     assert numbers[0] == numbers[1]
     output = capsys.readouterr().out
     assert "+5.00 %" in output
-    assert "0 of 6 runs are equal" in output
+    assert "0 of 8 runs are equal" in output
 
 
 def test_kinds() -> None:
@@ -72,6 +73,15 @@ def test_an_engine_and_a_vault_run() -> None:
     for name in ("matrix-addition", "bp_coarse_batch_1"):
         cycles, counters = run_certified(runs[name], "model")
         assert counters["CYCLES"] >= cycles > 0
+
+
+def test_the_data_port_takes_time() -> None:
+    ported = [run for run in certified_runs(["chip"]) if run.port]
+    assert [run.name for run in ported] == ["tiny_data_port", "fpga_data_port"]
+    through, counters = run_certified(ported[0], "model")
+    preloaded, others = run_certified(replace(ported[0], port=False), "model")
+    assert counters["ISSUED_VECTOR"] == others["ISSUED_VECTOR"]
+    assert through > 2 * preloaded
 
 
 def test_a_memory_runs() -> None:

@@ -158,8 +158,7 @@ def cosim(
     Parameters:
         program: a program, or a file of one or of assembly.
         config: of an engine or a chip.
-        on: the Verilog, or the timing model, which has no AXI data port: ``memory`` is put into
-            a chip's DRAM, and ``dump`` is taken from there, without it.
+        on: the Verilog, or the timing model.
         memory: contents from address 0 on, bytes or a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
         max_cycles: a longer run is an error.
@@ -321,8 +320,8 @@ def _on_chip(
     pipeline: Path | None,
     progress: Progress,
 ) -> ChipRun:
-    """Run ``program`` on all engines. On Verilog the host writes ``memory`` to the DRAM before the
-    run, and reads the bytes of ``dump`` after it, through the chip's AXI ports."""
+    """Run ``program`` on all engines. The host writes ``memory`` to the DRAM before the run, and
+    reads the bytes of ``dump`` after it, through the chip's AXI ports."""
     if dump is not None:
         dump.check(config.memory_bytes)
     held = check_regular(memory) if isinstance(memory, Path) else len(memory or b"")
@@ -336,20 +335,12 @@ def _on_chip(
         open_chip(config, image, on, outer=outer, trace=wave.path, progress=cycles) as chip,
     ):
         host = Host(Blocking(chip))
-        if on == "model":
-            fill(image, memory)
-        elif isinstance(memory, Path):
+        if isinstance(memory, Path):
             _load(host, memory)
         elif memory is not None:
             wait_for(host.write(0, memory))
         result = run_program(chip, program, max_cycles=max_cycles, parameters=parameters)
-        if dump is None:
-            dumped = b""
-        elif on == "model":
-            chip.settle()
-            dumped = image.read(dump.address, dump.size)
-        else:
-            dumped = wait_for(host.read(dump.address, dump.size))
+        dumped = wait_for(host.read(dump.address, dump.size)) if dump is not None else b""
     if dump is not None and dump.path is not None:
         write_atomically(dump.path, dumped)
         dumped = b""

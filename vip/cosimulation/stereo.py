@@ -217,7 +217,7 @@ def cosim_bp(
     on: Machine = "rtl",
     behaviour: MemoryBehaviour | None = None,
     pes: int | None = None,
-    preload: bool = False,
+    preload: bool | None = None,
     outer: bool = False,
     trace: Path | None = None,
     pipeline: Path | None = None,
@@ -232,11 +232,11 @@ def cosim_bp(
         config: of an engine, a vault or a chip.
         scene: the problem (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
-        on: the Verilog, or the timing model, which has no AXI data port: the problem of a
-            chip is put into its DRAM without it.
+        on: the Verilog, or the timing model.
         behaviour: of the memory beside one engine; None: the default one.
         pes: engines of a vault that work; None: all.
-        preload: put a chip's problem into its DRAM without the AXI port.
+        preload: put a chip's problem into its DRAM, and take the messages from there, without the
+            AXI port; None: on the timing model, but not on the Verilog.
         outer: let cocotbext-axi's masters drive a chip's buses.
         trace, pipeline: as of :func:`vip.cosimulation.program.cosim`.
         progress: called with the cycles so far.
@@ -273,7 +273,7 @@ def cosim_bp(
                 job,
                 chosen,
                 on=on,
-                preload=preload or on == "model",
+                preload=on == "model" if preload is None else preload,
                 outer=outer,
                 trace=wave.path,
                 progress=counting(progress, stage, expected / chosen.pes),

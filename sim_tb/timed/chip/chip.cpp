@@ -10,6 +10,7 @@
 #include "../engine/pe_model.cpp"
 #include "../engine/program.cpp"
 #include "../engine/range_check.cpp"
+#include "../engine/sequencer.cpp"
 #include "../vault/axi_backend.cpp"
 #include "../vault/banks.cpp"
 #include "../vault/queue.cpp"
@@ -19,6 +20,7 @@
 #include "node.cpp"
 #include "tile.cpp"
 #include "control.cpp"
+#include "host_data.cpp"
 
 namespace {
 
@@ -65,8 +67,10 @@ class Chip {
   public:
     // Of `vault` and `axi` one is null.
     Chip(const ChipSizes& sizes, const NetworkSizes& network, const VaultSizes* vault,
-         const AxiSizes* axi, const LineSizes& lines, const RegisterMap& map, Launcher launcher)
-        : m_sizes(sizes), m_network(network), m_lines(lines), m_map(map), m_launcher(launcher),
+         const AxiSizes* axi, const LineSizes& lines, const HostSizes& host, const RegisterMap& map,
+         Launcher launcher)
+        : m_sizes(sizes), m_network(network), m_lines(lines), m_host(host), m_map(map),
+          m_launcher(launcher),
           m_barrier(static_cast<uint32_t>(sizes.threads)) {
         if (vault) m_vault = *vault;
         if (axi) m_axi = *axi;
@@ -93,6 +97,7 @@ class Chip {
                 --cycles;
             }
         } while (!m_out.idle && cycles && !m_broken);
+        for (const auto& tile : m_tiles) tile->wake();
         return m_out.idle || m_broken;
     }
 
@@ -102,11 +107,14 @@ class Chip {
     std::optional<VaultSizes> m_vault;
     std::optional<AxiSizes> m_axi;
     const LineSizes m_lines;
+    const HostSizes m_host;
     const RegisterMap m_map;
     const Launcher m_launcher;
     bool m_broken = false;  // a launch failed
 
     std::unique_ptr<HostPort> m_port;
+    std::unique_ptr<HostData> m_data;
+    std::vector<std::unique_ptr<HostPlace>> m_places;  // of each tile, if accesses pass along them
     std::vector<std::unique_ptr<ChipTile>> m_tiles;
     std::vector<ChipTile*> m_tile_pointers;
     std::vector<uint8_t> m_busy[2];  // of each tile, of which the links carry something
@@ -130,6 +138,7 @@ class Chip {
         m_now = 0;
         m_failed = false;
         m_port = std::make_unique<HostPort>(m_map);
+        m_data = std::make_unique<HostData>(m_host);
         m_controls.clear();
         m_tiles.clear();
         m_tile_pointers.clear();
@@ -144,6 +153,15 @@ class Chip {
                 m_map, *m_tiles.back(), vault, vault * engines,
                 static_cast<uint32_t>(m_sizes.instruction_words)));
         }
+        m_places.clear();
+        if (m_host.chained) m_places.resize(m_network.vaults);
+        for (size_t vault = m_places.size(); vault-- > 0;) {
+            const HostPlace* const next =
+                vault + 1 < m_places.size() ? m_places[vault + 1].get() : nullptr;
+            m_places[vault] = std::make_unique<HostPlace>(m_network, vault, next);
+            m_tiles[vault]->host = m_places[vault].get();
+        }
+        if (m_places.empty()) m_tiles[0]->host = m_data.get();
         for (std::vector<uint8_t>& busy : m_busy) busy.assign(m_network.vaults, 0);
         for (std::vector<Summary>& summaries : m_summaries)
             summaries.assign(m_network.vaults, Summary{});
@@ -164,7 +182,9 @@ class Chip {
 
     // Whether the host resets the chip or begins an access in this cycle.
     bool accesses() const {
-        return m_out.reset || m_out.control_awvalid || m_out.control_wvalid || m_out.control_arvalid;
+        return m_out.reset || m_out.control_awvalid || m_out.control_wvalid ||
+               m_out.control_arvalid || m_out.data_awvalid || m_out.data_wvalid ||
+               m_out.data_arvalid;
     }
 
     // Whether no access is on its way, or begins.
@@ -172,7 +192,9 @@ class Chip {
         if (accesses()) return false;
         for (const auto& control : m_controls)
             if (!control->idle()) return false;
-        return m_port->idle();
+        for (const auto& place : m_places)
+            if (!place->idle()) return false;
+        return m_port->idle() && m_data->idle();
     }
 
     void host_cycle() {
@@ -212,21 +234,41 @@ class Chip {
         }
     }
 
+    // The host's accesses on their way from vault to vault.
+    void along_places() {
+        for (const auto& place : m_places) place->pass();
+        HostPlace& first = *m_places[0];
+        m_data->taken = m_data->request && first.ready();
+        const ResponseBeat* const answer = first.answer();
+        if (answer && m_data->takes(*answer)) m_data->response = *answer;
+        for (size_t vault = m_places.size(); vault-- > 0;) {
+            const HostPlace* const before = vault ? m_places[vault - 1].get() : nullptr;
+            m_places[vault]->edge(before ? before->passed() : m_data->request,
+                                  before ? before->took() : m_data->response.has_value());
+        }
+    }
+
     void cycle() {
         if (m_out.reset) {
             reset();
             for (uint32_t vault = 0; vault < m_network.vaults; ++vault) reset_memory(vault);
             m_in = VipChipIn{};
             m_port->drive(m_in);
+            m_data->drive(m_in);
             host_cycle();
             return;
         }
         const auto count = static_cast<uint32_t>(m_network.vaults);
         const Summary last = m_summaries[m_now][count - 1];
         m_port->drive(m_in);
+        m_data->drive(m_in);
         messages(last);
         m_port->interrupts(last);
+        m_data->look();
+        for (const auto& place : m_places) place->look();
         tiles(0, count, m_now);
+        if (!m_places.empty()) along_places();
+        m_data->edge(m_out);
         // What a message does to an engine is seen in the next cycle.
         for (const Order& order : m_orders)
             if (!m_broken) obey(order);
@@ -276,6 +318,7 @@ class Chip {
             // Nothing that the tiles do in a cycle reaches the host in it.
             if (!thread) {
                 m_port->drive(m_in);
+                m_data->drive(m_in);
                 m_port->interrupts(m_summaries[now][count - 1]);
                 host_cycle();
                 m_now = 1 - now;
@@ -304,8 +347,8 @@ extern "C" {
 
 void* vip_timed_chip_new(const ChipSizes* sizes, const NetworkSizes* network,
                          const VaultSizes* vault, const AxiSizes* axi, const LineSizes* lines,
-                         const RegisterMap* map, Launcher launcher) {
-    return new Chip(*sizes, *network, vault, axi, *lines, *map, launcher);
+                         const HostSizes* host, const RegisterMap* map, Launcher launcher) {
+    return new Chip(*sizes, *network, vault, axi, *lines, *host, *map, launcher);
 }
 
 bool vip_timed_chip_run(void* chip, uint64_t cycles) { return static_cast<Chip*>(chip)->run(cycles); }

@@ -16,7 +16,7 @@ from memory.axi.layout import AxiConfig
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel
 from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession
 from sim_tb.cosim.engine import CosimError
-from sim_tb.harness.chip import AXI_MEMORY, CHIP, Kind, Operation, Result
+from sim_tb.harness.chip import AXI_MEMORY, CHIP, Operation, Result
 from sim_tb.harness.models import Library
 from sim_tb.timed.engine.engine_state import EngineState, Sizes, check_covered, sizes_of
 from sim_tb.timed.library import compile_model
@@ -26,7 +26,14 @@ from sim_tb.timed.vault.vault_sizes import VaultSizes, vault_constants
 from sim_tb.timed.words import TimedWord, timed_words
 from soc.chip.config import ChipConfig
 
-from .chip_sizes import ChipSizes, NetworkSizes, RegisterMap, control_constants, network_constants
+from .chip_sizes import (
+    ChipSizes,
+    HostSizes,
+    NetworkSizes,
+    RegisterMap,
+    control_constants,
+    network_constants,
+)
 
 __all__ = ["ChipModel"]
 
@@ -70,6 +77,7 @@ def _library() -> ctypes.CDLL:
                 POINTER(VaultSizes),
                 POINTER(AxiSizes),
                 POINTER(LineSizes),
+                POINTER(HostSizes),
                 POINTER(RegisterMap),
                 _Launcher,
             ),
@@ -85,8 +93,7 @@ def _library() -> ctypes.CDLL:
 class ChipModel(ChipSession):
     """The timing model of a chip: takes the cycles of its Verilog, with the same counters.
 
-    The host's accesses to registers take their time. It has no AXI data port: data are put into the
-    image, and results are taken from there.
+    The host's accesses to registers and to the DRAM take their time.
 
     Parameters:
         config, image, axi_latency: see :class:`sim_tb.cosim.chip_session.ChipSession`.
@@ -152,6 +159,7 @@ class ChipModel(ChipSession):
                 else (byref(VaultSizes.of(vault, config.tile.requesters)), None)
             ),
             byref(LineSizes.of(config.tile)),
+            byref(HostSizes.of(config)),
             byref(registers := RegisterMap(config)),
             self._launcher,
         )
@@ -165,8 +173,6 @@ class ChipModel(ChipSession):
         ChipModel._opened = False
 
     def _perform(self, operation: Operation) -> Result:
-        if operation.kind in (Kind.READ_MEMORY, Kind.WRITE_MEMORY):
-            raise CosimError("the timing model has no AXI data port: use the image")
         if self._chip is None:
             raise CosimError("the chip's session is not open, or has failed")
         started = time.perf_counter()

@@ -21,7 +21,14 @@ from soc.host.register_map import BLOCKS, CHIP, GROUP_PES, MAP_ADDRESS_BITS, PE
 from soc.host.register_types import WORD_BYTES, Block, Register
 from soc.tile.control import READ_CYCLES
 
-__all__ = ["ChipSizes", "NetworkSizes", "RegisterMap", "control_constants", "network_constants"]
+__all__ = [
+    "ChipSizes",
+    "HostSizes",
+    "NetworkSizes",
+    "RegisterMap",
+    "control_constants",
+    "network_constants",
+]
 
 _COMMANDS = {item.name: item.value for item in ControlCommand} | {
     "PROGRAM": ControlCommand.LOAD.value
@@ -50,6 +57,18 @@ class ChipSizes(ctypes.Structure):
             *("requesters", "joined", "window_bits"),
         )
     )
+
+
+class HostSizes(ctypes.Structure):
+    """Parameters of the host's data port; see ``host_data.h``."""
+
+    _fields_ = tuple((name, c_uint64) for name in ("memory_bytes", "tag_bits", "chained"))
+
+    @classmethod
+    def of(cls, config: ChipConfig) -> "HostSizes":
+        """Those of a chip."""
+        chained = not config.remote and config.vaults > 1
+        return cls(config.host.memory_bytes, config.host.tag_bits, chained)
 
 
 class NetworkSizes(ctypes.Structure):

@@ -270,7 +270,7 @@ uint32_t TileControl::read() {
                            ? m_tile.counters()[index]
                            : 0);
         if (row->value == kPageNetworkLow)
-            return low(index < kNetworkCounters ? m_tile.node.counters[index] : 0);
+            return low(index < kNetworkCounters ? m_tile.network_counters()[index] : 0);
         return m_high;
     }
     const uint32_t slot = m_captured.index - m_first_pe;

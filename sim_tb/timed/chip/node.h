@@ -130,7 +130,7 @@ class Node {
     void edge(const Crossbar::Beat* beat, uint64_t took, bool request_taken);
     // A cycle in which nothing arrives and nothing is offered, when there is nothing in it.
     bool idle() const;
-    void rest() { m_above = 0, ++counters[kNetworkCycles]; }
+    void rest(uint64_t count = 1) { m_above = 0, counters[kNetworkCycles] += count; }
 
   private:
     struct Arrived {

@@ -11,6 +11,7 @@
 #include "../vault/controller.h"
 #include "../vault/crossbar.h"
 #include "../vault/line_buffer.h"
+#include "host_link.h"
 #include "node.h"
 #include "router.h"
 
@@ -50,11 +51,19 @@ class ChipTile {
     std::vector<std::unique_ptr<PeModel>> engines;  // null: never launched
     uint32_t launches = 0;
     Node node;
-    // Of the vault's memory.
-    const uint64_t* counters() const {
+    // Of the vault's memory, and of its node.
+    const uint64_t* counters() {
+        wake();
         return m_axi ? m_axi->counters : m_controller->counters;
     }
+    const uint64_t* network_counters() {
+        wake();
+        return node.counters;
+    }
+    // Its DRAM has seen all cycles.
+    void wake();
     LinkEnds ends = {};
+    HostLink* host = nullptr;  // or null: no access of the host comes here
     bool failed = false;  // a rule of the DRAM is broken
 
   private:
@@ -82,6 +91,12 @@ class ChipTile {
     // The engine has done the cycles before this one.
     PeModel& caught_up(uint32_t slot);
 
+    // Cycles that it has left out as nothing happens in them, and how many more it may.
+    uint64_t m_slept = 0, m_sleep = 0;
+
+    bool arrivals(const uint8_t* busy) const;
+    void fall_asleep(const uint8_t* const busy[2]);
+    void dram(const DramSignals& signals);
     // A cycle of the memory.
     Passage memory();
     void network(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now);

@@ -17,8 +17,8 @@ void Arc::leave(uint32_t entry) {
     if (entry != kNobody && !--m_entries[entry].columns) m_taken &= ~(uint64_t{1} << entry);
 }
 
-bool Arc::edge(uint32_t arrived, uint32_t released, uint32_t grown, uint32_t entry,
-               const Range& range, uint32_t columns, bool store) {
+bool Arc::change(uint32_t arrived, uint32_t released, uint32_t grown, uint32_t entry,
+                 const Range& range, uint32_t columns, bool store) {
     const uint64_t before = m_taken;
     if (grown != kNobody) ++m_entries[grown].columns;
     leave(m_arrived);

@@ -28,7 +28,12 @@ class Arc {
     // source, or an entry's load waits for a column more (kNobody: none), and in which a transfer is known, if `columns` is not 0. Returns
     // whether an entry has become free or taken.
     bool edge(uint32_t arrived, uint32_t released, uint32_t grown, uint32_t entry,
-              const Range& range, uint32_t columns, bool store);
+              const Range& range, uint32_t columns, bool store) {
+        // kNobody has all bits.
+        if ((arrived & released & grown & m_arrived & m_released) == kNobody && !columns)
+            return false;
+        return change(arrived, released, grown, entry, range, columns, store);
+    }
 
   private:
     struct Entry {
@@ -36,9 +41,11 @@ class Arc {
         bool store = false;
     };
     uint64_t m_all, m_taken = 0;
-    Entry m_entries[64];
     uint32_t m_arrived = kNobody, m_released = kNobody;
+    Entry m_entries[64];
 
+    bool change(uint32_t arrived, uint32_t released, uint32_t grown, uint32_t entry,
+                const Range& range, uint32_t columns, bool store);
     void leave(uint32_t entry);
 };
 

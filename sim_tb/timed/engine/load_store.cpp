@@ -23,6 +23,11 @@ uint64_t extended(uint64_t word, uint32_t first, unsigned width) {
 
 uint64_t LoadStore::word_at(uint32_t address) const {
     uint64_t word = 0;
+    address &= m_mask;
+    if (address + kWordBytes <= m_mask + 1) {
+        std::memcpy(&word, m_scratchpad + address, kWordBytes);
+        return word;
+    }
     for (uint32_t byte = 0; byte < kWordBytes; ++byte)
         word |= uint64_t{m_scratchpad[(address + byte) & m_mask]} << (8 * byte);
     return word;
@@ -37,32 +42,39 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
         return;
     }
     // Response side.
-    m_loads_register = m_response_valid && m_target.is_register && !m_target.store;
-    m_loads = m_response_valid && !m_target.is_register && !m_target.store;
-    loaded = m_result_valid && !writes_first;
-    loaded_index = m_result_index;
-    loaded_value = m_result;
-    m_response_go = !m_loads_register || !m_result_valid || loaded;
-    port.response_ready = !m_response_valid || m_response_go;
-    m_freed = m_response_valid && m_response_go && m_response.last;
-    error = m_response_valid && m_response.last && m_response.error;
-    arrived = m_loads && m_response.last;
-    arrived_entry = m_target.entry;
+    loaded = error = arrived = m_loads = m_loads_register = m_freed = false;
+    m_response_go = port.response_ready = true;
+    if (m_response_valid | m_result_valid) {
+        m_loads_register = m_response_valid && m_target.is_register && !m_target.store;
+        m_loads = m_response_valid && !m_target.is_register && !m_target.store;
+        loaded = m_result_valid && !writes_first;
+        loaded_index = m_result_index;
+        loaded_value = m_result;
+        m_response_go = !m_loads_register || !m_result_valid || loaded;
+        port.response_ready = !m_response_valid || m_response_go;
+        m_freed = m_response_valid && m_response_go && m_response.last;
+        error = m_response_valid && m_response.last && m_response.error;
+        arrived = m_loads && m_response.last;
+        arrived_entry = m_target.entry;
+    }
 
     // Request side.
     m_move = !m_request_valid || port.request_ready;
     m_space = !m_formed_valid || m_move;
-    const bool final = m_now.columns == 1;
-    m_end = final ? m_now.last : kColumnBytes - 1;
-    m_words = (m_end / kWordBytes - m_now.dram / kWordBytes) % kColumnWords;
-    m_last = !m_now.store || m_words == 0;
     m_go = m_working && m_space && (m_opened || m_tag_ready);
-    m_taken = m_go && !m_opened;
-    m_done = m_go && m_last && final;
-    released = m_done && m_now.store && !m_now.is_register;
-    released_entry = m_now.entry;
-    grown = m_taken && m_now.lowered && !(m_now.final && m_done);
-    grown_entry = m_now.entry;
+    m_taken = m_done = released = grown = false;
+    if (m_go) {
+        const bool final = m_now.columns == 1;
+        m_end = final ? m_now.last : kColumnBytes - 1;
+        m_words = (m_end / kWordBytes - m_now.dram / kWordBytes) % kColumnWords;
+        m_last = !m_now.store || m_words == 0;
+        m_taken = !m_opened;
+        m_done = m_last && final;
+        released = m_done && m_now.store && !m_now.is_register;
+        released_entry = m_now.entry;
+        grown = m_taken && m_now.lowered && !(m_now.final && m_done);
+        grown_entry = m_now.entry;
+    }
     if (special()) look_at_workspace(port);
 }
 
@@ -87,8 +99,14 @@ void LoadStore::write_loaded() {
     const uint32_t address = m_following ? m_behind : m_target.scratchpad;
     const uint32_t first = m_following ? 0 : m_target.first;
     const uint32_t last = m_response.last ? m_target.last : kWordBytes - 1;
-    for (uint32_t byte = first; byte <= last; ++byte)
-        m_scratchpad[(address + byte) & m_mask] = static_cast<uint8_t>(m_response.data >> (8 * byte));
+    const uint32_t place = address & m_mask;
+    if (first == 0 && last == kWordBytes - 1 && place + kWordBytes <= m_mask + 1) {
+        std::memcpy(m_scratchpad + place, &m_response.data, kWordBytes);
+    } else {
+        for (uint32_t byte = first; byte <= last; ++byte)
+            m_scratchpad[(address + byte) & m_mask] =
+                static_cast<uint8_t>(m_response.data >> (8 * byte));
+    }
     m_behind = address + kWordBytes;
 }
 
@@ -130,32 +148,39 @@ void LoadStore::advance() {
 void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t value) {
     if (m_still && !transfer) return;
     // Response side, whose tag becomes free.
-    if (m_response_valid && m_response_go) {
-        if (m_loads) write_loaded();
-        m_following = !m_response.last;
-    }
-    if (loaded) m_result_valid = false;
-    if (m_loads_register && m_response_go) {
-        m_result_valid = true;
-        m_result_index = m_target.index;
-        m_result = extended(m_response.data, m_target.first, m_target.width);
-    }
-    const uint64_t free = m_free;
-    if (m_freed) m_free |= uint64_t{1} << m_response.tag;
     const bool declaring = !m_declaration.rest();
-    const bool answers = port.response && !declaring;
-    if (port.response_ready) m_response_valid = answers;
-    if (answers && port.response_ready) {
-        m_response = *port.response;
-        m_target = m_targets[m_response.tag];
+    const uint64_t free = m_free;
+    if (m_response_valid | m_result_valid) {
+        if (m_response_valid && m_response_go) {
+            if (m_loads) write_loaded();
+            m_following = !m_response.last;
+        }
+        if (loaded) m_result_valid = false;
+        if (m_loads_register && m_response_go) {
+            m_result_valid = true;
+            m_result_index = m_target.index;
+            m_result = extended(m_response.data, m_target.first, m_target.width);
+        }
+        if (m_freed) {
+            m_free |= uint64_t{1} << m_response.tag;
+            --m_outstanding;
+        }
+    }
+    if (port.response_ready) {
+        m_response_valid = port.response && !declaring;
+        if (m_response_valid) {
+            m_response = *port.response;
+            m_target = m_targets[m_response.tag];
+        }
     }
 
     // The port, then what is formed for it.
-    if (m_move && m_formed_valid && m_from_register && m_formed.write) m_value_held = false;
     if (m_move) {
         m_request_valid = m_formed_valid;
-        m_sent = m_formed;
-        if (m_from_register && m_formed.write) m_sent.data = m_value;
+        if (m_formed_valid) {
+            m_sent = m_formed;
+            if (m_from_register && m_formed.write) m_sent.data = m_value, m_value_held = false;
+        }
     }
     if (m_space) m_formed_valid = m_go;
     if (m_go) {
@@ -163,7 +188,6 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
         advance();
     }
     m_outstanding += m_taken;
-    m_outstanding -= m_freed;
 
     // Tags: the next one is chosen a cycle ahead, among those that were free in this one.
     const bool take = free && (!m_tag_ready || m_taken);

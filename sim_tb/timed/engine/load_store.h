@@ -108,7 +108,6 @@ class LoadStore {
     uint64_t m_free;
     bool m_tag_ready = false;
     uint32_t m_tag = 0, m_outstanding = 0;
-    Target m_targets[64] = {};
 
     // Response side.
     bool m_response_valid = false;
@@ -120,17 +119,19 @@ class LoadStore {
     uint32_t m_result_index = 0;
     uint64_t m_result = 0;
 
-    // What an engine with a workspace has.
-    Lowering m_lowering;
-    Declaration m_declaration;
-    RequestBeat m_asked = {};
-    bool m_fills = false;
-
     // Of this cycle.
     bool m_go = false, m_last = false, m_done = false, m_taken = false, m_space = false, m_move = false;
     bool m_response_go = true, m_freed = false, m_loads = false, m_loads_register = false;
     bool m_still = false;  // nothing happens
     uint32_t m_words = 0, m_end = 0;
+
+    Target m_targets[64] = {};
+
+    // What an engine with a workspace has.
+    Lowering m_lowering;
+    Declaration m_declaration;
+    RequestBeat m_asked = {};
+    bool m_fills = false;
 
     uint64_t word_at(uint32_t address) const;
     VIP_INLINE void write_loaded();

@@ -8,6 +8,7 @@
 #include "pe_model.cpp"
 #include "program.cpp"
 #include "range_check.cpp"
+#include "sequencer.cpp"
 
 namespace {
 

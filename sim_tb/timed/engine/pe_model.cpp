@@ -14,32 +14,16 @@ constexpr int64_t kNever = INT64_MIN;
 }  // namespace
 
 PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
-    : m_sizes(sizes),
-      m_engine(engine),
-      m_vector(engine),
+    : m_engine(engine),
       m_program(program_of(sizes, engine.program, buffer)),
       m_operands_word(&kNothing),
       m_now(&kNothing),
-      m_arc(sizes.arc_entries),
       m_load_store(engine.scratchpad, static_cast<uint32_t>(sizes.scratchpad_bytes),
-                   static_cast<uint32_t>(sizes.tags)) {
+                   static_cast<uint32_t>(sizes.tags)),
+      m_arc(sizes.arc_entries),
+      m_sizes(sizes),
+      m_vector(engine) {
     m_dispatched.word = &kNothing;
-}
-
-void PeModel::launch() {
-    m_state = State::kClear;
-    m_step = 0;
-}
-
-EngineResult PeModel::result() const {
-    EngineResult found = {.counters = {},
-                          .cycles = cycles,
-                          .pc = m_fault_pc,
-                          .cause = m_cause,
-                          .running = running(),
-                          .memory_error = m_failed};
-    std::copy(std::begin(m_counters), std::end(m_counters), found.counters);
-    return found;
 }
 
 const Step* PeModel::word_at(int64_t pc) const {
@@ -47,74 +31,28 @@ const Step* PeModel::word_at(int64_t pc) const {
     return place < m_sizes.buffer_words ? &(*m_program)[place] : &kNothing;
 }
 
-void PeModel::launched() {
-    m_run = true;
-    m_state = State::kRun;
-    m_following = 0;
-    m_engine.vl = kStartVl, m_engine.mr = kStartMr, m_engine.fx = kStartFx;
-    m_engine.workspace = {};
-    m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
-}
-
-// pe/sequencer.py
-void PeModel::sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done,
-                       int64_t waiting_pc) {
-    const bool late = m_load_store.error, failed_now = m_failed, stop = m_late_stop;
-    m_late_stop = m_stop;
-    if (late) m_failed = true;
-    switch (m_state) {
-        case State::kRest:
-            break;
-        case State::kClear:
-            if (++m_step == m_sizes.clear_cycles) launched();
-            break;
-        case State::kRun:
-            m_fault_pc = cause_pc;
-            if (cause_now != kNone) {
-                m_cause = cause_now;
-            } else if (failed_now || ((halt || stop) && late)) {
-                m_fault_pc = waiting_pc;
-            }
-            if (cause_now != kNone || failed_now || halt || stop) {
-                m_run = false;
-                m_state = State::kDrain;
-            }
-            break;
-        case State::kDrain:
-            m_step = 0;
-            if (late && !failed_now && m_cause == kNone) m_fault_pc = waiting_pc;
-            if (done) m_state = State::kFlush;
-            break;
-        case State::kFlush:
-            if (++m_step == m_sizes.flush_cycles) {
-                m_state = State::kRest;
-                if (m_cause == kNone && m_failed) m_cause = kMemoryError;
-            }
-            break;
-    }
-    if (m_stop || late) m_run = false;
-}
-
 // pe/frontend/dispatch.py
-void PeModel::look_at_dispatch(Cycle& c) const {
+template <bool kUsual>
+void PeModel::look_at_dispatch(Cycle& c) {
     const Dispatched& held = m_dispatched;
-    const bool goes = m_leaves && !c.failed, vector = held.word->unit == kVector;
-    const bool waiting = m_dispatch_held && !m_leaves;
+    const bool vector = held.word->unit == kVector, goes = m_leaves && !c.failed;
     c.offer_ready = !m_dispatch_held || m_leaves;
     c.dispatch_cause = m_dispatch_held ? held.cause : kNone;
     c.vector_goes = goes && vector;
     c.transfer_done = goes && !vector;
     c.transfer_goes = c.transfer_done && !held.nothing;
-    c.conflict = waiting && m_arc.conflict(held.ranges);
-    c.full = waiting && m_arc.full();
-    c.leaves = waiting && held.cause == kNone && !c.failed;
+    if (c.offer_ready) return;
+    if (!m_compared) m_conflict = m_arc.conflict(held.ranges), m_compared = true;
+    c.conflict = m_conflict;
+    c.full = m_arc.full();
+    if (held.cause != kNone || c.failed) return;
     if (vector) {
-        c.leaves = c.leaves && !m_vector_waits && !c.conflict;
+        c.leaves = !m_waits.vector_waits && !c.conflict;
     } else {
         const bool accepted =
             held.nothing ||
             m_load_store.ready(held.word->store && held.word->is_register, held.lowered);
-        c.leaves = c.leaves && (held.word->is_register || !(c.conflict || c.full)) && accepted;
+        c.leaves = (held.word->is_register || !(c.conflict || c.full)) && accepted;
     }
 }
 
@@ -140,20 +78,22 @@ uint32_t PeModel::cause_at_issue(bool present) const {
 }
 
 // pe/frontend/issue.py; a scalar instruction executes.
+template <bool kUsual>
 void PeModel::look_at_issue(Cycle& c) {
     const Step& now = *m_now;
     const bool scalar = now.unit == kScalar, control = now.unit == kIssue;
     c.present = c.run && m_held;
     c.sound = c.present && !m_outside_now && now.legal;
-    c.cause = c.dispatch_cause != kNone ? c.dispatch_cause : cause_at_issue(c.present);
-    const bool sized = !m_settling || !now.matrix;
+    c.cause = c.dispatch_cause;
+    if (c.cause == kNone && (!now.plain || m_outside_now)) c.cause = cause_at_issue(c.present);
+    const bool sized = kUsual || !m_settling || !now.matrix;
     const bool wanted = (now.unit == kVector && sized) || now.unit == kLoadStore;
     bool ends = control;
-    if (control && now.control == kDrain) ends = !m_dispatch_held && !m_vector_busy;
-    if (control && now.control == kMemfence) ends = !m_dispatch_held && m_quiet;
+    if (control && now.control == kDrain) ends = !m_dispatch_held && !m_waits.vector_busy;
+    if (control && now.control == kMemfence) ends = !m_dispatch_held && m_waits.quiet;
     if (control && now.control == kSetWs) {
         ends = m_load_store.declared();
-        c.declares = c.sound && !m_dispatch_held && m_quiet && c.cause == kNone;
+        c.declares = c.sound && !m_dispatch_held && m_waits.quiet && c.cause == kNone;
     }
     c.fire = scalar || (wanted && c.offer_ready) || ends;
     c.offered = c.sound && wanted && c.offer_ready;
@@ -170,11 +110,12 @@ void PeModel::look_at_issue(Cycle& c) {
 }
 
 // pe/frontend/operands.py and fetch.py
+template <bool kUsual>
 void PeModel::look_at_operands(Cycle& c) const {
     const bool loads = m_held & (m_now->unit == kLoadStore) & m_now->writes;
     const uint64_t valid = m_valid & ~(uint64_t{loads} << m_now->a);
     c.waits = m_operands_word->registers & ~valid;
-    const bool stays = c.waits | m_again;
+    const bool stays = c.waits | m_waits.again;
     c.next_waits = m_operands_held & stays & !c.redirect;
     c.next_ready = !m_held | c.fire;
     c.next_valid = m_operands_held & !stays;
@@ -184,6 +125,7 @@ void PeModel::look_at_operands(Cycle& c) const {
 }
 
 // What the cycle counts as.
+template <bool kUsual>
 uint32_t PeModel::event(const Cycle& c) const {
     const Step &now = *m_now, &held = *m_dispatched.word;
     const bool vector = now.unit == kVector, transfer = now.unit == kLoadStore;
@@ -197,26 +139,27 @@ uint32_t PeModel::event(const Cycle& c) const {
                                    : kIssuedControl;
     if ((vector || transfer) && !c.offer_ready) {
         const bool by_vector = held.unit == kVector, by_register = held.is_register;
-        if (m_late_conflict && (by_vector || !by_register)) return kStallArcConflict;
+        if (m_waits.late_conflict && (by_vector || !by_register)) return kStallArcConflict;
         if (by_vector) return kStallVector;
-        return !by_register && m_late_full ? kStallArcFull : kStallLoadStore;
+        return !by_register && m_waits.late_full ? kStallArcFull : kStallLoadStore;
     }
     if (vector) return kStallVector;
     return now.control == kDrain ? kStallDrain : kStallFence;
 }
 
+template <bool kUsual>
 void PeModel::count(const Cycle& c) {
-    const bool active = m_state == State::kRun || m_state == State::kDrain;
-    if (m_state != State::kRest) ++cycles;
+    const bool active = kUsual || m_state == State::kRun || m_state == State::kDrain;
+    if (kUsual || m_state != State::kRest) ++cycles;
     if (!m_sizes.counters) return;
     // What was issued in the cycle before goes no further if it has a fault.
     uint32_t late = m_late_event;
     const bool passed_on = late == kIssuedVector || late == kIssuedLoadStore;
     if (c.dispatch_cause != kNone && passed_on) late = kStallFence;
     if (late < kCounters) ++m_counters[late];
-    m_late_event = active ? event(c) : kCounters;
+    m_late_event = active ? event<kUsual>(c) : kCounters;
     m_counters[kCycles] += active;
-    m_counters[kVectorBusy] += active && m_vector_running;
+    m_counters[kVectorBusy] += active && m_waits.vector_running;
     if (c.transfer_done)
         m_counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
 }
@@ -254,19 +197,19 @@ void PeModel::vector_edge(bool handed_on) {
         const uint64_t words = ((held.vl << held.word->width) + kWordBytes - 1) / kWordBytes;
         beats = words * held.word->passes * (held.word->matrix ? held.mr : 1);
     }
-    m_vector_busy = handed_on || m_vector_running || m_unwritten > 1;
-    if (m_vector_running) {
+    m_waits.vector_busy = handed_on || m_waits.vector_running || m_unwritten > 1;
+    if (m_waits.vector_running) {
         m_unwritten = kVectorLatency - 1;
     } else if (m_unwritten) {
         --m_unwritten;
     }
-    if (m_vector_running && m_beats != 1) {
-        if (handed_on) m_vector_waits = true, m_waiting_beats = beats;
+    if (m_waits.vector_running && m_beats != 1) {
+        if (handed_on) m_waits.vector_waits = true, m_waiting_beats = beats;
         --m_beats;
     } else {
-        m_vector_running = m_vector_waits || handed_on;
-        m_beats = m_vector_waits ? m_waiting_beats : beats;
-        m_vector_waits = false;
+        m_waits.vector_running = m_waits.vector_waits || handed_on;
+        m_beats = m_waits.vector_waits ? m_waiting_beats : beats;
+        m_waits.vector_waits = false;
     }
 }
 
@@ -279,7 +222,9 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
     m_entry = m_arc.free_entry();
     if (!handed_on) {
         m_load_store.edge(port, nullptr, 0);
-        return m_arc.edge(arrived, released, grown, entry, Range{}, 0, false);
+        const bool changes = m_arc.edge(arrived, released, grown, entry, Range{}, 0, false);
+        if (changes) m_compared = false;
+        return changes;
     }
     const Dispatched& held = m_dispatched;
     const bool store = held.word->store;
@@ -300,18 +245,21 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
                              : store || held.lowered ? 1
                                                      : given.columns;
     m_load_store.edge(port, &given, held.values[1]);
+    m_compared = false;
     return m_arc.edge(arrived, released, grown, entry, held.ranges[store ? 1 : 0], columns, store);
 }
 
-// From stage to stage, the last one first. `offer`: what goes to dispatch, if anything does.
-void PeModel::stage_edge(const Cycle& c, const Dispatched& offer) {
+// From stage to stage, the last one first. The registers of what goes to dispatch are valid.
+template <bool kUsual>
+void PeModel::stage_edge(const Cycle& c) {
     if (m_leaves || c.failed || (m_dispatched.cause != kNone && !c.run)) m_dispatch_held = false;
     m_leaves = c.leaves;
-    m_late_conflict = c.conflict;
-    m_late_full = c.full;
+    m_waits.late_conflict = c.conflict;
+    m_waits.late_full = c.full;
     if (c.offered) {
-        m_dispatched = offer;
+        dispatch(*m_now, m_pc, m_dispatched);
         m_dispatch_held = true;
+        m_compared = false;
     }
     if (m_held) m_last_pc = m_pc;
     m_redirect = c.leads_away;
@@ -322,7 +270,7 @@ void PeModel::stage_edge(const Cycle& c, const Dispatched& offer) {
         m_held = c.next_valid & !c.leads_away & !c.redirect;
     }
     if (!c.run) m_held = false;
-    m_again = m_operands_held & c.waits & c.run & !c.redirect;
+    m_waits.again = m_operands_held & c.waits & c.run & !c.redirect;
     m_operands_held &= c.run & !c.redirect & !(c.next_valid & c.next_ready);
     if (c.take) {
         m_operands_held = true;
@@ -338,21 +286,22 @@ void PeModel::stage_edge(const Cycle& c, const Dispatched& offer) {
     }
 }
 
-// Registers that may change in a cycle in which no instruction moves.
-uint32_t PeModel::waits() const {
-    return uint32_t{m_late_conflict} | uint32_t{m_late_full} << 1 | uint32_t{m_quiet} << 2 |
-           uint32_t{m_again} << 3 | uint32_t{m_vector_busy} << 4 | uint32_t{m_vector_running} << 5 |
-           uint32_t{m_vector_waits} << 6 | uint32_t{m_late_stop} << 7 | uint32_t{m_settling} << 8;
+// Whether the front end sees nothing of what becomes of transfers: `changes` of entries, and of
+// `seen` before.
+bool PeModel::stays(bool changes, uint32_t seen) const {
+    if (m_load_store.loaded) return false;
+    if (!m_dispatch_held || m_dispatched.word->unit != kVector)
+        return !changes && m_load_store.seen() == seen;
+    return !changes || (m_waits.vector_waits && !m_waits.late_conflict);
 }
 
-// After a cycle in which `waits` stayed, and what the front end sees of transfers: the cycles that do
-// the same unless it sees something else.
+// After a usual cycle in which `m_waits` stayed, and what the front end sees of transfers: the
+// cycles that do the same unless it sees something else.
 uint64_t PeModel::frozen(const Cycle& c) const {
     const bool moves = (c.present & c.fire) | c.vector_goes | c.transfer_done | c.leaves | c.take |
                        c.advance | c.redirect | (c.next_valid & c.next_ready) | (c.cause != kNone);
-    if (moves | (m_state != State::kRun) | !m_run | !c.run | m_stop | m_failed | (m_settling != 0))
-        return 0;
-    if (m_vector_running) return m_beats - 1;
+    if (moves) return 0;
+    if (m_waits.vector_running) return m_beats - 1;
     return m_unwritten ? m_unwritten - 1 : ~uint64_t{0};
 }
 
@@ -360,7 +309,7 @@ uint64_t PeModel::frozen(const Cycle& c) const {
 void PeModel::pass(uint64_t count) {
     m_frozen -= count;
     cycles += count;
-    if (m_vector_running) {
+    if (m_waits.vector_running) {
         m_beats -= count;
     } else {
         m_unwritten -= static_cast<uint32_t>(std::min<uint64_t>(m_unwritten, count));
@@ -368,7 +317,7 @@ void PeModel::pass(uint64_t count) {
     if (!m_sizes.counters) return;
     m_counters[m_late_event] += count;
     m_counters[kCycles] += count;
-    if (m_vector_running) m_counters[kVectorBusy] += count;
+    if (m_waits.vector_running) m_counters[kVectorBusy] += count;
 }
 
 // The rest of a cycle in which the load-store unit alone goes on.
@@ -376,44 +325,54 @@ void PeModel::transfer_alone(const MemoryPort& port) {
     const uint32_t seen = m_load_store.seen();
     pass(1);
     receive();
-    const bool changes = transfer_edge(port, false);
-    if (changes || m_load_store.loaded || m_load_store.seen() != seen) m_frozen = 0;
+    if (!stays(transfer_edge(port, false), seen)) m_frozen = 0;
+    m_still = m_load_store.steady() && m_arc.settled();
+}
+
+template <bool kUsual>
+void PeModel::step(MemoryPort& port) {
+    const Waits before = m_waits;
+    const uint32_t seen = m_load_store.seen();
+    Cycle c = {};
+    c.run = kUsual || m_run;
+    c.redirect = m_redirect;
+    c.failed = !kUsual && m_failed;
+    look_at_dispatch<kUsual>(c);
+    look_at_issue<kUsual>(c);
+    look_at_operands<kUsual>(c);
+    count<kUsual>(c);
+
+    const bool quiet = !m_dispatch_held && m_load_store.idle();
+    const int64_t cause_pc = c.dispatch_cause != kNone ? m_dispatched.pc : m_pc;
+    m_usual = kUsual;
+    if (kUsual && c.cause == kNone && !c.halt) {
+        m_fault_pc = cause_pc;
+    } else {
+        const int64_t waiting_pc = m_dispatch_held ? m_dispatched.pc
+                                   : m_held        ? m_pc
+                                   : c.next_waits  ? m_operands_pc
+                                                   : m_last_pc;
+        if (m_settling) --m_settling;
+        sequence(c.cause, cause_pc, c.halt, quiet && !m_waits.vector_busy, waiting_pc);
+        m_usual = m_state == State::kRun && m_run && !m_stop && !m_waits.late_stop && !m_failed;
+    }
+    write(c);
+    if (m_settling) m_usual = false;
+    vector_edge(c.vector_goes);
+    const bool changes = transfer_edge(port, c.transfer_goes);
+    if (c.declares) m_load_store.declare(m_engine.registers[m_now->a]);
+    m_waits.quiet = quiet;
+    stage_edge<kUsual>(c);
+    m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
     m_still = m_load_store.steady() && m_arc.settled();
 }
 
 void PeModel::cycle(MemoryPort& port) {
     m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
-    if (m_frozen && !m_load_store.error) return transfer_alone(port);
-    const uint32_t before = waits(), seen = m_load_store.seen();
-    Cycle c = {};
-    c.run = m_run;
-    c.redirect = m_redirect;
-    c.failed = m_failed;
-    look_at_dispatch(c);
-    look_at_issue(c);
-    look_at_operands(c);
-    count(c);
-
-    const int64_t waiting_pc = m_dispatch_held ? m_dispatched.pc
-                               : m_held        ? m_pc
-                               : c.next_waits  ? m_operands_pc
-                                               : m_last_pc;
-    const int64_t cause_pc = c.dispatch_cause != kNone ? m_dispatched.pc : m_pc;
-    const bool idle = m_load_store.idle(), quiet = !m_dispatch_held && idle;
-    if (m_settling) --m_settling;
-    sequence(c.cause, cause_pc, c.halt, quiet && !m_vector_busy, waiting_pc);
-    Dispatched offer;
-    if (c.offered) dispatch(*m_now, m_pc, offer);
-    write(c);
-    vector_edge(c.vector_goes);
-    const bool changes = transfer_edge(port, c.transfer_goes);
-    if (c.declares) m_load_store.declare(m_engine.registers[m_now->a]);
-    m_quiet = quiet;
-    stage_edge(c, offer);
-    const bool stays = !changes & !m_load_store.loaded & (waits() == before) &
-                       (m_load_store.seen() == seen);
-    m_frozen = stays ? frozen(c) : 0;
-    m_still = m_load_store.steady() && m_arc.settled();
+    if (m_load_store.error) return step<false>(port);
+    if (m_frozen) return transfer_alone(port);
+    if (m_usual) return step<true>(port);
+    step<false>(port);
 }
 
 }  // namespace vip::timed

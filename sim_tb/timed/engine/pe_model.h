@@ -5,6 +5,7 @@
 // unit. Each cycle first works out, from the registers, what happens in it, then changes them.
 #pragma once
 
+#include <bit>
 #include <cstdint>
 #include <memory>
 #include <vector>
@@ -29,9 +30,11 @@ struct Word {
 
 // A word with what it does; `placed`: on registers 0, 1 and 2, which hold what A, B and C did.
 struct alignas(64) Step : Word {
+    bool plain;  // at issue it can have no fault but its place
     Operation operation, placed;
     uint64_t registers;  // that it waits for, as a mask
 };
+static_assert(sizeof(Step) == 64);
 using Program = std::vector<Step>;
 
 struct Sizes;
@@ -80,7 +83,7 @@ class PeModel {
     void launch();
     bool running() const { return m_state != State::kRest; }
     uint32_t cause() const { return m_cause; }
-    void stop() { m_stop = true, m_frozen = 0; }
+    void stop() { m_stop = true, m_usual = false, m_frozen = 0; }
     // The request that it offers in this cycle, or null.
     const RequestBeat* request() const {
         return m_load_store.request_valid() ? &m_load_store.request() : nullptr;
@@ -96,59 +99,68 @@ class PeModel {
     EngineResult result() const;
 
   private:
-    uint64_t m_counters[kCounters] = {};
-    uint32_t m_cause = kNone;
-    int64_t m_fault_pc = 0;
-    bool m_failed = false;
-
-    const Sizes m_sizes;
+    // What each cycle looks at comes first, and together: a chip has many engines.
     Engine& m_engine;  // registers of the program
-    Engine m_vector;   // of the instruction that the vector unit takes
     const std::shared_ptr<const Program> m_program;
-
-    // Sequencer.
-    State m_state = State::kRest;
-    uint64_t m_step = 0;
-    bool m_run = false, m_stop = false, m_late_stop = false;
-
-    // Fetch.
-    bool m_fetch_valid = false;
-    int64_t m_fetch_pc = 0, m_following = 0;
-
-    // Operands.
-    bool m_operands_held = false, m_again = false;
-    int64_t m_operands_pc = 0;
-    const Step* m_operands_word;
-    bool m_operands_outside = false;
-    uint64_t m_valid = ~uint64_t{0};
-
-    // Issue.
-    bool m_held = false, m_outside_now = false, m_redirect = false, m_quiet = false;
-    const Step* m_now;
-    int64_t m_pc = 0, m_target = 0, m_last_pc = 0;
-    uint32_t m_settling = 0;
-
-    // Dispatch.
-    bool m_dispatch_held = false, m_leaves = false;
-    bool m_late_conflict = false, m_late_full = false;
-    uint32_t m_entry = 0;
-    Dispatched m_dispatched = {};
-    Arc m_arc;
-
-    // Vector control.
-    bool m_vector_running = false, m_vector_waits = false, m_vector_busy = false;
-    uint64_t m_beats = 0, m_waiting_beats = 0;
-    uint32_t m_unwritten = 0;
-
-    LoadStore m_load_store;
-
-    // Of the cycle before, for the counters.
-    uint32_t m_late_event = kCounters;
 
     // Cycles in which the front end does what it did in the last one: they change counters and the
     // vector unit's beats alone. The load-store unit may go on, until the front end sees it.
     uint64_t m_frozen = 0;
     bool m_still = false;  // nor does that unit, without a response
+
+    // Sequencer.
+    bool m_run = false, m_stop = false;
+    bool m_usual = false;  // it runs, nothing has failed, no setting is new
+    State m_state = State::kRest;
+
+    // Fetch.
+    bool m_fetch_valid = false, m_redirect = false;
+    int64_t m_fetch_pc = 0, m_following = 0;
+
+    // Operands.
+    bool m_operands_held = false, m_operands_outside = false;
+    int64_t m_operands_pc = 0;
+    const Step* m_operands_word;
+    uint64_t m_valid = ~uint64_t{0};
+
+    // Issue.
+    bool m_held = false, m_outside_now = false;
+    const Step* m_now;
+    int64_t m_pc = 0, m_target = 0, m_last_pc = 0, m_fault_pc = 0;
+    uint32_t m_settling = 0;
+
+    // Of the cycle before, for the counters.
+    uint32_t m_late_event = kCounters;
+
+    // Registers that may change in a cycle in which no instruction moves.
+    struct alignas(8) Waits {
+        bool late_conflict, late_full, quiet, again, vector_busy, vector_running, vector_waits,
+            late_stop;
+        bool operator==(const Waits& other) const {
+            return std::bit_cast<uint64_t>(*this) == std::bit_cast<uint64_t>(other);
+        }
+    };
+    Waits m_waits = {};
+
+    // Vector control.
+    uint64_t m_beats = 0, m_waiting_beats = 0;
+    uint32_t m_unwritten = 0;
+
+    // Dispatch.
+    bool m_dispatch_held = false, m_leaves = false;
+    bool m_conflict = false, m_compared = false;  // its ranges, since they or the entries changed
+    uint32_t m_entry = 0;
+    Dispatched m_dispatched = {};
+
+    uint64_t m_counters[kCounters] = {};
+    LoadStore m_load_store;
+    Arc m_arc;
+
+    const Sizes m_sizes;
+    uint32_t m_cause = kNone;
+    bool m_failed = false;
+    uint64_t m_step = 0;
+    Engine m_vector;  // of the instruction that the vector unit takes
 
     // What happens in a cycle, as the signals of the Verilog have it.
     struct Cycle {
@@ -169,24 +181,31 @@ class PeModel {
     static uint32_t execute(Engine& engine, const Operation& operation);
     void dispatch(const Step& word, int64_t pc, Dispatched& found) const;
     uint32_t cause_at_issue(bool present) const;
+    template <bool kUsual>
     VIP_INLINE uint32_t event(const Cycle& c) const;
 
-    // First what happens, then what becomes of the registers.
-    VIP_INLINE void look_at_dispatch(Cycle& c) const;
+    // A cycle; usual: see m_usual. First what happens, then what becomes of the registers.
+    template <bool kUsual>
+    VIP_INLINE void step(MemoryPort& port);
+    template <bool kUsual>
+    VIP_INLINE void look_at_dispatch(Cycle& c);
+    template <bool kUsual>
     VIP_INLINE void look_at_issue(Cycle& c);
+    template <bool kUsual>
     VIP_INLINE void look_at_operands(Cycle& c) const;
+    template <bool kUsual>
     VIP_INLINE void count(const Cycle& c);
-    VIP_INLINE void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done,
-                             int64_t waiting_pc);
+    void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc);
     void launched();
     void check_workspace(Dispatched& found) const;
     VIP_INLINE void write(const Cycle& c);
     VIP_INLINE void receive();
     VIP_INLINE void vector_edge(bool handed_on);
     VIP_INLINE bool transfer_edge(const MemoryPort& port, bool handed_on);
-    VIP_INLINE void stage_edge(const Cycle& c, const Dispatched& offer);
-    VIP_INLINE uint32_t waits() const;
+    template <bool kUsual>
+    VIP_INLINE void stage_edge(const Cycle& c);
     void transfer_alone(const MemoryPort& port);
+    VIP_INLINE bool stays(bool changes, uint32_t seen) const;
     VIP_INLINE uint64_t frozen(const Cycle& c) const;
 };
 

@@ -16,6 +16,7 @@ std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* o
         static_cast<Word&>(step) = buffer[place];
         step.registers = uint64_t{step.reads_a || step.writes} << step.a |
                          uint64_t{step.reads_b} << step.b | uint64_t{step.reads_c} << step.c;
+        step.plain = step.legal && step.unit != kIssue;
         if (place >= sizes.words) continue;
         step.operation = step.placed = operations[place];
         step.placed.a = 0, step.placed.b = 1, step.placed.c = 2;

@@ -123,12 +123,6 @@ void AxiBackend::arrive(const VipAxiMemoryOut& in) {
     }
 }
 
-bool AxiBackend::pass() {
-    if (!m_rests) return false;
-    ++counters[kVaultCycles];
-    return true;
-}
-
 void AxiBackend::cycle(const RequestBeat* beat, uint32_t source, bool response_taken) {
     const VipAxiMemoryOut in = m_in;
     VipAxiMemoryIn out = {};

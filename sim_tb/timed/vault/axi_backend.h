@@ -28,8 +28,9 @@ class AxiBackend {
 
     // A cycle: the beat that is offered, or null, with whose it is; whether a response is taken.
     void cycle(const RequestBeat* beat, uint32_t source, bool response_taken);
-    // A cycle in which nothing happens, if this is one; returns whether it is.
-    bool pass();
+    // How many cycles from now on nothing happens in without a request; `count` of them pass.
+    uint64_t rest() const { return m_rests ? kEver : 0; }
+    void pass(uint64_t count) { counters[kVaultCycles] += count; }
 
     // Of this cycle, before `cycle`: the response that is offered.
     bool response_valid() const { return m_output.valid(); }

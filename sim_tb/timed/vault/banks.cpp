@@ -101,6 +101,18 @@ void Banks::push(const Request& request) {
     m_holding |= bit;
 }
 
+uint64_t Banks::rest() const {
+    if (m_holding | m_owing | (m_refreshing & m_done[kOfRows])) return 0;
+    if (m_sizes.page_policy != kOpen && m_open) return 0;
+    // A timer that is done is seen in the cycle after.
+    const uint64_t done = m_done[kOfRows] & m_done[kOfColumns] & m_done[kOfReads];
+    for (uint64_t cycles = 0; done != m_all && cycles < m_horizon; ++cycles) {
+        const uint64_t* const then = &m_calendar[((m_now + cycles + 1) & m_horizon) * kTimers];
+        if (then[kOfRows] | then[kOfColumns] | then[kOfReads]) return cycles;
+    }
+    return kEver;
+}
+
 void Banks::edge(int issued, uint64_t due, const Request* input) {
     const uint64_t fetching = m_fetching, granted = issued < 0 ? 0 : uint64_t{1} << issued;
     m_refreshing &= ~m_done[kOfRows];

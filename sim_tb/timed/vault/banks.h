@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent.h"
+#include "fifo.h"
 #include "vault.inc"
 
 namespace vip::timed {
@@ -96,13 +97,10 @@ class Banks {
     // To the next cycle: the bank whose command is issued, or -1; those whose refresh is due; the
     // request that comes, or null: its bank has room.
     void edge(int issued, uint64_t due, const Request* input);
-    // Whether cycles without a request or a due refresh change nothing.
-    bool rest() const {
-        return !(m_holding | m_owing | m_refreshing) && (m_sizes.page_policy == kOpen || !m_open) &&
-               (m_done[kOfRows] & m_done[kOfColumns] & m_done[kOfReads]) == m_all;
-    }
-    // A cycle in which they do.
-    void pass() { ++m_now; }
+    // How many cycles without a request or a due refresh change nothing.
+    uint64_t rest() const;
+    // Cycles in which they do.
+    void pass(uint64_t count) { m_now += count; }
 
   private:
     enum Timer { kOfRows, kOfColumns, kOfReads, kTimers };

@@ -222,19 +222,14 @@ void Controller::reserve_slot(bool used) {
     m_free_slots[word] &= m_free_slots[word] - 1;
 }
 
-bool Controller::rests() const {
-    return !m_learner && m_banks.rest() && !m_queue.occupied() && !m_patience && !m_batch && !m_fewest && !m_occupancy && !m_dram.valid &&
-           !m_reads_in_flight && !m_writes_in_flight && !m_read_word && !m_write_word &&
-           !m_pending_reads.holds() && !m_pending_writes.holds() && !m_beats.holds() &&
-           !m_acknowledgements.holds() && !m_response_valid && m_slot_valid && m_burst <= m_now;
-}
-
-bool Controller::pass() {
-    if (!m_rests || m_due_at == m_now) return false;
-    ++counters[kVaultCycles];
-    m_banks.pass();
-    ++m_now;
-    return true;
+// How many cycles without a request change nothing.
+uint64_t Controller::rest_of_all() const {
+    const bool moves = m_learner || m_queue.occupied() || m_patience || m_batch || m_fewest ||
+                       m_occupancy || m_dram.valid || m_reads_in_flight || m_writes_in_flight ||
+                       m_read_word || m_write_word || m_pending_reads.holds() ||
+                       m_pending_writes.holds() || m_beats.holds() || m_acknowledgements.holds() ||
+                       m_response_valid || !m_slot_valid || m_burst > m_now;
+    return moves ? 0 : std::min(m_banks.rest(), m_due_at - m_now);
 }
 
 void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_taken,
@@ -372,7 +367,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     m_banks.edge(issued, refreshes_due(), picked ? &m_queue.entry(picked) : nullptr);
     m_queue.edge(picked, valid ? &request : nullptr);
     ++m_now;
-    m_rests = rests();
+    m_rest_until = m_now + rest_of_all();
 }
 
 }  // namespace vip::timed

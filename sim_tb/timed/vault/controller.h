@@ -68,8 +68,13 @@ class Controller {
     // See Banks; of a controller that is new.
     void keep_heads(const Controller& before) { m_banks.keep_heads(before.m_banks); }
 
-    // A cycle in which nothing happens, if this is one; returns whether it is.
-    bool pass();
+    // How many cycles from now on nothing happens in without a request; `count` of them pass.
+    uint64_t rest() const { return m_rest_until - m_now; }
+    void pass(uint64_t count) {
+        counters[kVaultCycles] += count;
+        m_banks.pass(count);
+        m_now += count;
+    }
 
   private:
     struct Words {
@@ -129,7 +134,7 @@ class Controller {
 
     DramSignals m_dram = {};
     uint32_t m_occupancy = 0;
-    bool m_rests = false;  // cycles without a request or a due refresh change nothing
+    uint64_t m_rest_until = 0;  // before it, cycles without a request change nothing
 
     uint64_t pick();
     uint64_t in_batches(uint64_t candidates);
@@ -142,7 +147,7 @@ class Controller {
     uint64_t refreshes_due();
     void count(int issued, DramKind kind);
     void reserve_slot(bool used);
-    bool rests() const;
+    uint64_t rest_of_all() const;
 };
 
 }  // namespace vip::timed

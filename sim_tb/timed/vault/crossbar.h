@@ -53,6 +53,8 @@ class Crossbar {
             m_held = buffer.valid() ? m_held | bit : m_held & ~bit;
         }
     }
+    // Whether nothing is on its way.
+    bool idle() const { return !m_locked && !m_held && !m_requests.valid(); }
     // Requesters for which there is a response.
     uint64_t answered() const { return m_held; }
 

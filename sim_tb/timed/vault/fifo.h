@@ -6,6 +6,9 @@
 
 namespace vip::timed {
 
+// Cycles, longer than any run.
+constexpr uint64_t kEver = uint64_t{1} << 62;
+
 // A queue in an SRAM: what enters the empty queue is at the output two cycles later.
 template <typename T>
 class Fifo {

@@ -1,7 +1,7 @@
 // The engines of a vault, crossbar, controller and DRAM, in one library. See vault_model.py. The
 // DRAM is the one of the cosimulation, which checks every command.
 
-#include <deque>
+#include <memory>
 
 #include "../../../memory/model/device_model.cpp"
 #include "../../models/trace_word.h"
@@ -11,6 +11,7 @@
 #include "../engine/pe_model.cpp"
 #include "../engine/program.cpp"
 #include "../engine/range_check.cpp"
+#include "../engine/sequencer.cpp"
 #include "banks.cpp"
 #include "queue.cpp"
 #include "controller.cpp"
@@ -31,7 +32,7 @@ struct Traced {
 };
 
 struct Tile {
-    std::deque<PeModel> engines;
+    std::vector<std::unique_ptr<PeModel>> engines;
     Crossbar crossbar;
     Controller controller;
     std::optional<LineBuffer> lines;
@@ -40,14 +41,14 @@ struct Tile {
     uint64_t before[kVaultCounters] = {};
 
     bool running() const {
-        for (const PeModel& engine : engines)
-            if (engine.running()) return true;
+        for (const auto& engine : engines)
+            if (engine->running()) return true;
         return false;
     }
 
     // A request of engine 0 that is taken in this cycle, or 0.
     uint64_t traced(Traced& state) const {
-        const RequestBeat* beat = engines[0].request();
+        const RequestBeat* beat = engines[0]->request();
         if (beat && !state.offered) state.offered = true, state.gap = state.idle;
         ++state.idle;
         if (!beat || crossbar.selected(1) != 0) return 0;
@@ -65,22 +66,22 @@ struct Tile {
     void cycle() {
         uint64_t requests = 0, took = 0;
         for (size_t number = 0; number < engines.size(); ++number)
-            requests |= uint64_t{engines[number].request() != nullptr} << number;
+            requests |= uint64_t{engines[number]->request() != nullptr} << number;
         const int selected = crossbar.selected(requests);
         const uint64_t answered = crossbar.answered();
-        Crossbar::Beat beat = {};
+        Crossbar::Beat beat;
         const bool passes = selected >= 0 && requests >> selected & 1;
         if (passes) {
-            beat = {*engines[selected].request(), static_cast<uint32_t>(selected)};
+            beat = {*engines[selected]->request(), static_cast<uint32_t>(selected)};
             if (window_bits < 64) beat.beat.address |= static_cast<uint64_t>(selected) << window_bits;
         }
         for (size_t number = 0; number < engines.size(); ++number) {
-            if (!(answered >> number & 1) && engines[number].rest()) {
-                engines[number].pass(1);
+            if (!(answered >> number & 1) && engines[number]->rest()) {
+                engines[number]->pass(1);
                 continue;
             }
             MemoryPort port = {static_cast<int>(number) == selected, crossbar.response(number), false};
-            engines[number].cycle(port);
+            engines[number]->cycle(port);
             took |= uint64_t{port.response_ready} << number;
         }
         const ResponseBeat arrival = controller.response();
@@ -111,12 +112,12 @@ void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, const LineSize
     Tile* tile = new Tile{{}, Crossbar(engines), Controller(*vault), {}, window_bits};
     if (lines->lines) tile->lines.emplace(*lines);
     for (uint64_t number = 0; number < engines; ++number)
-        tile->engines.emplace_back(*sizes, *states[number], buffer);
+        tile->engines.push_back(std::make_unique<PeModel>(*sizes, *states[number], buffer));
     // The hosts load the program, a word a cycle, then launch.
     for (uint64_t i = 0; i < sizes->words; ++i) tile->cycle();
     vip_dram_record(kDevice, window);
     tile->cycle();
-    for (PeModel& engine : tile->engines) engine.launch();
+    for (const auto& engine : tile->engines) engine->launch();
     std::memcpy(tile->before, tile->controller.counters, sizeof tile->before);
     return tile;
 }
@@ -154,7 +155,7 @@ void vip_tile_counters(const void* started, uint64_t* counters) {
 }
 
 void vip_tile_engine(const void* started, uint64_t number, EngineResult* result) {
-    *result = static_cast<const Tile*>(started)->engines[number].result();
+    *result = static_cast<const Tile*>(started)->engines[number]->result();
 }
 
 void vip_tile_end(void* started) { delete static_cast<Tile*>(started); }

@@ -151,9 +151,13 @@ def bp(
     ] = None,
     cocotbext_axi: OuterOption = False,
     preload: Annotated[
-        bool,
-        typer.Option("--preload", help="Put a chip's problem into its DRAM without the AXI port."),
-    ] = False,
+        bool | None,
+        typer.Option(
+            "--preload/--no-preload",
+            help="Put a chip's problem into its DRAM without the AXI port (default: on the model).",
+            show_default=False,
+        ),
+    ] = None,
     trace: TraceOption = None,
     pipeline: PipelineOption = None,
     json: JsonOption = None,
@@ -161,7 +165,7 @@ def bp(
     """Belief propagation (BP-M) for depth from stereo, checked against the golden model.
 
     On a vault its engines divide the grid and use real DRAM timing. On a chip all engines do, and
-    on its Verilog the host writes and reads through the AXI ports.
+    the host writes and reads through the AXI ports, unless the problem is preloaded.
 
     Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
 
