@@ -115,7 +115,7 @@ def _random(rng: random.Random) -> Workspace:
     )
 
 
-def _lowered(workspace: Workspace, image: NDArray[np.uint8]) -> bytes:
+def lowered(workspace: Workspace, image: NDArray[np.uint8]) -> bytes:
     """The lowered matrix, cut from an image with zeros around it."""
     w = workspace
     around = [(w.padding, w.padding + 80), (w.padding, w.padding + 80), (0, 0)]
@@ -143,7 +143,7 @@ def test_loads_from_the_window_read_the_image(kind: type[Simulator], rng: random
     for _ in range(60):
         workspace = _random(rng)
         image = np.frombuffer(rng.randbytes(workspace.image_bytes), np.uint8)
-        expected = _lowered(workspace, image)
+        expected = lowered(workspace, image)
         assert len(expected) == workspace.window_bytes
         start = rng.randrange(len(expected))
         size = rng.randint(1, min(4000, len(expected) - start))

@@ -101,6 +101,16 @@ def both(
     config: ChipConfig, *runs: tuple[Program, int], axi_latency: int = AXI_LATENCY
 ) -> list[ChipResult]:
     """Runs of programs with their parameters on both machines, after each other; the model's."""
+    return both_with(config, image_of(config), *runs, axi_latency=axi_latency)[0]
+
+
+def both_with(
+    config: ChipConfig,
+    data: Mapping[int, bytes],
+    *runs: tuple[Program, int],
+    axi_latency: int = AXI_LATENCY,
+) -> tuple[list[ChipResult], bytes]:
+    """The same with ``data`` in the DRAM, by address, and what the DRAM holds afterwards."""
     found: list[list[ChipResult]] = []
     contents = []
     for machine in (ChipModel, ChipSimulation):
@@ -108,7 +118,7 @@ def both(
             DramImage(config.memory_bytes) as image,
             machine(config, image, axi_latency=axi_latency) as chip,
         ):
-            for address, content in image_of(config).items():
+            for address, content in data.items():
                 image.write(address, content)
             found.append(
                 [
@@ -121,7 +131,7 @@ def both(
     for model, verilog in zip(*found, strict=True):
         same(model, verilog)
     assert contents[0] == contents[1]
-    return found[0]
+    return found[0], contents[0]
 
 
 def image_of(config: ChipConfig) -> dict[int, bytes]:
