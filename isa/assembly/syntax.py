@@ -4,7 +4,7 @@ import operator
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 from lark import Lark, Token, Transformer, v_args
@@ -282,8 +282,9 @@ def leading_labels(text: str) -> list[str]:
     return labels
 
 
+@lru_cache(maxsize=1 << 13)
 def parse_line(text: str) -> Line:
-    """The tree of a line of assembly (no line break in ``text``).
+    """The tree of a line of assembly (no line break in ``text``). Programs repeat lines.
 
     Raises:
         LineError: the line breaks the syntax.
