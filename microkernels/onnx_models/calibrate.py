@@ -35,7 +35,7 @@ from .balance import balanced
 from .errors import ModelError
 from .formats import Formats, as_elements, fraction_for, groups, real_of, with_fractions
 from .logistic import LOGISTIC, LOGISTIC_LIMIT, harmless, logistic_operands
-from .magnitudes import magnitudes
+from .magnitudes import magnitudes, with_norms
 from .model import Model, Reals
 from .reference import real_layers
 
@@ -330,6 +330,7 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
         ModelError: no fraction bits fit.
     """
     every = {**given, **model.constants}
+    model = with_norms(model, _alike(every, model.constants))
     model = balanced(model, _alike(every, model.constants))
     work = _Calibration(model, layout, every)
     work.run(search=True)

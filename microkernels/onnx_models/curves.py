@@ -55,6 +55,12 @@ def _softplus(x: _Reals) -> _Reals:
     return np.asarray(np.maximum(x, 0.0) + np.log1p(np.exp(-np.abs(x))))
 
 
+def _root_from(x: _Reals, power: float, least: float) -> _Reals:
+    # Below, where powers have few bits, less than the root.
+    below = x * max(least, 1e-300) ** (1 / power - 1)
+    return np.asarray(np.where(x >= least, np.power(x, 1 / power), below))
+
+
 def _power(x: _Reals, exponent: float) -> _Reals:
     return np.asarray(np.power(x, exponent))
 
@@ -72,6 +78,7 @@ FUNCTIONS: Mapping[str, Callable[..., _Reals]] = {
     "softsign": lambda x: np.asarray(x / (1 + np.abs(x))),
     "mish": lambda x: np.asarray(x * np.tanh(_softplus(x))),
     "power": _power,
+    "root_from": _root_from,
 }  # fmt: skip
 
 #: Stands for a curve until calibration, as large as one may be.

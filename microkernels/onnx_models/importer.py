@@ -19,7 +19,7 @@ from .curves import Function
 from .errors import ModelError
 from .graph import Array, Graph, Node
 from .integers import exact_layers, integer_layers, refused_integers
-from .model import Model, Port, Real, Reals, as_map, to_maps
+from .model import Model, Norm, Port, Real, Reals, as_map, to_maps
 from .moved import straight
 from .values import Coverage, Refusal, Value
 
@@ -50,7 +50,7 @@ class Importer:
         graph: as given. batch: images.
         values: by name of the tensor.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
-        real, bounds, affine, curves, epsilons, constants, origins, rounded: as of
+        real, bounds, affine, curves, epsilons, constants, origins, norms, rounded: as of
             :class:`microkernels.onnx_models.model.Model`.
         scaled: tensors of integers that stand for real numbers.
         whole: layers that hold integers and no tensor of the model.
@@ -69,6 +69,7 @@ class Importer:
         self.epsilons: dict[str, float] = {}
         self.constants: dict[str, Reals] = {}
         self.origins: dict[str, str] = {}
+        self.norms: dict[str, Norm] = {}
         self.rounded: set[str] = set()
         self.scaled: set[str] = set()
         self.whole: set[str] = set()
@@ -344,6 +345,7 @@ class Importer:
             inputs=tuple(self._inputs),
             outputs=tuple(outputs),
             origins=self.origins,
+            norms=kept(self.norms),
             integers=frozenset(integer_layers(self) & {INPUT, *layers}),
             rounded=frozenset(self.rounded & set(layers)),
             exact=exact_layers(self),

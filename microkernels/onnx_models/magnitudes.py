@@ -1,13 +1,14 @@
 """How large the numbers of a model are on the calibration data."""
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
 from microkernels.networks.network import Normalize, Pool
 
-from .curves import has_pole
+from .curves import Function, has_pole
 from .errors import ModelError
 from .formats import MOST_MAGNITUDE
 from .integers import check_integers
@@ -15,7 +16,7 @@ from .logistic import LOGISTIC_LIMIT, logistic_operands
 from .model import Model, Reals
 from .reference import centred, real_layers, row_factors, window_sums
 
-__all__ = ["Magnitudes", "magnitudes"]
+__all__ = ["Magnitudes", "magnitudes", "with_norms"]
 
 
 class Magnitudes(NamedTuple):
@@ -49,6 +50,33 @@ def _range(model: Model, name: str, ends: tuple[float, float], real: Reals) -> t
             f"number among those of the calibration data, which are from {ends[0]:g} to {ends[1]:g}"
         )
     return ends
+
+
+def with_norms(model: Model, given: Mapping[str, Reals]) -> Model:
+    """The model with the bounds of layers that limit magnitudes for norms.
+
+    Parameters:
+        given: as of :func:`magnitudes`.
+    """
+    if not model.norms:
+        return model
+    bounds, curves = dict(model.bounds), dict(model.curves)
+    found = replace(model, bounds=bounds, curves=curves)
+
+    def bind(source: str, values: Reals) -> None:
+        largest = float(np.abs(values).max(initial=0.0))
+        for name, norm in model.norms.items():
+            if source in model.network.sources[name]:
+                bounds[name] = (0.0, norm.share * largest)
+                least = bounds[name][1] ** norm.power / norm.pixels
+                curves[norm.above] = Function("root_from", (norm.power, least))
+
+    for name, values in given.items():
+        bind(name, values)
+    # Each layer is computed after its bounds were found.
+    for layer, real in real_layers(found, given):
+        bind(layer.name, real)
+    return found
 
 
 def magnitudes(model: Model, given: Mapping[str, Reals]) -> Magnitudes:

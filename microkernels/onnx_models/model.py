@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from microkernels.networks.network import MapSize, Network
 from .curves import Function
 from .errors import ModelError
 
-__all__ = ["Model", "Port", "Real", "Reals", "as_map", "to_maps"]
+__all__ = ["Model", "Norm", "Port", "Real", "Reals", "as_map", "to_maps"]
 
 #: Real numbers.
 Reals = NDArray[np.floating[Any]]
@@ -25,6 +25,21 @@ class Real:
 
     weights: Reals
     bias: Reals
+
+
+class Norm(NamedTuple):
+    """A limit of magnitudes for a norm of windows of small ones.
+
+    Attributes:
+        share: of the largest magnitude on the data, which is the limit.
+        above: the curve that is the root for windows with larger ones.
+        power: of the norm. pixels: of a window.
+    """
+
+    share: float
+    above: str
+    power: int
+    pixels: int
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +90,7 @@ class Model:
         constants: batch x height x width x channels of maps that are constant, by layer.
         inputs, outputs: of the model.
         origins: node from which each layer comes.
+        norms: layers that limit magnitudes for a norm of small ones.
         integers: layers, and inputs, whose maps hold integers; ``rounded`` are those that make them
             of real numbers, to nearest.
         exact: those on which outputs of integers depend -> the tensor, and the type of its
@@ -92,6 +108,7 @@ class Model:
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     origins: Mapping[str, str]
+    norms: Mapping[str, Norm]
     integers: frozenset[str]
     rounded: frozenset[str]
     exact: Mapping[str, tuple[str, str]]

@@ -11,9 +11,10 @@ from microkernels.onnx_models.curves import Function
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
+from microkernels.onnx_models.model import Norm
 
 from .arrange import index_of, map_value, movement, rearranged
-from .elements import affine
+from .elements import affine, combine, limited
 from .functions import curve_value
 from .window import Positions, Window, positions, spatial, window
 
@@ -26,6 +27,12 @@ __all__ = [
     "max_unpool",
     "pad",
 ]
+
+#: Power of a norm -> share of the largest magnitude up to which powers have bits of their own, and
+#: how often it is applied.
+_SHARES = {2: (1 / 8, 1), 3: (1 / 3, 3), 4: (3 / 10, 4)}
+#: Powers up to this one are products.
+_MOST_PRODUCTS = 4
 
 
 def _add(
@@ -132,24 +139,56 @@ def average_pool(importer: Importer, node: Node) -> None:
 
 
 def lp_pool(importer: Importer, node: Node) -> None:
-    """LpPool: the root of the sum of powers of magnitudes."""
+    """LpPool: the root of the sum of powers of magnitudes.
+
+    Powers of small numbers have few bits. So there are norms of magnitudes up to a share of the
+    largest, up to the square of that share, and so on, whose powers have bits of their own. Of all
+    the largest counts: where a window has larger magnitudes a norm is too small, and a norm is
+    made too small where the next one is better.
+    """
     value = map_value(importer, node)
-    kernel = _kernel(node, value)
     power = int(attribute(node, "p", 2))
     if power < 1:
         raise node.refused(f"p must be at least 1, not {power}")
-    name = importer.unique(node.name)
-    layer: Layer = Activation(name=name, source=value.layer, function="absolute")
+    magnitude: Layer = Activation(
+        name=importer.unique(node.name), source=value.layer, function="absolute"
+    )
+    large = importer.add(node, magnitude, value.size, value.shape, last=False)
+    pixels = prod(_kernel(node, value))
+    if power == 1:
+        made, _ = _pooled(importer, node, large, mean=True)
+    else:
+        share, count = _SHARES.get(power, (1.0, 0))
+        made = _root(importer, node, _power(importer, node, large, power), power)
+        above = made
+        for number in range(1, count + 1):
+            small = limited(importer, node, large, 0.0, 0.0, last=False)
+            importer.norms[small.layer] = Norm(share**number, above.layer, power, pixels)
+            above = _root(importer, node, _power(importer, node, small, power), power)
+            made = combine(importer, node, "maximum", made, above, last=False)
+    affine(importer, node, made, pixels ** (1 / power), 0.0)
+
+
+def _power(importer: Importer, node: Node, value: Value, power: int) -> Value:
+    """A power of each element, from 2 on."""
+    if power > _MOST_PRODUCTS:
+        return curve_value(importer, node, value, Function("power", (float(power),)))
+
+    def product(one: Value, other: Value) -> Value:
+        name = importer.unique(node.name)
+        layer = Multiply(name=name, source=one.layer, other=other.layer, fraction=0)
+        return importer.add(node, layer, value.size, value.shape, last=False)
+
+    square = product(value, value)
     if power == 2:
-        layer = Multiply(name=name, source=value.layer, other=value.layer, fraction=0)
-    powers = importer.add(node, layer, value.size, value.shape, last=False)
-    if power > 2:
-        powers = curve_value(importer, node, powers, Function("power", (float(power),)))
-    # The root of the mean; then it has the range of the elements.
-    made, _ = _pooled(importer, node, powers, mean=True)
-    if power > 1:
-        made = curve_value(importer, node, made, Function("power", (1 / power,)))
-    affine(importer, node, made, prod(kernel) ** (1 / power), 0.0)
+        return square
+    return product(square, value if power == 3 else square)
+
+
+def _root(importer: Importer, node: Node, powers: Value, power: int) -> Value:
+    """The root of the means of the windows, which have the range of the elements."""
+    means, _ = _pooled(importer, node, powers, mean=True)
+    return curve_value(importer, node, means, Function("power", (1 / power,)))
 
 
 def max_unpool(importer: Importer, node: Node) -> None:
