@@ -13,7 +13,7 @@ from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from pe.config import SPECIAL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
 from pe.vector.logistic import VectorLogistic
 from pe.vector.unit import VectorUnit
-from tests.pe.vector_bench import Command, hostile_memory, random_command, run
+from tests.pe.vector.vector_bench import Command, hostile_memory, random_command, run
 
 LOGISTIC = ["v.sigmoid[16]", "v.tanh[16]"]
 OTHERS = [row.key for row in INSTRUCTIONS if row.unit is Unit.VECTOR and not row.special]

@@ -9,7 +9,7 @@ from amaranth.sim import Simulator
 from isa.table import INSTRUCTIONS, VerticalOp, Width
 from pe.config import PeConfig
 from pe.vector.unit import VectorUnit
-from tests.pe.vector_bench import hostile_memory, random_command, run
+from tests.pe.vector.vector_bench import hostile_memory, random_command, run
 
 ROWS = [row for row in INSTRUCTIONS if row.vertical is not None]
 HALF = 1024

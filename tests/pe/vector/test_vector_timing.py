@@ -12,7 +12,7 @@ from isa.timing import VECTOR_LATENCY
 from pe.config import PeConfig
 from pe.scratchpad import Scratchpad
 from pe.vector.unit import VectorUnit
-from tests.pe.vector_bench import Command, expected_writes, hostile_memory, run
+from tests.pe.vector.vector_bench import Command, expected_writes, hostile_memory, run
 
 #: Keys of producers of one element or word, of every length of pipeline use.
 PRODUCERS = ["v.v.add[8]", "v.s.mul[16]", "v.v.mul[64]", "m.v.mul.add[32]", "m.v.nop.max[16]"]

@@ -9,7 +9,7 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator as InstructionSetSimulator
 from isa.table import BY_KEY, INSTRUCTIONS
 from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
-from tests.pe.vector_bench import Command, hostile_memory, random_command, run
+from tests.pe.vector.vector_bench import Command, hostile_memory, random_command, run
 
 KEYS = [row.key for row in INSTRUCTIONS if row.optional and row.vertical is not None]
 HALF = 1024

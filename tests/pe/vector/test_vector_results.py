@@ -6,7 +6,7 @@ import pytest
 
 from isa.table import INSTRUCTIONS
 from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
-from tests.pe.vector_bench import hostile_memory, random_command, run
+from tests.pe.vector.vector_bench import hostile_memory, random_command, run
 
 KEYS = [row.key for row in INSTRUCTIONS if row.vertical is not None]
 STANDARD = [key for key in KEYS if key in STANDARD_INSTRUCTIONS]
