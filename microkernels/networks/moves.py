@@ -24,7 +24,7 @@ __all__ = ["PIECE_ELEMENTS", "Move", "flat_moves", "flat_order", "map_moves"]
 PIECE_ELEMENTS = 128
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Move:
     """Pieces of one length, at equal distances in memory.
 

@@ -84,13 +84,14 @@ class LayerPlan:
     def windows(self) -> Windows:
         """Which pixels of its input the layer reads."""
         layer = self.layer
-        if isinstance(layer, Conv):
+        if isinstance(layer, Conv | Depthwise):
             around = pads(layer.padding)
             return Windows(
                 kernel=pair(layer.kernel),
                 stride=pair(layer.stride),
                 left=around.left,
                 top=around.top,
+                parted=isinstance(layer, Depthwise),
             )
         if isinstance(layer, Pool):
             around = pads(layer.padding)
@@ -100,15 +101,6 @@ class LayerPlan:
                 left=around.left,
                 top=around.top,
                 around=0 if layer.mean else LOWEST,
-                parted=True,
-            )
-        if isinstance(layer, Depthwise):
-            around = pads(layer.padding)
-            return Windows(
-                kernel=pair(layer.kernel),
-                stride=pair(layer.stride),
-                left=around.left,
-                top=around.top,
                 parted=True,
             )
         if isinstance(layer, ElementWise | Normalize):
@@ -387,12 +379,18 @@ def plan_network(
         total = plan.cycles + sum(planner.moved(before, plan) for before in sources)
         return total + sum(planner.moved(plan, chosen[user.name]) for user in network.users(name))
 
+    # Those whose neighbours have changed since they were chosen.
+    stale = set(options)
     for _ in range(_SWEEPS):
-        before = dict(chosen)
-        for name, plans in options.items():
-            chosen[name] = min(plans, key=lambda plan: cost(name, plan))
-        if all(chosen[name] is plan for name, plan in before.items()):
-            break
+        for name in options:
+            if name not in stale:
+                continue
+            stale.remove(name)
+            best = min(options[name], key=lambda plan: cost(name, plan))
+            if best is not chosen[name]:
+                chosen[name] = best
+                stale.update(source for source in network.sources[name] if source != INPUT)
+                stale.update(use.name for use in network.users(name))
     moved = sum(
         planner.moved(chosen.get(source), plan)
         for name, plan in chosen.items()

@@ -11,7 +11,7 @@ from isa.support.errors import clipped, printable
 
 from .errors import ModelError
 
-__all__ = ["Array", "Graph", "Node"]
+__all__ = ["Array", "Graph", "Node", "attribute"]
 
 #: A constant of a graph, or a tensor.
 Array = NDArray[np.generic]
@@ -40,6 +40,12 @@ class Node:
         """The exception that refuses this node."""
         name = clipped(printable(self.name), _MOST_SHOWN)
         return ModelError(f"node {name} ({clipped(printable(self.op), _MOST_SHOWN)}): {why}")
+
+
+def attribute(node: Node, name: str, default: Any) -> Any:
+    """An attribute of a node; text as text."""
+    found = node.attributes.get(name, default)
+    return found.decode(errors="replace") if isinstance(found, bytes) else found
 
 
 @dataclass(frozen=True, kw_only=True)

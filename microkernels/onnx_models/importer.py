@@ -8,22 +8,22 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from math import prod
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 
 from isa.support.errors import VipError, clipped, printable
-from microkernels.networks.network import INPUT, Activation, Layer, MapSize, Network, Source
+from microkernels.networks.network import INPUT, Layer, MapSize, Network, Source
 
 from .curves import Function
 from .errors import ModelError
-from .graph import Array, Graph, Node
+from .graph import Array, Graph, Node, attribute
 from .integers import exact_layers, integer_layers, refused_integers
 from .model import Model, Norm, Port, Real, Reals, as_map, to_maps
-from .moved import straight
+from .moved import affine_layer, straight
 from .values import Coverage, Refusal, Value
 
-__all__ = ["Coverage", "Importer", "Operator", "Refusal", "Value", "map_graph"]
+__all__ = ["Coverage", "Importer", "Operator", "Refusal", "Value", "attribute", "map_graph"]
 
 #: Elements of a tensor without a batch that are one pixel, whose parts are moved fast.
 _VECTOR = 2048
@@ -283,14 +283,7 @@ class Importer:
 
     def _copy(self, tensor: str, value: Value) -> Value:
         """A layer that copies an input, to be an output."""
-        layer = Activation(
-            name=self.unique(tensor),
-            source=value.layer,
-            function="affine",
-            factor=0,
-            offset=0,
-            fraction=0,
-        )
+        layer = affine_layer(self.unique(tensor), value.layer)
         self.layers[layer.name] = layer
         self.affine[layer.name] = (1.0, 0.0)
         return replace(value, layer=layer.name, alone=False)
@@ -404,9 +397,3 @@ def _mapped(graph: Graph, operators: Mapping[str, Operator], *, flat: bool) -> C
     model = None if refused else importer.finish()
     operators_found = {op: (count, mapped[op]) for op, count in sorted(counts.items())}
     return Coverage(operators=operators_found, refused=tuple(refused), model=model)
-
-
-def attribute(node: Node, name: str, default: Any) -> Any:
-    """An attribute of a node; text as text."""
-    found = node.attributes.get(name, default)
-    return found.decode(errors="replace") if isinstance(found, bytes) else found

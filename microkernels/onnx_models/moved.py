@@ -18,7 +18,16 @@ from .values import Value
 if TYPE_CHECKING:
     from .importer import Importer
 
-__all__ = ["Index", "adjacent", "copied", "index_of", "rearranged", "rows", "straight"]
+__all__ = [
+    "Index",
+    "adjacent",
+    "affine_layer",
+    "copied",
+    "index_of",
+    "rearranged",
+    "rows",
+    "straight",
+]
 
 #: Elements of a map that is rearranged, at most: each may be a move of its own.
 _MOST_ELEMENTS = 1 << 20
@@ -28,18 +37,16 @@ _MOST_INDEXED = 1 << 24
 Index = NDArray[np.int64]
 
 
+def affine_layer(name: str, source: str) -> Activation:
+    """A layer that multiplies and adds, with a place for factor, offset and fraction bits."""
+    return Activation(name=name, source=source, function="affine", factor=0, offset=0, fraction=0)
+
+
 def copied(importer: "Importer", node: Node, value: Value) -> Value:
     """``value`` as the output of a layer: the network's input is none."""
     if value.layer != INPUT:
         return value
-    layer = Activation(
-        name=importer.unique(f"{node.name}_copy"),
-        source=value.layer,
-        function="affine",
-        factor=0,
-        offset=0,
-        fraction=0,
-    )
+    layer = affine_layer(importer.unique(f"{node.name}_copy"), value.layer)
     importer.affine[layer.name] = (1.0, 0.0)
     return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
 
