@@ -6,7 +6,7 @@ from functools import cache
 
 import numpy as np
 
-import sim_tb.measure.load_history
+import sim_tb.measure.reuse.load_history
 import synth.physical.corners
 import synth.timing.sta
 from microkernels.apps.lowered_convolution import lowered_convolution_job
@@ -14,8 +14,8 @@ from microkernels.nn.conv_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.dut.tile import tile_design
-from sim_tb.measure.column_reuse import layer_job, with_engines
-from sim_tb.measure.load_history import (
+from sim_tb.measure.reuse.column_reuse import layer_job, with_engines
+from sim_tb.measure.reuse.load_history import (
     KERNELS,
     declared_job,
     measure_engine,
@@ -157,6 +157,6 @@ def made_of_history() -> dict[str, str]:
         "data": fingerprints.data(
             *(data for name in _PRODUCTS for _, data in _product(name).segments())
         ),
-        "what is measured": fingerprints.code(sim_tb.measure.load_history),
+        "what is measured": fingerprints.code(sim_tb.measure.reuse.load_history),
         "timing analysis": fingerprints.code(synth.timing.sta, synth.physical.corners),
     }

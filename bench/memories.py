@@ -3,10 +3,10 @@
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 
-import sim_tb.measure.line_buffer
 import sim_tb.measure.network
 import sim_tb.measure.network_cases
 import sim_tb.measure.preload
+import sim_tb.measure.reuse.line_buffer
 import sim_tb.measure.vault
 import sim_tb.measure.vault_bp
 import sim_tb.measure.vault_stress
@@ -26,8 +26,6 @@ from sim_tb.dut.chip import chip_design
 from sim_tb.dut.memory import vault_design
 from sim_tb.dut.network import network_design
 from sim_tb.dut.tile import tile_design
-from sim_tb.measure.column_reuse import with_engines
-from sim_tb.measure.line_buffer import KERNELS, buffered, buffered_job, measure_buffered
 from sim_tb.measure.network import measure_network
 from sim_tb.measure.network_cases import SIZES
 from sim_tb.measure.preload import (
@@ -39,6 +37,8 @@ from sim_tb.measure.preload import (
     measure_preload,
     preload_chip,
 )
+from sim_tb.measure.reuse.column_reuse import with_engines
+from sim_tb.measure.reuse.line_buffer import KERNELS, buffered, buffered_job, measure_buffered
 from sim_tb.measure.vault import VARIANTS, measure
 from sim_tb.measure.vault_bp import measure_bp
 from sim_tb.measure.vault_stress import random_case, run_stress
@@ -381,5 +381,5 @@ def made_of_line_buffer() -> dict[str, str]:
         "programs": fingerprints.programs(
             launch.program for job in jobs for launch in job.launches
         ),
-        "what is measured": fingerprints.code(sim_tb.measure.line_buffer),
+        "what is measured": fingerprints.code(sim_tb.measure.reuse.line_buffer),
     }

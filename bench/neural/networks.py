@@ -7,8 +7,8 @@ from dataclasses import replace
 import microkernels.data.networks
 import microkernels.networks.vgg16
 import sim_tb.measure.byte_convolution
-import sim_tb.measure.column_reuse
 import sim_tb.measure.networks
+import sim_tb.measure.reuse.column_reuse
 import sim_tb.measure.sequences
 from bench import fingerprints
 from bench.functional import model_parts
@@ -17,13 +17,13 @@ from microkernels.common.feature_map import COLUMN_BYTES
 from pe.config import PeConfig
 from sim_tb.dut.tile import tile_design
 from sim_tb.measure.byte_convolution import PAIRS, SIDE, byte_machine, layer_jobs, measure_bytes
-from sim_tb.measure.column_reuse import (
+from sim_tb.measure.networks import NetworkRun, measure_host, measure_network, network_of
+from sim_tb.measure.reuse.column_reuse import (
     LAYERS,
     layer_job,
     measure_layer,
     with_engines,
 )
-from sim_tb.measure.networks import NetworkRun, measure_host, measure_network, network_of
 from sim_tb.measure.sequences import SEQUENCES, measure_sequence, sequence_job
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
@@ -183,7 +183,7 @@ def made_of_column_reuse() -> dict[str, str]:
             found[f"programs for {way} windows, {pes} engines"] = programs
     return {
         **found,
-        "what is measured": fingerprints.code(sim_tb.measure.column_reuse),
+        "what is measured": fingerprints.code(sim_tb.measure.reuse.column_reuse),
         **model_parts(),
     }
 

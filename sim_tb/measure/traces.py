@@ -14,9 +14,9 @@ from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 
 from .belief import belief_job
-from .column_reuse import layer_job
 from .kernels import layer_jobs
 from .lstm_ese import ese_job
+from .reuse.column_reuse import layer_job
 from .vgg import FULLY_CONNECTED
 
 __all__ = [

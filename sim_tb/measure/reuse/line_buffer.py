@@ -9,12 +9,12 @@ from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_vault, launches_key
 from sim_tb.dut.engine import configuration_verilog
+from sim_tb.measure.belief import belief_job
+from sim_tb.measure.lstm_ese import ese_job
 from sim_tb.runner.cache import Kept, fingerprint
 from soc.tile.config import VaultTileConfig
 
-from .belief import belief_job
 from .column_reuse import layer_job
-from .lstm_ese import ese_job
 
 __all__ = ["KERNELS", "BufferedRun", "buffered", "buffered_job", "measure_buffered"]
 

@@ -18,12 +18,12 @@ from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
 from sim_tb.cosim.kernels import cosim_engine, cosim_vault, launches_key
 from sim_tb.dut.engine import configuration_verilog
+from sim_tb.measure.kernels import conv_rounds
+from sim_tb.measure.vgg import CONVOLUTIONS
 from sim_tb.runner.cache import Kept, fingerprint
 from soc.tile.config import VaultTileConfig
 
 from .column_reuse import layer_job
-from .kernels import conv_rounds
-from .vgg import CONVOLUTIONS
 
 __all__ = [
     "KERNELS",

@@ -13,13 +13,12 @@ from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_vault, job_key
+from sim_tb.measure.kernels import conv_rounds
+from sim_tb.measure.vgg import CONVOLUTIONS, Layer
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.generate.generate import configuration_json
 from soc.tile.config import VaultTileConfig
-
-from .kernels import conv_rounds
-from .vgg import CONVOLUTIONS, Layer
 
 __all__ = ["LAYERS", "LayerReads", "layer_job", "measure_layer", "with_engines"]
 

@@ -1,0 +1,1 @@
+"""Measurements of columns that are read again: plans, line buffers, load histories."""
