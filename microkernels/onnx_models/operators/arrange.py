@@ -75,6 +75,11 @@ def _evaluated(importer: Importer, node: Node, given: dict[str, Any]) -> list[An
 
 def movement(importer: Importer, node: Node) -> None:
     """An operator whose outputs are elements of its inputs, or 0."""
+    for number, name in enumerate(node.inputs):
+        # Integers after the data say where elements go, such as pads.
+        place = number > 0 and node.op != "Concat" and name in importer.graph.integers
+        if place and name in importer.values:
+            raise node.refused(f"input {number} must be constant")
     if node.op == "Resize" and attribute(node, "mode", "nearest") != "nearest":
         raise node.refused("mode must be nearest")
     if node.op == "Pad":
