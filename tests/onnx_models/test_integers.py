@@ -198,3 +198,11 @@ def test_partial_sums_beyond_elements_are_refused() -> None:
     made = model([node], ("UINT8", (1, 128, 3, 3)), ("INT32", (1, 1, 1, 1)), {"w": weights})
     with pytest.raises(VipError, match="partial sums of its integers need more than the 16 bits"):
         VipBackend.prepare(made).run([np.full((1, 128, 3, 3), 100, np.uint8)])
+
+
+def test_pads_that_depend_on_inputs_are_refused() -> None:
+    node = helper.make_node("Pad", ["c", "x"], ["y"], name="around")
+    constants = {"c": np.ones((1, 4), np.float32)}
+    made = model([node], ("INT64", (4,)), ("FLOAT", (1, 6)), constants)
+    with pytest.raises(VipError, match=r"node around \(Pad\): input 1 must be constant"):
+        VipBackend.prepare(made).run([np.array([0, 1, 0, 1])])
