@@ -150,8 +150,9 @@ def test_the_command_writes_the_best(judge: _Judge, tmp_path: Path) -> None:
     assert json.loads(result.stdout) == best
     assert set(best[0]) >= {"cost", "features", "epoch", "alpha_shift"}
     missing = CliRunner().invoke(app, [*arguments, str(tmp_path / "none" / "best.json")])
-    assert missing.exit_code == 1
-    assert missing.stderr.splitlines()[-1].startswith("error: ")
+    assert missing.exit_code == 2
+    assert "is no folder" in missing.stderr
+    assert "generation" not in missing.stderr
     assert CliRunner().invoke(app, ["--generations", "0"]).exit_code == 2
 
 
