@@ -151,7 +151,7 @@ def test_the_command_writes_the_best(judge: _Judge, tmp_path: Path) -> None:
     assert set(best[0]) >= {"cost", "features", "epoch", "alpha_shift"}
     missing = CliRunner().invoke(app, [*arguments, str(tmp_path / "none" / "best.json")])
     assert missing.exit_code == 2
-    assert "is no folder" in missing.stderr
+    assert "Invalid value for --json" in missing.stderr
     assert "generation" not in missing.stderr
     assert CliRunner().invoke(app, ["--generations", "0"]).exit_code == 2
 
