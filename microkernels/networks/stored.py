@@ -1,5 +1,6 @@
 """Feature maps that lie in the vaults of a chip, each vault's tile at the same offset."""
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
@@ -82,7 +83,7 @@ def inside(tiles: Tiles, outputs: Tiles, windows: Windows, channels: int, vaults
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Maps:
+class _Maps(ABC):
     """Common part of the maps of a layer's input and output.
 
     Attributes:
@@ -135,8 +136,9 @@ class _Maps:
             self._maps[place] = self._map(vault, round_)
         return self._maps[place]
 
+    @abstractmethod
     def _map(self, vault: int, round_: int) -> FeatureMap:
-        raise NotImplementedError
+        """:meth:`map`, which keeps it."""
 
 
 @dataclass(frozen=True, kw_only=True)
