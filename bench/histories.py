@@ -40,6 +40,8 @@ _CHOSEN, _CHOSEN_WAYS, _LINES = 32, 4, 64
 _FEW, _MANY = 4, 8
 #: A kernel that the benchmark of the line buffer does not run on eight engines.
 _LEFT = "conv1_1"
+#: Kernels with sums of earlier slices.
+_SLICED = tuple(name for name in KERNELS if name != _LEFT)
 _CELLS = "nangate45"
 _AREAS = {"generic": ("logic_ge", 1000.0, "kge"), "xc7": ("luts", 1.0, "luts")}
 _SEED = 1
@@ -104,6 +106,14 @@ def _vault_runs() -> Iterator[tuple[str, KernelJob, VaultTileConfig]]:
     for lines in (0, _LINES):
         prefix = f"{_LEFT}_{_MANY}_engines_0_entries_{lines}_lines"
         yield prefix, layer_job(_LEFT, _MANY, reuse=False), _vault(_MANY, 0, lines)
+    for lines in (0, _LINES):
+        for name in _SLICED:
+            prefix = f"{name}_sums_first_{lines}_lines"
+            declared = declared_job(name, _MANY, sums_first=True)
+            yield f"{prefix}_{_CHOSEN}_entries", declared, _vault(_MANY, _CHOSEN, lines)
+            for word, reuse in (("whole", False), ("shared", True)):
+                job = layer_job(name, _MANY, reuse=reuse, sums_first=True)
+                yield f"{prefix}_{word}", job, _vault(_MANY, 0, lines)
 
 
 def history() -> Iterator[Measurement]:
@@ -111,8 +121,9 @@ def history() -> Iterator[Measurement]:
     share of the image's columns that one engine copies, for each number of entries and ways, of
     convolutions that load each window whole, and of products of matrices from a workspace. Columns
     that a vault of four and of eight engines reads, and its cycles, with a history of 32 entries,
-    without and with a line buffer of 64 lines; ``line_buffer`` has the same without a history. And
-    an engine's area, and its clock in Nangate 45 nm, mapped for speed."""
+    without and with a line buffer of 64 lines; ``line_buffer`` has the same without a history.
+    Eight engines with all of these once more, whose programs load earlier sums first. And an
+    engine's area, and its clock in Nangate 45 nm, mapped for speed."""
     for prefix, job, config in _engine_runs():
         run = measure_engine(job, config)
         yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")

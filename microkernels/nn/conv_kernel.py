@@ -18,8 +18,9 @@ turn the vector unit executes, for this pixel (age 0) and for earlier pixels sti
 
 In the shadow of the first product the slots that the previous window no longer needs are reloaded,
 the sums of the oldest pixel are stored, and the partial sum of the earlier slices is loaded
-for the youngest pixel. Every sum of a pixel stays in its slot of a ring (thesis Figure 6.5
-adds the parts of a pixel after a ``v.drain`` instead).
+for the youngest pixel: after the slots, or with ``sums_first`` before them. Every sum of a pixel
+stays in its slot of a ring (thesis Figure 6.5 adds the parts of a pixel after a ``v.drain``
+instead).
 
 The following rules, and those in :mod:`microkernels.bp.kernel`, keep the program correct under any
 timing of the memory:
@@ -52,7 +53,9 @@ __all__ = ["conv_program"]
 
 @CHECK.arguments
 @lru_cache(maxsize=64)
-def conv_program(layout: ConvLayout, *, fraction: int, vault_bits: int | None = None) -> Program:
+def conv_program(
+    layout: ConvLayout, *, fraction: int, vault_bits: int | None = None, sums_first: bool = False
+) -> Program:
     """The program of a convolution.
 
     Parameters:
@@ -61,6 +64,8 @@ def conv_program(layout: ConvLayout, *, fraction: int, vault_bits: int | None = 
             (:func:`microkernels.nn.conv_plan.check_shifts`).
         vault_bits: address bits of a vault, where the start register ``parameters`` is an address
             within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
+        sums_first: load the partial sums of the earlier slices before the slots of the next
+            windows, behind which they would wait.
 
     Raises:
         KernelError: ``fraction`` outside its range.
@@ -68,7 +73,7 @@ def conv_program(layout: ConvLayout, *, fraction: int, vault_bits: int | None = 
     check_shifts(fraction, layout.plan.narrow)
     shape = layout.plan.shape
     return (
-        _ConvKernel(layout, fraction, vault_bits)
+        _ConvKernel(layout, fraction, vault_bits, sums_first=sums_first)
         .build()
         .program(f"conv_{shape.kernel}x{shape.down}x{shape.channels}x{shape.filters}.s")
     )
@@ -77,7 +82,10 @@ def conv_program(layout: ConvLayout, *, fraction: int, vault_bits: int | None = 
 class _ConvKernel:
     """Registers and code of the kernel."""
 
-    def __init__(self, layout: ConvLayout, fraction: int, vault_bits: int | None) -> None:
+    def __init__(
+        self, layout: ConvLayout, fraction: int, vault_bits: int | None, *, sums_first: bool
+    ) -> None:
+        self.sums_first = sums_first
         self.plan = plan = layout.plan
         self.layout = layout
         self.vault_bits = vault_bits
@@ -215,9 +223,12 @@ class _ConvKernel:
             if part == 0:
                 # Loads and stores come after a product and before the short instructions that
                 # follow it, which would delay them.
+                if self.sums_first:
+                    self._load_earlier()
                 self.stream.load("load")
                 self._store(-1, "sums of the oldest")
-                self._load_earlier()
+                if not self.sums_first:
+                    self._load_earlier()
             else:
                 self._reload(part - 1)
             self._add(part, self.result[1])

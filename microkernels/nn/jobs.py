@@ -53,6 +53,7 @@ def conv_job(
     out_padding: int = 0,
     strips: bool = False,
     reuse: bool = False,
+    sums_first: bool = False,
     sharers: int = 1,
     base: int = 0,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
@@ -67,6 +68,7 @@ def conv_job(
         out_padding: pixels around the output.
         strips: the image lies in strips (:class:`microkernels.common.feature_map.StripMap`).
         reuse: see :func:`microkernels.nn.conv_plan.plan_conv`.
+        sums_first: see :func:`microkernels.nn.conv_kernel.conv_program`.
         sharers: engines. base: first address of the job's memory; a multiple of 32.
         scratchpad_bytes: size of the scratchpad.
 
@@ -95,6 +97,7 @@ def conv_job(
         sharers=sharers,
     )
     source, target = layout.source, layout.target
+    program = conv_program(layout, fraction=fraction, sums_first=sums_first)
     golden = Golden(
         lambda: convolve(shape, plan.order, image, weights, bias, fraction=fraction, relu=relu)
     )
@@ -105,9 +108,7 @@ def conv_job(
 
     return KernelJob(
         name="convolution",
-        launches=(
-            Launch(program=conv_program(layout, fraction=fraction), parameters=layout.parameters),
-        ),
+        launches=(Launch(program=program, parameters=layout.parameters),),
         end=layout.end,
         pes=sharers,
         declared=layout.declared,

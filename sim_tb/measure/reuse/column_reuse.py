@@ -62,9 +62,10 @@ def _layer(name: str) -> Layer:
     return next(layer for layer in CONVOLUTIONS if layer.name == name)
 
 
-def layer_job(name: str, pes: int, *, reuse: bool) -> KernelJob:
+def layer_job(name: str, pes: int, *, reuse: bool, sums_first: bool = False) -> KernelJob:
     """One of :data:`LAYERS`: the filters that ``pes`` engines take at once, with seeded data.
-    ``reuse``: windows share columns."""
+    ``reuse``: windows share columns. ``sums_first``: as of
+    :func:`microkernels.nn.conv_kernel.conv_program`."""
     layer = _layer(name)
     assert layer.conv is not None
     rounds = conv_rounds(layer, pes)
@@ -84,6 +85,7 @@ def layer_job(name: str, pes: int, *, reuse: bool) -> KernelJob:
         strips=layer.first,
         sharers=pes,
         reuse=reuse,
+        sums_first=sums_first,
     )
 
 

@@ -78,8 +78,9 @@ def with_history(config: PeConfig, entries: int, ways: int) -> PeConfig:
     return replace(config, instructions=keys, load_history=entries, load_history_ways=ways)
 
 
-def declared_job(name: str, pes: int) -> KernelJob:
-    """The whole windows of one of :data:`KERNELS` for ``pes`` engines, its image declared."""
+def declared_job(name: str, pes: int, *, sums_first: bool = False) -> KernelJob:
+    """The whole windows of one of :data:`KERNELS` for ``pes`` engines, its image declared.
+    ``sums_first``: as of :func:`microkernels.nn.conv_kernel.conv_program`."""
     layer = next(layer for layer in CONVOLUTIONS if layer.name == name)
     assert layer.conv is not None
     shape = replace(layer.conv, filters=layer.conv.filters // conv_rounds(layer, pes))
@@ -93,7 +94,8 @@ def declared_job(name: str, pes: int) -> KernelJob:
     layout = conv_layout(
         plan, base=0, channels=shape.filters, depth=out_depth, padding=1, sharers=pes
     )
-    return read_only_job(layer_job(name, pes, reuse=False), 0, layout.source.end)
+    job = layer_job(name, pes, reuse=False, sums_first=sums_first)
+    return read_only_job(job, 0, layout.source.end)
 
 
 def measure_engine(job: KernelJob, config: PeConfig) -> EngineRun:

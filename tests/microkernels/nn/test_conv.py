@@ -64,6 +64,7 @@ def shapes(draw: st.DrawFn) -> ConvShape:
     out_depth=st.integers(1, 24),
     strips=st.booleans(),
     reuse=st.booleans(),
+    sums_first=st.booleans(),
     sharers=st.integers(1, 4),
     fraction=st.integers(0, 12),
     limit=st.sampled_from([100, 30000]),
@@ -77,6 +78,7 @@ def test_equals_the_golden_model(
     out_depth: int,
     strips: bool,
     reuse: bool,
+    sums_first: bool,
     sharers: int,
     fraction: int,
     limit: int,
@@ -94,6 +96,7 @@ def test_equals_the_golden_model(
         out_padding=seed % 3,
         strips=strips,
         reuse=reuse,
+        sums_first=sums_first,
         sharers=sharers,
         base=base,
     )
@@ -270,13 +273,27 @@ def test_shares_cover_the_layer_once(sharers: int) -> None:
 
 
 def test_source_is_readable() -> None:
-    shape = ConvShape(width=5, height=5, channels=8, filters=4)
-    plan = plan_conv(shape, depth=8, out_depth=4)
-    source = FeatureMap(base=0, width=5, height=5, channels=8, depth=8)
-    target = FeatureMap(base=1024, width=3, height=3, channels=4, depth=4)
-    layout = ConvLayout(plan=plan, source=source, target=target, base=2048)
-    lines = [line.text for line in conv_program(layout, fraction=4).source.values()]
+    lines = _lines()
     assert any("m.v.mul.add [16-bit]" in line and "; product of part 0" in line for line in lines)
+
+
+def test_earlier_sums_come_before_or_after_the_slots() -> None:
+    """A load of sums is never behind those of the next windows, or always."""
+
+    def loads(*, sums_first: bool) -> list[str]:
+        lines = _lines(sums_first=sums_first)
+        turn = lines[["; product of" in line for line in lines].index(True) :]
+        notes = [line.partition("; ")[2].strip() for line in turn if "ld.sram" in line]
+        return [note for note in notes if note in ("input", "earlier sums")]
+
+    assert loads(sums_first=False) == ["input", "earlier sums"]
+    assert loads(sums_first=True) == ["earlier sums", "input"]
+
+
+def _lines(*, sums_first: bool = False) -> list[str]:
+    layout = ConvLayout(plan=_plan(), source=_map(), target=_target(), base=2048)
+    program = conv_program(layout, fraction=4, sums_first=sums_first)
+    return [line.text for line in program.source.values()]
 
 
 def _plan() -> ConvPlan:
