@@ -10,6 +10,7 @@ import sim_tb.measure.reuse.load_history
 import synth.physical.corners
 import synth.timing.sta
 from microkernels.apps.lowered_convolution import lowered_convolution_job
+from microkernels.apps.upsampled_convolution import upsampled_convolution_job
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
@@ -55,6 +56,10 @@ _PRODUCTS = {
         width=27, height=27, channels=8, filters=32, padding=2, kernel=5, stride=2
     ),
 }
+#: Slices of transposed convolutions of a network that makes images (TC1 and TC2 of Duplo's table,
+#: 5 x 5 pixels), by the side of the image; and whether it is stored without its zeros.
+_UPSAMPLED = (4, 8)
+_UPSAMPLED_WAYS = {"zeros": False, "phases": True}
 
 
 def _engine(entries: int, ways: int = _CHOSEN_WAYS) -> PeConfig:
@@ -84,6 +89,19 @@ def _product(name: str) -> KernelJob:
     )
 
 
+@cache
+def _upsampled(side: int, way: str) -> KernelJob:
+    generator = np.random.default_rng(_SEED)
+    image = generator.integers(-200, 200, (side, side, 8))
+    filters = generator.integers(-100, 100, (16, 5, 5, 8))
+    return upsampled_convolution_job(
+        image.astype(np.int16),
+        filters.astype(np.int16),
+        fraction=6,
+        phases=_UPSAMPLED_WAYS[way],
+    )
+
+
 def _engine_runs() -> Iterator[tuple[str, KernelJob, PeConfig]]:
     """Prefix of the figures, job and engine of each run on one engine."""
     for name in KERNELS:
@@ -93,6 +111,11 @@ def _engine_runs() -> Iterator[tuple[str, KernelJob, PeConfig]]:
                 yield f"{name}_{entries}_entries_{word}", job, _engine(entries, ways)
     for name in _PRODUCTS:
         yield f"product_{name}", _product(name), _engine(_CHOSEN)
+    for side in _UPSAMPLED:
+        for way in _UPSAMPLED_WAYS:
+            for entries in (0, _CHOSEN):
+                prefix = f"upsampled_{side}x{side}_{way}_{entries}_entries"
+                yield prefix, _upsampled(side, way), _engine(entries)
 
 
 def _vault_runs() -> Iterator[tuple[str, KernelJob, VaultTileConfig]]:
@@ -119,7 +142,8 @@ def _vault_runs() -> Iterator[tuple[str, KernelJob, VaultTileConfig]]:
 def history() -> Iterator[Measurement]:
     """What a load history saves, in Verilog, every output compared with the golden model's: the
     share of the image's columns that one engine copies, for each number of entries and ways, of
-    convolutions that load each window whole, and of products of matrices from a workspace. Columns
+    convolutions that load each window whole, and of products of matrices from a workspace, also for
+    upsampled images, which are stored with their zeros or taken apart into phases. Columns
     that a vault of four and of eight engines reads, and its cycles, with a history of 32 entries,
     without and with a line buffer of 64 lines; ``line_buffer`` has the same without a history.
     Eight engines with all of these once more, whose programs load earlier sums first. And an
@@ -127,7 +151,8 @@ def history() -> Iterator[Measurement]:
     for prefix, job, config in _engine_runs():
         run = measure_engine(job, config)
         yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
-        yield Measurement(f"{prefix}_share", run.share, "of columns", 0.0, True)
+        if config.load_history:
+            yield Measurement(f"{prefix}_share", run.share, "of columns", 0.0, True)
     for prefix, job, tile in _vault_runs():
         found = measure_vault(job, tile)
         yield Measurement(f"{prefix}_cycles", found.cycles, "cycles")
@@ -166,7 +191,13 @@ def made_of_history() -> dict[str, str]:
             launch.program for job in jobs for launch in job.launches
         ),
         "data": fingerprints.data(
-            *(data for name in _PRODUCTS for _, data in _product(name).segments())
+            *(data for name in _PRODUCTS for _, data in _product(name).segments()),
+            *(
+                data
+                for side in _UPSAMPLED
+                for way in _UPSAMPLED_WAYS
+                for _, data in _upsampled(side, way).segments()
+            ),
         ),
         "what is measured": fingerprints.code(sim_tb.measure.reuse.load_history),
         "timing analysis": fingerprints.code(synth.timing.sta, synth.physical.corners),

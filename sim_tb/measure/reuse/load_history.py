@@ -46,7 +46,7 @@ class EngineRun:
 
     Attributes:
         cycles: of the engine.
-        history: its counters, by name of :class:`pe.interface.HistoryCounter`.
+        history: its counters, by name of :class:`pe.interface.HistoryCounter`; 0 without one.
     """
 
     cycles: int
@@ -99,7 +99,7 @@ def declared_job(name: str, pes: int, *, sums_first: bool = False) -> KernelJob:
 
 
 def measure_engine(job: KernelJob, config: PeConfig) -> EngineRun:
-    """Run ``job`` on the Verilog of one engine with a history. The result is cached on disk.
+    """Run ``job`` on the Verilog of one engine. The result is cached on disk.
 
     Raises:
         CosimError: an output differs from the golden model's.
@@ -112,7 +112,7 @@ def measure_engine(job: KernelJob, config: PeConfig) -> EngineRun:
         counters = outcome.result.counters
         return {
             "cycles": outcome.cycles,
-            "history": {item.name: counters[item.name] for item in HistoryCounter},
+            "history": {item.name: counters.get(item.name, 0) for item in HistoryCounter},
         }
 
     key = fingerprint(configuration_verilog(config), launches_key(job))
