@@ -1,6 +1,7 @@
 // The tiles of a chip, their DRAM, the control bus and the host, in one library. See chip_model.py.
 // Host, DRAM and memories on AXI buses are those of the cosimulation.
 
+#include <algorithm>
 #include <atomic>
 #include <thread>
 
@@ -40,7 +41,15 @@ struct Launched {
 using Launcher = int32_t (*)(uint32_t engine, const uint32_t* program, uint32_t words,
                              uint64_t parameters, Launched* launched);
 
-// Threads meet here at the end of each cycle.
+// With an interrupt the host may end its operation. A tile must not be further before the host than
+// what it does next takes to the tile, on the control bus or over the network from the first tile.
+constexpr uint32_t kWayFromHost = 3, kWayOverNetwork = 7;
+// Otherwise it may be so far before the host.
+constexpr uint32_t kAhead = 64;
+// Times that a thread looks for something to do before it gives its processor to another one.
+constexpr uint32_t kTries = 50;
+
+// Threads meet here at the end of a stretch of cycles.
 class Barrier {
   public:
     explicit Barrier(uint32_t threads) : m_threads(threads) {}
@@ -58,7 +67,6 @@ class Barrier {
     }
 
   private:
-    static constexpr uint32_t kTries = 2000;
     const uint32_t m_threads;
     std::atomic<uint32_t> m_arrived{0}, m_phase{0};
 };
@@ -80,23 +88,30 @@ class Chip {
     }
 
     ~Chip() {
-        m_ends = true;
+        m_closes = true;
         m_stretch.fetch_add(1, std::memory_order_seq_cst);
         m_stretch.notify_all();
         for (std::thread& thread : m_threads) thread.join();
     }
 
+    // Before the first `run` of an operation of the host that lets `cycles` pass, and perhaps ends
+    // with an interrupt.
+    void expect(uint64_t cycles, bool stops) { m_expected = cycles + 1, m_stops = stops; }
+
     // Goes on until the host's operation ends, or for `cycles`. Returns whether it ended.
     bool run(uint64_t cycles) {
         m_broken = false;
         do {
-            if (quiet()) {
-                cycles -= run_quiet(cycles);
+            uint64_t passed = 1;
+            if (m_expected && !m_out.idle && quiet()) {
+                passed = run_quiet(std::min(cycles, m_expected));
             } else {
                 cycle();
-                --cycles;
             }
+            cycles -= passed;
+            m_expected -= std::min(m_expected, passed);
         } while (!m_out.idle && cycles && !m_broken);
+        m_expected = m_out.idle ? 0 : m_expected;
         for (const auto& tile : m_tiles) tile->wake();
         return m_out.idle || m_broken;
     }
@@ -116,13 +131,13 @@ class Chip {
     std::unique_ptr<HostData> m_data;
     std::vector<std::unique_ptr<HostPlace>> m_places;  // of each tile, if accesses pass along them
     std::vector<std::unique_ptr<ChipTile>> m_tiles;
-    std::vector<ChipTile*> m_tile_pointers;
-    std::vector<uint8_t> m_busy[2];  // of each tile, of which the links carry something
     std::vector<std::unique_ptr<TileControl>> m_controls;
-    std::vector<Summary> m_summaries[2];
+    std::optional<Summaries> m_summaries;
     std::vector<Order> m_orders;
-    uint32_t m_now = 0;    // parity of the cycle
-    uint32_t m_begin = 0;  // of the first one of a stretch
+    // Cycles after which the host's operation ends at the latest, and in which no access begins; 0:
+    // not known.
+    uint64_t m_expected = 0;
+    bool m_stops = false;  // it may end with an interrupt
     std::atomic<bool> m_failed{false};  // a rule of the DRAM is broken
     VipChipIn m_in = {};
     VipChipOut m_out = {};
@@ -130,25 +145,24 @@ class Chip {
     std::vector<std::thread> m_threads;
     Barrier m_barrier;
     std::atomic<uint32_t> m_stretch{0};  // stretches of cycles that the threads share
-    uint64_t m_cycles = 0, m_passed = 0;
-    uint32_t m_turn = 0;  // cycles of all stretches
-    bool m_goes_on[2] = {}, m_ends = false;
+    std::atomic<uint64_t> m_time{0};     // the cycle that the host does next
+    std::atomic<uint64_t> m_end{0};      // the cycle before which a stretch ends
+    bool m_closes = false;
 
     void reset() {
-        m_now = 0;
+        m_time = 0;
         m_failed = false;
         m_port = std::make_unique<HostPort>(m_map);
         m_data = std::make_unique<HostData>(m_host);
         m_controls.clear();
         m_tiles.clear();
-        m_tile_pointers.clear();
+        m_summaries.emplace(static_cast<uint32_t>(m_network.vaults), kAhead);
         const auto engines = static_cast<uint32_t>(m_sizes.engines);
         for (uint32_t vault = 0; vault < m_network.vaults; ++vault) {
             m_tiles.push_back(std::make_unique<ChipTile>(m_sizes, m_network,
                                                          m_vault ? &*m_vault : nullptr,
                                                          m_axi ? &*m_axi : nullptr, m_lines,
-                                                         vault));
-            m_tile_pointers.push_back(m_tiles.back().get());
+                                                         *m_summaries, vault));
             m_controls.push_back(std::make_unique<TileControl>(
                 m_map, *m_tiles.back(), vault, vault * engines,
                 static_cast<uint32_t>(m_sizes.instruction_words)));
@@ -162,9 +176,8 @@ class Chip {
             m_tiles[vault]->host = m_places[vault].get();
         }
         if (m_places.empty()) m_tiles[0]->host = m_data.get();
-        for (std::vector<uint8_t>& busy : m_busy) busy.assign(m_network.vaults, 0);
-        for (std::vector<Summary>& summaries : m_summaries)
-            summaries.assign(m_network.vaults, Summary{});
+        if (m_sizes.joined)
+            for (const auto& tile : m_tiles) tile->connect(m_tiles);
     }
 
     void reset_memory(uint32_t vault) const {
@@ -222,16 +235,11 @@ class Chip {
         }
     }
 
-    void tiles(uint32_t first, uint32_t end, uint32_t now) {
-        uint8_t* const busy[2] = {m_busy[0].data(), m_busy[1].data()};
-        for (uint32_t vault = first; vault < end; ++vault) {
-            const Summary before = vault ? m_summaries[now][vault - 1] : Summary{};
-            const Summary summary = m_controls[vault]->summarize(before);
-            Summary& kept = m_summaries[1 - now][vault];
-            if (kept != summary) kept = summary;
-            m_tiles[vault]->cycle(m_tile_pointers.data(), busy, now);
-            if (m_tiles[vault]->failed) m_failed.store(true, std::memory_order_relaxed);
-        }
+    // Of a tile: returns whether it did any cycle.
+    bool advance(ChipTile& tile, uint64_t limit) {
+        if (!tile.advance(limit)) return false;
+        if (tile.failed) m_failed.store(true, std::memory_order_relaxed);
+        return true;
     }
 
     // The host's accesses on their way from vault to vault.
@@ -258,22 +266,22 @@ class Chip {
             host_cycle();
             return;
         }
-        const auto count = static_cast<uint32_t>(m_network.vaults);
-        const Summary last = m_summaries[m_now][count - 1];
+        const uint64_t now = m_time.load(std::memory_order_relaxed);
+        const Summary last = m_summaries->seen(now);
         m_port->drive(m_in);
         m_data->drive(m_in);
         messages(last);
         m_port->interrupts(last);
         m_data->look();
         for (const auto& place : m_places) place->look();
-        tiles(0, count, m_now);
+        for (const auto& tile : m_tiles) advance(*tile, now + 1);
         if (!m_places.empty()) along_places();
         m_data->edge(m_out);
         // What a message does to an engine is seen in the next cycle.
         for (const Order& order : m_orders)
             if (!m_broken) obey(order);
         m_orders.clear();
-        m_now = 1 - m_now;
+        m_time.store(now + 1, std::memory_order_relaxed);
         host_cycle();
     }
 
@@ -295,48 +303,72 @@ class Chip {
                                                                launched.buffer));
     }
 
-    // As `cycle`, while time passes without accesses of the host, on all threads. Returns the
-    // cycles that passed, at least one.
+    // As `cycle`, while time passes without accesses of the host, on all threads: until its operation
+    // ends or for `cycles`. Returns the cycles that passed. Tiles that the host has stopped may be
+    // some cycles before it.
     uint64_t run_quiet(uint64_t cycles) {
-        m_passed = 0;
-        m_cycles = cycles;
-        m_begin = m_now;
+        const uint64_t begin = m_time;
+        for (const auto& tile : m_tiles) tile->forget();
+        m_end = begin + cycles;
         m_stretch.fetch_add(1, std::memory_order_seq_cst);
         m_stretch.notify_all();
-        work(0, m_turn);
-        return m_passed;
+        work(0);
+        return m_time - begin;
     }
 
-    // A thread's part of that. `turn`: its cycles so far, in all stretches: a thread may look at what
-    // it has missed while the first one is in the next cycle.
-    void work(uint32_t thread, uint32_t& turn) {
+    // A thread's part of that.
+    void work(uint32_t thread) {
         const auto count = static_cast<uint32_t>(m_network.vaults);
         const auto threads = static_cast<uint32_t>(m_sizes.threads);
-        const uint32_t first = thread * count / threads, end = (thread + 1) * count / threads;
-        for (uint32_t now = m_begin;; now = 1 - now) {
-            bool& goes_on = m_goes_on[++turn % 2];
-            // Nothing that the tiles do in a cycle reaches the host in it.
-            if (!thread) {
-                m_port->drive(m_in);
-                m_data->drive(m_in);
-                m_port->interrupts(m_summaries[now][count - 1]);
-                host_cycle();
-                m_now = 1 - now;
-                goes_on = ++m_passed != m_cycles && !m_out.idle && !accesses();
+        const uint32_t first = thread * count / threads, last = (thread + 1) * count / threads;
+        uint32_t idle = 0;
+        for (bool goes_on = true; goes_on;) {
+            bool moves = !thread && pass_host();
+            const uint64_t host = m_time.load(std::memory_order_acquire);
+            const uint64_t end = m_end.load(std::memory_order_acquire);
+            goes_on = host < end;
+            for (uint32_t vault = first; vault < last; ++vault) {
+                ChipTile& tile = *m_tiles[vault];
+                const uint64_t before =
+                    m_stops ? std::min(kWayFromHost + vault, kWayOverNetwork) : kAhead;
+                moves |= advance(tile, std::min(end, host + before));
+                goes_on |= tile.time() < end;
             }
-            tiles(first, end, now);
-            m_barrier.wait();
-            if (!goes_on) return;
+            idle = moves ? 0 : idle + 1;
+            // Where another thread has no processor, it gets this one.
+            if (idle > kTries) std::this_thread::yield();
         }
+        m_barrier.wait();
+    }
+
+    // The host goes on as far as it knows what it sees. Nothing that a tile does in a cycle reaches
+    // it in that cycle. Returns whether it did any cycle.
+    bool pass_host() {
+        const uint64_t begin = m_time.load(std::memory_order_relaxed);
+        const uint64_t end = m_end.load(std::memory_order_relaxed);
+        uint64_t now = begin, limit = end;
+        for (uint32_t vault = 0; vault < m_tiles.size(); ++vault)
+            limit = std::min(limit, m_tiles[vault]->told().time.load(std::memory_order_acquire) +
+                                        m_summaries->way(vault));
+        while (now < limit) {
+            m_port->drive(m_in);
+            m_data->drive(m_in);
+            m_port->interrupts(m_summaries->seen(now));
+            host_cycle();
+            ++now;
+            if (m_out.idle) limit = now;
+        }
+        m_time.store(now, std::memory_order_release);
+        if (m_out.idle && now != end) m_end.store(now, std::memory_order_release);
+        return now != begin;
     }
 
     // A thread beside the first: a part of each stretch.
     void follow(uint32_t thread) {
-        uint32_t turn = 0;
         for (uint32_t stretch = 0;; ++stretch) {
             m_stretch.wait(stretch, std::memory_order_acquire);
-            if (m_ends) return;
-            work(thread, turn);
+            if (m_closes) return;
+            work(thread);
         }
     }
 };
@@ -349,6 +381,10 @@ void* vip_timed_chip_new(const ChipSizes* sizes, const NetworkSizes* network,
                          const VaultSizes* vault, const AxiSizes* axi, const LineSizes* lines,
                          const HostSizes* host, const RegisterMap* map, Launcher launcher) {
     return new Chip(*sizes, *network, vault, axi, *lines, *host, *map, launcher);
+}
+
+void vip_timed_chip_expect(void* chip, uint64_t cycles, bool stops) {
+    static_cast<Chip*>(chip)->expect(cycles, stops);
 }
 
 bool vip_timed_chip_run(void* chip, uint64_t cycles) { return static_cast<Chip*>(chip)->run(cycles); }

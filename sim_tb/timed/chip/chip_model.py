@@ -16,7 +16,7 @@ from memory.axi.layout import AxiConfig
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel
 from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession
 from sim_tb.cosim.engine import CosimError
-from sim_tb.harness.chip import AXI_MEMORY, CHIP, Operation, Result
+from sim_tb.harness.chip import AXI_MEMORY, CHIP, Kind, Operation, Result
 from sim_tb.harness.models import Library
 from sim_tb.timed.engine.engine_state import EngineState, Sizes, check_covered, sizes_of
 from sim_tb.timed.library import compile_model
@@ -81,6 +81,7 @@ def _library() -> ctypes.CDLL:
                 POINTER(RegisterMap),
                 _Launcher,
             ),
+            "vip_timed_chip_expect": (None, c_void_p, c_uint64, c_bool),
             "vip_timed_chip_run": (c_bool, c_void_p, c_uint64),
             "vip_timed_chip_end": (None, c_void_p),
         },
@@ -178,6 +179,8 @@ class ChipModel(ChipSession):
         started = time.perf_counter()
         library = self._library
         operation.start(library)
+        if operation.kind is Kind.RUN:
+            library.library.vip_timed_chip_expect(self._chip, operation.count, operation.stop)
         while not library.library.vip_timed_chip_run(self._chip, _AT_ONCE):
             if self._progress is not None:
                 self._progress(operation.progress(library))

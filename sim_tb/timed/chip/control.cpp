@@ -323,17 +323,4 @@ void TileControl::edge(const Message* taken, bool sent, std::vector<Order>& orde
     m_buffer.edge(pushes ? &forwarded : nullptr, sent);
 }
 
-Summary TileControl::summarize(const Summary& before) {
-    // States change with a launch or when an engine ends.
-    if (m_launches != m_tile.launches || m_running != m_tile.running()) {
-        m_launches = m_tile.launches;
-        m_running = m_tile.running();
-        m_faulted = in_state(kEngineFaulted);
-    }
-    const Summary summary = {before.running || m_running, before.faulted || m_faulted,
-                             before.fault || (m_faulted & ~m_was_faulted)};
-    m_was_faulted = m_faulted;
-    return summary;
-}
-
 }  // namespace vip::timed

@@ -37,12 +37,6 @@ struct Message {
     uint32_t space, index, reg, data, response;
 };
 
-// The state of the engines of the tiles up to one.
-struct Summary {
-    bool running, faulted, fault;
-    bool operator==(const Summary&) const = default;
-};
-
 // The host's control port: AXI4-Lite to messages.
 class HostPort {
   public:
@@ -101,8 +95,6 @@ class TileControl {
     // To the next cycle: the message that it takes, or null; whether its own is taken. Orders to
     // engines are appended to `orders`.
     void edge(const Message* taken, bool sent, std::vector<Order>& orders);
-    // Of the next cycle, given that of the tile before; called first in a cycle.
-    Summary summarize(const Summary& before);
 
     // Of each slot: the program as it was loaded, and the address of its parameter block.
     std::vector<std::vector<uint32_t>> programs;
@@ -113,9 +105,7 @@ class TileControl {
     ChipTile& m_tile;
     const uint32_t m_vault, m_first_pe;
     StreamBuffer<Message, 2> m_buffer;
-    uint32_t m_selected = ~uint32_t{0}, m_was_faulted = 0;
-    // Engines that run or have faulted, after so many launches.
-    uint32_t m_running = 0, m_faulted = 0, m_launches = 0;
+    uint32_t m_selected = ~uint32_t{0};
     bool m_busy = false;
     Message m_captured = {};
     uint32_t m_step = 0, m_read_data = 0, m_high = 0;

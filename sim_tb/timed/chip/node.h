@@ -122,6 +122,10 @@ class Node {
 
     // What goes to the router in this cycle, and credits for what comes from it.
     const LinkEnd& to_router() const { return m_out; }
+    // Whether it has something for the router in this cycle.
+    bool sends() const {
+        return m_client.offers(nullptr) || server.offers() || crossbar.request();
+    }
     // What happens in this cycle, given `from_router` and the response for the server, or null.
     void look(const LinkEnd& from_router, const ResponseBeat* response);
     bool takes_response() const { return server.takes_response(m_sent[kResponses]); }

@@ -32,6 +32,15 @@ void Router::arrive(uint32_t port, const LinkEnd& link) {
     input.in_packet = !link.flit.last;
 }
 
+uint32_t Router::held() const {
+    uint32_t ports = 0;
+    for (uint32_t left = m_waiting; left; left &= left - 1) {
+        const uint32_t input = std::countr_zero(left);
+        ports |= 1U << input / kChannels | 1U << head(input).output / kChannels;
+    }
+    return ports;
+}
+
 void Router::cycle(const LinkEnd* const in[kPorts], LinkEnd out[kPorts]) {
     const auto ports = static_cast<uint32_t>(m_sizes.ports);
     // Flits that may leave (output_channel.py, arbiter.py).

@@ -49,6 +49,9 @@ class Router {
 
     // A cycle: `in` has what arrives at each port, `out` becomes what leaves in the next cycle.
     void cycle(const LinkEnd* const in[kPorts], LinkEnd out[kPorts]);
+    // Ports at which something may leave in the next cycle, if nothing arrives: outputs of flits that
+    // wait, and their inputs, whose credits return.
+    uint32_t held() const;
     // Whether nothing waits or leaves, so that a cycle without arrivals changes nothing.
     bool idle() const { return !m_waiting && !m_left; }
     // Whether the last cycle left nothing in `out`.
@@ -80,6 +83,9 @@ class Router {
     uint32_t m_waiting = 0;  // inputs that hold a flit
     bool m_left = false;     // something is in `out`
 
+    const Waiting& head(uint32_t input) const {
+        return m_buffers[input * m_sizes.buffer_flits + m_inputs[input].first];
+    }
     Waiting& place(uint32_t input, uint32_t number) {
         const uint64_t depth = m_sizes.buffer_flits;
         return m_buffers[input * depth + (m_inputs[input].first + number) % depth];

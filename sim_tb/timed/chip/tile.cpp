@@ -12,13 +12,15 @@ constexpr LinkEnd kNoLink = {};
 }  // namespace
 
 ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const VaultSizes* vault,
-                   const AxiSizes* axi, const LineSizes& lines, uint32_t number)
+                   const AxiSizes* axi, const LineSizes& lines, Summaries& summaries,
+                   uint32_t number)
     : engines(chip.engines),
       node(sizes, number),
       m_sizes(sizes),
       m_number(number),
       m_joined(chip.joined),
       m_window_bits(chip.window_bits),
+      m_summaries(summaries),
       m_router(sizes, number),
       m_crossbar(chip.requesters),
       m_demuxes(chip.engines + 1),
@@ -66,17 +68,95 @@ Passage ChipTile::memory() {
     return pass(m_lines, m_crossbar, answers ? &arrival : nullptr, controller.counters, access);
 }
 
-// Whether a link to it may carry something.
-bool ChipTile::arrivals(const uint8_t* busy) const {
+void ChipTile::connect(const std::vector<std::unique_ptr<ChipTile>>& tiles) {
     const uint8_t* const neighbours = m_sizes.neighbours + m_number * m_sizes.ports;
-    for (uint32_t port = 0; port < m_sizes.ports; ++port)
-        if (port != m_sizes.local && busy[neighbours[port]]) return true;
-    return false;
+    for (uint32_t port = 0; port < m_sizes.ports; ++port) {
+        ChipTile& other = *tiles[neighbours[port]];
+        const uint32_t there = m_sizes.opposites[port];
+        m_incoming[port].connect(other.m_told, other.m_links[there], there);
+    }
 }
 
-void ChipTile::fall_asleep(const uint8_t* const busy[2]) {
+void ChipTile::find_arrival() {
+    m_arrival = kEver;
+    for (uint32_t port = 0; port < m_sizes.ports; ++port)
+        if (port != m_sizes.local) m_arrival = std::min(m_arrival, m_incoming[port].next());
+}
+
+void ChipTile::look() {
+    m_known = kEver;
+    for (uint32_t port = 0; port < m_sizes.ports; ++port)
+        if (port != m_sizes.local) m_known = std::min(m_known, m_incoming[port].look());
+    find_arrival();
+}
+
+bool ChipTile::advance(uint64_t limit) {
+    const uint64_t begin = time();
+    if (begin >= limit) return false;
+    if (m_joined) {
+        look();
+        limit = std::min(limit, m_known);
+        if (begin >= limit) return false;
+    }
+    while (time() < limit) {
+        if (m_sleep && time() < m_arrival && !(host && host->request)) {
+            const uint64_t span = std::min({m_sleep, limit - time(), m_arrival - time()});
+            m_slept += span, m_sleep -= span;
+        } else {
+            cycle();
+        }
+    }
+    if (m_joined) promise();
+    m_told.time.store(limit, std::memory_order_release);
+    return true;
+}
+
+// From a request's cycle, with no wait: crossbar, link to the router, its buffer, its output.
+uint64_t ChipTile::leaves() const {
+    const uint64_t now = time();
+    if (node.to_router().valid) return now + 2;
+    if (node.sends()) return now + 3;
+    if (m_crossbar.response(engines.size() + 1)) return now + 4;
+    for (uint32_t left = m_requesting; left; left &= left - 1) {
+        const uint32_t slot = std::countr_zero(left);
+        if (m_demuxes[slot].target(m_sizes, m_number, engines[slot]->request()->address) ==
+            Demux::kOthers)
+            return now + 4;
+    }
+    return m_sleep ? kEver : now + 5;
+}
+
+void ChipTile::promise() {
+    const uint64_t now = time();
+    // What arrives needs a cycle in a buffer and one in an output.
+    const uint64_t passes = std::min(m_arrival, m_known) + 2;
+    const uint64_t later = std::min({passes, leaves(), now + kMostPromised});
+    const uint32_t held = m_router.held();
+    for (uint32_t port = 0; port < m_sizes.ports; ++port)
+        m_told.known[port].store(held >> port & 1 ? now + 1 : later, std::memory_order_release);
+}
+
+void ChipTile::forget() {
+    for (auto& known : m_told.known) known.store(time() + 1, std::memory_order_relaxed);
+}
+
+void ChipTile::tell_states() {
+    uint32_t faulted = 0;
+    for (uint32_t slot = 0; slot < engines.size(); ++slot)
+        faulted |= uint32_t{engines[slot] && !engines[slot]->running() &&
+                            engines[slot]->cause() != kNone}
+                   << slot;
+    const bool running = m_running;
+    m_summaries.change(m_number, m_cycle, running - m_was_running,
+                       int32_t{faulted != 0} - int32_t{m_was_faulted != 0},
+                       faulted & ~m_was_faulted);
+    m_was_running = running;
+    m_was_faulted = faulted;
+}
+
+void ChipTile::fall_asleep() {
     if (m_running || m_lines || !node.idle() || !m_router.idle() || !m_crossbar.idle() ||
-        busy[0][m_number] || busy[1][m_number])
+        m_carries[0] || m_carries[1])
         return;
     m_sleep = m_axi ? m_axi->rest() : m_controller->rest();
 }
@@ -95,37 +175,39 @@ void ChipTile::wake() {
     m_slept = 0;
 }
 
-void ChipTile::network(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now) {
-    const uint8_t* const neighbours = m_sizes.neighbours + m_number * m_sizes.ports;
+void ChipTile::network() {
     const auto ports = static_cast<uint32_t>(m_sizes.ports);
     const LinkEnd& own = node.to_router();
-    const bool busy_now = busy[now][m_number];
-    if (busy_now)
+    const uint32_t now = m_cycle % 2;
+    if (m_carries[now])
         for (uint32_t port = 0; port < ports; ++port)
-            node.counters[m_sizes.flit_counters[port]] += ends[now][port].valid;
-    // Neighbours on other threads read it: what stays is not written.
-    uint8_t& next = busy[1 - now][m_number];
-    if (!own.valid && !own.credit && m_router.idle() && !arrivals(busy[now])) {
-        if (next) next = 0;
-        return;
-    }
+            node.counters[m_sizes.flit_counters[port]] += m_ends[now][port].valid;
+    m_carries[1 - now] = false;
+    const bool arrives = m_arrival == m_cycle;
+    if (!own.valid && !own.credit && m_router.idle() && !arrives) return;
     const LinkEnd* in[kPorts] = {};
     for (uint32_t port = 0; port < ports; ++port) {
-        const uint32_t other = neighbours[port];
-        in[port] = port == m_sizes.local ? &own
-                   : busy[now][other]    ? &tiles[other]->ends[now][m_sizes.opposites[port]]
-                                         : &kNoLink;
+        const LinkEnd* const arrived = m_incoming[port].arrived(m_cycle);
+        in[port] = port == m_sizes.local ? &own : arrived ? arrived : &kNoLink;
     }
-    m_router.cycle(in, ends[1 - now]);
-    const uint8_t leaves = !m_router.quiet();
-    if (next != leaves) next = leaves;
+    LinkEnd* const out = m_ends[1 - now];
+    m_router.cycle(in, out);
+    if (arrives) {
+        for (uint32_t port = 0; port < ports; ++port)
+            if (in[port] != &kNoLink && port != m_sizes.local) m_incoming[port].take();
+        find_arrival();
+    }
+    m_carries[1 - now] = !m_router.quiet();
+    if (!m_carries[1 - now]) return;
+    for (uint32_t port = 0; port < ports; ++port) {
+        if (port == m_sizes.local || (!out[port].valid && !out[port].credit)) continue;
+        const uint8_t number = m_told.entries[port].load(std::memory_order_relaxed);
+        m_links[port][number] = {m_cycle + 1, out[port]};
+        m_told.entries[port].store(static_cast<uint8_t>(number + 1), std::memory_order_release);
+    }
 }
 
-void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now) {
-    if (m_sleep && !(m_joined && arrivals(busy[now])) && !(host && host->request)) {
-        ++m_slept, --m_sleep;
-        return;
-    }
+void ChipTile::cycle() {
     wake();
     const auto count = static_cast<uint32_t>(engines.size()), others = count + 1;
     uint64_t own = 0, remote = 0;
@@ -142,12 +224,12 @@ void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t no
     own |= uint64_t{node.server.request() != nullptr} << others;
     const int passing = m_crossbar.selected(own), leaving = node.crossbar.selected(remote);
     const ResponseBeat* served = m_joined ? m_crossbar.response(others) : nullptr;
-    const LinkEnd& arriving = busy[now][m_number] ? ends[now][m_sizes.local] : kNoLink;
+    const LinkEnd& arriving = m_carries[m_cycle % 2] ? m_ends[m_cycle % 2][m_sizes.local] : kNoLink;
     const bool idle = node.idle() && !remote && !served && !arriving.valid && !arriving.credit;
     if (!idle) node.look(arriving, served);
 
     Crossbar::Beat own_beat, remote_beat;
-    bool passes = false, leaves = false;
+    bool passes = false, leaves = false, ended = false;
     uint64_t own_took = 0, remote_took = 0;
     const auto goes = [&](uint32_t slot, const RequestBeat* beat, uint64_t window) {
         if (!beat) return false;
@@ -193,7 +275,7 @@ void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t no
         m_requesting = engine.request() ? m_requesting | bit : m_requesting & ~bit;
         const uint64_t since = m_cycle + 1, rest = std::min(engine.rest(), kEver);
         m_turns[slot] = {since, since + rest};
-        if (!engine.running()) m_running &= ~bit, m_requesting &= ~bit;
+        if (!engine.running()) m_running &= ~bit, m_requesting &= ~bit, ended = true;
     }
     if (host && (host->request || answered >> count & 1)) {
         host->taken = goes(count, host->request, 0);
@@ -212,7 +294,7 @@ void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t no
     if (served && node.takes_response()) own_took |= uint64_t{1} << others;
 
     const Passage passage = memory();
-    if (m_joined) network(tiles, busy, now);
+    if (m_joined) network();
     if (idle) {
         node.rest();
     } else {
@@ -222,7 +304,8 @@ void ChipTile::cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t no
     if (passes || passage.took || passage.answers || own_took)
         m_crossbar.edge(passes ? &own_beat : nullptr, passage.took,
                         passage.answers ? &passage.response : nullptr, own_took);
-    if (!m_running) fall_asleep(busy);
+    if (ended) tell_states();
+    if (!m_running) fall_asleep();
 }
 
 PeModel& ChipTile::caught_up(uint32_t slot) {
@@ -238,7 +321,7 @@ void ChipTile::launch(uint32_t slot, std::unique_ptr<PeModel> engine) {
     engines[slot]->launch();
     m_turns[slot] = {m_cycle, m_cycle};
     m_running |= 1U << slot;
-    ++launches;
+    tell_states();
 }
 
 void ChipTile::stop(uint32_t slot) {

@@ -12,13 +12,12 @@
 #include "../vault/crossbar.h"
 #include "../vault/line_buffer.h"
 #include "host_link.h"
+#include "links.h"
 #include "node.h"
 #include "router.h"
+#include "summaries.h"
 
 namespace vip::timed {
-
-// The ends of a tile's links, of this cycle and of the next one.
-using LinkEnds = LinkEnd[2][kPorts];
 
 // What the model must know of a chip; see chip_sizes.py.
 struct ChipSizes {
@@ -35,12 +34,20 @@ class ChipTile {
   public:
     // Of `vault` and `axi` one is null: the memory has the other back end.
     ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const VaultSizes* vault,
-             const AxiSizes* axi, const LineSizes& lines, uint32_t number);
+             const AxiSizes* axi, const LineSizes& lines, Summaries& summaries, uint32_t number);
+    // Once, when all tiles are there, by number.
+    void connect(const std::vector<std::unique_ptr<ChipTile>>& tiles);
 
-    // A cycle, of which `now` is the parity. It reads ends of `now` of `tiles` and writes its own
-    // of the next cycle, so tiles can go in any order, or at once. `busy`: of each tile, whether its
-    // ends carry anything; those that don't are not looked at.
-    void cycle(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now);
+    // The cycle that it does next.
+    uint64_t time() const { return m_cycle + m_slept; }
+    // As `time`, to another thread.
+    const Told& told() const { return m_told; }
+    // Does all cycles before `limit` in which it knows what arrives: at least one if its neighbours
+    // have come as far as it has. Returns whether it did any.
+    bool advance(uint64_t limit);
+    // Takes its promises back. Engines that are launched and the host's accesses break them, but no
+    // tile goes on by a promise meanwhile.
+    void forget();
 
     // Begins with its launch, in place of the one before.
     void launch(uint32_t slot, std::unique_ptr<PeModel> engine);
@@ -49,7 +56,6 @@ class ChipTile {
     EngineResult result(uint32_t slot);
 
     std::vector<std::unique_ptr<PeModel>> engines;  // null: never launched
-    uint32_t launches = 0;
     Node node;
     // Of the vault's memory, and of its node.
     const uint64_t* counters() {
@@ -62,7 +68,6 @@ class ChipTile {
     }
     // Its DRAM has seen all cycles.
     void wake();
-    LinkEnds ends = {};
     HostLink* host = nullptr;  // or null: no access of the host comes here
     bool failed = false;  // a rule of the DRAM is broken
 
@@ -71,7 +76,19 @@ class ChipTile {
     const uint32_t m_number;
     const bool m_joined;
     const uint64_t m_window_bits;
+    Summaries& m_summaries;
+    bool m_was_running = false;
+    uint32_t m_was_faulted = 0;  // engines
     Router m_router;
+    // The ends of its links in this cycle and the next one, by parity, and whether they carry
+    // anything.
+    LinkEnd m_ends[2][kPorts] = {};
+    bool m_carries[2] = {};
+    Incoming m_incoming[kPorts];
+    uint64_t m_arrival = kEver;  // the next cycle in which something arrives, of those before
+    uint64_t m_known = kEver;    // this one
+    Told m_told;
+    LinkQueue m_links[kPorts];
     Crossbar m_crossbar;
     std::optional<Controller> m_controller;
     std::optional<AxiBackend> m_axi;
@@ -94,12 +111,19 @@ class ChipTile {
     // Cycles that it has left out as nothing happens in them, and how many more it may.
     uint64_t m_slept = 0, m_sleep = 0;
 
-    bool arrivals(const uint8_t* busy) const;
-    void fall_asleep(const uint8_t* const busy[2]);
+    void cycle();
+    void fall_asleep();
+    // What it knows of its neighbours, and tells them.
+    void look();
+    void promise();
+    void find_arrival();
+    // The first cycle in which what it has or makes itself can leave it, if its router is empty.
+    uint64_t leaves() const;
+    void tell_states();
     void dram(const DramSignals& signals);
     // A cycle of the memory.
     Passage memory();
-    void network(ChipTile* const* tiles, uint8_t* const busy[2], uint32_t now);
+    void network();
 };
 
 }  // namespace vip::timed
