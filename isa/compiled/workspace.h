@@ -46,6 +46,10 @@ struct Workspace {
         return window <= start && start + size <= window + window_bytes();
     }
 
+    bool image_contains(uint64_t start, uint128 size) const {
+        return image <= start && start + size <= image + image_bytes();
+    }
+
     // Bytes up to the end of the pixel of the window's address `from`, and where they are: an
     // address in the image, or kZeros.
     uint64_t piece(uint64_t from, uint64_t& start) const {

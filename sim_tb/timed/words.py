@@ -19,7 +19,7 @@ from isa.table import (
 )
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
 from pe.config import PeConfig
-from pe.interface import PeCounter
+from pe.interface import HistoryCounter, PeCounter
 from pe.lsu.declaration import DECLARATION_CYCLES
 
 __all__ = ["TimedWord", "constants", "declared", "timed_words"]
@@ -53,12 +53,14 @@ class TimedWord(ctypes.Structure):
 
 def constants() -> str:
     """``timed.inc``: numbers of counters, units, control instructions and extents; times."""
-    values = {_camel(item.name): item.value for item in PeCounter}
+    counters = (*PeCounter, *HistoryCounter)
+    values = {_camel(item.name): item.value for item in counters}
     values |= {_camel(unit.name): number for unit, number in _UNITS.items()}
     values |= {f"Extent{_camel(item.name)}": number for item, number in _EXTENTS.items()}
     values |= {_camel(item.name): number for number, item in enumerate(_CONTROL, start=1)}
     values |= {
         "Counters": len(PeCounter),
+        "HistoryCounters": len(HistoryCounter),
         "NoExtent": 0,
         "RangeBytes": RANGE_BYTES,
         "WordBytes": WORD_BYTES,

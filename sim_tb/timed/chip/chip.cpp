@@ -7,6 +7,7 @@
 
 #include "../../../memory/model/device_model.cpp"
 #include "../engine/arc.cpp"
+#include "../engine/history.cpp"
 #include "../engine/load_store.cpp"
 #include "../engine/pe_model.cpp"
 #include "../engine/program.cpp"
@@ -299,7 +300,9 @@ class Chip {
             m_broken = true;
             return;
         }
-        m_tiles[vault]->launch(slot, std::make_unique<PeModel>(*launched.sizes, *launched.engine,
+        Sizes sizes = *launched.sizes;
+        sizes.history_turn = m_tiles[vault]->result(slot).history_turn;
+        m_tiles[vault]->launch(slot, std::make_unique<PeModel>(sizes, *launched.engine,
                                                                launched.buffer));
     }
 

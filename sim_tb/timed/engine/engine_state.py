@@ -10,7 +10,7 @@ from isa.iss.simulator import Observer
 from isa.table import INSTRUCTIONS, Instruction
 from pe.config import PeConfig
 from pe.counters import FLUSH_CYCLES
-from pe.interface import EXACT_PC_WORDS, PeCounter, PeState
+from pe.interface import EXACT_PC_WORDS, HistoryCounter, PeCounter, PeState
 from pe.sequencer import overhead_cycles
 from pe.vector.settings import SETTLING_CYCLES
 from sim_tb.cosim.engine import CosimError
@@ -43,6 +43,9 @@ class Sizes(ctypes.Structure):
             "flush_cycles",
             "settling_cycles",
             "counters",
+            "history_sets",
+            "history_ways",
+            "history_turn",
         )
     )
 
@@ -57,11 +60,23 @@ class EngineResult(ctypes.Structure):
         ("cause", c_uint32),
         ("running", c_bool),
         ("memory_error", c_bool),
+        ("history", c_uint64 * len(HistoryCounter)),
+        ("history_turn", c_uint64),
     )
 
     def state(self) -> PeState:
         """State of an engine that has ended."""
         return PeState.FAULTED if self.cause else PeState.HALTED
+
+    def counts(self, config: PeConfig) -> dict[str, int]:
+        """The counters of an engine of ``config`` by name: those of
+        :class:`pe.interface.PeCounter` and, with a load history, of
+        :class:`pe.interface.HistoryCounter`."""
+        found = {item.name: self.counters[item] for item in PeCounter}
+        if config.load_history:
+            first = min(HistoryCounter)
+            found |= {item.name: self.history[item - first] for item in HistoryCounter}
+        return found
 
 
 def check_covered(config: PeConfig) -> None:
@@ -74,17 +89,13 @@ def check_covered(config: PeConfig) -> None:
         raise CosimError(
             f"the timing model has registers of 64 bits, not of {config.register_width}"
         )
-    if config.load_history:
-        raise CosimError(
-            f"the timing model has no load history: load_history must be 0, not "
-            f"{config.load_history}"
-        )
     if config.program is not None:
         raise CosimError("the timing model has an instruction buffer, and no built-in program")
 
 
-def sizes_of(config: PeConfig, words: int) -> Sizes:
-    """The sizes of an engine of ``config`` with a program of ``words``."""
+def sizes_of(config: PeConfig, words: int, turn: int = 0) -> Sizes:
+    """The sizes of an engine of ``config`` with a program of ``words``; ``turn``, that the program
+    before has left in its load history."""
     flush = FLUSH_CYCLES if config.counters else 1
     return Sizes(
         words=words,
@@ -100,6 +111,9 @@ def sizes_of(config: PeConfig, words: int) -> Sizes:
         flush_cycles=flush,
         settling_cycles=SETTLING_CYCLES,
         counters=config.counters,
+        history_sets=config.history_sets if config.load_history else 0,
+        history_ways=config.load_history // config.history_sets if config.load_history else 0,
+        history_turn=turn,
     )
 
 

@@ -79,8 +79,19 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
 }
 
 void LoadStore::look_at_workspace(const MemoryPort& port) {
-    m_lowering.look(!m_working && !m_waits);
+    const bool settled = !m_working && !m_waits;
+    m_lowering.look(settled && !m_cuts);
     m_fills = m_lowering.fill && !m_loads;
+    if (m_cuts) {
+        m_history->look(settled, (m_working && m_now.store) || (m_waits && m_waiting.store) ||
+                                     (m_formed_valid && m_formed.write));
+        m_copies = m_history->fill && !m_loads;
+        m_fills &= !m_history->fill;
+        if (m_copies && m_history->final) {
+            arrived = true;
+            arrived_entry = m_history->entry();
+        }
+    }
     if (m_fills && m_lowering.final) {
         arrived = true;
         arrived_entry = m_lowering.entry();
@@ -93,6 +104,36 @@ void LoadStore::look_at_workspace(const MemoryPort& port) {
 void LoadStore::write_zeros() {
     for (uint32_t byte = 0; byte < m_lowering.part; ++byte)
         m_scratchpad[(m_lowering.scratchpad() + byte) & m_mask] = 0;
+}
+
+// To the next cycle, with a transfer that it is given, or null. Returns what goes on to the request
+// side, or null; `piece` is room for it.
+const Command* LoadStore::follow_history(const Command* transfer, Command& piece) {
+    History& history = *m_history;
+    const bool copies = m_copies, taken = m_cuts && history.piece && !m_waits;
+    m_copies = false;
+    if (transfer && transfer->store) history.stores();
+    if (copies)
+        for (uint32_t byte = 0; byte < history.size(); ++byte)
+            m_scratchpad[(history.target() + byte) & m_mask] =
+                static_cast<uint8_t>(history.word >> (8 * byte));
+    const bool reads = history.reads(copies);
+    const uint32_t source = history.source();
+    const Command* load = transfer && transfer->recorded ? transfer : nullptr;
+    Command begun;
+    if (load) {
+        begun = *load;
+        begun.scratchpad += static_cast<uint32_t>(begun.dram % kWordBytes);
+        transfer = nullptr;
+    }
+    if (taken) {
+        piece = history.command();
+        transfer = &piece;
+    }
+    history.edge(load ? &begun : nullptr, taken, copies);
+    if (reads) history.word = word_at(source);
+    m_cuts = !history.rest();
+    return transfer;
 }
 
 void LoadStore::write_loaded() {
@@ -130,6 +171,8 @@ void LoadStore::form() {
         target.last = m_end % kWordBytes;
         target.scratchpad = m_now.scratchpad;
         target.entry = m_now.entry;
+        target.recorded = m_now.recorded;
+        if (m_now.recorded) m_history->asks(m_tag, m_now, m_end);
         target.index = m_now.index;
     }
 }
@@ -152,7 +195,11 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
     const uint64_t free = m_free;
     if (m_response_valid | m_result_valid) {
         if (m_response_valid && m_response_go) {
-            if (m_loads) write_loaded();
+            if (m_loads) {
+                write_loaded();
+                if (m_target.recorded && m_response.last && !m_response.error)
+                    m_history->arrives(m_response.tag);
+            }
             m_following = !m_response.last;
         }
         if (loaded) m_result_valid = false;
@@ -203,7 +250,7 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
     Command piece;
     if (load) transfer = nullptr;
     if (!m_lowering.rest()) {
-        const bool given = m_lowering.piece && !m_waits;
+        const bool given = m_lowering.piece && !(m_history ? m_cuts : m_waits);
         if (given) {
             piece = m_lowering.command();
             transfer = &piece;
@@ -214,6 +261,8 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
     } else if (load) {
         m_lowering.edge(load, false);
     }
+    if (m_history) [[unlikely]]
+        transfer = follow_history(transfer, piece);
     if (declaring) {
         if (m_declaration.done()) m_lowering.declare(m_declaration.workspace);
         const bool answered = m_declaration.waits() && port.response;

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <cstring>
+#include <memory>
 
+#include "history.h"
 #include "lowering.h"
 #include "timed.inc"
 
@@ -33,18 +35,31 @@ struct MemoryPort {
 
 class LoadStore {
   public:
-    LoadStore(uint8_t* scratchpad, uint32_t scratchpad_bytes, uint32_t tags)
+    LoadStore(uint8_t* scratchpad, uint32_t scratchpad_bytes, uint32_t tags,
+              std::unique_ptr<History> history)
         : m_scratchpad(scratchpad),
           m_mask(scratchpad_bytes - 1),
-          m_free(tags == 64 ? ~uint64_t{0} : (uint64_t{1} << tags) - 1) {}
+          m_free(tags == 64 ? ~uint64_t{0} : (uint64_t{1} << tags) - 1),
+          m_history(std::move(history)) {}
 
     // What happens in this cycle. `writes_first`: a scalar result takes the registers' write port.
     VIP_INLINE void look(MemoryPort& port, bool writes_first);
 
     bool request_valid() const { return m_request_valid || m_declaration.asks(); }
     const RequestBeat& request() const { return m_declaration.asks() ? m_asked : m_sent; }
-    bool ready(bool stores_register, bool lowered) const {
-        return m_lowering.rest() && (lowered || (!m_waits && !(stores_register && m_value_held)));
+    bool ready(bool stores_register, bool lowered, bool recorded) const {
+        if (!m_lowering.rest()) return false;
+        if (lowered) return true;
+        return !m_cuts && (recorded || (!m_waits && !(stores_register && m_value_held)));
+    }
+    // The load history, or null.
+    const History* history() const { return m_history.get(); }
+    // It forgets all.
+    void forget() { m_history->empty(); }
+    // An instruction that is dispatched in this cycle, after `look`, will write there.
+    void overwrites(const Range& range) {
+        m_history->overwrites(range);
+        if (m_still) m_history->overwrite();
     }
     // A workspace is to be declared, if none is being; it is, in this cycle.
     void declare(uint64_t descriptor) {
@@ -55,7 +70,7 @@ class LoadStore {
     const Workspace* declared() const {
         return m_declaration.done() ? &m_declaration.workspace : nullptr;
     }
-    bool special() const { return !m_lowering.rest() || !m_declaration.rest(); }
+    bool special() const { return !m_lowering.rest() || !m_declaration.rest() || m_cuts; }
     bool idle() const {
         return !special() && !m_working && !m_waits && !m_formed_valid && !m_request_valid && !m_response_valid &&
                !m_result_valid && !m_outstanding;
@@ -68,7 +83,8 @@ class LoadStore {
     // What the front end sees of it.
     uint32_t seen() const {
         return uint32_t{m_waits} | uint32_t{m_value_held} << 1 | uint32_t{idle()} << 2 |
-               uint32_t{m_lowering.rest()} << 3 | uint32_t{m_declaration.done()} << 4;
+               uint32_t{m_lowering.rest()} << 3 | uint32_t{m_declaration.done()} << 4 |
+               uint32_t{m_cuts} << 5;
     }
 
     // Of this cycle, after `look`.
@@ -86,6 +102,7 @@ class LoadStore {
     struct Target {
         bool store, is_register;
         uint8_t width;
+        bool recorded;
         uint32_t first, last;
         uint32_t scratchpad, entry, index;
     };
@@ -133,12 +150,18 @@ class LoadStore {
     RequestBeat m_asked = {};
     bool m_fills = false;
 
+    // What an engine with a load history has.
+    std::unique_ptr<History> m_history;
+    bool m_cuts = false;    // a load is being cut or copied by it
+    bool m_copies = false;  // a word goes to the scratchpad
+
     uint64_t word_at(uint32_t address) const;
     VIP_INLINE void write_loaded();
     VIP_INLINE void form();
     VIP_INLINE void advance();
     void look_at_workspace(const MemoryPort& port);
     void write_zeros();
+    const Command* follow_history(const Command* transfer, Command& piece);
 };
 
 }  // namespace vip::timed

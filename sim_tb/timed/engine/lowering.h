@@ -19,7 +19,7 @@ struct Command {
     uint32_t columns, last;
     uint32_t scratchpad;  // where byte 0 of the first word belongs, wanted or not; wraps
     uint32_t entry, index;
-    bool lowered, final;
+    bool lowered, final, recorded;  // recorded: by the load history
     uint64_t bytes;
 };
 

@@ -4,6 +4,7 @@
 #include "../../models/memory_model.cpp"
 
 #include "arc.cpp"
+#include "history.cpp"
 #include "load_store.cpp"
 #include "pe_model.cpp"
 #include "program.cpp"

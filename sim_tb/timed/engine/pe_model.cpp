@@ -11,6 +11,14 @@ constexpr Step kNothing = {};
 // Where no branch leads.
 constexpr int64_t kNever = INT64_MIN;
 
+std::unique_ptr<History> history_of(const Sizes& sizes) {
+    if (!sizes.history_ways) return nullptr;
+    return std::make_unique<History>(static_cast<uint32_t>(sizes.history_sets),
+                                     static_cast<uint32_t>(sizes.history_ways),
+                                     static_cast<uint32_t>(sizes.scratchpad_bytes),
+                                     static_cast<uint32_t>(sizes.history_turn));
+}
+
 }  // namespace
 
 PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
@@ -19,7 +27,7 @@ PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
       m_operands_word(&kNothing),
       m_now(&kNothing),
       m_load_store(engine.scratchpad, static_cast<uint32_t>(sizes.scratchpad_bytes),
-                   static_cast<uint32_t>(sizes.tags)),
+                   static_cast<uint32_t>(sizes.tags), history_of(sizes)),
       m_arc(sizes.arc_entries),
       m_sizes(sizes),
       m_vector(engine) {
@@ -51,7 +59,8 @@ void PeModel::look_at_dispatch(Cycle& c) {
     } else {
         const bool accepted =
             held.nothing ||
-            m_load_store.ready(held.word->store && held.word->is_register, held.lowered);
+            m_load_store.ready(held.word->store && held.word->is_register, held.lowered,
+                               held.recorded);
         c.leaves = (held.word->is_register || !(c.conflict || c.full)) && accepted;
     }
 }
@@ -240,6 +249,7 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
                            .index = held.word->a,
                            .lowered = held.lowered,
                            .final = false,
+                           .recorded = held.recorded,
                            .bytes = held.bytes};
     const uint32_t columns = given.is_register       ? 0
                              : store || held.lowered ? 1
@@ -329,6 +339,14 @@ void PeModel::transfer_alone(const MemoryPort& port) {
     m_still = m_load_store.steady() && m_arc.settled();
 }
 
+// The load history forgets at fences, and what the instruction that is dispatched will write.
+void PeModel::tell_history(const Cycle& c) {
+    const bool fence = c.sound && m_now->unit == kIssue && m_now->control == kMemfence && c.fire;
+    if (fence || c.declares) m_load_store.forget();
+    const Range& range = m_dispatched.ranges[0];
+    if ((c.vector_goes || c.transfer_done) && range.used) m_load_store.overwrites(range);
+}
+
 template <bool kUsual>
 void PeModel::step(MemoryPort& port) {
     const Waits before = m_waits;
@@ -358,6 +376,8 @@ void PeModel::step(MemoryPort& port) {
     }
     write(c);
     if (m_settling) m_usual = false;
+    if (m_load_store.history()) [[unlikely]]
+        tell_history(c);
     vector_edge(c.vector_goes);
     const bool changes = transfer_edge(port, c.transfer_goes);
     if (c.declares) m_load_store.declare(m_engine.registers[m_now->a]);

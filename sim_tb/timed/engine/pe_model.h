@@ -51,6 +51,8 @@ struct Sizes {
     uint64_t alignment;  // of scratchpad operands, in bytes
     uint64_t clear_cycles, flush_cycles, settling_cycles;
     uint64_t counters;
+    uint64_t history_sets, history_ways;  // of the load history; no ways: it is absent
+    uint64_t history_turn;                // that the program before has left in it
 };
 
 // A vector or load-store instruction at dispatch.
@@ -60,7 +62,8 @@ struct Dispatched {
     uint64_t vl, mr, fx;
     Range ranges[3];
     uint64_t bytes, columns;
-    bool nothing, lowered;  // lowered: a load from the window
+    // lowered: a load from the window; recorded: the load history takes it.
+    bool nothing, lowered, recorded;
     uint32_t cause;
     int64_t pc;
 };
@@ -72,6 +75,8 @@ struct EngineResult {
     int64_t pc;
     uint32_t cause;
     bool running, memory_error;
+    uint64_t history[kHistoryCounters];
+    uint64_t history_turn;
 };
 
 enum class State { kRest, kClear, kRun, kDrain, kFlush };
@@ -198,6 +203,7 @@ class PeModel {
     void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc);
     void launched();
     void check_workspace(Dispatched& found) const;
+    void tell_history(const Cycle& c);
     VIP_INLINE void write(const Cycle& c);
     VIP_INLINE void receive();
     VIP_INLINE void vector_edge(bool handed_on);

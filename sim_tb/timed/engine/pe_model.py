@@ -9,7 +9,6 @@ from functools import cache
 from isa.compiled.library import Engine
 from isa.faults import FaultCause
 from pe.config import PeConfig
-from pe.interface import PeCounter
 from pe.scratchpad import read_roles
 from sim_tb.cosim.engine import CosimError, CosimResult, Job, check_job
 from sim_tb.harness.engine import NEVER
@@ -71,6 +70,7 @@ class PeModel:
         self._library = _library()
         self._scratchpad = bytes(config.scratchpad_bytes)
         self._buffer = (TimedWord * config.instruction_words)()
+        self._turn = 0
 
     def __enter__(self) -> "PeModel":
         return self
@@ -122,7 +122,8 @@ class PeModel:
         self._buffer[: len(job.words)] = timed_words(job.words, state.rows, config)
         engine = state.engine
         stop = NEVER if job.stop_after is None else job.stop_after
-        sizes, result = sizes_of(config, len(job.words)), EngineResult()
+        turn = 0 if job.reset else self._turn
+        sizes, result = sizes_of(config, len(job.words), turn), EngineResult()
         run = library.vip_timed_start(
             byref(sizes), byref(engine), self._buffer, byref(pack(job.memory)), stop
         )
@@ -138,6 +139,7 @@ class PeModel:
                 return CosimError(f"memory port rule broken: {violation.decode()}")
         finally:
             self._scratchpad = bytes(state.scratchpad)
+            self._turn = result.history_turn
             library.vip_timed_end(run)
         cause = FaultCause(result.cause)
         return CosimResult(
@@ -145,7 +147,7 @@ class PeModel:
             cause=cause,
             pc=result.pc,
             cycles=result.cycles,
-            counters={item.name: result.counters[item] for item in PeCounter},
+            counters=result.counts(config),
             registers=list(engine.registers[: config.registers]),
             # A scratchpad that nothing reads is not there.
             scratchpad=self._scratchpad if read_roles(config) else b"",

@@ -62,6 +62,8 @@ void PeModel::check_workspace(Dispatched& found) const {
     const uint64_t address = found.values[store ? 0 : 1];
     const bool whole = !store && !found.word->is_register && found.bytes;
     found.lowered = whole && workspace.contains(address, found.bytes);
+    found.recorded = m_load_store.history() && whole &&
+                     (found.lowered || workspace.image_contains(address, found.bytes));
     if (!found.lowered) found.cause = keep_out(workspace, address, found.bytes, !store);
 }
 

@@ -16,8 +16,17 @@ EngineResult PeModel::result() const {
                           .pc = m_fault_pc,
                           .cause = m_cause,
                           .running = running(),
-                          .memory_error = m_failed};
+                          .memory_error = m_failed,
+                          .history = {},
+                          .history_turn = 0};
     std::copy(std::begin(m_counters), std::end(m_counters), found.counters);
+    const History* history = m_load_store.history();
+    if (history) found.history_turn = history->turn();
+    if (history && m_sizes.counters) {
+        found.history[kHistoryProbes - kCounters] = history->probes;
+        found.history[kHistoryHits - kCounters] = history->hits;
+        found.history[kWorkspaceColumns - kCounters] = history->columns;
+    }
     return found;
 }
 

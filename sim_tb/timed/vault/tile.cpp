@@ -7,6 +7,7 @@
 #include "../../models/trace_word.h"
 
 #include "../engine/arc.cpp"
+#include "../engine/history.cpp"
 #include "../engine/load_store.cpp"
 #include "../engine/pe_model.cpp"
 #include "../engine/program.cpp"

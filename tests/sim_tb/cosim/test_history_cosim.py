@@ -12,11 +12,10 @@ from microkernels.apps.lowered_convolution import lowered_convolution_job
 from microkernels.apps.upsampled_convolution import upsampled_convolution_job
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
-from sim_tb.cosim.engine import CosimError, Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import Job, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_engine
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.programs import random_program
-from sim_tb.timed.engine.pe_model import PeModel
 from tests.sim_tb.cosim.test_cosim import CONFIG, SMALL
 
 KEYS = CONFIG.instructions | {"set.ws"}
@@ -67,11 +66,6 @@ def test_random_programs_of_all_sizes(
     config: PeConfig, entries: int, ways: int, tmp_path: Path
 ) -> None:
     _agrees(_history(config, entries, ways), 400, tmp_path)
-
-
-def test_the_timing_model_refuses_it() -> None:
-    with pytest.raises(CosimError, match=r"no load history: load_history must be 0, not 32$"):
-        PeModel(KERNEL)
 
 
 def test_a_convolution_from_a_workspace() -> None:

@@ -21,9 +21,9 @@ from tests.isa.test_workspace import lowered
 
 from .test_timed_chip import TINY, both_with, with_lines
 
-_DESCRIPTORS, _TABLE = 0x1000, 0x1400
-_IMAGES, _WINDOWS, _RESULTS = 0x10000, 0x40000, 0x80000
-_IMAGE_BYTES, _WINDOW_BYTES, _RESULT_BYTES = 0x2000, 0x4000, 0x2000
+DESCRIPTORS, _TABLE = 0x1000, 0x1400
+_IMAGES, _WINDOWS, RESULTS = 0x10000, 0x40000, 0x80000
+_IMAGE_BYTES, _WINDOW_BYTES, RESULT_BYTES = 0x2000, 0x4000, 0x2000
 _LOADS, _PIECE = 60, 64
 
 #: Each engine declares a workspace of its own, loads pieces of its window from random places, and
@@ -34,12 +34,12 @@ PROGRAM = assemble(f"""
     set.ws r8
     sll r9, r1, #4
     add r9, r9, r5
-    add r9, r9, #{_TABLE - _DESCRIPTORS}
+    add r9, r9, #{_TABLE - DESCRIPTORS}
     ld.reg [64-bit] r10, r9
     add r9, r9, #8
     ld.reg [64-bit] r11, r9
     sll r12, r1, #13
-    li r13, #{_RESULTS}
+    li r13, #{RESULTS}
     add r12, r12, r13
     mov r17, #{_LOADS}
     add r18, r1, #77
@@ -76,7 +76,7 @@ def contents(engines: int) -> tuple[dict[int, bytes], list[bytes]]:
         image = numbers.randbytes(workspace.image_bytes)
         mask = (1 << (workspace.window_bytes - _PIECE).bit_length() - 1) - 1
         memory[workspace.image] = image
-        memory[_DESCRIPTORS + DESCRIPTOR_BYTES * engine] = workspace.pack()
+        memory[DESCRIPTORS + DESCRIPTOR_BYTES * engine] = workspace.pack()
         memory[_TABLE + 16 * engine] = b"".join(
             value.to_bytes(8, "little") for value in (workspace.window, mask)
         )
@@ -129,10 +129,10 @@ def on_vault(config: VaultTileConfig, machine: str) -> tuple[VaultResult, list[b
         for address, content in memory.items():
             image.write(address, content)
         result = vault.run(
-            PROGRAM, image, max_cycles=1_000_000, active=config.pes, parameters=_DESCRIPTORS
+            PROGRAM, image, max_cycles=1_000_000, active=config.pes, parameters=DESCRIPTORS
         )
         stored = [
-            image.read(_RESULTS + _RESULT_BYTES * engine, _LOADS * _PIECE)
+            image.read(RESULTS + RESULT_BYTES * engine, _LOADS * _PIECE)
             for engine in range(config.pes)
         ]
     return result, stored
@@ -169,8 +169,8 @@ def test_a_chip_takes_the_cycles_of_the_verilog(lines: int) -> None:
     base = with_lines(lines) if lines else TINY
     config = replace(base, tile=replace(base.tile, pe=engine_with_workspace(base.tile.pe)))
     memory, expected = contents(config.pes)
-    (result,), dram = both_with(config, memory, (PROGRAM, _DESCRIPTORS))
+    (result,), dram = both_with(config, memory, (PROGRAM, DESCRIPTORS))
     assert result.remote_share > 0.5
     for engine, stored in enumerate(expected):
-        start = _RESULTS + _RESULT_BYTES * engine
+        start = RESULTS + RESULT_BYTES * engine
         assert dram[start : start + len(stored)] == stored

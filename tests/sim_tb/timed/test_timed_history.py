@@ -1,0 +1,141 @@
+"""Engines with a load history on the timing model: the cycles and counters of the Verilog."""
+
+import json
+from collections import Counter
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from isa.image import DramImage
+from pe.config import PeConfig
+from pe.interface import HistoryCounter
+from sim_tb.cosim.engine import PeSimulation
+from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.measure.reuse.column_reuse import with_engines
+from sim_tb.measure.reuse.load_history import declared_job, with_history
+from sim_tb.random.programs import random_program
+from sim_tb.timed.engine.pe_model import PeModel
+from soc.generate.presets import tile_preset
+from soc.tile.config import VaultTileConfig
+from tests.sim_tb.cosim.test_cosim import CONFIG, SMALL
+
+from .test_timed_chip import TINY, both_with, with_lines
+from .test_timed_model import differing, job_of
+from .test_timed_workspace import (
+    DESCRIPTORS,
+    PROGRAM,
+    RESULT_BYTES,
+    RESULTS,
+    contents,
+    on_vault,
+    vault_of,
+)
+
+RECORD = Path(__file__).parents[3] / "bench" / "results" / "history.json"
+
+
+def compare(config: PeConfig, programs: int) -> Counter[str]:
+    """Random programs, some of them without a reset before; the sums of their counters."""
+    size = 1 << config.address_bits
+    total: Counter[str] = Counter()
+    with (
+        PeSimulation(config) as verilog,
+        PeModel(config) as model,
+        DramImage(size) as first,
+        DramImage(size) as second,
+    ):
+        for seed in range(programs):
+            program = random_program(seed, config, disturbed=0.3)
+            expected = verilog.run(job_of(program, first))
+            found = model.run(job_of(program, second))
+            assert differing(expected, found) == [], seed
+            assert next(first.differences(second), None) is None, seed
+            total.update(found.counters)
+    return total
+
+
+def test_random_programs_take_the_cycles_of_the_verilog() -> None:
+    total = compare(with_history(CONFIG, 32, 4), 150)
+    assert all(total[item.name] > 400 for item in HistoryCounter)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("config", "entries", "ways"),
+    [
+        *((SMALL, entries, ways) for entries in (8, 16) for ways in (0, 1, 2, 4)),
+        *((CONFIG, entries, ways) for entries in (8, 64) for ways in (0, 1, 4)),
+    ],
+)
+def test_histories_of_all_sizes(config: PeConfig, entries: int, ways: int) -> None:
+    compare(with_history(config, entries, ways), 300)
+
+
+def with_entries(config: VaultTileConfig, entries: int) -> VaultTileConfig:
+    return replace(config, pe=replace(config.pe, load_history=entries))
+
+
+def recorded(name: str) -> float:
+    return float(json.loads(RECORD.read_text(encoding="utf-8"))["results"][name]["value"])
+
+
+@pytest.mark.parametrize(("kernel", "lines"), [("conv5_1", 0)])
+def test_a_convolution_takes_the_cycles_of_the_verilog(kernel: str, lines: int) -> None:
+    """Eight engines of a vault, as the benchmark has recorded the Verilog."""
+    _check(kernel, 8, lines)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lines", [0, 64])
+@pytest.mark.parametrize("pes", [4, 8])
+@pytest.mark.parametrize("kernel", ["conv1_1", "conv3_2", "conv5_1"])
+def test_convolutions_take_the_cycles_of_the_verilog(kernel: str, pes: int, lines: int) -> None:
+    _check(kernel, pes, lines)
+
+
+def _check(kernel: str, pes: int, lines: int) -> None:
+    tile = with_engines(tile_preset("vault"), pes)
+    config = replace(tile, line_buffer=lines, pe=with_history(tile.pe, 32, 4))
+    outcome = cosim_vault(declared_job(kernel, pes), config, on="model")
+    prefix = f"{kernel}_{pes}_engines_32_entries_{lines}_lines"
+    assert outcome.match
+    assert outcome.cycles == recorded(f"{prefix}_cycles")
+    assert outcome.result.counters["READS"] == recorded(f"{prefix}_columns")
+
+
+@pytest.mark.parametrize(("engines", "lines"), [(4, 0), (8, 16)])
+def test_engines_copy_from_their_windows(engines: int, lines: int) -> None:
+    config = vault_of(engines, lines)
+    without, _ = on_vault(config, "model")
+    result, stored = on_vault(with_entries(config, 16), "model")
+    assert stored == contents(engines)[1]
+    asked = [
+        sum(run.counters.get(name, 0) for name in ("READS", "LINE_HITS", "LINE_MERGED"))
+        for run in (result, without)
+    ]
+    assert asked[0] < 0.9 * asked[1]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("engines", "lines"), [(4, 0), (8, 16)])
+def test_vaults_take_the_cycles_of_the_verilog(engines: int, lines: int) -> None:
+    config = with_entries(vault_of(engines, lines), 16)
+    (model, mine), (verilog, theirs) = (on_vault(config, on) for on in ("model", "rtl"))
+    assert mine == theirs
+    assert model.pes == verilog.pes
+    assert model.latencies == verilog.latencies
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("lines", [0, 8])
+def test_a_chip_takes_the_cycles_of_the_verilog(lines: int) -> None:
+    """Twice, as the history keeps whose turn it is from launch to launch."""
+    base = with_lines(lines) if lines else TINY
+    config = replace(base, tile=replace(base.tile, pe=with_history(base.tile.pe, 8, 2)))
+    memory, expected = contents(config.pes)
+    launch = (PROGRAM, DESCRIPTORS)
+    _, dram = both_with(config, memory, launch, launch)
+    for engine, stored in enumerate(expected):
+        start = RESULTS + RESULT_BYTES * engine
+        assert dram[start : start + len(stored)] == stored
