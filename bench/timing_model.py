@@ -8,10 +8,11 @@ from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import job_key, launches_key
 from sim_tb.dut.tile import tile_design
-from sim_tb.measure.certificate import KINDS, certified_runs, run_certified
+from sim_tb.measure.certificate import KINDS, CertifiedRun, certified_runs, run_certified
 from sim_tb.measure.kernels import measure_kernels
 from soc.chip.config import ChipConfig
 from soc.generate.presets import preset, tile_preset
+from soc.tile.config import VaultTileConfig
 
 from . import fingerprints
 from .applications import made_of_layers
@@ -27,11 +28,11 @@ _LINES = 64
 
 def timing_model() -> Iterator[Measurement]:
     """The timing model beside the Verilog. Bandwidths of a vault's memory in its variants, and
-    cycles of the rows of the record of kernels that four engines of a vault have run, against their
-    records; cycles of belief propagation on chips and of every application of the suite on one
-    engine, against the Verilog now. For each set: the number of equal cycles, and the largest
-    difference as a share."""
-    recorded = values("kernels")
+    cycles of the rows of the record of kernels that four engines of a vault have run, and of two
+    with a load history, against their records; cycles of belief propagation on chips, of every
+    application of the suite on one engine, and of a load history there, against the Verilog now.
+    For each set: the number of equal cycles, and the largest difference as a share."""
+    recorded = {**values("kernels"), **values("history")}
     for kind in KINDS:
         found = []
         if kind == "memory":
@@ -55,12 +56,17 @@ def timing_model() -> Iterator[Measurement]:
 def made_of_timing_model() -> dict[str, str]:
     """The kernels and applications with their hardware, the chips, and the model."""
     found = made_of_layers() | made_of_vault()
-    for run in certified_runs(["engine", "chip"]):
+    for run in (*certified_runs(["engine", "chip"]), *_histories()):
         key = launches_key if run.kind == "chip" else job_key
         if isinstance(run.config, ChipConfig):
             grid = run.config.network
             name = f"Verilog of {grid.columns} x {grid.rows} vaults"
             found |= {} if name in found else {name: fingerprints.hardware(run.config)}
+        elif isinstance(run.config, VaultTileConfig):
+            design = tile_design(run.config)
+            found |= fingerprints.simulator(f"the vault of {run.name}", design)
+        elif isinstance(run.config, PeConfig) and run.config.load_history:
+            found |= fingerprints.engine(f"the engine of {run.name}", run.config)
         found[f"program and data of {run.name}"] = fingerprints.data(*map(key, run.jobs))
     for name, config in _presets().items():
         found |= fingerprints.engine(name, config)
@@ -97,6 +103,13 @@ def made_of_buffered_kernels() -> dict[str, str]:
         **fingerprints.simulator(f"the vault with {_LINES} lines", tile_design(config)),
         **model_parts(),
     }
+
+
+def _histories() -> Iterator[CertifiedRun]:
+    """The runs on vaults whose engines have a load history."""
+    for run in certified_runs(["vault"], layers=False):
+        if isinstance(run.config, VaultTileConfig) and run.config.pe.load_history:
+            yield run
 
 
 def _presets() -> dict[str, PeConfig]:

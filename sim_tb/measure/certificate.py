@@ -26,6 +26,8 @@ from soc.tile.config import VaultTileConfig
 from .belief import BELIEF, belief_job
 from .kernels import LSTM, ROUNDS, layer_jobs
 from .lstm_ese import ESE, ese_job
+from .reuse.column_reuse import with_engines
+from .reuse.load_history import declared_job, with_history
 from .vault import TRAFFICS, VARIANTS, Variant, run_variant
 from .vgg import LAYERS
 
@@ -54,6 +56,9 @@ _CHIPS = {"tiny": (24, 18), "small": (40, 24), "fpga": (24, 18)}
 _CHIP_LABELS = 8
 #: Of these, those whose host also writes and reads the data through the AXI port.
 _PORTS = ("tiny", "fpga")
+#: Of engines with a load history: entries and ways, layer, and engines of the vault.
+_ENTRIES, _WAYS, _REUSED, _MANY = 32, 4, "conv5_1", 8
+_LINES = 64
 _COMMENT = re.compile(r"//[^\n]*")
 
 
@@ -133,7 +138,7 @@ class Certificate:
 
 def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Iterator[CertifiedRun]:
     """The stated set: traffic on a vault's memory in its variants, the suite on one engine, kernels
-    on a vault, belief propagation on chips.
+    on a vault, belief propagation on chips; a convolution with a load history on engine and vault.
 
     Parameters:
         kinds: of the machines. layers: whether with the layers of VGG-16.
@@ -151,6 +156,12 @@ def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Ite
                 config=preset(application.preset),
                 jobs=application.jobs,
             )
+        yield CertifiedRun(
+            kind="engine",
+            name=f"{_REUSED}_{_ENTRIES}_entries_{_WAYS}_ways",
+            config=with_history(preset("pe"), _ENTRIES, _WAYS),
+            jobs=(declared_job(_REUSED, 1),),
+        )
     if "vault" in kinds:
         yield from (run for run in _vault_runs() if layers or not run.minutes)
     if "chip" in kinds:
@@ -158,7 +169,8 @@ def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Ite
 
 
 def _vault_runs() -> Iterator[CertifiedRun]:
-    """Kernels that four engines of a vault run, by the names of :data:`sim_tb.measure.kernels`."""
+    """Kernels that four engines of a vault run, by the names of :data:`sim_tb.measure.kernels`, and
+    eight with a load history."""
     config = tile_preset(_TILE)
     for name, kernel in BELIEF.items():
         # Construct and copy run on one vault of a ring, which the row's own module sets up.
@@ -183,6 +195,15 @@ def _vault_runs() -> Iterator[CertifiedRun]:
         config=special,
         jobs=(ese_job(config.pes),),
     )
+    # By the names of the record of the load history.
+    engine = with_history(config.pe, _ENTRIES, _WAYS)
+    for lines in (0, _LINES):
+        yield CertifiedRun(
+            kind="vault",
+            name=f"{_REUSED}_{_MANY}_engines_{_ENTRIES}_entries_{lines}_lines",
+            config=replace(with_engines(config, _MANY), pe=engine, line_buffer=lines),
+            jobs=(declared_job(_REUSED, _MANY),),
+        )
 
 
 def _chip_runs() -> Iterator[CertifiedRun]:

@@ -96,3 +96,13 @@ def test_counters_of_vaults_and_nodes_count() -> None:
     _, counters = run_certified(runs["tiny_bp_m"], "model")
     assert counters["vault READS"] > counters["node REMOTE_REQUESTS"] > 0
     assert counters["node RECEIVED_FLITS"] == counters["node SENT_FLITS"] > 0
+
+
+def test_a_load_history_is_certified() -> None:
+    """The vault's cycles are compared with the record of the Verilog by `bench timing_model`."""
+    runs = {run.name: run for run in certified_runs(["engine", "vault"], layers=False)}
+    cycles, counters = run_certified(runs["conv5_1_32_entries_4_ways"], "model")
+    assert counters["CYCLES"] == cycles
+    assert counters["HISTORY_HITS"] > counters["WORKSPACE_COLUMNS"] > 0
+    assert "conv5_1_8_engines_32_entries_0_lines" in runs
+    assert "conv5_1_8_engines_32_entries_64_lines" in runs
