@@ -23,7 +23,7 @@ from . import (
 )
 from .checkout import ROOT
 from .measurement import Measurement
-from .neural import networks, onnx_models
+from .neural import network_reuse, networks, onnx_models
 from .policies import agents, schedulers
 from .processors.run import made_of_processors, processors
 from .record import Record, tool_versions
@@ -257,6 +257,13 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         presets=("vault",),
         tools=("amaranth",),
         minutes=5,
+    ),
+    "network_reuse": Benchmark(
+        run=network_reuse.network_reuse,
+        made_of=network_reuse.made_of_network_reuse,
+        presets=("vault",),
+        tools=("amaranth",),
+        minutes=8,
     ),
     "byte_convolution": Benchmark(
         run=networks.byte_convolution,
