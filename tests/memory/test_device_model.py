@@ -1,4 +1,5 @@
-"""The C++ model of the DRAM, command by command, without a simulator around it."""
+"""The C++ models of the DRAM, that of the cosimulation and that of the timing model, command by
+command, without a simulator around them."""
 
 import ctypes
 import random
@@ -9,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import memory
+import sim_tb.timed
 from memory.address_map import DramAddress, join_address
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramCommand
@@ -22,13 +24,27 @@ ACT, READ, WRITE, PRE, REFRESH = (kind.value for kind in DramCommand)
 ALL_BYTES = 0xFF
 
 
+SOURCES = {
+    "cosimulation": Path(memory.__file__).parent / "model" / "device_model.cpp",
+    "timing model": Path(sim_tb.timed.__file__).parent / "vault" / "dram.cpp",
+}
+
+
 @pytest.fixture(scope="module")
-def model(tmp_path_factory: pytest.TempPathFactory) -> DeviceModel:
-    target = tmp_path_factory.mktemp("device") / "device.so"
-    source = Path(memory.__file__).parent / "model" / "device_model.cpp"
-    command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
-    subprocess.run([*command, "-o", str(target), str(source)], check=True)
-    return DeviceModel(ctypes.CDLL(str(target)))
+def models(tmp_path_factory: pytest.TempPathFactory) -> dict[str, DeviceModel]:
+    folder = tmp_path_factory.mktemp("device")
+    found = {}
+    for name, source in SOURCES.items():
+        target = folder / f"{source.stem}.so"
+        command = ["g++", "-std=c++20", "-Wall", "-Wextra", "-Werror", "-shared", "-fPIC", "-O1"]
+        subprocess.run([*command, "-o", str(target), str(source)], check=True)
+        found[name] = DeviceModel(ctypes.CDLL(str(target)))
+    return found
+
+
+@pytest.fixture(params=SOURCES)
+def model(request: pytest.FixtureRequest, models: dict[str, DeviceModel]) -> DeviceModel:
+    return models[request.param]
 
 
 @dataclass

@@ -1,11 +1,10 @@
 // The tiles of a chip, their DRAM, the control bus and the host, in one library. See chip_model.py.
-// Host, DRAM and memories on AXI buses are those of the cosimulation.
+// Host and memories on AXI buses are those of the cosimulation.
 
 #include <algorithm>
 #include <atomic>
 #include <thread>
 
-#include "../../../memory/model/device_model.cpp"
 #include "../engine/arc.cpp"
 #include "../engine/history.cpp"
 #include "../engine/load_store.cpp"
@@ -17,6 +16,7 @@
 #include "../vault/banks.cpp"
 #include "../vault/queue.cpp"
 #include "../vault/controller.cpp"
+#include "../vault/dram.cpp"
 #include "../vault/line_buffer.cpp"
 #include "router.cpp"
 #include "node.cpp"
@@ -183,9 +183,8 @@ class Chip {
 
     void reset_memory(uint32_t vault) const {
         const auto number = static_cast<int32_t>(vault);
-        uint64_t data;
         if (m_vault) {
-            vip_dram_cycle(number, 1, 0, 0, 0, 0, 0, 0, 0, &data);
+            dram_device(number).reset();
         } else {
             VipAxiMemoryIn in = {};
             VipAxiMemoryOut out = {};

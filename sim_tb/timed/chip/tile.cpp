@@ -24,7 +24,7 @@ ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const Vault
       m_router(sizes, number),
       m_crossbar(chip.requesters),
       m_demuxes(chip.engines + 1),
-      m_dram(g_devices[static_cast<int32_t>(number)]),
+      m_dram(dram_device(static_cast<int32_t>(number))),
       m_turns(chip.engines) {
     if (vault) m_controller.emplace(*vault);
     if (axi) m_axi.emplace(*axi, static_cast<int32_t>(number));
@@ -34,7 +34,7 @@ ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const Vault
 void ChipTile::dram(const DramSignals& signals) {
     m_read_data = m_dram.cycle(signals.valid, signals.kind, signals.bank, signals.row,
                                signals.column, signals.write_data, signals.write_strobe);
-    failed = !m_dram.violation().empty();
+    if (m_dram.failed()) failed = true;
 }
 
 Passage ChipTile::memory() {
@@ -63,6 +63,7 @@ Passage ChipTile::memory() {
                              m_read_data, signals);
         }
         dram(signals);
+        if (asked && controller.accepted) m_dram.expect(asked->beat.address);
         return asked && controller.accepted;
     };
     return pass(m_lines, m_crossbar, answers ? &arrival : nullptr, controller.counters, access);
@@ -170,7 +171,8 @@ void ChipTile::wake() {
         m_axi->pass(m_slept);
     } else {
         m_controller->pass(m_slept);
-        for (; m_slept; --m_slept) dram({});
+        m_read_data = m_dram.pass(m_slept);
+        if (m_dram.failed()) failed = true;
     }
     m_slept = 0;
 }

@@ -10,6 +10,7 @@
 #include "../vault/axi_backend.h"
 #include "../vault/controller.h"
 #include "../vault/crossbar.h"
+#include "../vault/dram.h"
 #include "../vault/line_buffer.h"
 #include "host_link.h"
 #include "links.h"
@@ -94,7 +95,7 @@ class ChipTile {
     std::optional<AxiBackend> m_axi;
     std::optional<LineBuffer> m_lines;
     std::vector<Demux> m_demuxes;
-    Device& m_dram;
+    Dram& m_dram;
     uint64_t m_read_data = 0;
     uint64_t m_cycle = 0;
     uint32_t m_running = 0, m_requesting = 0;  // engines

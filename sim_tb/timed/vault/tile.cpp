@@ -1,9 +1,7 @@
-// The engines of a vault, crossbar, controller and DRAM, in one library. See vault_model.py. The
-// DRAM is the one of the cosimulation, which checks every command.
+// The engines of a vault, crossbar, controller and DRAM, in one library. See vault_model.py.
 
 #include <memory>
 
-#include "../../../memory/model/device_model.cpp"
 #include "../../models/trace_word.h"
 
 #include "../engine/arc.cpp"
@@ -17,6 +15,7 @@
 #include "queue.cpp"
 #include "controller.cpp"
 #include "crossbar.h"
+#include "dram.cpp"
 #include "line_buffer.cpp"
 
 namespace {
@@ -36,6 +35,7 @@ struct Tile {
     std::vector<std::unique_ptr<PeModel>> engines;
     Crossbar crossbar;
     Controller controller;
+    Dram& device = dram_device(kDevice);
     std::optional<LineBuffer> lines;
     uint64_t window_bits;  // of an engine's addresses; 64: it sees them all
     uint64_t read_data = 0;
@@ -91,8 +91,8 @@ struct Tile {
             DramSignals dram = {};
             controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken,
                              read_data, dram);
-            vip_dram_cycle(kDevice, 0, dram.valid, dram.kind, dram.bank, dram.row, dram.column,
-                           dram.write_data, dram.write_strobe, &read_data);
+            read_data = device.cycle(dram.valid, dram.kind, dram.bank, dram.row, dram.column,
+                                     dram.write_data, dram.write_strobe);
             return controller.accepted;
         };
         const Passage passage =
@@ -110,7 +110,7 @@ extern "C" {
 void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, const LineSizes* lines,
                      vip::Engine* const* states, uint64_t engines, const Word* buffer,
                      uint64_t window_bits, uint32_t window) {
-    Tile* tile = new Tile{{}, Crossbar(engines), Controller(*vault), {}, window_bits};
+    Tile* tile = new Tile{{}, Crossbar(engines), Controller(*vault), dram_device(kDevice), {}, window_bits};
     if (lines->lines) tile->lines.emplace(*lines);
     for (uint64_t number = 0; number < engines; ++number)
         tile->engines.push_back(std::make_unique<PeModel>(*sizes, *states[number], buffer));

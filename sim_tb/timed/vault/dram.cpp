@@ -1,0 +1,374 @@
+#include "dram.h"
+
+#include <fcntl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <bit>
+#include <cinttypes>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <map>
+
+namespace vip::timed {
+namespace {
+
+constexpr const char* kCommandNames[] = {"ACT", "READ", "WRITE", "PRE", "REFRESH"};
+
+}  // namespace
+
+Dram& dram_device(int32_t number) {
+    static std::map<int32_t, Dram> devices;
+    return devices[number];
+}
+
+void Dram::close_image() {
+    if (m_memory) munmap(m_memory, m_size);
+    m_memory = nullptr;
+    m_size = 0;
+}
+
+int64_t Dram::open_image(const char* path) {
+    close_image();
+    const int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0) return -1;
+    struct stat status;
+    if (fstat(file, &status) == 0 && status.st_size > 0) {
+        void* mapped = mmap(nullptr, static_cast<size_t>(status.st_size), PROT_READ | PROT_WRITE,
+                            MAP_SHARED | MAP_NORESERVE, file, 0);
+        if (mapped != MAP_FAILED) {
+            m_memory = static_cast<uint8_t*>(mapped);
+            m_size = static_cast<uint64_t>(status.st_size);
+        }
+    }
+    close(file);
+    return m_memory ? static_cast<int64_t>(m_size) : -1;
+}
+
+bool Dram::configure(const VipDramSetup& setup) {
+    m_setup = setup;
+    const uint64_t bytes =
+        kColumnBytes * setup.banks * static_cast<uint64_t>(setup.rows) * setup.columns;
+    // As many as there can be with a command in every cycle.
+    const uint64_t most =
+        std::bit_ceil(uint64_t{std::max(setup.tcl, setup.tcwl)} + setup.turnaround + 2 * kBurst);
+    m_bursts.resize(most);
+    for (Columns* columns : {&m_reads, &m_writes}) columns->ring.resize(most);
+    m_violation.clear();
+    m_failed = false;
+    reset();
+    return setup.base <= m_size && bytes <= m_size - setup.base;
+}
+
+void Dram::reset() {
+    m_now = 0;
+    m_banks.assign(m_setup.banks, Bank{});
+    m_reads.clear();
+    m_writes.clear();
+    m_first_burst = m_end_of_bursts = 0;
+    std::fill_n(m_acts, 4, kLongAgo);
+    m_activated = 0;
+    std::fill_n(m_commands, kCommands, 0);
+    record(0);
+    m_random = m_setup.noise;
+    find_deadline();
+}
+
+VipDramCounts Dram::counts() const {
+    VipDramCounts counts = {.cycles = static_cast<uint64_t>(m_now), .commands = {}};
+    std::copy_n(m_commands, kCommands, counts.commands);
+    return counts;
+}
+
+void Dram::record(uint32_t cycles) {
+    m_window = cycles;
+    m_recorded_from = m_now;
+    m_windows.clear();
+}
+
+const std::vector<VipDramWindow>& Dram::recorded() {
+    if (m_window && m_now > m_recorded_from)
+        m_windows.resize(static_cast<size_t>((m_now - 1 - m_recorded_from) / m_window) + 1);
+    return m_windows;
+}
+
+// That of this cycle.
+VipDramWindow& Dram::window() {
+    m_windows.resize(static_cast<size_t>((m_now - m_recorded_from) / m_window) + 1);
+    return m_windows.back();
+}
+
+uint64_t Dram::pass(uint64_t count) {
+    uint64_t data = 0;
+    for (; count && std::min(m_reads.next, m_writes.next) != kNever; --count)
+        data = cycle(false, 0, 0, 0, 0, 0, 0);
+    if (!count) return data;
+    const int64_t end = m_now + static_cast<int64_t>(count);
+    if (m_deadline < end) {
+        m_now = std::max(m_now, m_deadline);
+        late_refresh();
+    }
+    m_now = end;
+    // That many steps of the random numbers at once.
+    uint64_t factor = kFactor, summand = kSummand;
+    for (; count; count >>= 1) {
+        if (count & 1) m_random = m_random * factor + summand;
+        summand *= factor + 1;
+        factor *= factor;
+    }
+    return m_random ^ m_random >> 31;
+}
+
+void Dram::write(uint64_t data, uint32_t strobe) {
+    const Column& column = m_writes.at(m_writes.first);
+    const int64_t word = m_now - column.start;
+    const uint64_t address = column.address + static_cast<uint64_t>(word) * kWordBytes;
+    m_writes.passed(word);
+    if (!strobe || address + kWordBytes > m_size) return;
+    uint64_t merged = data;
+    if (strobe != 0xff) {
+        memcpy(&merged, m_memory + address, kWordBytes);
+        for (uint64_t byte = 0; byte < kWordBytes; ++byte) {
+            if (!(strobe >> byte & 1)) continue;
+            const uint64_t mask = uint64_t{0xff} << 8 * byte;
+            merged = (merged & ~mask) | (data & mask);
+        }
+    }
+    memcpy(m_memory + address, &merged, kWordBytes);
+}
+
+// The word that the bus holds in this cycle.
+uint64_t Dram::read() {
+    const Column& column = m_reads.at(m_reads.first);
+    const int64_t word = m_now - column.start;
+    const uint64_t data = column.data[word];
+    m_reads.passed(word);
+    return data;
+}
+
+void Dram::violate(const char* rule, uint32_t bank, const char* format, ...) {
+    if (m_failed) return;
+    char text[160];
+    va_list arguments;
+    va_start(arguments, format);
+    vsnprintf(text, sizeof text, format, arguments);
+    va_end(arguments);
+    char where[64];
+    snprintf(where, sizeof where, " (bank %" PRIu32 ", cycle %" PRId64 ")", bank, m_now);
+    m_violation = std::string(rule) + ": " + text + where;
+    m_failed = true;
+}
+
+void Dram::apart(const char* rule, uint32_t bank, Command before, Command kind, int64_t least) {
+    const int64_t distance = m_now - m_banks[bank].last[before];
+    if (distance < least) {
+        violate(rule, bank, "%s %" PRId64 " cycles after %s, at least %" PRId64,
+                kCommandNames[kind], distance, kCommandNames[before], least);
+    }
+}
+
+void Dram::command(uint32_t kind, uint32_t bank, uint32_t row, uint32_t column) {
+    if (kind >= kCommands) {
+        violate("COMMAND", bank, "no command has the number %" PRIu32, kind);
+        return;
+    }
+    if (bank >= m_setup.banks || (kind == kOpens && row >= m_setup.rows) ||
+        ((kind == kReads || kind == kWrites) && column >= m_setup.columns)) {
+        violate("RANGE", bank, "%s of row %" PRIu32 ", column %" PRIu32 ": there is none",
+                kCommandNames[kind], row, column);
+        return;
+    }
+    ++m_commands[kind];
+    switch (static_cast<Command>(kind)) {
+        case kOpens: activate(bank, row); break;
+        case kReads:
+        case kWrites: access(static_cast<Command>(kind), bank, column); break;
+        case kCloses: precharge(bank); break;
+        default: refresh(bank);
+    }
+}
+
+void Dram::activate(uint32_t number, uint32_t row) {
+    Bank& bank = m_banks[number];
+    int64_t& fourth = m_acts[m_activated % 4];
+    const int64_t last = m_acts[(m_activated + 3) % 4];
+    const bool broken = bank.open | near(bank, kCloses, m_setup.trp) |
+                        near(bank, kOpens, m_setup.trc) | near(bank, kRefreshes, m_setup.trfc) |
+                        (m_now - last < m_setup.trrd) | (m_now - fourth < m_setup.tfaw);
+    if (broken) {
+        if (bank.open) violate("ACT_OPEN", number, "ACT with row %" PRIu32 " open", bank.row);
+        apart("tRP", number, kCloses, kOpens, m_setup.trp);
+        apart("tRC", number, kOpens, kOpens, m_setup.trc);
+        apart("tRFC", number, kRefreshes, kOpens, m_setup.trfc);
+        if (m_now - last < m_setup.trrd) {
+            violate("tRRD", number,
+                    "ACT %" PRId64 " cycles after that of any bank, at least %" PRIu32,
+                    m_now - last, m_setup.trrd);
+        }
+        if (m_now - fourth < m_setup.tfaw) {
+            violate("tFAW", number, "fifth ACT within %" PRId64 " cycles, at least %" PRIu32,
+                    m_now - fourth, m_setup.tfaw);
+        }
+    }
+    fourth = m_now;
+    ++m_activated;
+    bank.open = true;
+    bank.row = row;
+    bank.last[kOpens] = m_now;
+}
+
+void Dram::access(Command kind, uint32_t number, uint32_t column) {
+    Bank& bank = m_banks[number];
+    if (!bank.open) {
+        violate("CLOSED", number, "%s with no row open", kCommandNames[kind]);
+        return;
+    }
+    const bool writes = kind == kWrites;
+    const int64_t after_write = int64_t{m_setup.tcwl} + kBurst + m_setup.twtr;
+    const bool broken = near(bank, kOpens, m_setup.trcd) | near(bank, kReads, m_setup.tccd) |
+                        near(bank, kWrites, m_setup.tccd) |
+                        (!writes & near(bank, kWrites, after_write));
+    if (broken) {
+        apart("tRCD", number, kOpens, kind, m_setup.trcd);
+        if (!writes) apart("tWTR", number, kWrites, kReads, after_write);
+        apart("tCCD", number, kReads, kind, m_setup.tccd);
+        apart("tCCD", number, kWrites, kind, m_setup.tccd);
+    }
+    const Burst fresh = {m_now + (writes ? m_setup.tcwl : m_setup.tcl), number, writes};
+    check_bus(fresh);
+    burst(m_end_of_bursts++) = fresh;
+    Column moved = {.start = fresh.start, .address = m_setup.base, .data = {}};
+    moved.address += uint64_t{number} << m_setup.bank_shift;
+    moved.address += uint64_t{bank.row} << m_setup.row_shift;
+    moved.address += uint64_t{column} << m_setup.column_shift;
+    if (!writes && moved.address + kColumnBytes <= m_size)
+        memcpy(moved.data, m_memory + moved.address, kColumnBytes);
+    (writes ? m_writes : m_reads).add(moved);
+    if (m_window) ++(writes ? window().writes : window().reads);
+    bank.last[kind] = m_now;
+}
+
+void Dram::check_bus(const Burst& fresh) {
+    // Bursts that are over stay as long as they can be too near to a new one.
+    while (m_first_burst != m_end_of_bursts &&
+           burst(m_first_burst).start + kBurst + m_setup.turnaround < m_now - 1)
+        ++m_first_burst;
+    for (uint64_t place = m_first_burst; place != m_end_of_bursts; ++place) {
+        const Burst& other = burst(place);
+        const int64_t idle = std::abs(fresh.start - other.start) - kBurst;
+        if (idle < 0) {
+            violate("DATA_OVERLAP", fresh.bank,
+                    "data from cycle %" PRId64 " on, with those of bank %" PRIu32
+                    " from cycle %" PRId64 " on",
+                    fresh.start, other.bank, other.start);
+        } else if (fresh.write != other.write && idle < m_setup.turnaround) {
+            const Burst& second = fresh.start > other.start ? fresh : other;
+            violate("DATA_TURNAROUND", fresh.bank,
+                    "%" PRId64 " idle cycles of the data bus before %s in cycle %" PRId64
+                    ", at least %" PRIu32,
+                    idle, second.write ? "writing" : "reading", second.start, m_setup.turnaround);
+        }
+    }
+}
+
+void Dram::precharge(uint32_t number) {
+    Bank& bank = m_banks[number];
+    if (!bank.open) return;
+    const int64_t after_write = int64_t{m_setup.tcwl} + kBurst + m_setup.twr;
+    if (near(bank, kOpens, m_setup.tras) | near(bank, kReads, m_setup.trtp) |
+        near(bank, kWrites, after_write)) {
+        apart("tRAS", number, kOpens, kCloses, m_setup.tras);
+        apart("tRTP", number, kReads, kCloses, m_setup.trtp);
+        apart("tWR", number, kWrites, kCloses, after_write);
+    }
+    bank.open = false;
+    bank.last[kCloses] = m_now;
+}
+
+void Dram::refresh(uint32_t number) {
+    Bank& bank = m_banks[number];
+    if (bank.open) {
+        violate("REFRESH_OPEN", number, "REFRESH with row %" PRIu32 " open", bank.row);
+    }
+    apart("tRP", number, kCloses, kRefreshes, m_setup.trp);
+    apart("tRFC", number, kRefreshes, kRefreshes, m_setup.trfc);
+    bank.last[kRefreshes] = m_now;
+    ++bank.refreshes;
+    find_deadline();
+}
+
+// The cycle in which `bank` is one refresh too far behind unless one more comes.
+int64_t Dram::missed(const Bank& bank) const {
+    return (bank.refreshes + m_setup.postponed + 1) * static_cast<int64_t>(m_setup.trefi);
+}
+
+void Dram::find_deadline() {
+    m_deadline = kNever;
+    if (!m_setup.trefi) return;
+    for (const Bank& bank : m_banks) m_deadline = std::min(m_deadline, missed(bank));
+}
+
+void Dram::late_refresh() {
+    for (uint32_t number = 0; number < m_banks.size(); ++number) {
+        if (missed(m_banks[number]) > m_now) continue;
+        violate("tREFI", number, "%" PRId64 " refreshes done, at least %" PRId64,
+                m_banks[number].refreshes,
+                m_now / static_cast<int64_t>(m_setup.trefi) - m_setup.postponed);
+    }
+    m_deadline = kNever;
+}
+
+}  // namespace vip::timed
+
+extern "C" {
+
+int64_t vip_dram_open(int32_t device, const char* path) {
+    return vip::timed::dram_device(device).open_image(path);
+}
+
+int32_t vip_dram_configure(int32_t device, const VipDramSetup* setup) {
+    return vip::timed::dram_device(device).configure(*setup) ? 0 : -1;
+}
+
+const char* vip_dram_violation(int32_t device) {
+    return vip::timed::dram_device(device).violation().c_str();
+}
+
+void vip_dram_counts(int32_t device, VipDramCounts* counts) {
+    *counts = vip::timed::dram_device(device).counts();
+}
+
+void vip_dram_record(int32_t device, uint32_t cycles) {
+    vip::timed::dram_device(device).record(cycles);
+}
+
+uint64_t vip_dram_recorded(int32_t device, VipDramWindow* windows, uint64_t room) {
+    const std::vector<VipDramWindow>& recorded = vip::timed::dram_device(device).recorded();
+    std::copy_n(recorded.begin(), std::min<uint64_t>(room, recorded.size()), windows);
+    return recorded.size();
+}
+
+int32_t vip_dram_cycle(int32_t index, uint8_t reset, uint8_t valid, uint32_t kind, uint32_t bank,
+                       uint32_t row, uint32_t column, uint64_t write_data, uint32_t write_strobe,
+                       uint64_t* read_data) {
+    vip::timed::Dram& device = vip::timed::dram_device(index);
+    if (reset) {
+        device.reset();
+        *read_data = 0;
+        return 0;
+    }
+    *read_data = device.cycle(valid, kind, bank, row, column, write_data, write_strobe);
+    return device.failed();
+}
+
+// Cycles without commands, of which the last one's bus is `read_data` for the next one.
+int32_t vip_dram_pass(int32_t index, uint64_t cycles, uint64_t* read_data) {
+    vip::timed::Dram& device = vip::timed::dram_device(index);
+    *read_data = device.pass(cycles);
+    return device.failed();
+}
+
+}  // extern "C"

@@ -1,0 +1,142 @@
+// The DRAM of a vault in a timing model: what memory/model/device_model.cpp does, with the same data
+// on the bus, the same counts and the same violations, in a fraction of its time.
+//
+// A command compares all rules at once; only a broken one is looked up. A cycle without a command
+// and without data on the bus is two comparisons.
+#pragma once
+
+#include <cstdint>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "../../../memory/model/device_model.h"
+
+namespace vip::timed {
+
+class Dram {
+  public:
+    Dram() = default;
+    Dram(const Dram&) = delete;
+    Dram& operator=(const Dram&) = delete;
+    ~Dram() { close_image(); }
+
+    // Of the functions of device_model.h.
+    int64_t open_image(const char* path);
+    bool configure(const VipDramSetup& setup);
+    void reset();
+    const std::string& violation() const { return m_violation; }
+    VipDramCounts counts() const;
+    void record(uint32_t cycles);
+    const std::vector<VipDramWindow>& recorded();
+
+    // Whether a rule is broken.
+    bool failed() const { return m_failed; }
+
+    // The cycle that ends now. Returns what the bus holds in the next one.
+    uint64_t cycle(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column,
+                   uint64_t write_data, uint32_t write_strobe) {
+        if (valid) command(kind, bank, row, column);
+        if (m_now >= m_deadline) late_refresh();
+        m_random = m_random * kFactor + kSummand;
+        if (m_now >= m_writes.next) write(write_data, write_strobe);
+        const uint64_t data = ++m_now >= m_reads.next ? read() : m_random ^ m_random >> 31;
+        return data;
+    }
+    // `count` cycles without commands. Returns what the bus holds after them.
+    uint64_t pass(uint64_t count);
+
+    // The column at an address of the vault is read or written soon.
+    void expect(uint64_t address) const { __builtin_prefetch(m_memory + m_setup.base + address); }
+
+  private:
+    static constexpr int64_t kBurst = 4;  // clocks and words of a column on the data bus
+    static constexpr uint64_t kWordBytes = 8, kColumnBytes = kBurst * kWordBytes;
+    static constexpr int64_t kLongAgo = INT64_MIN / 2, kNever = INT64_MAX;
+    static constexpr uint64_t kFactor = 6364136223846793005, kSummand = 1442695040888963407;
+    enum Command : uint32_t { kOpens, kReads, kWrites, kCloses, kRefreshes, kCommands };
+
+    struct Bank {
+        // Cycle of the last command of each kind.
+        int64_t last[kCommands] = {kLongAgo, kLongAgo, kLongAgo, kLongAgo, kLongAgo};
+        int64_t refreshes = 0;
+        uint32_t row = 0;
+        bool open = false;
+    };
+    struct Burst {
+        int64_t start;
+        uint32_t bank;
+        bool write;
+    };
+    // Columns on their way in one direction, in the order in which they pass; `next`: cycle of the
+    // next word.
+    struct Column {
+        int64_t start;
+        uint64_t address;
+        uint64_t data[kBurst];  // of a read
+    };
+    struct Columns {
+        std::vector<Column> ring;  // a power of two
+        uint64_t first = 0, end = 0;
+        int64_t next = kNever;
+
+        Column& at(uint64_t place) { return ring[place & (ring.size() - 1)]; }
+        void add(const Column& column) {
+            if (first == end) next = column.start;
+            at(end++) = column;
+        }
+        // After a word of the first column has passed.
+        void passed(int64_t word) {
+            ++next;
+            if (word == kBurst - 1) next = ++first == end ? kNever : at(first).start;
+        }
+        void clear() { first = end = 0, next = kNever; }
+    };
+
+    int64_t m_now = 0;
+    int64_t m_deadline = kNever;  // cycle in which a bank has missed too many refreshes
+    uint64_t m_random = 0;
+    Columns m_reads, m_writes;
+    uint8_t* m_memory = nullptr;
+    uint64_t m_size = 0;
+    VipDramSetup m_setup = {};
+    std::vector<Bank> m_banks;
+    // Those that can be too near to a new one, in the order of their commands; a power of two.
+    std::vector<Burst> m_bursts;
+    uint64_t m_first_burst = 0, m_end_of_bursts = 0;
+    int64_t m_acts[4] = {};  // the last ACTs of any banks
+    uint64_t m_activated = 0;
+    uint64_t m_commands[kCommands] = {};
+    int64_t m_window = 0;  // cycles, 0: nothing is recorded
+    int64_t m_recorded_from = 0;
+    std::vector<VipDramWindow> m_windows;
+    bool m_failed = false;
+    std::string m_violation;
+
+    Burst& burst(uint64_t place) { return m_bursts[place & (m_bursts.size() - 1)]; }
+    void close_image();
+    void write(uint64_t data, uint32_t strobe);
+    uint64_t read();
+    void command(uint32_t kind, uint32_t bank, uint32_t row, uint32_t column);
+    void activate(uint32_t bank, uint32_t row);
+    void access(Command kind, uint32_t bank, uint32_t column);
+    void precharge(uint32_t bank);
+    void refresh(uint32_t bank);
+    void check_bus(const Burst& fresh);
+    VipDramWindow& window();
+    int64_t missed(const Bank& bank) const;
+    void find_deadline();
+    void late_refresh();
+    // `kind` now, `least` cycles after the last `before` of the bank.
+    bool near(const Bank& bank, Command before, int64_t least) const {
+        return m_now - bank.last[before] < least;
+    }
+    void apart(const char* rule, uint32_t bank, Command before, Command kind, int64_t least);
+    void violate(const char* rule, uint32_t bank, const char* format, ...)
+        __attribute__((format(printf, 4, 5)));
+};
+
+// The DRAM with a number; there is one for each number that is asked for.
+Dram& dram_device(int32_t number);
+
+}  // namespace vip::timed
