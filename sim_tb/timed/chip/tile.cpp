@@ -39,8 +39,8 @@ void ChipTile::dram(const DramSignals& signals) {
 
 Passage ChipTile::memory() {
     if (m_axi) {
-        const bool answers = m_axi->response_valid();
-        const ResponseBeat arrival = answers ? m_axi->response() : ResponseBeat{};
+        const ResponseBeat* const arrival =
+            m_axi->response_valid() ? &m_axi->response() : nullptr;
         const auto access = [&](const Crossbar::Beat* asked, bool taken) {
             if (!asked && m_axi->rest()) {
                 m_axi->pass(1);
@@ -49,11 +49,11 @@ Passage ChipTile::memory() {
             }
             return asked && m_axi->accepted;
         };
-        return pass(m_lines, m_crossbar, answers ? &arrival : nullptr, m_axi->counters, access);
+        return pass(m_lines, m_crossbar, arrival, m_axi->counters, access);
     }
     Controller& controller = *m_controller;
-    const bool answers = controller.response_valid();
-    const ResponseBeat arrival = answers ? controller.response() : ResponseBeat{};
+    const ResponseBeat* const arrival =
+        controller.response_valid() ? &controller.response() : nullptr;
     const auto access = [&](const Crossbar::Beat* asked, bool taken) {
         DramSignals signals = {};
         if (!asked && controller.rest()) {
@@ -66,7 +66,7 @@ Passage ChipTile::memory() {
         if (asked && controller.accepted) m_dram.expect(asked->beat.address);
         return asked && controller.accepted;
     };
-    return pass(m_lines, m_crossbar, answers ? &arrival : nullptr, controller.counters, access);
+    return pass(m_lines, m_crossbar, arrival, controller.counters, access);
 }
 
 void ChipTile::connect(const std::vector<std::unique_ptr<ChipTile>>& tiles) {
@@ -303,9 +303,9 @@ void ChipTile::cycle() {
         node.edge(leaves ? &remote_beat : nullptr, remote_took, serves);
     }
     ++m_cycle;
-    if (passes || passage.took || passage.answers || own_took)
+    if (passes || passage.took || passage.answer || own_took)
         m_crossbar.edge(passes ? &own_beat : nullptr, passage.took,
-                        passage.answers ? &passage.response : nullptr, own_took);
+                        passage.answer, own_took);
     if (ended) tell_states();
     if (!m_running) fall_asleep();
 }

@@ -8,16 +8,15 @@ Banks::Banks(const VaultSizes& sizes)
     : m_sizes(sizes),
       m_all((uint64_t{2} << (sizes.banks - 1)) - 1),
       m_queues(sizes.banks),
-      m_places(sizes.banks * sizes.command_queue),
-      m_requests(m_places.size()) {
+      m_places(sizes.banks * sizes.command_queue) {
     const uint64_t longest =
         std::max({sizes.tras, sizes.trcd, sizes.trp, sizes.trfc, sizes.trtp, sizes.tccd,
                   sizes.write_to_precharge, sizes.write_to_read});
     m_horizon = std::bit_ceil(longest + 1) - 1;
     m_calendar.resize((m_horizon + 1) * kTimers);
     for (uint64_t& done : m_done) done = m_all;
-    for (size_t place = m_requests.size(); place-- > 0;)
-        m_free.push_back(static_cast<uint16_t>(place));
+    for (size_t place = 0; place < m_places.size(); ++place)
+        m_places[place].next = static_cast<uint16_t>(place + 1);
 }
 
 // The bank's next command waits as long, at least.
@@ -31,15 +30,15 @@ void Banks::wait(Timer timer, int bank, uint64_t clocks) {
 
 void Banks::owe(int bank, int refreshes) {
     const uint64_t bit = uint64_t{1} << bank;
-    const uint32_t debt = m_queues[bank].debt += refreshes;
+    const uint16_t debt = m_queues[bank].debt += static_cast<uint16_t>(refreshes);
     set(m_owing, bit, debt);
     set(m_forced, bit, debt >= kForcedDebt);
 }
 
-void Banks::perform(int bank) {
+void Banks::perform(int bank, DramKind kind) {
     const uint64_t bit = uint64_t{1} << bank;
     Queue& queue = m_queues[bank];
-    switch (kind(bank)) {
+    switch (kind) {
         case kAct:
             m_open |= bit, m_opened |= bit, m_same_row |= bit;
             queue.row = queue.head.row;
@@ -77,11 +76,12 @@ void Banks::fetch(int bank) {
     m_fetching &= ~bit;
     set(m_valid, bit, queue.stored);
     if (!queue.stored) return;
-    const auto depth = static_cast<uint32_t>(m_sizes.command_queue);
-    const uint16_t place = m_places[bank * depth + queue.first];
-    queue.head = m_requests[place];
-    m_free.push_back(place);
-    if (++queue.first == depth) queue.first = 0;
+    const uint16_t number = queue.oldest;
+    Place& place = m_places[number];
+    queue.head = place.request;
+    queue.oldest = place.next;
+    place.next = m_free;
+    m_free = number;
     --queue.stored;
     set(m_writes, bit, queue.head.write);
     set(m_same_row, bit, queue.head.row == queue.row);
@@ -89,13 +89,17 @@ void Banks::fetch(int bank) {
 
 void Banks::push(const Request& request) {
     const uint64_t bit = uint64_t{1} << request.bank;
-    const auto depth = static_cast<uint32_t>(m_sizes.command_queue);
     Queue& queue = m_queues[request.bank];
-    const uint32_t next = queue.first + queue.stored;
-    const uint16_t place = m_free.back();
-    m_free.pop_back();
-    m_requests[place] = request;
-    m_places[request.bank * depth + (next < depth ? next : next - depth)] = place;
+    const uint16_t number = m_free;
+    Place& place = m_places[number];
+    m_free = place.next;
+    place.request = request;
+    if (queue.stored) {
+        m_places[queue.newest].next = number;
+    } else {
+        queue.oldest = number;
+    }
+    queue.newest = number;
     ++queue.stored;
     if (!(m_valid & bit)) m_fetching |= bit;
     m_holding |= bit;
@@ -113,11 +117,11 @@ uint64_t Banks::rest() const {
     return kEver;
 }
 
-void Banks::edge(int issued, uint64_t due, const Request* input) {
+void Banks::edge(int issued, DramKind kind, uint64_t due, const Request* input) {
     const uint64_t fetching = m_fetching, granted = issued < 0 ? 0 : uint64_t{1} << issued;
     m_refreshing &= ~m_done[kOfRows];
     for (; due; due &= due - 1) owe(std::countr_zero(due), 1);
-    if (granted) perform(issued);
+    if (granted) perform(issued, kind);
     for (uint64_t left = fetching | (granted & column); left; left &= left - 1)
         fetch(std::countr_zero(left));
     if (input) push(*input);

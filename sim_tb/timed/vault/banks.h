@@ -32,11 +32,11 @@ struct VaultSizes {
 
 // A request without its data.
 struct Request {
-    uint32_t bank, row, column;
+    uint32_t row, tag, stamp;
+    uint16_t column, slot, arrival;
+    uint8_t bank, source;
+    uint8_t first, last;  // word
     bool write;
-    uint32_t tag, source;
-    uint32_t first, last;  // word
-    uint32_t slot, stamp, arrival;
 
     bool same_place(const Request& other) const {
         return bank == other.bank && row == other.row && column == other.column;
@@ -94,9 +94,9 @@ class Banks {
         return m_displaced & bit ? kVaultRowConflicts : kVaultRowMisses;
     }
 
-    // To the next cycle: the bank whose command is issued, or -1; those whose refresh is due; the
-    // request that comes, or null: its bank has room.
-    void edge(int issued, uint64_t due, const Request* input);
+    // To the next cycle: the bank whose command is issued, or -1, and which one; those whose refresh
+    // is due; the request that comes, or null: its bank has room.
+    void edge(int issued, DramKind kind, uint64_t due, const Request* input);
     // How many cycles without a request or a due refresh change nothing.
     uint64_t rest() const;
     // Cycles in which they do.
@@ -104,22 +104,27 @@ class Banks {
 
   private:
     enum Timer { kOfRows, kOfColumns, kOfReads, kTimers };
-    // Places of requests, of which `first` is the oldest. What enters the empty queue is its head
-    // two cycles later.
-    struct Queue {
+    // Places of requests, from the oldest to the newest. What enters the empty queue is its head
+    // two cycles later. One is a line of the cache.
+    struct alignas(64) Queue {
+        uint64_t until[kTimers] = {};
         Request head = {};
         uint32_t row = 0;  // that was opened last
-        uint32_t debt = 0, first = 0, stored = 0;
-        uint64_t until[kTimers] = {};
+        uint16_t oldest = 0, newest = 0;
+        uint16_t stored = 0, debt = 0;
+    };
+    // A request in a queue, and the place of the next one, of the queue or of those that are free.
+    struct Place {
+        Request request;
+        uint16_t next;
     };
 
     const VaultSizes& m_sizes;
     const uint64_t m_all;
     uint64_t m_now = 0;
     std::vector<Queue> m_queues;
-    std::vector<uint16_t> m_places;  // of the requests of each queue
-    std::vector<Request> m_requests;
-    std::vector<uint16_t> m_free;
+    std::vector<Place> m_places;
+    uint16_t m_free = 0;               // the first place that is
     uint64_t m_horizon;                // of the calendar, less one
     std::vector<uint64_t> m_calendar;  // of each cycle, of each timer
 
@@ -131,7 +136,7 @@ class Banks {
 
     uint64_t* calendar(uint64_t cycle) { return &m_calendar[(cycle & m_horizon) * kTimers]; }
     void wait(Timer timer, int bank, uint64_t clocks);
-    void perform(int bank);
+    void perform(int bank, DramKind kind);
     void owe(int bank, int refreshes);
     void fetch(int bank);
     void push(const Request& request);

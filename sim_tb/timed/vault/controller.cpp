@@ -16,14 +16,18 @@ Controller::Controller(const VaultSizes& sizes)
     : m_sizes(sizes),
       m_free_slots((sizes.write_slots + 63) / 64, ~uint64_t{0}),
       m_queue(sizes),
-      m_banks(m_sizes),
+      m_banks(sizes),
       m_pending_reads(sizes.read_columns),
       m_beats(sizes.read_columns * kColumnWords),
       m_pending_writes(sizes.write_depth),
       m_store(sizes.write_slots * kColumnWords),
+      // Until their last words have passed.
+      m_read_mask((uint64_t{2} << std::min(sizes.tcl + kColumnWords, uint64_t{62})) - 1),
+      m_write_mask((uint64_t{2} << std::min(sizes.tcwl + kColumnWords, uint64_t{62})) - 1),
       m_acknowledgements(kAcknowledgements) {
     if (sizes.write_slots % 64) m_free_slots.back() = (uint64_t{1} << sizes.write_slots % 64) - 1;
-    if (sizes.scheduler == kLearned || sizes.scheduler == kMeta) m_learner.emplace(sizes);
+    if (sizes.scheduler == kLearned || sizes.scheduler == kMeta)
+        m_learner = std::make_unique<Learner>(sizes);
     for (uint64_t number = 0; number < sizes.banks; ++number)
         m_due.push_back(static_cast<uint32_t>(sizes.trefi * number / sizes.banks));
 }
@@ -72,7 +76,7 @@ uint64_t Controller::pick() {
         return 0;
     }
     const uint64_t eligible = m_queue.eligible(m_banks.full());
-    const uint64_t oldest = m_queue.oldest_of(m_queue.occupied());
+    const uint64_t oldest = m_queue.oldest();
     if (m_sizes.scheduler == kInOrder) return oldest & eligible;
     uint64_t candidates = eligible;
     if (m_patience == kPatienceCycles && oldest)
@@ -182,15 +186,19 @@ void Controller::rules(DramKind kind) {
 
 void Controller::count(int issued, DramKind kind) {
     const bool any = issued >= 0;
-    const bool read = any && kind == kRead, write = any && kind == kWrite;
+    const bool moves = any && (kind == kRead || kind == kWrite);
     ++counters[kVaultCycles];
-    counters[kVaultBusBusy] += read || write || m_burst > m_now;
-    counters[kVaultRefreshBlocked] += std::popcount(m_banks.refresh_blocked());
+    counters[kVaultBusBusy] += moves || m_burst > m_now;
+    if (const uint64_t blocked = m_banks.refresh_blocked())
+        counters[kVaultRefreshBlocked] += std::popcount(blocked);
     counters[kVaultOccupancy] += m_occupancy;
-    m_occupancy = std::popcount(m_queue.occupied());
-    if (any) counters[kVaultRefreshes] += kind == kRefresh;
-    if (!read && !write) return;
-    ++counters[read ? kVaultReads : kVaultWrites];
+    m_occupancy = m_queue.level();
+    if (!moves) {
+        counters[kVaultRefreshes] += any && kind == kRefresh;
+        return;
+    }
+    const bool write = kind == kWrite;
+    ++counters[write ? kVaultWrites : kVaultReads];
     counters[kVaultTurnarounds] += write != m_bus_writes;
     ++counters[m_banks.event(issued)];
     const uint64_t units = m_now >> kUnitBits;
@@ -224,11 +232,12 @@ void Controller::reserve_slot(bool used) {
 
 // How many cycles without a request change nothing.
 uint64_t Controller::rest_of_all() const {
-    const bool moves = m_learner || m_queue.occupied() || m_patience || m_batch || m_fewest ||
-                       m_occupancy || m_dram.valid || m_reads_in_flight || m_writes_in_flight ||
-                       m_read_word || m_write_word || m_pending_reads.holds() ||
-                       m_pending_writes.holds() || m_beats.holds() || m_acknowledgements.holds() ||
-                       m_response_valid || !m_slot_valid || m_burst > m_now;
+    const bool moves = (m_reads_in_flight & m_read_mask) || (m_writes_in_flight & m_write_mask) ||
+                       m_queue.occupied() || m_dram.valid || m_response_valid || m_learner ||
+                       m_patience || m_batch || m_fewest || m_occupancy || m_read_word ||
+                       m_write_word || m_pending_reads.holds() || m_pending_writes.holds() ||
+                       m_beats.holds() || m_acknowledgements.holds() || !m_slot_valid ||
+                       m_burst > m_now;
     return moves ? 0 : std::min(m_banks.rest(), m_due_at - m_now);
 }
 
@@ -244,13 +253,18 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     const bool acknowledges = m_acknowledgements.ready();
     const bool write_allowed = m_writes <= m_now && acknowledges;
     m_banks.look(read_allowed, write_allowed, activate_allowed());
-    const Learner::View view = {.same = m_writing ? m_banks.writes() : ~m_banks.writes(),
-                                .bursts = m_count,
-                                .patience = m_patience,
-                                .queue = static_cast<uint32_t>(std::popcount(m_queue.occupied())),
-                                .writing = m_writing};
-    const int issued = issue();
-    if (m_learner) m_learner->edge(m_banks, view, issued);
+    int issued = -1;
+    if (m_learner) {
+        const Learner::View view = {.same = m_writing ? m_banks.writes() : ~m_banks.writes(),
+                                    .bursts = m_count,
+                                    .patience = m_patience,
+                                    .queue = m_queue.level(),
+                                    .writing = m_writing};
+        issued = issue();
+        m_learner->edge(m_banks, view, issued);
+    } else {
+        issued = issue();
+    }
     if (m_sizes.scheduler == kParBs) {
         const uint64_t served = issued < 0 ? 0 : m_banks.column & (uint64_t{1} << issued);
         m_marked = m_marked ? m_marked & ~served : m_banks.waiting;
@@ -259,20 +273,14 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     const uint64_t picked = pick();
     const bool reads = issued >= 0 && kind == kRead, writes = issued >= 0 && kind == kWrite;
     count(issued, kind);
-    Words words = {};
-    if (reads || writes) {
-        const Request& head = m_banks.head(issued);
-        words = {head.tag, head.source, head.slot, head.first, head.last};
-    }
-
     // The write path frees a slot when its last word is read from the store.
     const bool reading = (m_writes_in_flight >> (m_sizes.tcwl - 1) & 1) || m_write_word;
-    const Words sent = m_pending_writes.front();
+    const Words& sent = m_pending_writes.front();
     const bool freed = reading && m_write_word == kColumnWords - 1;
 
     // The request decoder.
     bool valid = false, rejected = false;
-    Request request = {};
+    Request request;
     accepted = false;
     bool slot_used = false;
     if (beat) {
@@ -284,18 +292,24 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
         rejected = ends && outside;
         accepted = beat->last ? (outside ? acknowledges && !writes : m_queue.ready()) && has_slot
                               : m_slot_valid;
-        const uint32_t first = m_in_write ? m_write_first : word;
-        request = Request{.bank = field(beat->address, m_sizes.bank_low, m_sizes.bank_bits),
-                          .row = field(beat->address, m_sizes.row_low, m_sizes.row_bits),
-                          .column = field(beat->address, m_sizes.column_low, m_sizes.column_bits),
-                          .write = beat->write,
-                          .tag = beat->tag,
-                          .source = source,
-                          .first = first,
-                          .last = beat->write ? word : (word + beat->words) % kColumnWords,
-                          .slot = m_slot,
-                          .stamp = m_stamp,
-                          .arrival = static_cast<uint32_t>(m_now >> kUnitBits)};
+        if (valid) {
+            request = {
+                .row = field(beat->address, m_sizes.row_low, m_sizes.row_bits),
+                .tag = beat->tag,
+                .stamp = m_stamp,
+                .column = static_cast<uint16_t>(
+                    field(beat->address, m_sizes.column_low, m_sizes.column_bits)),
+                .slot = static_cast<uint16_t>(m_slot),
+                .arrival = static_cast<uint16_t>(m_now >> kUnitBits),
+                .bank = static_cast<uint8_t>(
+                    field(beat->address, m_sizes.bank_low, m_sizes.bank_bits)),
+                .source = static_cast<uint8_t>(source),
+                .first = static_cast<uint8_t>(m_in_write ? m_write_first : word),
+                .last = static_cast<uint8_t>(beat->write ? word
+                                                         : (word + beat->words) % kColumnWords),
+                .write = beat->write,
+            };
+        }
         if (accepted) {
             if (beat->write) m_store[m_slot * kColumnWords + word] = {beat->data, beat->strobe};
             if (!m_in_write) m_write_first = word;
@@ -310,39 +324,51 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
 
     // The read path.
     const bool data_valid = (m_reads_in_flight >> m_sizes.tcl & 1) || m_read_word;
-    const Words current = m_pending_reads.front();
-    const ResponseBeat word = {.data = read_data,
+    bool wanted = false;
+    if (data_valid) {
+        const Words& current = m_pending_reads.front();
+        wanted = m_read_word >= current.first && m_read_word <= current.last;
+        if (wanted)
+            m_beats.entry() = {.data = read_data,
                                .tag = current.tag,
                                .source = current.source,
                                .last = m_read_word == current.last,
                                .error = false};
-    const bool wanted = m_read_word >= current.first && m_read_word <= current.last;
+    }
 
     // Responses: those of one beat go before reads, but never into one.
     const bool advance = !m_response_valid || response_taken;
     const bool acknowledged = m_acknowledgements.valid() && !m_in_response;
     const bool beats_taken = advance && !acknowledged;
-    const bool released = m_beats.valid() && beats_taken && m_beats.front().last;
+    const bool acknowledges_end = advance && !m_in_response;
     if (advance) {
         m_response_valid = acknowledged || m_beats.valid();
-        if (m_response_valid)
-            m_response = acknowledged ? m_acknowledgements.front() : m_beats.front();
-        if (acknowledged) m_response.data = m_beats.front().data;
+        if (m_response_valid) {
+            m_side ^= 1;
+            ResponseBeat& response = m_responses[m_side];
+            response = acknowledged ? m_acknowledgements.front() : m_beats.front();
+            if (acknowledged) response.data = m_beats.front().data;
+        }
     }
-    const bool was_in_response = m_in_response;
-    if (m_beats.valid() && beats_taken) m_in_response = !m_beats.front().last;
-    if (writes || rejected) {
-        const ResponseBeat answer = writes
-                                        ? ResponseBeat{0, words.tag, words.source, true, false}
-                                        : ResponseBeat{0, request.tag, source, true, true};
-        m_acknowledgements.edge(&answer, advance && !was_in_response);
-    } else {
-        m_acknowledgements.edge(nullptr, advance && !was_in_response);
+    if (m_beats.valid() && beats_taken) {
+        m_in_response = !m_beats.front().last;
+        m_reserved -= m_beats.front().last;
     }
-    m_beats.edge(data_valid && wanted ? &word : nullptr, beats_taken);
-    m_pending_reads.edge(reads ? &words : nullptr, data_valid && m_read_word == kColumnWords - 1);
+    if (writes) {
+        const Request& head = m_banks.head(issued);
+        m_acknowledgements.entry() = {0, head.tag, head.source, true, false};
+        m_pending_writes.entry() = {head.tag, head.source, head.slot, head.first, head.last};
+    } else if (rejected) {
+        m_acknowledgements.entry() = {0, beat->tag, source, true, true};
+    }
+    m_acknowledgements.edge(writes || rejected, acknowledges_end);
+    m_beats.edge(wanted, beats_taken);
+    if (reads) {
+        const Request& head = m_banks.head(issued);
+        m_pending_reads.entry() = {head.tag, head.source, head.slot, head.first, head.last};
+    }
+    m_pending_reads.edge(reads, data_valid && m_read_word == kColumnWords - 1);
     m_reserved += reads;
-    m_reserved -= released;
     if (data_valid) m_read_word = (m_read_word + 1) % kColumnWords;
     m_reads_in_flight = m_reads_in_flight << 1 | reads;
 
@@ -351,7 +377,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
         m_wanted = m_write_word >= sent.first && m_write_word <= sent.last;
         m_write_data = m_store[sent.slot * kColumnWords + m_write_word];
     }
-    m_pending_writes.edge(writes ? &words : nullptr, freed);
+    m_pending_writes.edge(writes, freed);
     if (reading) m_write_word = (m_write_word + 1) % kColumnWords;
     m_writes_in_flight = m_writes_in_flight << 1 | writes;
 
@@ -364,7 +390,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
         m_dram.column = m_banks.head(issued).column;
         rules(kind);
     }
-    m_banks.edge(issued, refreshes_due(), picked ? &m_queue.entry(picked) : nullptr);
+    m_banks.edge(issued, kind, refreshes_due(), picked ? &m_queue.entry(picked) : nullptr);
     m_queue.edge(picked, valid ? &request : nullptr);
     ++m_now;
     m_rest_until = m_now + rest_of_all();

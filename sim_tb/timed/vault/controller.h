@@ -1,8 +1,9 @@
 // Timing model of a vault's memory controller (memory/controller/).
 #pragma once
 
+#include <bit>
 #include <cstdint>
-#include <optional>
+#include <memory>
 #include <vector>
 
 #include "banks.h"
@@ -21,23 +22,35 @@ class TransactionQueue {
     // Entries that may go, given the banks without room.
     uint64_t eligible(uint64_t full) const;
     uint64_t oldest_of(uint64_t candidates) const;
-    uint64_t of_bank(uint32_t bank) const { return m_of_bank[bank]; }
+    uint64_t oldest() const { return m_oldest; }  // or 0
+    uint64_t of_bank(uint32_t bank) const { return m_banks[bank].entries; }
     uint64_t occupied() const { return m_occupied; }
+    uint32_t level() const { return m_level; }
     uint64_t row_hits() const { return m_row_hit; }
     uint64_t turnarounds() const { return m_turnaround; }
-    const Request& entry(uint64_t one) const;
+    const Request& entry(uint64_t one) const { return m_entries[std::countr_zero(one)]; }
     const Request& at(int number) const { return m_entries[number]; }
     // To the next cycle: the entry that leaves, or 0, and the request that comes, or null.
     void edge(uint64_t pick, const Request* input);
 
   private:
+    // Of a bank: its entries; row and direction of the request that went to it last.
+    struct OfBank {
+        uint64_t entries = 0;
+        uint32_t row = 0;
+        bool write = false;
+    };
+
     uint64_t m_all, m_occupied = 0, m_chained = 0, m_newest = 0, m_row_hit = 0, m_turnaround = 0;
+    uint64_t m_oldest = 0;
+    uint32_t m_level = 0, m_order = 0;
     std::vector<Request> m_entries;
-    std::vector<uint64_t> m_older;
-    std::vector<uint32_t> m_previous;
-    std::vector<uint32_t> m_rows;
-    std::vector<uint64_t> m_of_bank;
-    uint64_t m_writes = 0;
+    std::vector<uint32_t> m_orders;  // in which the entries came
+    std::vector<uint8_t> m_previous;
+    std::vector<OfBank> m_banks;
+
+    void leave(uint64_t pick);
+    void enter(uint64_t target, const Request& input);
 };
 
 // The DRAM's port in one cycle.
@@ -50,6 +63,7 @@ struct DramSignals {
 
 class Controller {
   public:
+    // `sizes` stay.
     explicit Controller(const VaultSizes& sizes);
 
     // A cycle: the beat that is offered, or null, with whose it is; whether a response is taken;
@@ -59,7 +73,8 @@ class Controller {
 
     // Of this cycle, before `cycle`: the response that is offered.
     bool response_valid() const { return m_response_valid; }
-    const ResponseBeat& response() const { return m_response; }
+    // It stays there in the cycle in which it is taken.
+    const ResponseBeat& response() const { return m_responses[m_side]; }
     // Of the cycle that `cycle` did: whether the beat was accepted.
     bool accepted = false;
 
@@ -81,7 +96,7 @@ class Controller {
         uint32_t tag, source, slot, first, last;
     };
 
-    const VaultSizes m_sizes;
+    const VaultSizes& m_sizes;
     uint64_t m_now = 0;
 
     // Request decoder.
@@ -98,7 +113,7 @@ class Controller {
     // Of batches: entries of the batch, the requester with the fewest, banks of the snapshot.
     uint64_t m_batch = 0, m_marked = 0;
     uint32_t m_fewest = 0;
-    std::optional<Learner> m_learner;
+    std::unique_ptr<Learner> m_learner;
 
     // Rules of the bus.
     // Cycles from which commands are allowed, and in which the burst ends.
@@ -127,10 +142,14 @@ class Controller {
     bool m_wanted = false;
     Stored m_write_data = {};
 
+    // Of commands in flight, those that something is still to happen of.
+    const uint64_t m_read_mask, m_write_mask;
+
     // Responses.
     Fifo<ResponseBeat> m_acknowledgements;
     bool m_response_valid = false, m_in_response = false;
-    ResponseBeat m_response = {};
+    uint32_t m_side = 0;
+    ResponseBeat m_responses[2] = {};  // of `m_side`, and the one before
 
     DramSignals m_dram = {};
     uint32_t m_occupancy = 0;

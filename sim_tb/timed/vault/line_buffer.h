@@ -126,8 +126,14 @@ class LineBuffer {
   public:
     explicit LineBuffer(const LineSizes& sizes);
 
-    // Of this cycle, before `look`: the response that is offered to the crossbar, or null.
-    const ResponseBeat* response() const { return m_answers.response(); }
+    // Of this cycle, before `look`: the response that is offered to the crossbar, or null. It stays
+    // there in the cycle.
+    const ResponseBeat* offer() {
+        const ResponseBeat* const response = m_answers.response();
+        if (!response) return nullptr;
+        m_offered = *response;
+        return &m_offered;
+    }
     // Whether the crossbar takes it; then what is asked of the memory, or null, and whether its
     // response is taken.
     const Crossbar::Beat* look(bool taken);
@@ -143,6 +149,7 @@ class LineBuffer {
     LineAnswers m_answers;
     bool m_valid = false, m_within = false, m_passing = false;
     Crossbar::Beat m_beat = {}, m_out = {};
+    ResponseBeat m_offered = {};
     // Of this cycle.
     bool m_leaves = false, m_fetch = false, m_misses = false;
     LineDirectory::Events m_events = {};
@@ -153,29 +160,22 @@ class LineBuffer {
 
 // What passes between a crossbar and its memory in a cycle.
 struct Passage {
-    bool took;  // the crossbar's beat
-    bool answers;
-    ResponseBeat response;
+    bool took;                   // the crossbar's beat
+    const ResponseBeat* answer;  // or null
 };
 
 // A cycle of a back end, through a line buffer if there is one. `arrival`: the back end's response,
-// or null. `access` does the back end's cycle: it gets the beat that is offered, or null, and whether
-// the response is taken, and returns whether the beat is accepted.
+// or null; it stays there in the cycle. `access` does the back end's cycle: it gets the beat that is
+// offered, or null, and whether the response is taken, and returns whether the beat is accepted.
 template <typename Access>
 Passage pass(std::optional<LineBuffer>& lines, const Crossbar& crossbar,
              const ResponseBeat* arrival, uint64_t* counters, Access access) {
     const Crossbar::Beat* const asked = crossbar.request();
-    const ResponseBeat response = arrival ? *arrival : ResponseBeat{};
-    if (!lines) {
-        const bool accepted = access(asked, arrival && crossbar.takes(response));
-        return {accepted, arrival != nullptr, response};
-    }
-    const ResponseBeat* const offered = lines->response();
-    const ResponseBeat answer = offered ? *offered : ResponseBeat{};
-    const Crossbar::Beat* const out = lines->look(offered && crossbar.takes(answer));
+    if (!lines) return {access(asked, arrival && crossbar.takes(*arrival)), arrival};
+    const ResponseBeat* const answer = lines->offer();
+    const Crossbar::Beat* const out = lines->look(answer && crossbar.takes(*answer));
     const bool accepted = access(out, arrival && lines->memory_ready());
-    const bool took = lines->edge(asked, accepted, arrival ? &response : nullptr, counters);
-    return {took, offered != nullptr, answer};
+    return {lines->edge(asked, accepted, arrival, counters), answer};
 }
 
 }  // namespace vip::timed

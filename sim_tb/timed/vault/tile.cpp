@@ -34,7 +34,8 @@ struct Traced {
 struct Tile {
     std::vector<std::unique_ptr<PeModel>> engines;
     Crossbar crossbar;
-    Controller controller;
+    const VaultSizes sizes;
+    Controller controller{sizes};
     Dram& device = dram_device(kDevice);
     std::optional<LineBuffer> lines;
     uint64_t window_bits;  // of an engine's addresses; 64: it sees them all
@@ -85,8 +86,8 @@ struct Tile {
             engines[number]->cycle(port);
             took |= uint64_t{port.response_ready} << number;
         }
-        const ResponseBeat arrival = controller.response();
-        const bool arrives = controller.response_valid();
+        const ResponseBeat* const arrival =
+            controller.response_valid() ? &controller.response() : nullptr;
         const auto access = [&](const Crossbar::Beat* asked, bool taken) {
             DramSignals dram = {};
             controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken,
@@ -96,9 +97,8 @@ struct Tile {
             return controller.accepted;
         };
         const Passage passage =
-            pass(lines, crossbar, arrives ? &arrival : nullptr, controller.counters, access);
-        crossbar.edge(passes ? &beat : nullptr, passage.took,
-                      passage.answers ? &passage.response : nullptr, took);
+            pass(lines, crossbar, arrival, controller.counters, access);
+        crossbar.edge(passes ? &beat : nullptr, passage.took, passage.answer, took);
     }
 };
 
@@ -110,7 +110,11 @@ extern "C" {
 void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, const LineSizes* lines,
                      vip::Engine* const* states, uint64_t engines, const Word* buffer,
                      uint64_t window_bits, uint32_t window) {
-    Tile* tile = new Tile{{}, Crossbar(engines), Controller(*vault), dram_device(kDevice), {}, window_bits};
+    Tile* tile = new Tile{.engines = {},
+                          .crossbar = Crossbar(engines),
+                          .sizes = *vault,
+                          .lines = {},
+                          .window_bits = window_bits};
     if (lines->lines) tile->lines.emplace(*lines);
     for (uint64_t number = 0; number < engines; ++number)
         tile->engines.push_back(std::make_unique<PeModel>(*sizes, *states[number], buffer));
