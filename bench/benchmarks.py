@@ -263,7 +263,7 @@ BENCHMARKS: Mapping[str, Benchmark] = {
         made_of=network_reuse.made_of_network_reuse,
         presets=("vault",),
         tools=("amaranth",),
-        minutes=8,
+        minutes=1,
     ),
     "byte_convolution": Benchmark(
         run=networks.byte_convolution,
