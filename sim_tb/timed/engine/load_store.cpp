@@ -136,19 +136,60 @@ const Command* LoadStore::follow_history(const Command* transfer, Command& piece
     return transfer;
 }
 
-void LoadStore::write_loaded() {
-    const uint32_t address = m_following ? m_behind : m_target.scratchpad;
-    const uint32_t first = m_following ? 0 : m_target.first;
-    const uint32_t last = m_response.last ? m_target.last : kWordBytes - 1;
+void LoadStore::write_loaded(const Target& target, const ResponseBeat& response) {
+    const uint32_t address = m_following ? m_behind : target.scratchpad;
+    const uint32_t first = m_following ? 0 : target.first;
+    const uint32_t last = response.last ? target.last : kWordBytes - 1;
     const uint32_t place = address & m_mask;
     if (first == 0 && last == kWordBytes - 1 && place + kWordBytes <= m_mask + 1) {
-        std::memcpy(m_scratchpad + place, &m_response.data, kWordBytes);
+        std::memcpy(m_scratchpad + place, &response.data, kWordBytes);
     } else {
         for (uint32_t byte = first; byte <= last; ++byte)
             m_scratchpad[(address + byte) & m_mask] =
-                static_cast<uint8_t>(m_response.data >> (8 * byte));
+                static_cast<uint8_t>(response.data >> (8 * byte));
     }
     m_behind = address + kWordBytes;
+}
+
+void LoadStore::latch(const ResponseBeat* response) {
+    m_response_valid = response;
+    m_unlike = false;
+    if (!response) return;
+    m_response = *response;
+    m_target = m_targets[response->tag];
+    m_unlike = (m_target.is_register && !m_target.store) || response->error;
+}
+
+// Tags: the next one is chosen a cycle ahead, among those that were free in this one.
+void LoadStore::choose_tag(uint64_t free) {
+    if (!free || m_tag_ready) return;
+    m_tag_ready = true;
+    m_tag = static_cast<uint32_t>(std::countr_zero(free));
+    m_free &= ~(uint64_t{1} << m_tag);
+}
+
+void LoadStore::respond(const ResponseBeat* response) {
+    const uint64_t free = m_free;
+    loaded = error = released = grown = arrived = false;
+    if (m_response_valid) {
+        const bool loads = !m_target.store, last = m_response.last;
+        if (loads) write_loaded(m_target, m_response);
+        m_following = !last;
+        arrived = loads & last;
+        arrived_entry = m_target.entry;
+        m_free |= uint64_t{last} << m_response.tag;
+        m_outstanding -= last;
+    }
+    latch(response);
+    choose_tag(free);
+}
+
+bool LoadStore::absorb(const ResponseBeat& response) {
+    const Target& target = m_targets[response.tag];
+    if (response.last || target.store || target.is_register) return false;
+    write_loaded(target, response);
+    m_following = true;
+    return true;
 }
 
 void LoadStore::form() {
@@ -167,13 +208,13 @@ void LoadStore::form() {
         target.store = m_now.store;
         target.is_register = m_now.is_register;
         target.width = m_now.width;
-        target.first = place;
+        target.first = static_cast<uint8_t>(place);
         target.last = m_end % kWordBytes;
         target.scratchpad = m_now.scratchpad;
-        target.entry = m_now.entry;
+        target.entry = static_cast<uint8_t>(m_now.entry);
         target.recorded = m_now.recorded;
         if (m_now.recorded) m_history->asks(m_tag, m_now, m_end);
-        target.index = m_now.index;
+        target.index = static_cast<uint8_t>(m_now.index);
     }
 }
 
@@ -191,12 +232,12 @@ void LoadStore::advance() {
 void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t value) {
     if (m_still && !transfer) return;
     // Response side, whose tag becomes free.
-    const bool declaring = !m_declaration.rest();
+    const bool declaring = m_special && !m_declaration.rest();
     const uint64_t free = m_free;
     if (m_response_valid | m_result_valid) {
         if (m_response_valid && m_response_go) {
             if (m_loads) {
-                write_loaded();
+                write_loaded(m_target, m_response);
                 if (m_target.recorded && m_response.last && !m_response.error)
                     m_history->arrives(m_response.tag);
             }
@@ -213,13 +254,7 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
             --m_outstanding;
         }
     }
-    if (port.response_ready) {
-        m_response_valid = port.response && !declaring;
-        if (m_response_valid) {
-            m_response = *port.response;
-            m_target = m_targets[m_response.tag];
-        }
-    }
+    if (port.response_ready) latch(declaring ? nullptr : port.response);
 
     // The port, then what is formed for it.
     if (m_move) {
@@ -236,20 +271,14 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
     }
     m_outstanding += m_taken;
 
-    // Tags: the next one is chosen a cycle ahead, among those that were free in this one.
-    const bool take = free && (!m_tag_ready || m_taken);
     if (m_taken) m_tag_ready = false;
-    if (take) {
-        m_tag_ready = true;
-        m_tag = static_cast<uint32_t>(std::countr_zero(free));
-        m_free &= ~(uint64_t{1} << m_tag);
-    }
+    choose_tag(free);
 
     // Loads from the window, and the workspace.
     const Command* load = transfer && transfer->lowered ? transfer : nullptr;
     Command piece;
     if (load) transfer = nullptr;
-    if (!m_lowering.rest()) {
+    if (m_special && !m_lowering.rest()) {
         const bool given = m_lowering.piece && !(m_history ? m_cuts : m_waits);
         if (given) {
             piece = m_lowering.command();
@@ -269,6 +298,9 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
         m_declaration.edge(port.request_ready, answered ? &port.response->data : nullptr,
                            answered && port.response->last, answered && port.response->error);
     }
+
+    if (m_special | (load != nullptr) | m_cuts)
+        m_special = !m_lowering.rest() || !m_declaration.rest() || m_cuts;
 
     // Commands.
     if (!m_working || m_done) {

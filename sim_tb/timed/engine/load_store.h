@@ -35,6 +35,8 @@ struct MemoryPort {
 
 class LoadStore {
   public:
+    static constexpr uint32_t kSeesIdle = 4;
+
     LoadStore(uint8_t* scratchpad, uint32_t scratchpad_bytes, uint32_t tags,
               std::unique_ptr<History> history)
         : m_scratchpad(scratchpad),
@@ -42,13 +44,23 @@ class LoadStore {
           m_free(tags == 64 ? ~uint64_t{0} : (uint64_t{1} << tags) - 1),
           m_history(std::move(history)) {}
 
+    // Whether it has nothing to ask for and no register to load: then a cycle is `respond`.
+    bool only_responds() const {
+        return !m_history && !(m_special | m_working | m_waits | m_formed_valid | m_request_valid |
+                 m_result_valid | m_unlike);
+    }
+    // A cycle, which takes the response, if there is one.
+    VIP_INLINE void respond(const ResponseBeat* response);
+    // The same where nothing else goes on, if no more is to be done than to write a word.
+    VIP_INLINE bool absorb(const ResponseBeat& response);
+
     // What happens in this cycle. `writes_first`: a scalar result takes the registers' write port.
     VIP_INLINE void look(MemoryPort& port, bool writes_first);
 
-    bool request_valid() const { return m_request_valid || m_declaration.asks(); }
-    const RequestBeat& request() const { return m_declaration.asks() ? m_asked : m_sent; }
+    bool request_valid() const { return m_request_valid || asks(); }
+    const RequestBeat& request() const { return asks() ? m_asked : m_sent; }
     bool ready(bool stores_register, bool lowered, bool recorded) const {
-        if (!m_lowering.rest()) return false;
+        if (m_special && !m_lowering.rest()) return false;
         if (lowered) return true;
         return !m_cuts && (recorded || (!m_waits && !(stores_register && m_value_held)));
     }
@@ -64,13 +76,14 @@ class LoadStore {
     // A workspace is to be declared, if none is being; it is, in this cycle.
     void declare(uint64_t descriptor) {
         m_declaration.begin(descriptor);
+        m_special = true;
         m_asked = RequestBeat{.address = m_declaration.address, .data = 0, .tag = 0,
                               .words = kColumnWords - 1, .strobe = 0xff, .write = false, .last = true};
     }
     const Workspace* declared() const {
-        return m_declaration.done() ? &m_declaration.workspace : nullptr;
+        return m_special && m_declaration.done() ? &m_declaration.workspace : nullptr;
     }
-    bool special() const { return !m_lowering.rest() || !m_declaration.rest() || m_cuts; }
+    bool special() const { return m_special; }
     bool idle() const {
         return !special() && !m_working && !m_waits && !m_formed_valid && !m_request_valid && !m_response_valid &&
                !m_result_valid && !m_outstanding;
@@ -80,11 +93,13 @@ class LoadStore {
         return !(special() | m_working | m_waits | m_formed_valid | m_request_valid | m_response_valid |
                  m_result_valid) && (m_tag_ready || !m_free);
     }
+    // Whether a register waits to be written: a scalar result goes first.
+    bool holds_result() const { return m_result_valid; }
     // What the front end sees of it.
     uint32_t seen() const {
-        return uint32_t{m_waits} | uint32_t{m_value_held} << 1 | uint32_t{idle()} << 2 |
-               uint32_t{m_lowering.rest()} << 3 | uint32_t{m_declaration.done()} << 4 |
-               uint32_t{m_cuts} << 5;
+        return uint32_t{m_waits} | uint32_t{m_value_held} << 1 | (idle() ? kSeesIdle : 0) |
+               uint32_t{m_special && !m_lowering.rest()} << 3 |
+               uint32_t{m_special && m_declaration.done()} << 4 | uint32_t{m_cuts} << 5;
     }
 
     // Of this cycle, after `look`.
@@ -103,36 +118,34 @@ class LoadStore {
         bool store, is_register;
         uint8_t width;
         bool recorded;
-        uint32_t first, last;
-        uint32_t scratchpad, entry, index;
+        uint8_t first, last, entry, index;
+        uint32_t scratchpad;
     };
 
     uint8_t* const m_scratchpad;
     const uint32_t m_mask;
 
+    // What each cycle looks at comes first.
+    bool m_special = false;  // something is declared or lowered
+    bool m_unlike = false;   // the response is of a register or an error
+    bool m_working = false, m_waits = false, m_formed_valid = false, m_request_valid = false;
+    bool m_response_valid = false, m_result_valid = false, m_tag_ready = false;
+    bool m_following = false, m_value_held = false;
+    uint32_t m_behind = 0, m_tag = 0, m_outstanding = 0;
+    uint64_t m_free;
+    std::unique_ptr<History> m_history;  // or null: the engine has no load history
+
     // Request side.
-    bool m_working = false, m_waits = false;
     Command m_now = {}, m_waiting = {};
-    bool m_value_held = false;
     uint64_t m_value = 0;
     bool m_opened = false;
     uint32_t m_kept_tag = 0;
-    bool m_formed_valid = false, m_request_valid = false;
     bool m_from_register = false;
     RequestBeat m_formed = {}, m_sent = {};
 
-    // Tags.
-    uint64_t m_free;
-    bool m_tag_ready = false;
-    uint32_t m_tag = 0, m_outstanding = 0;
-
     // Response side.
-    bool m_response_valid = false;
     ResponseBeat m_response = {};
     Target m_target = {};
-    bool m_following = false;
-    uint32_t m_behind = 0;
-    bool m_result_valid = false;
     uint32_t m_result_index = 0;
     uint64_t m_result = 0;
 
@@ -151,12 +164,14 @@ class LoadStore {
     bool m_fills = false;
 
     // What an engine with a load history has.
-    std::unique_ptr<History> m_history;
     bool m_cuts = false;    // a load is being cut or copied by it
     bool m_copies = false;  // a word goes to the scratchpad
 
     uint64_t word_at(uint32_t address) const;
-    VIP_INLINE void write_loaded();
+    bool asks() const { return m_special && m_declaration.asks(); }
+    VIP_INLINE void write_loaded(const Target& target, const ResponseBeat& response);
+    VIP_INLINE void latch(const ResponseBeat* response);
+    VIP_INLINE void choose_tag(uint64_t free);
     VIP_INLINE void form();
     VIP_INLINE void advance();
     void look_at_workspace(const MemoryPort& port);

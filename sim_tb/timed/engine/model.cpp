@@ -4,6 +4,7 @@
 #include "../../models/memory_model.cpp"
 
 #include "arc.cpp"
+#include "catch_up.cpp"
 #include "history.cpp"
 #include "load_store.cpp"
 #include "pe_model.cpp"
@@ -28,7 +29,7 @@ struct Run {
     uint64_t stop_after;
 
     void cycle() {
-        if (model.cycles >= stop_after) model.stop();
+        if (model.cycles() >= stop_after) model.stop();
         const ResponseBeat response = {.data = port.response().data,
                                        .tag = port.response().tag,
                                        .source = 0,
@@ -71,13 +72,13 @@ void* vip_timed_start(const Sizes* sizes, vip::Engine* engine, const vip::timed:
 // Goes on until there were `cycles` since the launch. Returns whether the engine still runs.
 bool vip_timed_run(void* started, uint64_t cycles) {
     Run& run = *static_cast<Run*>(started);
-    while (run.model.running() && run.model.cycles < cycles && run.port.violation().empty())
+    while (run.model.running() && run.model.cycles() < cycles && run.port.violation().empty())
         run.cycle();
     return run.model.running() && run.port.violation().empty();
 }
 
-void vip_timed_result(const void* started, vip::timed::EngineResult* result) {
-    *result = static_cast<const Run*>(started)->model.result();
+void vip_timed_result(void* started, vip::timed::EngineResult* result) {
+    *result = static_cast<Run*>(started)->model.result();
 }
 
 // The rule of its port that the engine broke, or "". Valid until the end.

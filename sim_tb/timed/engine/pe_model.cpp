@@ -8,6 +8,9 @@ namespace {
 // An instruction that waits for nothing.
 constexpr Step kNothing = {};
 
+// More cycles than there are.
+constexpr uint64_t kForever = ~uint64_t{0} / 2;
+
 // Where no branch leads.
 constexpr int64_t kNever = INT64_MIN;
 
@@ -40,21 +43,21 @@ const Step* PeModel::word_at(int64_t pc) const {
 }
 
 // pe/frontend/dispatch.py
-template <bool kUsual>
+template <bool kUsual, bool kAlone>
 void PeModel::look_at_dispatch(Cycle& c) {
     const Dispatched& held = m_dispatched;
     const bool vector = held.word->unit == kVector, goes = m_leaves && !c.failed;
     c.offer_ready = !m_dispatch_held || m_leaves;
     c.dispatch_cause = m_dispatch_held ? held.cause : kNone;
     c.vector_goes = goes && vector;
-    c.transfer_done = goes && !vector;
+    c.transfer_done = !kAlone && goes && !vector;
     c.transfer_goes = c.transfer_done && !held.nothing;
     if (c.offer_ready) return;
     if (!m_compared) m_conflict = m_arc.conflict(held.ranges), m_compared = true;
     c.conflict = m_conflict;
-    c.full = m_arc.full();
+    c.full = !kAlone && m_arc.full();  // a vector instruction does not look at it
     if (held.cause != kNone || c.failed) return;
-    if (vector) {
+    if (kAlone || vector) {
         c.leaves = !m_waits.vector_waits && !c.conflict;
     } else {
         const bool accepted =
@@ -87,7 +90,7 @@ uint32_t PeModel::cause_at_issue(bool present) const {
 }
 
 // pe/frontend/issue.py; a scalar instruction executes.
-template <bool kUsual>
+template <bool kUsual, bool kAlone>
 void PeModel::look_at_issue(Cycle& c) {
     const Step& now = *m_now;
     const bool scalar = now.unit == kScalar, control = now.unit == kIssue;
@@ -100,7 +103,7 @@ void PeModel::look_at_issue(Cycle& c) {
     bool ends = control;
     if (control && now.control == kDrain) ends = !m_dispatch_held && !m_waits.vector_busy;
     if (control && now.control == kMemfence) ends = !m_dispatch_held && m_waits.quiet;
-    if (control && now.control == kSetWs) {
+    if (!kAlone && control && now.control == kSetWs) {
         ends = m_load_store.declared();
         c.declares = c.sound && !m_dispatch_held && m_waits.quiet && c.cause == kNone;
     }
@@ -159,7 +162,7 @@ uint32_t PeModel::event(const Cycle& c) const {
 template <bool kUsual>
 void PeModel::count(const Cycle& c) {
     const bool active = kUsual || m_state == State::kRun || m_state == State::kDrain;
-    if (kUsual || m_state != State::kRest) ++cycles;
+    if (kUsual || m_state != State::kRest) ++m_cycles;
     if (!m_sizes.counters) return;
     // What was issued in the cycle before goes no further if it has a fault.
     uint32_t late = m_late_event;
@@ -174,9 +177,10 @@ void PeModel::count(const Cycle& c) {
 }
 
 // Settings and registers. A load is marked, then what is written is valid.
+template <bool kAlone>
 void PeModel::write(const Cycle& c) {
     const Step& now = *m_now;
-    if (const Workspace* found = m_load_store.declared())
+    if (const Workspace* found = kAlone ? nullptr : m_load_store.declared())
         m_engine.workspace = c.cause == kNone ? *found : Workspace{};
     if (c.sound && now.unit == kIssue && now.control != kSetWs) {
         execute(m_engine, now.operation);
@@ -186,7 +190,7 @@ void PeModel::write(const Cycle& c) {
     const uint64_t bit = uint64_t{1} << now.a;
     if (c.offered && now.unit == kLoadStore && now.writes) m_valid &= ~bit;
     if (c.sound && now.unit == kScalar && now.writes) m_valid |= bit;
-    receive();
+    if (!kAlone) receive();
 }
 
 void PeModel::receive() {
@@ -312,31 +316,7 @@ uint64_t PeModel::frozen(const Cycle& c) const {
                        c.advance | c.redirect | (c.next_valid & c.next_ready) | (c.cause != kNone);
     if (moves) return 0;
     if (m_waits.vector_running) return m_beats - 1;
-    return m_unwritten ? m_unwritten - 1 : ~uint64_t{0};
-}
-
-// Cycles of the front end in which nothing moves.
-void PeModel::pass(uint64_t count) {
-    m_frozen -= count;
-    cycles += count;
-    if (m_waits.vector_running) {
-        m_beats -= count;
-    } else {
-        m_unwritten -= static_cast<uint32_t>(std::min<uint64_t>(m_unwritten, count));
-    }
-    if (!m_sizes.counters) return;
-    m_counters[m_late_event] += count;
-    m_counters[kCycles] += count;
-    if (m_waits.vector_running) m_counters[kVectorBusy] += count;
-}
-
-// The rest of a cycle in which the load-store unit alone goes on.
-void PeModel::transfer_alone(const MemoryPort& port) {
-    const uint32_t seen = m_load_store.seen();
-    pass(1);
-    receive();
-    if (!stays(transfer_edge(port, false), seen)) m_frozen = 0;
-    m_still = m_load_store.steady() && m_arc.settled();
+    return m_unwritten ? m_unwritten - 1 : kForever;
 }
 
 // The load history forgets at fences, and what the instruction that is dispatched will write.
@@ -347,20 +327,19 @@ void PeModel::tell_history(const Cycle& c) {
     if ((c.vector_goes || c.transfer_done) && range.used) m_load_store.overwrites(range);
 }
 
-template <bool kUsual>
-void PeModel::step(MemoryPort& port) {
-    const Waits before = m_waits;
-    const uint32_t seen = m_load_store.seen();
-    Cycle c = {};
+// What front end and vector unit do in a cycle, but for the last stages.
+template <bool kUsual, bool kAlone>
+void PeModel::front(Cycle& c) {
     c.run = kUsual || m_run;
     c.redirect = m_redirect;
     c.failed = !kUsual && m_failed;
-    look_at_dispatch<kUsual>(c);
-    look_at_issue<kUsual>(c);
+    look_at_dispatch<kUsual, kAlone>(c);
+    look_at_issue<kUsual, kAlone>(c);
     look_at_operands<kUsual>(c);
     count<kUsual>(c);
 
-    const bool quiet = !m_dispatch_held && m_load_store.idle();
+    const bool idle = kAlone ? m_seen & LoadStore::kSeesIdle : m_load_store.idle();
+    c.quiet = !m_dispatch_held && idle;
     const int64_t cause_pc = c.dispatch_cause != kNone ? m_dispatched.pc : m_pc;
     m_usual = kUsual;
     if (kUsual && c.cause == kNone && !c.halt) {
@@ -371,28 +350,41 @@ void PeModel::step(MemoryPort& port) {
                                    : c.next_waits  ? m_operands_pc
                                                    : m_last_pc;
         if (m_settling) --m_settling;
-        sequence(c.cause, cause_pc, c.halt, quiet && !m_waits.vector_busy, waiting_pc);
+        sequence(c.cause, cause_pc, c.halt, c.quiet && !m_waits.vector_busy, waiting_pc,
+                 !kAlone && m_load_store.error);
         m_usual = m_state == State::kRun && m_run && !m_stop && !m_waits.late_stop && !m_failed;
     }
-    write(c);
+    write<kAlone>(c);
     if (m_settling) m_usual = false;
-    if (m_load_store.history()) [[unlikely]]
+    if (!kAlone && m_load_store.history()) [[unlikely]]
         tell_history(c);
     vector_edge(c.vector_goes);
-    const bool changes = transfer_edge(port, c.transfer_goes);
-    if (c.declares) m_load_store.declare(m_engine.registers[m_now->a]);
-    m_waits.quiet = quiet;
-    stage_edge<kUsual>(c);
-    m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
-    m_still = m_load_store.steady() && m_arc.settled();
 }
 
-void PeModel::cycle(MemoryPort& port) {
-    m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
-    if (m_load_store.error) return step<false>(port);
-    if (m_frozen) return transfer_alone(port);
-    if (m_usual) return step<true>(port);
-    step<false>(port);
+template <bool kUsual>
+void PeModel::step(MemoryPort& port) {
+    const Waits before = m_waits;
+    const uint32_t seen = m_load_store.seen();
+    Cycle c = {};
+    front<kUsual, false>(c);
+    const bool changes = transfer_edge(port, c.transfer_goes);
+    if (c.declares) m_load_store.declare(m_engine.registers[m_now->a]);
+    m_waits.quiet = c.quiet;
+    stage_edge<kUsual>(c);
+    m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
+    m_seen = m_load_store.seen();
+    m_still = still();
+    find_slack();
+}
+
+template <bool kUsual>
+void PeModel::step_alone() {
+    const Waits before = m_waits;
+    Cycle c = {};
+    front<kUsual, true>(c);
+    m_waits.quiet = c.quiet;
+    stage_edge<kUsual>(c);
+    m_frozen = kUsual && m_usual && m_waits == before ? frozen(c) : 0;
 }
 
 }  // namespace vip::timed

@@ -31,6 +31,7 @@ struct Word {
 // A word with what it does; `placed`: on registers 0, 1 and 2, which hold what A, B and C did.
 struct alignas(64) Step : Word {
     bool plain;  // at issue it can have no fault but its place
+    uint8_t distance;  // see program_of
     Operation operation, placed;
     uint64_t registers;  // that it waits for, as a mask
 };
@@ -88,30 +89,38 @@ class PeModel {
     void launch();
     bool running() const { return m_state != State::kRest; }
     uint32_t cause() const { return m_cause; }
-    void stop() { m_stop = true, m_usual = false, m_frozen = 0; }
+    void stop() {
+        catch_up();
+        m_stop = true, m_usual = false, m_frozen = m_slack = 0;
+    }
     // The request that it offers in this cycle, or null.
     const RequestBeat* request() const {
         return m_load_store.request_valid() ? &m_load_store.request() : nullptr;
     }
 
     void cycle(MemoryPort& port);
-    // Of the cycles to come, those that without a response do what the last one did: nothing but
-    // count. They are left out, and their number is given to `pass` before the next `cycle`.
-    uint64_t rest() const { return m_still ? m_frozen : 0; }
-    void pass(uint64_t count);
+    // Of the cycles to come, those in which without a response nothing happens that can be seen.
+    // They are left out, and their number is given to `pass` before the next `cycle`.
+    uint64_t rest() const { return m_still ? m_slack : 0; }
+    void pass(uint64_t count) { m_slack -= count, m_behind += count; }
 
-    uint64_t cycles = 0;
-    EngineResult result() const;
+    uint64_t cycles() const { return m_cycles + m_behind; }
+    EngineResult result();
 
   private:
     // What each cycle looks at comes first, and together: a chip has many engines.
     Engine& m_engine;  // registers of the program
     const std::shared_ptr<const Program> m_program;
 
+    // Cycles that front end and vector unit have not done yet, but the load-store unit has; and how
+    // many more these may be: they have nothing for that unit. They catch up before they see
+    // something else of it. See catch_up.cpp.
+    uint64_t m_behind = 0, m_slack = 0;
+    uint32_t m_seen = 0;   // what they see of it meanwhile
+    bool m_still = false;  // nor does that unit do anything, without a response
     // Cycles in which the front end does what it did in the last one: they change counters and the
-    // vector unit's beats alone. The load-store unit may go on, until the front end sees it.
-    uint64_t m_frozen = 0;
-    bool m_still = false;  // nor does that unit, without a response
+    // vector unit's beats alone, until it sees something else.
+    uint64_t m_frozen = 0, m_cycles = 0;
 
     // Sequencer.
     bool m_run = false, m_stop = false;
@@ -179,31 +188,39 @@ class PeModel {
         int64_t target;
         // Operands and fetch.
         bool waits, next_waits, next_ready, next_valid, take, advance;
+        bool quiet;
     };
 
     const Step* word_at(int64_t pc) const;
     int64_t kept(int64_t pc) const;
-    static uint32_t execute(Engine& engine, const Operation& operation);
+    [[gnu::noinline]] static uint32_t execute(Engine& engine, const Operation& operation);
     void dispatch(const Step& word, int64_t pc, Dispatched& found) const;
     uint32_t cause_at_issue(bool present) const;
     template <bool kUsual>
     VIP_INLINE uint32_t event(const Cycle& c) const;
 
     // A cycle; usual: see m_usual. First what happens, then what becomes of the registers.
+    // Alone: without the load-store unit, for which it has nothing.
     template <bool kUsual>
-    VIP_INLINE void step(MemoryPort& port);
+    void step(MemoryPort& port);
     template <bool kUsual>
+    void step_alone();
+    template <bool kUsual, bool kAlone>
+    VIP_INLINE void front(Cycle& c);
+    template <bool kUsual, bool kAlone>
     VIP_INLINE void look_at_dispatch(Cycle& c);
-    template <bool kUsual>
+    template <bool kUsual, bool kAlone>
     VIP_INLINE void look_at_issue(Cycle& c);
     template <bool kUsual>
     VIP_INLINE void look_at_operands(Cycle& c) const;
     template <bool kUsual>
     VIP_INLINE void count(const Cycle& c);
-    void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc);
+    void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc,
+                  bool late);
     void launched();
     void check_workspace(Dispatched& found) const;
     void tell_history(const Cycle& c);
+    template <bool kAlone>
     VIP_INLINE void write(const Cycle& c);
     VIP_INLINE void receive();
     VIP_INLINE void vector_edge(bool handed_on);
@@ -211,6 +228,18 @@ class PeModel {
     template <bool kUsual>
     VIP_INLINE void stage_edge(const Cycle& c);
     void transfer_alone(const MemoryPort& port);
+    VIP_INLINE void response_alone(const ResponseBeat* response);
+    VIP_INLINE void show(bool changes);
+    void catch_up();
+    void pass_frozen(uint64_t count);
+    bool stalled() const;
+    void pass_stalled(uint64_t count);
+    uint64_t run_scalars(uint64_t most);
+    uint64_t distance() const;
+    void find_slack();
+    bool still() const {
+        return m_load_store.steady() && m_arc.settled() && m_entry == m_arc.free_entry();
+    }
     VIP_INLINE bool stays(bool changes, uint32_t seen) const;
     VIP_INLINE uint64_t frozen(const Cycle& c) const;
 };

@@ -1,9 +1,38 @@
 // Programs of engines, and what their instructions do.
+#include <algorithm>
 #include <cstring>
 
 #include "pe_model.h"
 
 namespace vip::timed {
+
+// Instructions that must pass issue before one acts on the load-store unit, at least: one that goes
+// there does so in the cycle after its own.
+void find_distances(Program& program, uint64_t words) {
+    constexpr uint8_t kFar = 64;
+    const auto ends = [](const Step& step) {
+        return step.unit == kIssue && step.control != kSetVl && step.control != kSetMr &&
+               step.control != kSetFx && step.control != kDrain;
+    };
+    for (uint64_t place = 0; place < words; ++place) {
+        Step& step = program[place];
+        step.distance = !step.legal || ends(step) ? 0 : step.unit == kLoadStore ? 1 : kFar;
+    }
+    const auto at = [&](uint64_t place) { return place < words ? program[place].distance : 0; };
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint64_t place = words; place-- > 0;) {
+            Step& step = program[place];
+            const bool branches = step.unit == kScalar && !step.writes;
+            uint64_t next = at(place + 1);
+            if (branches)
+                next = std::min<uint64_t>(next, at(static_cast<uint64_t>(step.operation.constant)));
+            if (next + 1 >= step.distance) continue;
+            step.distance = static_cast<uint8_t>(next + 1);
+            changed = true;
+        }
+    }
+}
 
 // The program in an engine's buffer. Engines with the same one share it: a chip's would not fit
 // the processor's cache.
@@ -21,6 +50,7 @@ std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* o
         step.operation = step.placed = operations[place];
         step.placed.a = 0, step.placed.b = 1, step.placed.c = 2;
     }
+    find_distances(made, sizes.words);
     std::erase_if(known, [](const auto& each) { return each.expired(); });
     for (const auto& each : known)
         if (const auto found = each.lock(); found->size() == made.size() &&

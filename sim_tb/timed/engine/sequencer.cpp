@@ -10,9 +10,10 @@ void PeModel::launch() {
     m_step = 0;
 }
 
-EngineResult PeModel::result() const {
+EngineResult PeModel::result() {
+    catch_up();
     EngineResult found = {.counters = {},
-                          .cycles = cycles,
+                          .cycles = m_cycles,
                           .pc = m_fault_pc,
                           .cause = m_cause,
                           .running = running(),
@@ -40,8 +41,8 @@ void PeModel::launched() {
 }
 
 void PeModel::sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done,
-                       int64_t waiting_pc) {
-    const bool late = m_load_store.error, failed_now = m_failed, stop = m_waits.late_stop;
+                       int64_t waiting_pc, bool late) {
+    const bool failed_now = m_failed, stop = m_waits.late_stop;
     m_waits.late_stop = m_stop;
     if (late) m_failed = true;
     switch (m_state) {

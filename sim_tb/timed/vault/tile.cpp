@@ -5,6 +5,7 @@
 #include "../../models/trace_word.h"
 
 #include "../engine/arc.cpp"
+#include "../engine/catch_up.cpp"
 #include "../engine/history.cpp"
 #include "../engine/load_store.cpp"
 #include "../engine/pe_model.cpp"
@@ -159,8 +160,8 @@ void vip_tile_counters(const void* started, uint64_t* counters) {
         counters[i] = tile.controller.counters[i] - tile.before[i];
 }
 
-void vip_tile_engine(const void* started, uint64_t number, EngineResult* result) {
-    *result = static_cast<const Tile*>(started)->engines[number]->result();
+void vip_tile_engine(void* started, uint64_t number, EngineResult* result) {
+    *result = static_cast<Tile*>(started)->engines[number]->result();
 }
 
 void vip_tile_end(void* started) { delete static_cast<Tile*>(started); }

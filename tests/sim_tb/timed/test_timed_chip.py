@@ -12,6 +12,7 @@ from isa.image import DramImage
 from isa.program import Program
 from memory.axi.layout import AxiConfig
 from microkernels.data.stereo import motorcycle
+from pe.interface import PeCounter
 from sim_tb.cosim.chip import ChipResult, run_program
 from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession, ChipSimulation
 from sim_tb.cosim.engine import CosimError
@@ -337,6 +338,21 @@ def test_host_stops_engines_that_do_not_end(chip: ChipSession) -> None:
     # Only some of them are launched again.
     result = run_program(chip, EXCHANGE, max_cycles=50_000, pes=[0, 2], parameters=PARAMETERS)
     assert result.faults == ()
+
+
+def test_counters_of_an_engine_that_runs(chip: ChipSession) -> None:
+    with pytest.raises(CosimError, match="still run"):
+        run_program(chip, ENDLESS, max_cycles=5_000)
+    host = Host(Blocking(chip))
+    # Its first access also asks what chip it is.
+    run(host.counters(0))
+    before = set()
+    for cycles in range(1, 41):
+        chip.run(cycles)
+        began = chip.cycles
+        before.add(began - run(host.counters(0))[PeCounter.CYCLES])
+    # They are of all cycles so far, also of those that the model puts off.
+    assert len(before) == 1
 
 
 def test_registers_that_do_not_exist(chip: ChipSession) -> None:

@@ -1,0 +1,203 @@
+// Front end and vector unit behind the load-store unit.
+//
+// What they do is seen by nobody until they hand a transfer on, or the program ends. So cycles of
+// theirs wait while that unit goes on, as many as there must be before the next transfer, and are done
+// together. Before they could see something of that unit that was not so in these cycles, they have
+// caught up. What a fault does is seen when the counters are complete, which is later than that.
+#include <algorithm>
+
+#include "pe_model.h"
+
+namespace vip::timed {
+
+// Cycles before the front end next looks at the load-store unit, at least.
+uint64_t PeModel::distance() const {
+    if (m_dispatch_held && m_dispatched.word->unit != kVector) return 0;
+    uint64_t found;
+    if (m_held) {
+        found = m_now->distance;
+    } else if (m_redirect) {
+        found = 3 + word_at(m_target)->distance;
+    } else if (m_operands_held) {
+        found = 1 + m_operands_word->distance;
+    } else if (m_fetch_valid) {
+        found = 2 + word_at(m_fetch_pc)->distance;
+    } else {
+        found = 3 + word_at(m_following)->distance;
+    }
+    return std::min(found, m_sizes.flush_cycles);
+}
+
+void PeModel::find_slack() {
+    m_slack = m_frozen;
+    // A load history sees what vector instructions write.
+    if (!m_usual || m_load_store.history()) return;
+    // What is at issue waits for that at dispatch, too, and can't have a fault meanwhile.
+    m_slack = (stalled() ? m_beats + 1 : m_frozen) + distance();
+}
+
+// Whether stages are full and hold: dispatch has a vector instruction that waits for the one that
+// waits, and another instruction waits at issue. This is so until the vector unit's last beat.
+bool PeModel::stalled() const {
+    return (m_waits.vector_waits & m_waits.vector_running & m_dispatch_held & !m_leaves & m_held &
+            !m_redirect & m_operands_held & m_fetch_valid & !m_outside_now & m_usual) &&
+           m_dispatched.word->unit == kVector && m_dispatched.cause == kNone && m_now->plain &&
+           m_now->unit != kScalar;
+}
+
+// Such cycles, at most until the last beat.
+void PeModel::pass_stalled(uint64_t count) {
+    if (!m_compared) m_conflict = m_arc.conflict(m_dispatched.ranges), m_compared = true;
+    if (m_sizes.counters) {
+        const auto cause = [](bool conflict) { return conflict ? kStallArcConflict : kStallVector; };
+        // Counted a cycle later, and by what dispatch saw a cycle before.
+        const uint32_t first = cause(m_waits.late_conflict), others = cause(m_conflict);
+        if (m_late_event < kCounters) ++m_counters[m_late_event];
+        if (count > 1) ++m_counters[first], m_counters[others] += count - 2;
+        m_late_event = count > 1 ? others : first;
+        m_counters[kCycles] += count;
+        m_counters[kVectorBusy] += count;
+    }
+    m_cycles += count;
+    m_last_pc = m_fault_pc = m_pc;
+    m_waits.late_conflict = m_conflict;
+    m_waits.late_full = m_waits.quiet = false;
+    const bool loads = m_now->unit == kLoadStore && m_now->writes;
+    m_waits.again = m_operands_word->registers & ~(m_valid & ~(uint64_t{loads} << m_now->a));
+    m_waits.vector_busy = true;
+    m_unwritten = kVectorLatency - 1;
+    m_beats -= count;
+    if (!m_beats) m_beats = m_waiting_beats, m_waits.vector_waits = false;
+}
+
+// Cycles in which scalar instructions follow each other and nothing is at dispatch, up to `most`,
+// which the front end does. Returns how many.
+uint64_t PeModel::run_scalars(uint64_t most) {
+    if (m_dispatch_held | m_redirect | !m_held | !m_operands_held | !m_fetch_valid |
+        m_waits.again | m_outside_now | !m_usual)
+        return 0;
+    uint64_t count = 0;
+    for (; count < most; ++count) {
+        const Step &now = *m_now, &next = *m_operands_word;
+        // A branch may redirect.
+        if (now.unit != kScalar || !now.writes || !now.plain || m_outside_now ||
+            next.registers & ~m_valid)
+            break;
+        execute(m_engine, now.operation);
+        m_valid |= uint64_t{1} << now.a;
+        m_last_pc = m_fault_pc = m_pc;
+        m_now = m_operands_word, m_pc = m_operands_pc, m_outside_now = m_operands_outside;
+        m_operands_word = word_at(m_fetch_pc), m_operands_pc = m_fetch_pc;
+        m_operands_outside = static_cast<uint64_t>(m_fetch_pc) >= m_sizes.words;
+        m_fetch_pc = m_following, m_following = kept(m_fetch_pc + 1);
+        if (m_sizes.counters) m_counters[kVectorBusy] += m_waits.vector_running;
+        vector_edge(false);
+    }
+    if (!count) return 0;
+    m_cycles += count;
+    if (m_sizes.counters) {
+        if (m_late_event < kCounters) ++m_counters[m_late_event];
+        m_counters[kIssuedScalar] += count - 1;
+        m_counters[kCycles] += count;
+        m_late_event = kIssuedScalar;
+    }
+    m_waits.quiet = m_seen & LoadStore::kSeesIdle;
+    m_waits.late_conflict = m_waits.late_full = m_leaves = false;
+    return count;
+}
+
+// Cycles of the front end in which nothing moves.
+void PeModel::pass_frozen(uint64_t count) {
+    m_frozen -= count;
+    m_cycles += count;
+    if (m_waits.vector_running) {
+        m_beats -= count;
+    } else {
+        m_unwritten -= static_cast<uint32_t>(std::min<uint64_t>(m_unwritten, count));
+    }
+    if (!m_sizes.counters) return;
+    m_counters[m_late_event] += count;
+    m_counters[kCycles] += count;
+    if (m_waits.vector_running) m_counters[kVectorBusy] += count;
+}
+
+void PeModel::catch_up() {
+    while (m_behind) {
+        uint64_t count;
+        if (m_frozen) {
+            count = std::min(m_frozen, m_behind);
+            pass_frozen(count);
+        } else if (stalled()) {
+            count = std::min(m_beats, m_behind);
+            pass_stalled(count);
+        } else if (!(count = run_scalars(m_behind))) {
+            count = 1;
+            if (m_usual) {
+                step_alone<true>();
+            } else {
+                step_alone<false>();
+            }
+        }
+        m_behind -= count;
+    }
+}
+
+// After a cycle in which the load-store unit alone went on: what the front end sees of it in the
+// next one. `changes`: of entries of the array range check.
+void PeModel::show(bool changes) {
+    const uint32_t seen = m_load_store.seen(), before = m_seen;
+    if (seen != before) catch_up();
+    if (changes || seen != before || m_load_store.loaded) {
+        if (!stays(changes, before)) m_frozen = 0;
+        m_seen = seen;
+        find_slack();
+    }
+    m_still = still();
+}
+
+// A cycle in which the load-store unit alone goes on, at most to take a response.
+void PeModel::response_alone(const ResponseBeat* response) {
+    if (m_still && (!response || m_load_store.absorb(*response))) return;
+    const bool settled = m_arc.settled();
+    // The array range check's entries may change.
+    if (!settled) catch_up();
+    m_load_store.respond(response);
+    m_entry = m_arc.free_entry();
+    bool changes = false;
+    if (m_load_store.arrived || !settled) {
+        const uint32_t arrived = m_load_store.arrived ? m_load_store.arrived_entry : kNobody;
+        changes = m_arc.edge(arrived, kNobody, kNobody, kNobody, Range{}, 0, false);
+        if (changes) m_compared = false;
+    }
+    show(changes);
+}
+
+void PeModel::transfer_alone(const MemoryPort& port) {
+    pass(1);
+    if (m_load_store.loaded || !m_arc.settled()) catch_up();
+    receive();
+    show(transfer_edge(port, false));
+}
+
+void PeModel::cycle(MemoryPort& port) {
+    if (!m_slack && m_behind) {
+        catch_up();
+        find_slack();
+    }
+    if (m_slack && m_load_store.only_responds()) {
+        pass(1);
+        port.response_ready = true;
+        return response_alone(port.response);
+    }
+    if (m_load_store.holds_result()) catch_up();
+    m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
+    if (m_load_store.error) {
+        catch_up();
+        return step<false>(port);
+    }
+    if (m_slack) return transfer_alone(port);
+    if (m_usual) return step<true>(port);
+    step<false>(port);
+}
+
+}  // namespace vip::timed
