@@ -133,9 +133,9 @@ def test_a_chip_takes_the_cycles_of_the_verilog(lines: int) -> None:
     """Twice, as the history keeps whose turn it is from launch to launch."""
     base = with_lines(lines) if lines else TINY
     config = replace(base, tile=replace(base.tile, pe=with_history(base.tile.pe, 8, 2)))
-    memory, expected = contents(config.pes)
-    launch = (PROGRAM, DESCRIPTORS)
-    _, dram = both_with(config, memory, launch, launch)
+    launches = 2 * [(PROGRAM, DESCRIPTORS)]
+    memory, expected = contents(config.pes, len(launches))
+    _, dram = both_with(config, memory, *launches)
     for engine, stored in enumerate(expected):
         start = RESULTS + RESULT_BYTES * engine
         assert dram[start : start + len(stored)] == stored

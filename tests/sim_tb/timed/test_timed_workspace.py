@@ -67,8 +67,8 @@ again:
 """)
 
 
-def contents(engines: int) -> tuple[dict[int, bytes], list[bytes]]:
-    """What lies in the DRAM, by address, and what each engine stores."""
+def contents(engines: int, launches: int = 1) -> tuple[dict[int, bytes], list[bytes]]:
+    """What lies in the DRAM, by address, and what each engine stores in the last of launches."""
     numbers = random.Random(engines)
     memory, results = {}, []
     for engine in range(engines):
@@ -81,7 +81,7 @@ def contents(engines: int) -> tuple[dict[int, bytes], list[bytes]]:
             value.to_bytes(8, "little") for value in (workspace.window, mask)
         )
         matrix = lowered(workspace, np.frombuffer(image, np.uint8))
-        results.append(_stored(matrix, mask, 77 + engine))
+        results.append(_stored(matrix, mask, 77 + engine, launches))
     return memory, results
 
 
@@ -96,15 +96,18 @@ def _workspace(numbers: random.Random, engine: int) -> Workspace:
             return found
 
 
-def _stored(matrix: bytes, mask: int, seed: int) -> bytes:
-    """What an engine stores of its lowered matrix, as :data:`PROGRAM` says."""
-    scratchpad, found, place = bytearray(512), b"", 0
-    for _ in range(_LOADS):
-        seed = (seed * ((1 << 13) + 1) + 4321) % (1 << 64)
-        start, length = seed >> 7 & mask, (seed >> 17 & _PIECE - 1) + 1
-        scratchpad[place : place + length] = matrix[start : start + length]
-        found += bytes(scratchpad[place : place + _PIECE])
-        place = (place + _PIECE) % 512
+def _stored(matrix: bytes, mask: int, first: int, launches: int) -> bytes:
+    """What an engine stores of its lowered matrix, as :data:`PROGRAM` says. A launch finds in the
+    scratchpad what the one before it left there."""
+    scratchpad, found = bytearray(512), b""
+    for _ in range(launches):
+        seed, found, place = first, b"", 0
+        for _ in range(_LOADS):
+            seed = (seed * ((1 << 13) + 1) + 4321) % (1 << 64)
+            start, length = seed >> 7 & mask, (seed >> 17 & _PIECE - 1) + 1
+            scratchpad[place : place + length] = matrix[start : start + length]
+            found += bytes(scratchpad[place : place + _PIECE])
+            place = (place + _PIECE) % 512
     return found
 
 
