@@ -1,8 +1,7 @@
 """Generator of the convolution kernel: any sizes, stride and padding, bias and ReLU.
 
-The program is generated for one layer (:class:`microkernels.nn.conv_layout.ConvLayout`); values
-that differ between the engines of the layer come from the parameter block. Its arithmetic is that
-of :func:`microkernels.nn.conv_shape.convolve`.
+A program is for one layer (:class:`microkernels.nn.conv_layout.ConvLayout`), with the parameter
+block of an engine. Its arithmetic is that of :func:`microkernels.nn.conv_shape.convolve`.
 
 For each group of filters and each slice of the channels (a *pass*) the program processes the
 windows of the tile, row after row, without a stop between rows, passes and groups. In a pixel's
@@ -10,31 +9,27 @@ turn the vector unit executes, for this pixel (age 0) and for earlier pixels sti
 
 - age 0: the product of each part of the window with all filters at once (``m.v.mul.add``); after
   each product one of the following operations on an earlier pixel:
-- age 1: the addition of the sums of the parts one by one, then of the partial sum of the earlier
-  slices;
+- age 1: the addition of the sums of the parts one by one, then of the earlier slices' sum;
 - age 2: the maximum with the threshold: 0 in the last slice with ReLU, else the lowest element;
 - for outputs of bytes, age 3: the byte is shifted to the high byte of its element, with saturation;
   age 4: the high bytes are picked, which leaves them one beside the other.
 
 In the shadow of the first product the slots that the previous window no longer needs are reloaded,
-the sums of the oldest pixel are stored, and the partial sum of the earlier slices is loaded
-for the youngest pixel: after the slots, or with ``sums_first`` before them. Every sum of a pixel
-stays in its slot of a ring (thesis Figure 6.5 adds the parts of a pixel after a ``v.drain``
-instead).
+the sums of the oldest pixel are stored, and the partial sum of the earlier slices is loaded for the
+youngest pixel (before the slots with ``sums_first``). Every sum of a pixel stays in its slot of a
+ring (thesis Figure 6.5 adds the parts of a pixel after a ``v.drain`` instead).
 
 The following rules, and those in :mod:`microkernels.bp.kernel`, keep the program correct under any
 timing of the memory:
 
-- *Vector after vector*: between an addition and the operation that produced its operands, and
-  between additions of one pixel, there is always a product. Where products are shorter than the
-  vector unit's latency, a ``v.drain`` follows each.
+- *Vector after vector*: between an addition and what produced its operands there is always a
+  product, followed by a ``v.drain`` where it is shorter than the vector unit's latency.
 - *Load after vector*: slots that a pixel no longer needs are loaded after the first product of the
   next pixel, and weights of the next pass after the second instruction that follows their last
   product; for the last part a pad is the second.
 - *Store after vector*: a whole turn separates the last sum of a pixel from its store.
-- *Load after store* in memory: the partial sums of the earlier slices must be stored before they
-  are loaded. This needs passes of more pixels than the pipeline holds; a shorter pass ends with an
-  empty pipeline.
+- *Load after store* in memory: partial sums are stored before they are loaded. A pass of no more
+  pixels than the pipeline holds ends with an empty pipeline.
 """
 
 from functools import lru_cache
@@ -64,8 +59,7 @@ def conv_program(
             (:func:`microkernels.nn.conv_plan.check_shifts`).
         vault_bits: address bits of a vault, where the start register ``parameters`` is an address
             within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
-        sums_first: load the partial sums of the earlier slices before the slots of the next
-            windows, behind which they would wait.
+        sums_first: load partial sums before the slots of the next windows.
 
     Raises:
         KernelError: ``fraction`` outside its range.
