@@ -1,6 +1,7 @@
 """Kernels of neural networks on Verilog: right to the bit, and as fast as the datapath."""
 
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import pytest
@@ -9,6 +10,7 @@ from isa.assembly.assembler import assemble
 from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_train import NETWORKS, train
 from microkernels.common.fixed_point import Elements
+from microkernels.nn.conv_plan import plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_shape import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
@@ -41,7 +43,12 @@ def values(*shape: int, limit: int = 1000) -> Elements:
 
 
 def conv(
-    shape: ConvShape, *, sharers: int = 1, strips: bool = False, room: int = 4096
+    shape: ConvShape,
+    *,
+    sharers: int = 1,
+    strips: bool = False,
+    room: int = 4096,
+    **more: Any,
 ) -> KernelJob:
     return conv_job(
         shape,
@@ -53,6 +60,7 @@ def conv(
         out_padding=1,
         sharers=sharers,
         scratchpad_bytes=room,
+        **more,
     )
 
 
@@ -105,6 +113,26 @@ def test_layers_are_exact_on_any_memory(job: KernelJob, simulation: PeSimulation
     for memory in (MemoryBehaviour(latency=20), MemoryBehaviour(latency=300), HOSTILE):
         outcome = cosim_job(job, simulation, memory=memory)
         assert outcome.differing == 0
+
+
+@pytest.mark.parametrize("sums_first", [True, False])
+@pytest.mark.parametrize("more", [-1, 0, 1])
+@pytest.mark.parametrize(("kernel", "depth", "parts"), [(1, 4, 1), (3, 32, 3)])
+def test_passes_about_as_long_as_the_pipeline(
+    kernel: int, depth: int, parts: int, more: int, sums_first: bool, simulation: PeSimulation
+) -> None:
+    """Partial sums are stored before they are loaded: three slices, two groups of filters, and
+    about as many pixels as the pipeline holds."""
+
+    def shape(pixels: int) -> ConvShape:
+        width = pixels + kernel - 1
+        return ConvShape(width=width, height=kernel, channels=3 * depth, filters=2, kernel=kernel)
+
+    plan = plan_conv(shape(1), depth=depth, out_depth=1)
+    assert (plan.slices, plan.groups, plan.parts) == (3, 2, parts)
+    job = conv(shape(plan.pixels + more), depth=depth, out_depth=1, sums_first=sums_first)
+    for memory in (MemoryBehaviour(latency=20), MemoryBehaviour(latency=300), HOSTILE):
+        assert cosim_job(job, simulation, memory=memory).differing == 0
 
 
 @pytest.mark.parametrize(
