@@ -7,21 +7,17 @@ from pathlib import Path
 
 import pytest
 
-from isa.image import DramImage
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
-from sim_tb.cosim.engine import PeSimulation
 from sim_tb.cosim.kernels import cosim_vault
 from sim_tb.measure.reuse.column_reuse import with_engines
 from sim_tb.measure.reuse.load_history import declared_job, with_history
-from sim_tb.random.programs import random_program
-from sim_tb.timed.engine.pe_model import PeModel
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 from tests.sim_tb.cosim.test_cosim import CONFIG, SMALL
 
 from .test_timed_chip import TINY, both_with, with_lines
-from .test_timed_model import differing, job_of
+from .test_timed_model import results_of_random
 from .test_timed_workspace import (
     DESCRIPTORS,
     PROGRAM,
@@ -35,28 +31,10 @@ from .test_timed_workspace import (
 RECORD = Path(__file__).parents[3] / "bench" / "results" / "history.json"
 
 
-def compare(config: PeConfig, programs: int) -> Counter[str]:
-    """Random programs, some of them without a reset before; the sums of their counters."""
-    size = 1 << config.address_bits
-    total: Counter[str] = Counter()
-    with (
-        PeSimulation(config) as verilog,
-        PeModel(config) as model,
-        DramImage(size) as first,
-        DramImage(size) as second,
-    ):
-        for seed in range(programs):
-            program = random_program(seed, config, disturbed=0.3)
-            expected = verilog.run(job_of(program, first))
-            found = model.run(job_of(program, second))
-            assert differing(expected, found) == [], seed
-            assert next(first.differences(second), None) is None, seed
-            total.update(found.counters)
-    return total
-
-
 def test_random_programs_take_the_cycles_of_the_verilog() -> None:
-    total = compare(with_history(CONFIG, 32, 4), 150)
+    total: Counter[str] = Counter()
+    for found in results_of_random(with_history(CONFIG, 32, 4), 150):
+        total.update(found.counters)
     assert all(total[item.name] > 400 for item in HistoryCounter)
 
 
@@ -69,7 +47,7 @@ def test_random_programs_take_the_cycles_of_the_verilog() -> None:
     ],
 )
 def test_histories_of_all_sizes(config: PeConfig, entries: int, ways: int) -> None:
-    compare(with_history(config, entries, ways), 300)
+    assert len(list(results_of_random(with_history(config, entries, ways), 300))) == 300
 
 
 def with_entries(config: VaultTileConfig, entries: int) -> VaultTileConfig:

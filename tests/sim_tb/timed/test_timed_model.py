@@ -1,8 +1,9 @@
 """The timing model takes the cycles of the Verilog, in every counter."""
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -54,23 +55,35 @@ def differing(expected: CosimResult, found: CosimResult) -> list[str]:
     return names
 
 
-@pytest.mark.parametrize(("config", "programs"), [(PeConfig(), 400), (SMALL, 200)])
-def test_random_programs_take_the_cycles_of_the_verilog(config: PeConfig, programs: int) -> None:
+def results_of_both(
+    config: PeConfig, jobs: Iterable[Callable[[DramImage], Job]]
+) -> Iterator[CosimResult]:
+    """Results of jobs, each of them made for an image, that run one after the other on the Verilog
+    and on the model: equal, with equal images after each."""
     size = 1 << config.address_bits
-    ends = set()
     with (
         PeSimulation(config) as verilog,
         PeModel(config) as model,
         DramImage(size) as first,
         DramImage(size) as second,
     ):
-        for seed in range(programs):
-            program = random_program(seed, config, disturbed=0.3)
-            expected = verilog.run(job_of(program, first))
-            found = model.run(job_of(program, second))
-            assert differing(expected, found) == [], seed
-            assert next(first.differences(second), None) is None, seed
-            ends.add((expected.cause, expected.memory_error))
+        for number, job in enumerate(jobs):
+            expected = verilog.run(job(first))
+            found = model.run(job(second))
+            assert differing(expected, found) == [], number
+            assert next(first.differences(second), None) is None, number
+            yield found
+
+
+def results_of_random(config: PeConfig, programs: int) -> Iterator[CosimResult]:
+    """The same of random programs, some of them without a reset before."""
+    made = (random_program(seed, config, disturbed=0.3) for seed in range(programs))
+    return results_of_both(config, (partial(job_of, program) for program in made))
+
+
+@pytest.mark.parametrize(("config", "programs"), [(PeConfig(), 400), (SMALL, 200)])
+def test_random_programs_take_the_cycles_of_the_verilog(config: PeConfig, programs: int) -> None:
+    ends = {(found.cause, found.memory_error) for found in results_of_random(config, programs)}
     # Faults of most kinds, with memory errors and without; an engine of few instructions has fewer.
     assert len(ends) > (6 if len(config.rows) == len(PeConfig().rows) else 2)
 
