@@ -3,12 +3,18 @@
 import json
 from collections import Counter
 from dataclasses import replace
+from functools import partial
+from itertools import product
 from pathlib import Path
 
 import pytest
 
+from isa.assembly.assembler import assemble
+from isa.image import DramImage
+from isa.workspace import Workspace
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
+from sim_tb.cosim.engine import Job
 from sim_tb.cosim.kernels import cosim_vault
 from sim_tb.measure.reuse.column_reuse import with_engines
 from sim_tb.measure.reuse.load_history import declared_job, with_history
@@ -17,7 +23,7 @@ from soc.tile.config import VaultTileConfig
 from tests.sim_tb.cosim.test_cosim import CONFIG, SMALL
 
 from .test_timed_chip import TINY, both_with, with_lines
-from .test_timed_model import results_of_random
+from .test_timed_model import results_of_both, results_of_random
 from .test_timed_workspace import (
     DESCRIPTORS,
     PROGRAM,
@@ -29,6 +35,8 @@ from .test_timed_workspace import (
 )
 
 RECORD = Path(__file__).parents[3] / "bench" / "results" / "history.json"
+_DESCRIPTOR, _IMAGE, _TARGET = 0x400, 0x800, 0x1000
+_STORED = 128
 
 
 def test_random_programs_take_the_cycles_of_the_verilog() -> None:
@@ -36,6 +44,61 @@ def test_random_programs_take_the_cycles_of_the_verilog() -> None:
     for found in results_of_random(with_history(CONFIG, 32, 4), 150):
         total.update(found.counters)
     assert all(total[item.name] > 400 for item in HistoryCounter)
+
+
+def overwriting(start: int, delay: int, image: DramImage) -> Job:
+    """A column of the declared image lies at bytes 8..39 of the scratchpad: in three units of the
+    array range check. Its copy waits until a store has read its words; ``delay`` instructions after
+    it, an instruction is dispatched that overwrites the unit from ``start`` on."""
+    waits = delay * "add r18, r18, #1\n"
+    program = assemble(f"""
+        set.ws r5
+        mov r8, #32
+        mov r9, #{_IMAGE}
+        mov r10, #8
+        ld.sram [8-bit] r10, r9, r8
+        mov r11, #256
+        mov r12, #{start}
+        mov r13, #512
+        mov r14, #1024
+        mov r15, #{_STORED}
+        mov r16, #{_TARGET}
+        mov r17, #16
+        set.vl r17
+        v.v.add [8-bit] r11, r10, r10
+        v.drain
+        st.sram [8-bit] r16, r14, r15
+        ld.sram [8-bit] r13, r9, r8
+        {waits}
+        v.v.add [8-bit] r12, r11, r11
+        halt
+    """)
+    workspace = Workspace(
+        image=_IMAGE,
+        window=_TARGET + _STORED,
+        width=32,
+        height=1,
+        pixel_bytes=1,
+        output_width=1,
+        output_height=1,
+        kernel=1,
+    )
+    image.write(_DESCRIPTOR, workspace.pack())
+    image.write(_IMAGE, bytes(range(32)))
+    return Job(words=program.words, image=image, max_cycles=10_000, parameters=_DESCRIPTOR)
+
+
+def test_a_source_is_overwritten_before_it_is_copied() -> None:
+    """In each of its units, and in the one after them: a copy ends there, or is done before."""
+    starts = (0, 16, 32, 48)
+    cases = list(product(starts, range(24)))
+    jobs = (partial(overwriting, *case) for case in cases)
+    results = results_of_both(with_history(CONFIG, 32, 4), jobs)
+    found = {
+        (start, result.counters["HISTORY_HITS"])
+        for (start, _), result in zip(cases, results, strict=True)
+    }
+    assert found == set(product(starts, (0, 1)))
 
 
 @pytest.mark.slow
