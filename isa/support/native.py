@@ -33,6 +33,23 @@ def compiler() -> list[str]:
         raise CompilerError(f"CXX can't be understood: {given!r}: {error}") from None
 
 
+def _hiding(exports: str, folder: Path) -> list[str]:
+    """Flags that hide all functions but those whose names have the pattern ``exports``."""
+    script = folder / "exports.map"
+    script.write_text(f"{{ global: {exports}; local: *; }};\n", encoding="utf-8")
+    return ["-flto=auto", f"-Wl,--version-script={script}"]
+
+
+def _run(command: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[bytes]":
+    """Run a compiler, which leaves files in ``folder`` when it is killed."""
+    return run_tool(
+        command,
+        env={**os.environ, "TMPDIR": str(folder)},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
 def compile_library(
     name: str,
     source: Path,
@@ -40,6 +57,7 @@ def compile_library(
     *,
     others: Sequence[Path] = (),
     headers: Sequence[Path] = (),
+    exports: str | None = None,
     generated: Mapping[str, str] | None = None,
 ) -> ctypes.CDLL:
     """The library made of ``source``, compiled unless the build folder has it.
@@ -50,6 +68,8 @@ def compile_library(
         flags: of the compiler.
         others: files in C++ that are compiled beside it, each on its own.
         headers: other files that ``source`` includes, by paths from its own folder.
+        exports: pattern of the names of functions that are called from outside. If the tools can,
+            they hide all others, and what is called once becomes part of its caller.
         generated: headers to be written beforehand, name -> text; the compiler looks there too.
 
     Raises:
@@ -59,7 +79,7 @@ def compile_library(
     # Files of several folders may have the same name.
     texts = [(file.name, file.read_text(encoding="utf-8")) for file in (source, *others, *headers)]
     texts += sorted((generated or {}).items())
-    parts = [*words, *flags, *(part for item in texts for part in item)]
+    parts = [*words, *flags, exports or "", *(part for item in texts for part in item)]
     digest = hashlib.sha256("\0".join(parts).encode()).hexdigest()[:20]
     target = build_folder() / "libraries" / f"{name}-{digest}.so"
     if not target.is_file():
@@ -69,15 +89,11 @@ def compile_library(
                 (folder / file).write_text(text, encoding="utf-8")
             built = folder / target.name
             command = [*words, *flags, "-shared", "-fPIC", f"-I{folder}", str(source)]
-            command += map(str, others)
+            command += [*map(str, others), "-o", str(built)]
             try:
-                done = run_tool(
-                    [*command, "-o", str(built)],
-                    # A compiler that is killed leaves files.
-                    env={**os.environ, "TMPDIR": str(folder)},
-                    stdout=subprocess.DEVNULL,
-                    stderr=subprocess.PIPE,
-                )
+                done = _run([*command, *_hiding(exports, folder)], folder) if exports else None
+                if done is None or done.returncode:
+                    done = _run(command, folder)
             except OSError:
                 raise CompilerError(
                     f"{name} needs a C++ compiler: {words[0]!r} is not on the path"

@@ -16,7 +16,11 @@ __all__ = ["compile_model", "sources"]
 
 _HERE = Path(__file__).parent
 _MODELS = _HERE.parent / "models"
-_FLAGS = ("-std=c++20", "-O3", "-fno-semantic-interposition", "-Wall", "-Wextra")
+_FLAGS = (
+    *("-std=c++20", "-O3", "-fno-semantic-interposition", "-Wall", "-Wextra"),
+    # A structure that is copied as a vector waits until its members have been written.
+    "-fno-tree-slp-vectorize",
+)
 
 
 def sources() -> list[Path]:
@@ -52,6 +56,7 @@ def compile_model(
         _FLAGS,
         others=[_MODELS / name for name in beside],
         headers=(*own, *parts, *SOURCES, *others),
+        exports="vip_*",
         generated={
             "rows.inc": functional_rows.rows(),
             "constants.inc": functional_rows.constants(),

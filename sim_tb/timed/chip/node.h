@@ -101,10 +101,18 @@ class Demux {
     // The side whose response passes, or -1; `own`, `others`: what they offer, or null.
     const ResponseBeat* response(const ResponseBeat* own, const ResponseBeat* others);
     Source selected() const { return m_selected; }
+    // Whether a response of the own vault passes if no other is offered; a word of it does, which is
+    // not the last one.
+    bool passes_own() const { return !m_error && (!m_locked || m_owner == kOwnBit); }
+    void pass_own() {
+        if (!m_locked) m_above = above(kOwnBit), m_owner = kOwnBit, m_locked = true;
+        m_selected = kOwn;
+    }
     // To the next cycle: whether the response is taken, and a request to no vault, or null.
     void edge(const ResponseBeat* response, bool taken, const RequestBeat* lost);
 
   private:
+    static constexpr uint32_t kOwnBit = 1U << kOwn;
     bool m_locked = false, m_error = false;
     uint32_t m_owner = 0, m_above = 0, m_grant = 0, m_left = 0;
     Source m_selected = kOwn;

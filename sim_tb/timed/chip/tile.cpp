@@ -23,9 +23,7 @@ ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const Vault
       m_summaries(summaries),
       m_router(sizes, number),
       m_crossbar(chip.requesters),
-      m_demuxes(chip.engines + 1),
-      m_dram(dram_device(static_cast<int32_t>(number))),
-      m_turns(chip.engines) {
+      m_dram(dram_device(static_cast<int32_t>(number))) {
     if (vault) m_controller.emplace(*vault);
     if (axi) m_axi.emplace(*axi, static_cast<int32_t>(number));
     if (lines.lines) m_lines.emplace(lines);
@@ -115,8 +113,10 @@ bool ChipTile::advance(uint64_t limit) {
 // From a request's cycle, with no wait: crossbar, link to the router, its buffer, its output.
 uint64_t ChipTile::leaves() const {
     const uint64_t now = time();
-    if (node.to_router().valid) return now + 2;
-    if (node.sends()) return now + 3;
+    if (!m_node_idle) {
+        if (node.to_router().valid) return now + 2;
+        if (node.sends()) return now + 3;
+    }
     if (m_crossbar.response(engines.size() + 1)) return now + 4;
     for (uint32_t left = m_requesting; left; left &= left - 1) {
         const uint32_t slot = std::countr_zero(left);
@@ -156,7 +156,7 @@ void ChipTile::tell_states() {
 }
 
 void ChipTile::fall_asleep() {
-    if (m_running || m_lines || !node.idle() || !m_router.idle() || !m_crossbar.idle() ||
+    if (m_running || m_lines || !m_node_idle || !m_router.idle() || !m_crossbar.idle() ||
         m_carries[0] || m_carries[1])
         return;
     m_sleep = m_axi ? m_axi->rest() : m_controller->rest();
@@ -165,7 +165,7 @@ void ChipTile::fall_asleep() {
 void ChipTile::wake() {
     m_sleep = 0;
     if (!m_slept) return;
-    node.rest(m_slept);
+    m_node_rests += m_slept;
     m_cycle += m_slept;
     if (m_axi) {
         m_axi->pass(m_slept);
@@ -186,7 +186,7 @@ void ChipTile::network() {
             node.counters[m_sizes.flit_counters[port]] += m_ends[now][port].valid;
     m_carries[1 - now] = false;
     const bool arrives = m_arrival == m_cycle;
-    if (!own.valid && !own.credit && m_router.idle() && !arrives) return;
+    if (m_router.idle() && !arrives && !own.valid && !own.credit) return;
     const LinkEnd* in[kPorts] = {};
     for (uint32_t port = 0; port < ports; ++port) {
         const LinkEnd* const arrived = m_incoming[port].arrived(m_cycle);
@@ -225,10 +225,15 @@ void ChipTile::cycle() {
     if (host && host->request) offered(count, *host->request);
     own |= uint64_t{node.server.request() != nullptr} << others;
     const int passing = m_crossbar.selected(own), leaving = node.crossbar.selected(remote);
-    const ResponseBeat* served = m_joined ? m_crossbar.response(others) : nullptr;
+    const uint64_t own_answered = m_crossbar.answered();
+    const ResponseBeat* const served =
+        m_joined && own_answered >> others & 1 ? m_crossbar.response(others) : nullptr;
     const LinkEnd& arriving = m_carries[m_cycle % 2] ? m_ends[m_cycle % 2][m_sizes.local] : kNoLink;
-    const bool idle = node.idle() && !remote && !served && !arriving.valid && !arriving.credit;
-    if (!idle) node.look(arriving, served);
+    const bool idle = m_node_idle && !remote && !served && !arriving.valid && !arriving.credit;
+    if (!idle) {
+        node_rests();
+        node.look(arriving, served);
+    }
 
     Crossbar::Beat own_beat, remote_beat;
     bool passes = false, leaves = false, ended = false;
@@ -253,11 +258,22 @@ void ChipTile::cycle() {
         if (taken && m_demuxes[slot].selected() == Demux::kOthers) remote_took |= uint64_t{1} << slot;
         return taken;
     };
-    const uint64_t answered = m_crossbar.answered() | node.crossbar.answered();
-    for (uint32_t left = m_running; left; left &= left - 1) {
-        const uint32_t slot = std::countr_zero(left);
+    const uint64_t others_answered = m_node_idle ? 0 : node.crossbar.answered();
+    const uint64_t answered = own_answered | others_answered;
+    if (m_wake <= m_cycle) find_awake();
+    for (uint32_t left = m_running & (m_awake | static_cast<uint32_t>(answered) | m_refusing); left;
+         left &= left - 1) {
+        const uint32_t slot = std::countr_zero(left), bit = 1U << slot;
         Demux& demux = m_demuxes[slot];
-        if (m_cycle < m_turns[slot].wake && !(answered >> slot & 1) && !demux.refuses()) continue;
+        // A word for an engine for which no more is to be done than to write it.
+        if (!((m_awake | m_refusing | others_answered) & bit) && demux.passes_own()) {
+            const ResponseBeat& word = *m_crossbar.response(slot);
+            if (engines[slot]->absorb(word)) {
+                demux.pass_own();
+                own_took |= bit;
+                continue;
+            }
+        }
         PeModel& engine = caught_up(slot);
         const RequestBeat* beat = engine.request();
         const bool lost = beat && targets[slot] == Demux::kNone;
@@ -273,10 +289,9 @@ void ChipTile::cycle() {
         engine.cycle(port);
         const bool taken = took(slot, port.response && port.response_ready);
         demux.edge(port.response, taken, lost && port.request_ready ? &fired : nullptr);
-        const uint32_t bit = 1U << slot;
+        m_refusing = demux.refuses() ? m_refusing | bit : m_refusing & ~bit;
         m_requesting = engine.request() ? m_requesting | bit : m_requesting & ~bit;
-        const uint64_t since = m_cycle + 1, rest = std::min(engine.rest(), kEver);
-        m_turns[slot] = {since, since + rest};
+        turn(slot, m_cycle + 1, engine.rest());
         if (!engine.running()) m_running &= ~bit, m_requesting &= ~bit, ended = true;
     }
     if (host && (host->request || answered >> count & 1)) {
@@ -298,9 +313,10 @@ void ChipTile::cycle() {
     const Passage passage = memory();
     if (m_joined) network();
     if (idle) {
-        node.rest();
+        ++m_node_rests;
     } else {
         node.edge(leaves ? &remote_beat : nullptr, remote_took, serves);
+        m_node_idle = node.idle();
     }
     ++m_cycle;
     if (passes || passage.took || passage.answer || own_took)
@@ -308,6 +324,34 @@ void ChipTile::cycle() {
                         passage.answer, own_took);
     if (ended) tell_states();
     if (!m_running) fall_asleep();
+}
+
+void ChipTile::node_rests() {
+    if (m_node_rests) node.rest(m_node_rests), m_node_rests = 0;
+}
+
+void ChipTile::turn(uint32_t slot, uint64_t since, uint64_t rest) {
+    const uint32_t bit = 1U << slot;
+    const uint64_t wake = since + std::min(rest, kEver);
+    m_turns[slot] = {since, wake};
+    if (rest) {
+        m_awake &= ~bit;
+        m_wake = std::min(m_wake, wake);
+    } else {
+        m_awake |= bit;
+    }
+}
+
+void ChipTile::find_awake() {
+    m_wake = kEver;
+    for (uint32_t left = m_running & ~m_awake; left; left &= left - 1) {
+        const uint32_t slot = std::countr_zero(left);
+        if (m_turns[slot].wake <= m_cycle) {
+            m_awake |= 1U << slot;
+        } else {
+            m_wake = std::min(m_wake, m_turns[slot].wake);
+        }
+    }
 }
 
 PeModel& ChipTile::caught_up(uint32_t slot) {
@@ -321,7 +365,7 @@ void ChipTile::launch(uint32_t slot, std::unique_ptr<PeModel> engine) {
     wake();
     engines[slot] = std::move(engine);
     engines[slot]->launch();
-    m_turns[slot] = {m_cycle, m_cycle};
+    turn(slot, m_cycle, 0);
     m_running |= 1U << slot;
     tell_states();
 }
@@ -329,7 +373,7 @@ void ChipTile::launch(uint32_t slot, std::unique_ptr<PeModel> engine) {
 void ChipTile::stop(uint32_t slot) {
     wake();
     caught_up(slot).stop();
-    m_turns[slot].wake = m_cycle;
+    turn(slot, m_cycle, 0);
 }
 
 EngineResult ChipTile::result(uint32_t slot) {

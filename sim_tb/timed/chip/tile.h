@@ -65,6 +65,7 @@ class ChipTile {
     }
     const uint64_t* network_counters() {
         wake();
+        node_rests();
         return node.counters;
     }
     // Its DRAM has seen all cycles.
@@ -94,7 +95,7 @@ class ChipTile {
     std::optional<Controller> m_controller;
     std::optional<AxiBackend> m_axi;
     std::optional<LineBuffer> m_lines;
-    std::vector<Demux> m_demuxes;
+    Demux m_demuxes[kMostEngines + 1];
     Dram& m_dram;
     uint64_t m_read_data = 0;
     uint64_t m_cycle = 0;
@@ -102,12 +103,22 @@ class ChipTile {
     // Of an engine: the cycle up to which it has come, and that in which it has to go on without a
     // response.
     struct Turn {
-        uint64_t since, wake;
+        uint64_t since = 0, wake = 0;
     };
-    std::vector<Turn> m_turns;
+    Turn m_turns[kMostEngines];
+    uint32_t m_awake = 0;     // engines that go on in each cycle
+    uint64_t m_wake = kEver;  // the cycle in which the next one of the others does
+    uint32_t m_refusing = 0;  // those whose demux answers a request to no vault
+    // Whether the node has nothing to do until something comes; cycles that it does not know of.
+    bool m_node_idle = true;
+    uint64_t m_node_rests = 0;
 
     // The engine has done the cycles before this one.
     PeModel& caught_up(uint32_t slot);
+    // Engines whose cycle has come are awake.
+    void find_awake();
+    void turn(uint32_t slot, uint64_t since, uint64_t rest);
+    void node_rests();
 
     // Cycles that it has left out as nothing happens in them, and how many more it may.
     uint64_t m_slept = 0, m_sleep = 0;

@@ -103,6 +103,11 @@ class PeModel {
     // They are left out, and their number is given to `pass` before the next `cycle`.
     uint64_t rest() const { return m_still ? m_slack : 0; }
     void pass(uint64_t count) { m_slack -= count, m_behind += count; }
+    // In a cycle of these: takes a response if no more is to be done than to write a word, and then
+    // the cycle is one of them.
+    bool absorb(const ResponseBeat& response) {
+        return m_load_store.only_responds() && m_load_store.absorb(response);
+    }
 
     uint64_t cycles() const { return m_cycles + m_behind; }
     EngineResult result();

@@ -13,7 +13,7 @@ Banks::Banks(const VaultSizes& sizes)
         std::max({sizes.tras, sizes.trcd, sizes.trp, sizes.trfc, sizes.trtp, sizes.tccd,
                   sizes.write_to_precharge, sizes.write_to_read});
     m_horizon = std::bit_ceil(longest + 1) - 1;
-    m_calendar.resize((m_horizon + 1) * kTimers);
+    m_calendar.resize(m_horizon + 1);
     for (uint64_t& done : m_done) done = m_all;
     for (size_t place = 0; place < m_places.size(); ++place)
         m_places[place].next = static_cast<uint16_t>(place + 1);
@@ -25,7 +25,7 @@ void Banks::wait(Timer timer, int bank, uint64_t clocks) {
     if (clocks < 2 || m_queues[bank].until[timer] > until) return;
     m_queues[bank].until[timer] = until;
     m_done[timer] &= ~(uint64_t{1} << bank);
-    calendar(until)[timer] |= uint64_t{1} << bank;
+    calendar(until) |= uint64_t{1} << bank;
 }
 
 void Banks::owe(int bank, int refreshes) {
@@ -111,8 +111,7 @@ uint64_t Banks::rest() const {
     // A timer that is done is seen in the cycle after.
     const uint64_t done = m_done[kOfRows] & m_done[kOfColumns] & m_done[kOfReads];
     for (uint64_t cycles = 0; done != m_all && cycles < m_horizon; ++cycles) {
-        const uint64_t* const then = &m_calendar[((m_now + cycles + 1) & m_horizon) * kTimers];
-        if (then[kOfRows] | then[kOfColumns] | then[kOfReads]) return cycles;
+        if (m_calendar[(m_now + cycles + 1) & m_horizon]) return cycles;
     }
     return kEver;
 }
@@ -135,15 +134,14 @@ void Banks::edge(int issued, DramKind kind, uint64_t due, const Request* input) 
     }
     // What was done in this cycle counts from the next one on.
     ++m_now;
-    uint64_t* const today = calendar(m_now);
-    for (int timer = 0; timer < kTimers; ++timer) {
-        for (uint64_t left = today[timer]; left; left &= left - 1) {
-            const int bank = std::countr_zero(left);
-            // It may have been put off.
-            if (m_queues[bank].until[timer] == m_now) m_done[timer] |= uint64_t{1} << bank;
-        }
-        today[timer] = 0;
+    uint64_t& today = calendar(m_now);
+    for (uint64_t left = today; left; left &= left - 1) {
+        const int bank = std::countr_zero(left);
+        // It may have been put off, and then another timer of the bank is done, or none.
+        for (int timer = 0; timer < kTimers; ++timer)
+            m_done[timer] |= uint64_t{m_queues[bank].until[timer] == m_now} << bank;
     }
+    today = 0;
 }
 
 }  // namespace vip::timed

@@ -126,7 +126,7 @@ class Banks {
     std::vector<Place> m_places;
     uint16_t m_free = 0;               // the first place that is
     uint64_t m_horizon;                // of the calendar, less one
-    std::vector<uint64_t> m_calendar;  // of each cycle, of each timer
+    std::vector<uint64_t> m_calendar;  // of each cycle: banks with a timer that is done in it
 
     uint64_t m_done[kTimers];
     uint64_t m_valid = 0, m_holding = 0, m_full = 0, m_fetching = 0;  // of queues
@@ -134,7 +134,7 @@ class Banks {
     uint64_t m_open = 0, m_opened = 0, m_displaced = 0, m_displacing = 0;
     uint64_t m_refreshing = 0, m_owing = 0, m_forced = 0;
 
-    uint64_t* calendar(uint64_t cycle) { return &m_calendar[(cycle & m_horizon) * kTimers]; }
+    uint64_t& calendar(uint64_t cycle) { return m_calendar[cycle & m_horizon]; }
     void wait(Timer timer, int bank, uint64_t clocks);
     void perform(int bank, DramKind kind);
     void owe(int bank, int refreshes);

@@ -30,8 +30,7 @@ class Crossbar {
     // Towards the memory: its beat, or null. Towards a requester: its response, or null.
     const Beat* request() const { return m_requests.valid() ? &m_requests.front() : nullptr; }
     const ResponseBeat* response(uint64_t requester) const {
-        const auto& buffer = m_responses[requester];
-        return buffer.valid() ? &buffer.front() : nullptr;
+        return m_held >> requester & 1 ? &m_responses[requester].front() : nullptr;
     }
     bool takes(const ResponseBeat& response) const { return m_responses[response.source].ready(); }
 

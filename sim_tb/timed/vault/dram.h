@@ -56,7 +56,7 @@ class Dram {
     static constexpr uint64_t kFactor = 6364136223846793005, kSummand = 1442695040888963407;
     enum Command : uint32_t { kOpens, kReads, kWrites, kCloses, kRefreshes, kCommands };
 
-    struct Bank {
+    struct alignas(64) Bank {
         // Cycle of the last command of each kind.
         int64_t last[kCommands] = {kLongAgo, kLongAgo, kLongAgo, kLongAgo, kLongAgo};
         int64_t refreshes = 0;
