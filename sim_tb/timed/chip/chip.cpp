@@ -351,7 +351,7 @@ class Chip {
         const uint64_t end = m_end.load(std::memory_order_relaxed);
         uint64_t now = begin, limit = end;
         for (uint32_t vault = 0; vault < m_tiles.size(); ++vault)
-            limit = std::min(limit, m_tiles[vault]->told().time.load(std::memory_order_acquire) +
+            limit = std::min(limit, m_tiles[vault]->reported().time.load(std::memory_order_acquire) +
                                         m_summaries->way(vault));
         while (now < limit) {
             m_port->drive(m_in);

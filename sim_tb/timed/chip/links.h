@@ -32,8 +32,8 @@ class LinkQueue {
     Carried m_entries[kEntries];
 };
 
-// What a tile tells others. It has a line of the cache of its own.
-struct alignas(64) Told {
+// What a tile reports to others. It has a line of the cache of its own.
+struct alignas(64) Reported {
     // Of each port: the first cycle of which the neighbour does not know what the link carries, and
     // how many entries the link has had, modulo 256.
     std::atomic<uint64_t> known[kPorts] = {1, 1, 1, 1, 1};
@@ -45,13 +45,13 @@ struct alignas(64) Told {
 // A tile's side of a link from a neighbour.
 class Incoming {
   public:
-    void connect(const Told& told, LinkQueue& queue, uint32_t port) {
-        m_told = &told, m_queue = &queue, m_port = port;
+    void connect(const Reported& reported, LinkQueue& queue, uint32_t port) {
+        m_reported = &reported, m_queue = &queue, m_port = port;
     }
-    // What the neighbour has told meanwhile; returns the first cycle that is not known.
+    // What the neighbour has reported meanwhile; returns the first cycle that is not known.
     uint64_t look() {
-        const uint64_t known = m_told->known[m_port].load(std::memory_order_acquire);
-        m_known = m_told->entries[m_port].load(std::memory_order_acquire);
+        const uint64_t known = m_reported->known[m_port].load(std::memory_order_acquire);
+        m_known = m_reported->entries[m_port].load(std::memory_order_acquire);
         find();
         return known;
     }
@@ -67,7 +67,7 @@ class Incoming {
     }
 
   private:
-    const Told* m_told = nullptr;
+    const Reported* m_reported = nullptr;
     LinkQueue* m_queue = nullptr;
     uint32_t m_port = 0;
     uint8_t m_taken = 0, m_known = 0;

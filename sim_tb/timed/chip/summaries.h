@@ -1,5 +1,5 @@
 // The state of the engines, as it passes from tile to tile to the host (soc/tile/control.py): each
-// tile has a register on that way. Tiles tell changes, and each has the cycle in which the host sees
+// tile has a register on that way. Tiles report changes, and each has the cycle in which the host sees
 // it; so nothing passes from register to register.
 #pragma once
 

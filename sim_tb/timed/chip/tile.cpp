@@ -72,7 +72,7 @@ void ChipTile::connect(const std::vector<std::unique_ptr<ChipTile>>& tiles) {
     for (uint32_t port = 0; port < m_sizes.ports; ++port) {
         ChipTile& other = *tiles[neighbours[port]];
         const uint32_t there = m_sizes.opposites[port];
-        m_incoming[port].connect(other.m_told, other.m_links[there], there);
+        m_incoming[port].connect(other.m_reported, other.m_links[there], there);
     }
 }
 
@@ -106,7 +106,7 @@ bool ChipTile::advance(uint64_t limit) {
         }
     }
     if (m_joined) promise();
-    m_told.time.store(limit, std::memory_order_release);
+    m_reported.time.store(limit, std::memory_order_release);
     return true;
 }
 
@@ -134,14 +134,14 @@ void ChipTile::promise() {
     const uint64_t later = std::min({passes, leaves(), now + kMostPromised});
     const uint32_t held = m_router.held();
     for (uint32_t port = 0; port < m_sizes.ports; ++port)
-        m_told.known[port].store(held >> port & 1 ? now + 1 : later, std::memory_order_release);
+        m_reported.known[port].store(held >> port & 1 ? now + 1 : later, std::memory_order_release);
 }
 
 void ChipTile::forget() {
-    for (auto& known : m_told.known) known.store(time() + 1, std::memory_order_relaxed);
+    for (auto& known : m_reported.known) known.store(time() + 1, std::memory_order_relaxed);
 }
 
-void ChipTile::tell_states() {
+void ChipTile::report_states() {
     uint32_t faulted = 0;
     for (uint32_t slot = 0; slot < engines.size(); ++slot)
         faulted |= uint32_t{engines[slot] && !engines[slot]->running() &&
@@ -203,9 +203,9 @@ void ChipTile::network() {
     if (!m_carries[1 - now]) return;
     for (uint32_t port = 0; port < ports; ++port) {
         if (port == m_sizes.local || (!out[port].valid && !out[port].credit)) continue;
-        const uint8_t number = m_told.entries[port].load(std::memory_order_relaxed);
+        const uint8_t number = m_reported.entries[port].load(std::memory_order_relaxed);
         m_links[port][number] = {m_cycle + 1, out[port]};
-        m_told.entries[port].store(static_cast<uint8_t>(number + 1), std::memory_order_release);
+        m_reported.entries[port].store(static_cast<uint8_t>(number + 1), std::memory_order_release);
     }
 }
 
@@ -322,7 +322,7 @@ void ChipTile::cycle() {
     if (passes || passage.took || passage.answer || own_took)
         m_crossbar.edge(passes ? &own_beat : nullptr, passage.took,
                         passage.answer, own_took);
-    if (ended) tell_states();
+    if (ended) report_states();
     if (!m_running) fall_asleep();
 }
 
@@ -367,7 +367,7 @@ void ChipTile::launch(uint32_t slot, std::unique_ptr<PeModel> engine) {
     engines[slot]->launch();
     turn(slot, m_cycle, 0);
     m_running |= 1U << slot;
-    tell_states();
+    report_states();
 }
 
 void ChipTile::stop(uint32_t slot) {

@@ -42,7 +42,7 @@ class ChipTile {
     // The cycle that it does next.
     uint64_t time() const { return m_cycle + m_slept; }
     // As `time`, to another thread.
-    const Told& told() const { return m_told; }
+    const Reported& reported() const { return m_reported; }
     // Does all cycles before `limit` in which it knows what arrives: at least one if its neighbours
     // have come as far as it has. Returns whether it did any.
     bool advance(uint64_t limit);
@@ -89,7 +89,7 @@ class ChipTile {
     Incoming m_incoming[kPorts];
     uint64_t m_arrival = kEver;  // the next cycle in which something arrives, of those before
     uint64_t m_known = kEver;    // this one
-    Told m_told;
+    Reported m_reported;
     LinkQueue m_links[kPorts];
     Crossbar m_crossbar;
     std::optional<Controller> m_controller;
@@ -125,13 +125,13 @@ class ChipTile {
 
     void cycle();
     void fall_asleep();
-    // What it knows of its neighbours, and tells them.
+    // What it knows of its neighbours, and reports to them.
     void look();
     void promise();
     void find_arrival();
     // The first cycle in which what it has or makes itself can leave it, if its router is empty.
     uint64_t leaves() const;
-    void tell_states();
+    void report_states();
     void dram(const DramSignals& signals);
     // A cycle of the memory.
     Passage memory();

@@ -320,7 +320,7 @@ uint64_t PeModel::frozen(const Cycle& c) const {
 }
 
 // The load history forgets at fences, and what the instruction that is dispatched will write.
-void PeModel::tell_history(const Cycle& c) {
+void PeModel::report_to_history(const Cycle& c) {
     const bool fence = c.sound && m_now->unit == kIssue && m_now->control == kMemfence && c.fire;
     if (fence || c.declares) m_load_store.forget();
     const Range& range = m_dispatched.ranges[0];
@@ -357,7 +357,7 @@ void PeModel::front(Cycle& c) {
     write<kAlone>(c);
     if (m_settling) m_usual = false;
     if (!kAlone && m_load_store.history()) [[unlikely]]
-        tell_history(c);
+        report_to_history(c);
     vector_edge(c.vector_goes);
 }
 

@@ -224,7 +224,7 @@ class PeModel {
                   bool late);
     void launched();
     void check_workspace(Dispatched& found) const;
-    void tell_history(const Cycle& c);
+    void report_to_history(const Cycle& c);
     template <bool kAlone>
     VIP_INLINE void write(const Cycle& c);
     VIP_INLINE void receive();
