@@ -36,7 +36,7 @@ void ChipTile::dram(const DramSignals& signals) {
 }
 
 Passage ChipTile::memory() {
-    if (m_axi) {
+    if (m_axi) [[unlikely]] {
         const ResponseBeat* const arrival =
             m_axi->response_valid() ? &m_axi->response() : nullptr;
         const auto access = [&](const Crossbar::Beat* asked, bool taken) {
@@ -279,7 +279,7 @@ void ChipTile::cycle() {
         const bool lost = beat && targets[slot] == Demux::kNone;
         MemoryPort port = {};
         RequestBeat fired;
-        if (lost) {
+        if (lost) [[unlikely]] {
             port.request_ready = !demux.refuses();
             fired = *beat;
         } else {
@@ -294,7 +294,7 @@ void ChipTile::cycle() {
         turn(slot, m_cycle + 1, engine.rest());
         if (!engine.running()) m_running &= ~bit, m_requesting &= ~bit, ended = true;
     }
-    if (host && (host->request || answered >> count & 1)) {
+    if (host && (host->request || answered >> count & 1)) [[unlikely]] {
         host->taken = goes(count, host->request, 0);
         const ResponseBeat* const response = m_demuxes[count].response(
             m_crossbar.response(count), node.crossbar.response(count));
@@ -322,7 +322,7 @@ void ChipTile::cycle() {
     if (passes || passage.took || passage.answer || own_took)
         m_crossbar.edge(passes ? &own_beat : nullptr, passage.took,
                         passage.answer, own_took);
-    if (ended) report_states();
+    if (ended) [[unlikely]] report_states();
     if (!m_running) fall_asleep();
 }
 

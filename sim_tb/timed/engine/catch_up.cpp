@@ -196,7 +196,7 @@ void PeModel::cycle(MemoryPort& port) {
         return step<false>(port);
     }
     if (m_slack) return transfer_alone(port);
-    if (m_usual) return step<true>(port);
+    if (m_usual) [[likely]] return step<true>(port);
     step<false>(port);
 }
 

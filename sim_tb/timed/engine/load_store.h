@@ -174,9 +174,9 @@ class LoadStore {
     VIP_INLINE void choose_tag(uint64_t free);
     VIP_INLINE void form();
     VIP_INLINE void advance();
-    void look_at_workspace(const MemoryPort& port);
-    void write_zeros();
-    const Command* follow_history(const Command* transfer, Command& piece);
+    [[gnu::cold]] void look_at_workspace(const MemoryPort& port);
+    [[gnu::cold]] void write_zeros();
+    [[gnu::cold]] const Command* follow_history(const Command* transfer, Command& piece);
 };
 
 }  // namespace vip::timed

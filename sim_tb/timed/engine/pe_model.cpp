@@ -342,7 +342,7 @@ void PeModel::front(Cycle& c) {
     c.quiet = !m_dispatch_held && idle;
     const int64_t cause_pc = c.dispatch_cause != kNone ? m_dispatched.pc : m_pc;
     m_usual = kUsual;
-    if (kUsual && c.cause == kNone && !c.halt) {
+    if (kUsual && c.cause == kNone && !c.halt) [[likely]] {
         m_fault_pc = cause_pc;
     } else {
         const int64_t waiting_pc = m_dispatch_held ? m_dispatched.pc

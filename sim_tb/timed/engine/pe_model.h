@@ -200,7 +200,7 @@ class PeModel {
     int64_t kept(int64_t pc) const;
     [[gnu::noinline]] static uint32_t execute(Engine& engine, const Operation& operation);
     void dispatch(const Step& word, int64_t pc, Dispatched& found) const;
-    uint32_t cause_at_issue(bool present) const;
+    [[gnu::cold]] uint32_t cause_at_issue(bool present) const;
     template <bool kUsual>
     VIP_INLINE uint32_t event(const Cycle& c) const;
 
@@ -220,11 +220,11 @@ class PeModel {
     VIP_INLINE void look_at_operands(Cycle& c) const;
     template <bool kUsual>
     VIP_INLINE void count(const Cycle& c);
-    void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc,
+    [[gnu::cold]] void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc,
                   bool late);
     void launched();
-    void check_workspace(Dispatched& found) const;
-    void report_to_history(const Cycle& c);
+    [[gnu::cold]] void check_workspace(Dispatched& found) const;
+    [[gnu::cold]] void report_to_history(const Cycle& c);
     template <bool kAlone>
     VIP_INLINE void write(const Cycle& c);
     VIP_INLINE void receive();

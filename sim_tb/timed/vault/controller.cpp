@@ -254,7 +254,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     const bool write_allowed = m_writes <= m_now && acknowledges;
     m_banks.look(read_allowed, write_allowed, activate_allowed());
     int issued = -1;
-    if (m_learner) {
+    if (m_learner) [[unlikely]] {
         const Learner::View view = {.same = m_writing ? m_banks.writes() : ~m_banks.writes(),
                                     .bursts = m_count,
                                     .patience = m_patience,
@@ -265,7 +265,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     } else {
         issued = issue();
     }
-    if (m_sizes.scheduler == kParBs) {
+    if (m_sizes.scheduler == kParBs) [[unlikely]] {
         const uint64_t served = issued < 0 ? 0 : m_banks.column & (uint64_t{1} << issued);
         m_marked = m_marked ? m_marked & ~served : m_banks.waiting;
     }
@@ -390,7 +390,8 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
         m_dram.column = m_banks.head(issued).column;
         rules(kind);
     }
-    m_banks.edge(issued, kind, refreshes_due(), picked ? &m_queue.entry(picked) : nullptr);
+    m_banks.edge(issued, kind, m_due_at == m_now ? refreshes_due() : 0,
+                 picked ? &m_queue.entry(picked) : nullptr);
     m_queue.edge(picked, valid ? &request : nullptr);
     ++m_now;
     m_rest_until = m_now + rest_of_all();

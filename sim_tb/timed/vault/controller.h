@@ -156,14 +156,14 @@ class Controller {
     uint64_t m_rest_until = 0;  // before it, cycles without a request change nothing
 
     uint64_t pick();
-    uint64_t in_batches(uint64_t candidates);
+    [[gnu::cold]] uint64_t in_batches(uint64_t candidates);
     uint32_t requester(const Request& request) const;
-    uint32_t fewest() const;
+    [[gnu::cold]] uint32_t fewest() const;
     int first_stamp(uint64_t candidates) const;
     int issue();
     bool activate_allowed() const;
     void rules(DramKind kind);
-    uint64_t refreshes_due();
+    [[gnu::cold]] uint64_t refreshes_due();
     void count(int issued, DramKind kind);
     void reserve_slot(bool used);
     uint64_t rest_of_all() const;

@@ -121,18 +121,18 @@ class Dram {
     void activate(uint32_t bank, uint32_t row);
     void access(Command kind, uint32_t bank, uint32_t column);
     void precharge(uint32_t bank);
-    void refresh(uint32_t bank);
+    [[gnu::cold]] void refresh(uint32_t bank);
     void check_bus(const Burst& fresh);
     VipDramWindow& window();
     int64_t missed(const Bank& bank) const;
-    void find_deadline();
-    void late_refresh();
+    [[gnu::cold]] void find_deadline();
+    [[gnu::cold]] void late_refresh();
     // `kind` now, `least` cycles after the last `before` of the bank.
     bool near(const Bank& bank, Command before, int64_t least) const {
         return m_now - bank.last[before] < least;
     }
-    void apart(const char* rule, uint32_t bank, Command before, Command kind, int64_t least);
-    void violate(const char* rule, uint32_t bank, const char* format, ...)
+    [[gnu::cold]] void apart(const char* rule, uint32_t bank, Command before, Command kind, int64_t least);
+    [[gnu::cold]] void violate(const char* rule, uint32_t bank, const char* format, ...)
         __attribute__((format(printf, 4, 5)));
 };
 
