@@ -32,7 +32,7 @@ ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const Vault
 void ChipTile::dram(const DramSignals& signals) {
     m_read_data = m_dram.cycle(signals.valid, signals.kind, signals.bank, signals.row,
                                signals.column, signals.write_data, signals.write_strobe);
-    if (m_dram.failed()) failed = true;
+    if (m_dram.failed()) [[unlikely]] failed = true;
 }
 
 Passage ChipTile::memory() {
@@ -113,11 +113,11 @@ bool ChipTile::advance(uint64_t limit) {
 // From a request's cycle, with no wait: crossbar, link to the router, its buffer, its output.
 uint64_t ChipTile::leaves() const {
     const uint64_t now = time();
-    if (!m_node_idle) {
+    if (!m_node_idle) [[unlikely]] {
         if (node.to_router().valid) return now + 2;
         if (node.sends()) return now + 3;
     }
-    if (m_crossbar.response(engines.size() + 1)) return now + 4;
+    if (m_crossbar.response(engines.size() + 1)) [[unlikely]] return now + 4;
     for (uint32_t left = m_requesting; left; left &= left - 1) {
         const uint32_t slot = std::countr_zero(left);
         if (m_demuxes[slot].target(m_sizes, m_number, engines[slot]->request()->address) ==
@@ -164,7 +164,7 @@ void ChipTile::fall_asleep() {
 
 void ChipTile::wake() {
     m_sleep = 0;
-    if (!m_slept) return;
+    if (!m_slept) [[likely]] return;
     m_node_rests += m_slept;
     m_cycle += m_slept;
     if (m_axi) {
@@ -181,12 +181,12 @@ void ChipTile::network() {
     const auto ports = static_cast<uint32_t>(m_sizes.ports);
     const LinkEnd& own = node.to_router();
     const uint32_t now = m_cycle % 2;
-    if (m_carries[now])
+    if (m_carries[now]) [[unlikely]]
         for (uint32_t port = 0; port < ports; ++port)
             node.counters[m_sizes.flit_counters[port]] += m_ends[now][port].valid;
     m_carries[1 - now] = false;
     const bool arrives = m_arrival == m_cycle;
-    if (m_router.idle() && !arrives && !own.valid && !own.credit) return;
+    if (m_router.idle() && !arrives && !own.valid && !own.credit) [[likely]] return;
     const LinkEnd* in[kPorts] = {};
     for (uint32_t port = 0; port < ports; ++port) {
         const LinkEnd* const arrived = m_incoming[port].arrived(m_cycle);
@@ -230,7 +230,7 @@ void ChipTile::cycle() {
         m_joined && own_answered >> others & 1 ? m_crossbar.response(others) : nullptr;
     const LinkEnd& arriving = m_carries[m_cycle % 2] ? m_ends[m_cycle % 2][m_sizes.local] : kNoLink;
     const bool idle = m_node_idle && !remote && !served && !arriving.valid && !arriving.credit;
-    if (!idle) {
+    if (!idle) [[unlikely]] {
         node_rests();
         node.look(arriving, served);
     }
@@ -292,7 +292,7 @@ void ChipTile::cycle() {
         m_refusing = demux.refuses() ? m_refusing | bit : m_refusing & ~bit;
         m_requesting = engine.request() ? m_requesting | bit : m_requesting & ~bit;
         turn(slot, m_cycle + 1, engine.rest());
-        if (!engine.running()) m_running &= ~bit, m_requesting &= ~bit, ended = true;
+        if (!engine.running()) [[unlikely]] m_running &= ~bit, m_requesting &= ~bit, ended = true;
     }
     if (host && (host->request || answered >> count & 1)) [[unlikely]] {
         host->taken = goes(count, host->request, 0);
@@ -303,16 +303,16 @@ void ChipTile::cycle() {
         m_demuxes[count].edge(response, taken, nullptr);
     }
     bool serves = false;
-    if (passing == static_cast<int>(others) && node.server.request()) {
+    if (passing == static_cast<int>(others) && node.server.request()) [[unlikely]] {
         own_beat = {*node.server.request(), others};
         passes = serves = true;
     }
     if (passes && !serves) node.counters[kNetworkLocalRequests] += own_beat.beat.last;
-    if (served && node.takes_response()) own_took |= uint64_t{1} << others;
+    if (served && node.takes_response()) [[unlikely]] own_took |= uint64_t{1} << others;
 
     const Passage passage = memory();
     if (m_joined) network();
-    if (idle) {
+    if (idle) [[likely]] {
         ++m_node_rests;
     } else {
         node.edge(leaves ? &remote_beat : nullptr, remote_took, serves);

@@ -189,9 +189,9 @@ void PeModel::cycle(MemoryPort& port) {
         port.response_ready = true;
         return response_alone(port.response);
     }
-    if (m_load_store.holds_result()) catch_up();
+    if (m_load_store.holds_result()) [[unlikely]] catch_up();
     m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
-    if (m_load_store.error) {
+    if (m_load_store.error) [[unlikely]] {
         catch_up();
         return step<false>(port);
     }

@@ -75,7 +75,7 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
         grown = m_taken && m_now.lowered && !(m_now.final && m_done);
         grown_entry = m_now.entry;
     }
-    if (special()) look_at_workspace(port);
+    if (special()) [[unlikely]] look_at_workspace(port);
 }
 
 void LoadStore::look_at_workspace(const MemoryPort& port) {
@@ -213,7 +213,7 @@ void LoadStore::form() {
         target.scratchpad = m_now.scratchpad;
         target.entry = static_cast<uint8_t>(m_now.entry);
         target.recorded = m_now.recorded;
-        if (m_now.recorded) m_history->asks(m_tag, m_now, m_end);
+        if (m_now.recorded) [[unlikely]] m_history->asks(m_tag, m_now, m_end);
         target.index = static_cast<uint8_t>(m_now.index);
     }
 }
@@ -261,7 +261,7 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
         m_request_valid = m_formed_valid;
         if (m_formed_valid) {
             m_sent = m_formed;
-            if (m_from_register && m_formed.write) m_sent.data = m_value, m_value_held = false;
+            if (m_from_register && m_formed.write) [[unlikely]] m_sent.data = m_value, m_value_held = false;
         }
     }
     if (m_space) m_formed_valid = m_go;
@@ -278,7 +278,7 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
     const Command* load = transfer && transfer->lowered ? transfer : nullptr;
     Command piece;
     if (load) transfer = nullptr;
-    if (m_special && !m_lowering.rest()) {
+    if (m_special && !m_lowering.rest()) [[unlikely]] {
         const bool given = m_lowering.piece && !(m_history ? m_cuts : m_waits);
         if (given) {
             piece = m_lowering.command();
@@ -287,19 +287,19 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
         if (m_fills) write_zeros();
         m_lowering.edge(nullptr, given || m_fills);
         m_fills = false;
-    } else if (load) {
+    } else if (load) [[unlikely]] {
         m_lowering.edge(load, false);
     }
     if (m_history) [[unlikely]]
         transfer = follow_history(transfer, piece);
-    if (declaring) {
+    if (declaring) [[unlikely]] {
         if (m_declaration.done()) m_lowering.declare(m_declaration.workspace);
         const bool answered = m_declaration.waits() && port.response;
         m_declaration.edge(port.request_ready, answered ? &port.response->data : nullptr,
                            answered && port.response->last, answered && port.response->error);
     }
 
-    if (m_special | (load != nullptr) | m_cuts)
+    if (m_special | (load != nullptr) | m_cuts) [[unlikely]]
         m_special = !m_lowering.rest() || !m_declaration.rest() || m_cuts;
 
     // Commands.

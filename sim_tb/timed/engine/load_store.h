@@ -85,8 +85,8 @@ class LoadStore {
     }
     bool special() const { return m_special; }
     bool idle() const {
-        return !special() && !m_working && !m_waits && !m_formed_valid && !m_request_valid && !m_response_valid &&
-               !m_result_valid && !m_outstanding;
+        return !(special() | m_working | m_waits | m_formed_valid | m_request_valid |
+                 m_response_valid | m_result_valid | (m_outstanding != 0));
     }
     // Whether cycles change nothing until a transfer or a response comes.
     bool steady() const {

@@ -97,13 +97,14 @@ void PeModel::look_at_issue(Cycle& c) {
     c.present = c.run && m_held;
     c.sound = c.present && !m_outside_now && now.legal;
     c.cause = c.dispatch_cause;
-    if (c.cause == kNone && (!now.plain || m_outside_now)) c.cause = cause_at_issue(c.present);
+    if (c.cause == kNone && (!now.plain || m_outside_now)) [[unlikely]]
+        c.cause = cause_at_issue(c.present);
     const bool sized = kUsual || !m_settling || !now.matrix;
     const bool wanted = (now.unit == kVector && sized) || now.unit == kLoadStore;
     bool ends = control;
-    if (control && now.control == kDrain) ends = !m_dispatch_held && !m_waits.vector_busy;
-    if (control && now.control == kMemfence) ends = !m_dispatch_held && m_waits.quiet;
-    if (!kAlone && control && now.control == kSetWs) {
+    if (control && now.control == kDrain) [[unlikely]] ends = !m_dispatch_held && !m_waits.vector_busy;
+    if (control && now.control == kMemfence) [[unlikely]] ends = !m_dispatch_held && m_waits.quiet;
+    if (!kAlone && control && now.control == kSetWs) [[unlikely]] {
         ends = m_load_store.declared();
         c.declares = c.sound && !m_dispatch_held && m_waits.quiet && c.cause == kNone;
     }
@@ -180,9 +181,9 @@ void PeModel::count(const Cycle& c) {
 template <bool kAlone>
 void PeModel::write(const Cycle& c) {
     const Step& now = *m_now;
-    if (const Workspace* found = kAlone ? nullptr : m_load_store.declared())
+    if (const Workspace* found = kAlone ? nullptr : m_load_store.declared()) [[unlikely]]
         m_engine.workspace = c.cause == kNone ? *found : Workspace{};
-    if (c.sound && now.unit == kIssue && now.control != kSetWs) {
+    if (c.sound && now.unit == kIssue && now.control != kSetWs) [[unlikely]] {
         execute(m_engine, now.operation);
         if (now.control == kSetVl || now.control == kSetMr)
             m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
@@ -194,7 +195,7 @@ void PeModel::write(const Cycle& c) {
 }
 
 void PeModel::receive() {
-    if (!m_load_store.loaded) return;
+    if (!m_load_store.loaded) [[likely]] return;
     m_valid |= uint64_t{1} << m_load_store.loaded_index;
     m_engine.registers[m_load_store.loaded_index] = m_load_store.loaded_value;
 }
@@ -355,7 +356,7 @@ void PeModel::front(Cycle& c) {
         m_usual = m_state == State::kRun && m_run && !m_stop && !m_waits.late_stop && !m_failed;
     }
     write<kAlone>(c);
-    if (m_settling) m_usual = false;
+    if (m_settling) [[unlikely]] m_usual = false;
     if (!kAlone && m_load_store.history()) [[unlikely]]
         report_to_history(c);
     vector_edge(c.vector_goes);
@@ -368,7 +369,7 @@ void PeModel::step(MemoryPort& port) {
     Cycle c = {};
     front<kUsual, false>(c);
     const bool changes = transfer_edge(port, c.transfer_goes);
-    if (c.declares) m_load_store.declare(m_engine.registers[m_now->a]);
+    if (c.declares) [[unlikely]] m_load_store.declare(m_engine.registers[m_now->a]);
     m_waits.quiet = c.quiet;
     stage_edge<kUsual>(c);
     m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;

@@ -22,7 +22,7 @@ Banks::Banks(const VaultSizes& sizes)
 // The bank's next command waits as long, at least.
 void Banks::wait(Timer timer, int bank, uint64_t clocks) {
     const uint64_t until = m_now + clocks;
-    if (clocks < 2 || m_queues[bank].until[timer] > until) return;
+    if (clocks < 2 || m_queues[bank].until[timer] > until) [[unlikely]] return;
     m_queues[bank].until[timer] = until;
     m_done[timer] &= ~(uint64_t{1} << bank);
     calendar(until) |= uint64_t{1} << bank;

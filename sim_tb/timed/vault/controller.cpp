@@ -72,7 +72,7 @@ uint64_t Controller::pick() {
     const bool batches = m_sizes.scheduler == kParBs;
     if (!m_queue.occupied()) {
         m_patience = 0;
-        if (batches) m_fewest = fewest(), m_batch = 0;
+        if (batches) [[unlikely]] m_fewest = fewest(), m_batch = 0;
         return 0;
     }
     const uint64_t eligible = m_queue.eligible(m_banks.full());
@@ -87,7 +87,7 @@ uint64_t Controller::pick() {
                                              : straight ? straight
                                              : hits     ? hits
                                                         : candidates);
-    if (batches) {
+    if (batches) [[unlikely]] {
         m_fewest = fewest();
         const uint64_t left = m_batch & m_queue.occupied() & ~found;
         m_batch = left ? left : m_queue.occupied() & ~found;
@@ -129,14 +129,14 @@ int Controller::first_stamp(uint64_t candidates) const {
 int Controller::issue() {
     const uint64_t column = m_banks.column, row = m_banks.row, urgent = m_banks.urgent;
     if (!(column | row)) return -1;
-    if (m_sizes.scheduler == kInOrder) {
+    if (m_sizes.scheduler == kInOrder) [[unlikely]] {
         const int first = first_stamp(m_banks.waiting);
         if (first >= 0 && column >> first & 1) return first;
         return first_stamp(row & urgent ? row & urgent : row);
     }
     const uint64_t same = m_writing ? m_banks.writes() : ~m_banks.writes();
     uint64_t candidates = row & urgent;
-    if (m_learner) {
+    if (m_learner) [[unlikely]] {
         candidates = m_learner->candidates(m_banks, same);
     } else {
         const uint64_t others = m_sizes.scheduler == kFirstReady ? m_banks.hit : m_banks.ready();
@@ -221,7 +221,7 @@ uint64_t Controller::refreshes_due() {
 
 // The slot for the next write is reserved a cycle ahead.
 void Controller::reserve_slot(bool used) {
-    if (m_slot_valid && !used) return;
+    if (m_slot_valid && !used) [[likely]] return;
     size_t word = 0;
     while (word < m_free_slots.size() && !m_free_slots[word]) ++word;
     m_slot_valid = word < m_free_slots.size();
@@ -358,7 +358,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
         const Request& head = m_banks.head(issued);
         m_acknowledgements.entry() = {0, head.tag, head.source, true, false};
         m_pending_writes.entry() = {head.tag, head.source, head.slot, head.first, head.last};
-    } else if (rejected) {
+    } else if (rejected) [[unlikely]] {
         m_acknowledgements.entry() = {0, beat->tag, source, true, true};
     }
     m_acknowledgements.edge(writes || rejected, acknowledges_end);

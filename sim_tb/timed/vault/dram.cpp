@@ -127,9 +127,9 @@ void Dram::write(uint64_t data, uint32_t strobe) {
     const int64_t word = m_now - column.start;
     const uint64_t address = column.address + static_cast<uint64_t>(word) * kWordBytes;
     m_writes.passed(word);
-    if (!strobe || address + kWordBytes > m_size) return;
+    if (!strobe || address + kWordBytes > m_size) [[unlikely]] return;
     uint64_t merged = data;
-    if (strobe != 0xff) {
+    if (strobe != 0xff) [[unlikely]] {
         memcpy(&merged, m_memory + address, kWordBytes);
         for (uint64_t byte = 0; byte < kWordBytes; ++byte) {
             if (!(strobe >> byte & 1)) continue;
@@ -171,12 +171,12 @@ void Dram::apart(const char* rule, uint32_t bank, Command before, Command kind, 
 }
 
 void Dram::command(uint32_t kind, uint32_t bank, uint32_t row, uint32_t column) {
-    if (kind >= kCommands) {
+    if (kind >= kCommands) [[unlikely]] {
         violate("COMMAND", bank, "no command has the number %" PRIu32, kind);
         return;
     }
     if (bank >= m_setup.banks || (kind == kOpens && row >= m_setup.rows) ||
-        ((kind == kReads || kind == kWrites) && column >= m_setup.columns)) {
+        ((kind == kReads || kind == kWrites) && column >= m_setup.columns)) [[unlikely]] {
         violate("RANGE", bank, "%s of row %" PRIu32 ", column %" PRIu32 ": there is none",
                 kCommandNames[kind], row, column);
         return;
@@ -198,7 +198,7 @@ void Dram::activate(uint32_t number, uint32_t row) {
     const bool broken = bank.open | near(bank, kCloses, m_setup.trp) |
                         near(bank, kOpens, m_setup.trc) | near(bank, kRefreshes, m_setup.trfc) |
                         (m_now - last < m_setup.trrd) | (m_now - fourth < m_setup.tfaw);
-    if (broken) {
+    if (broken) [[unlikely]] {
         if (bank.open) violate("ACT_OPEN", number, "ACT with row %" PRIu32 " open", bank.row);
         apart("tRP", number, kCloses, kOpens, m_setup.trp);
         apart("tRC", number, kOpens, kOpens, m_setup.trc);
@@ -222,7 +222,7 @@ void Dram::activate(uint32_t number, uint32_t row) {
 
 void Dram::access(Command kind, uint32_t number, uint32_t column) {
     Bank& bank = m_banks[number];
-    if (!bank.open) {
+    if (!bank.open) [[unlikely]] {
         violate("CLOSED", number, "%s with no row open", kCommandNames[kind]);
         return;
     }
@@ -231,7 +231,7 @@ void Dram::access(Command kind, uint32_t number, uint32_t column) {
     const bool broken = near(bank, kOpens, m_setup.trcd) | near(bank, kReads, m_setup.tccd) |
                         near(bank, kWrites, m_setup.tccd) |
                         (!writes & near(bank, kWrites, after_write));
-    if (broken) {
+    if (broken) [[unlikely]] {
         apart("tRCD", number, kOpens, kind, m_setup.trcd);
         if (!writes) apart("tWTR", number, kWrites, kReads, after_write);
         apart("tCCD", number, kReads, kind, m_setup.tccd);
@@ -247,7 +247,7 @@ void Dram::access(Command kind, uint32_t number, uint32_t column) {
     if (!writes && moved.address + kColumnBytes <= m_size)
         memcpy(moved.data, m_memory + moved.address, kColumnBytes);
     (writes ? m_writes : m_reads).add(moved);
-    if (m_window) ++(writes ? window().writes : window().reads);
+    if (m_window) [[unlikely]] ++(writes ? window().writes : window().reads);
     bank.last[kind] = m_now;
 }
 
@@ -259,12 +259,12 @@ void Dram::check_bus(const Burst& fresh) {
     for (uint64_t place = m_first_burst; place != m_end_of_bursts; ++place) {
         const Burst& other = burst(place);
         const int64_t idle = std::abs(fresh.start - other.start) - kBurst;
-        if (idle < 0) {
+        if (idle < 0) [[unlikely]] {
             violate("DATA_OVERLAP", fresh.bank,
                     "data from cycle %" PRId64 " on, with those of bank %" PRIu32
                     " from cycle %" PRId64 " on",
                     fresh.start, other.bank, other.start);
-        } else if (fresh.write != other.write && idle < m_setup.turnaround) {
+        } else if (fresh.write != other.write && idle < m_setup.turnaround) [[unlikely]] {
             const Burst& second = fresh.start > other.start ? fresh : other;
             violate("DATA_TURNAROUND", fresh.bank,
                     "%" PRId64 " idle cycles of the data bus before %s in cycle %" PRId64
@@ -279,7 +279,7 @@ void Dram::precharge(uint32_t number) {
     if (!bank.open) return;
     const int64_t after_write = int64_t{m_setup.tcwl} + kBurst + m_setup.twr;
     if (near(bank, kOpens, m_setup.tras) | near(bank, kReads, m_setup.trtp) |
-        near(bank, kWrites, after_write)) {
+        near(bank, kWrites, after_write)) [[unlikely]] {
         apart("tRAS", number, kOpens, kCloses, m_setup.tras);
         apart("tRTP", number, kReads, kCloses, m_setup.trtp);
         apart("tWR", number, kWrites, kCloses, after_write);

@@ -37,7 +37,7 @@ class Dram {
     uint64_t cycle(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column,
                    uint64_t write_data, uint32_t write_strobe) {
         if (valid) command(kind, bank, row, column);
-        if (m_now >= m_deadline) late_refresh();
+        if (m_now >= m_deadline) [[unlikely]] late_refresh();
         m_random = m_random * kFactor + kSummand;
         if (m_now >= m_writes.next) write(write_data, write_strobe);
         const uint64_t data = ++m_now >= m_reads.next ? read() : m_random ^ m_random >> 31;
