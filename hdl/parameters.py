@@ -27,8 +27,9 @@ def component_parameters(component: object) -> dict[str, object]:
             number of them.
     """
     found: dict[str, object] = {}
-    constructor = inspect.signature(type(component))
-    for parameter in constructor.parameters.values():
+    # Not of the class: Python 3.11.2 takes that of Amaranth's `__new__` if `__init__` is inherited.
+    constructor = inspect.signature(type(component).__init__)  # type: ignore[misc]
+    for parameter in list(constructor.parameters.values())[1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ParameterError(f"the constructor must name its parameters, not *{parameter.name}")
         if not hasattr(component, parameter.name):

@@ -15,6 +15,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.elaborated import elaborated
 from hdl.emission import emit, once
+from hdl.parameters import component_parameters
 from hdl.sram import Sram
 from hdl.verilog import tidy
 from hdl.yosys import run_yosys
@@ -46,6 +47,10 @@ class StepCounter(wiring.Component):
         with m.If(self.run):
             m.d.sync += self.value.eq(self.value + self.settings.step)
         return m
+
+
+class FurtherCounter(StepCounter):
+    """Its constructor is inherited."""
 
 
 class Inverter(wiring.Component):
@@ -98,6 +103,12 @@ class Bank(wiring.Component):
             total = total ^ wires.result
         m.d.comb += value.eq(total)
         return m
+
+
+def test_a_constructor_may_be_inherited() -> None:
+    # Python 3.11.2 gave that of Amaranth's `__new__`, which takes anything.
+    settings = Settings(step=3)
+    assert component_parameters(FurtherCounter(settings)) == {"settings": settings}
 
 
 def test_equal_components_are_elaborated_and_written_once() -> None:
