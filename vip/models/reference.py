@@ -42,6 +42,8 @@ def float_outputs(
         options = onnxruntime.SessionOptions()
         # Errors alone: warnings on standard error are not of this command.
         options.log_severity_level = 3
+        # Without it, processors that lack dot products of bytes saturate sums of their products.
+        options.add_session_config_entry("session.x64quantprecision", "1")
         session = onnxruntime.InferenceSession(
             str(compiled.model), options, providers=["CPUExecutionProvider"]
         )
