@@ -28,7 +28,7 @@ def component_parameters(component: object) -> dict[str, object]:
     """
     found: dict[str, object] = {}
     # Not of the class: Python 3.11.2 takes that of Amaranth's `__new__` if `__init__` is inherited.
-    constructor = inspect.signature(type(component).__init__)  # type: ignore[misc]
+    constructor = inspect.signature(type(component).__init__)
     for parameter in list(constructor.parameters.values())[1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
             raise ParameterError(f"the constructor must name its parameters, not *{parameter.name}")
