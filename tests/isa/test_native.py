@@ -1,11 +1,12 @@
 """Libraries in C++ whose functions are hidden but for those that are called from outside."""
 
+import shlex
 from pathlib import Path
 
 import pytest
 
 from isa.support.cache import FOLDER_VARIABLE
-from isa.support.native import CompilerError, compile_library
+from isa.support.native import CompilerError, compile_library, compiler
 
 _SOURCE = 'int hidden() { return 41; }\nextern "C" int vip_seen() { return hidden() + 1; }\n'
 
@@ -21,7 +22,8 @@ def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 def _compiler_without_lto(folder: Path) -> str:
     """A compiler that refuses to optimize at link time."""
     path = folder / "compiler"
-    path.write_text('#!/bin/sh\ncase "$*" in *-flto*) exit 1 ;; esac\nexec c++ "$@"\n')
+    usual = shlex.join(compiler())
+    path.write_text(f'#!/bin/sh\ncase "$*" in *-flto*) exit 1 ;; esac\nexec {usual} "$@"\n')
     path.chmod(0o755)
     return str(path)
 
