@@ -239,7 +239,7 @@ class Chip {
     // Of a tile: returns whether it did any cycle.
     bool advance(ChipTile& tile, uint64_t limit) {
         if (!tile.advance(limit)) return false;
-        if (tile.failed) m_failed.store(true, std::memory_order_relaxed);
+        if (tile.failed()) m_failed.store(true, std::memory_order_relaxed);
         return true;
     }
 
@@ -351,8 +351,7 @@ class Chip {
         const uint64_t end = m_end.load(std::memory_order_relaxed);
         uint64_t now = begin, limit = end;
         for (uint32_t vault = 0; vault < m_tiles.size(); ++vault)
-            limit = std::min(limit, m_tiles[vault]->reported().time.load(std::memory_order_acquire) +
-                                        m_summaries->way(vault));
+            limit = std::min(limit, m_tiles[vault]->reported_time() + m_summaries->way(vault));
         while (now < limit) {
             m_port->drive(m_in);
             m_data->drive(m_in);

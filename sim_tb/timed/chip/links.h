@@ -34,12 +34,27 @@ class LinkQueue {
 
 // What a tile reports to others. It has a line of the cache of its own.
 struct alignas(64) Reported {
-    // Of each port: the first cycle of which the neighbour does not know what the link carries, and
-    // how many entries the link has had, modulo 256.
-    std::atomic<uint64_t> known[kPorts] = {1, 1, 1, 1, 1};
-    std::atomic<uint8_t> entries[kPorts] = {};
-    // The cycle that the tile does next.
-    std::atomic<uint64_t> time{0};
+    // The cycle that the tile does next, and of its links up to which cycle they are known.
+    std::atomic<uint64_t> promise{kAllHeld << kHeldPlace};
+    // How many entries each link has had, modulo 256: a byte a port.
+    std::atomic<uint64_t> entries{0};
+
+    // A promise of all links but those of `held`, which are known for the next cycle alone: they are
+    // known in the `cycles` after the last one.
+    static uint64_t promised(uint64_t now, uint32_t held, uint64_t cycles) {
+        return now << kTimePlace | uint64_t{held} << kHeldPlace | cycles;
+    }
+    // Of a promise: its cycle, and the first one of which the neighbour at a port knows nothing.
+    static uint64_t time(uint64_t promise) { return promise >> kTimePlace; }
+    static uint64_t known(uint64_t promise, uint32_t port) {
+        const bool held = promise >> (kHeldPlace + port) & 1;
+        return time(promise) + (held ? 1 : promise & kMostCycles);
+    }
+    static constexpr uint64_t kAllHeld = (1U << kPorts) - 1;
+
+  private:
+    static constexpr uint32_t kTimePlace = 16, kHeldPlace = 8;
+    static constexpr uint64_t kMostCycles = 0xff;
 };
 
 // A tile's side of a link from a neighbour.
@@ -50,26 +65,25 @@ class Incoming {
     }
     // What the neighbour has reported meanwhile; returns the first cycle that is not known.
     uint64_t look() {
-        const uint64_t known = m_reported->known[m_port].load(std::memory_order_acquire);
-        m_known = m_reported->entries[m_port].load(std::memory_order_acquire);
+        const uint64_t promise = m_reported->promise.load(std::memory_order_acquire);
+        const uint64_t entries = m_reported->entries.load(std::memory_order_acquire);
+        m_known = static_cast<uint8_t>(entries >> 8 * m_port);
         find();
-        return known;
+        return Reported::known(promise, m_port);
     }
     // The cycle in which something arrives, of those known; kEver: in none of them.
     uint64_t next() const { return m_next; }
-    const LinkEnd* arrived(uint64_t cycle) const {
-        return m_next == cycle ? &(*m_queue)[m_taken].end : nullptr;
-    }
-    // It has been read.
-    void take() {
-        ++m_taken;
+    // What arrives in that cycle. It has been read.
+    const LinkEnd& take() {
+        const LinkEnd& end = (*m_queue)[m_taken++].end;
         find();
+        return end;
     }
 
   private:
     const Reported* m_reported = nullptr;
     LinkQueue* m_queue = nullptr;
-    uint32_t m_port = 0;
+    uint32_t m_port = 0;  // of the neighbour
     uint8_t m_taken = 0, m_known = 0;
     uint64_t m_next = kEver;
 

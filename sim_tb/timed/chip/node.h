@@ -93,7 +93,7 @@ class Demux {
   public:
     enum Source : uint32_t { kOwn, kOthers, kNone, kSources };
 
-    Source target(const NetworkSizes& sizes, uint32_t vault, uint64_t address) const {
+    static Source target(const NetworkSizes& sizes, uint32_t vault, uint64_t address) {
         const uint64_t number = address >> sizes.address_bits;
         return number == vault ? kOwn : number < sizes.vaults ? kOthers : kNone;
     }
@@ -101,11 +101,12 @@ class Demux {
     // The side whose response passes, or -1; `own`, `others`: what they offer, or null.
     const ResponseBeat* response(const ResponseBeat* own, const ResponseBeat* others);
     Source selected() const { return m_selected; }
-    // Whether a response of the own vault passes if no other is offered; a word of it does, which is
-    // not the last one.
+    // Whether a response of the own vault passes if no other is offered; one is offered, and its last
+    // word is taken in this cycle or not.
     bool passes_own() const { return !m_error && (!m_locked || m_owner == kOwnBit); }
-    void pass_own() {
-        if (!m_locked) m_above = above(kOwnBit), m_owner = kOwnBit, m_locked = true;
+    void pass_own(bool ends) {
+        if (!m_locked) m_above = above(kOwnBit), m_owner = kOwnBit;
+        m_locked = !ends;
         m_selected = kOwn;
     }
     // To the next cycle: whether the response is taken, and a request to no vault, or null.

@@ -29,12 +29,6 @@ ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const Vault
     if (lines.lines) m_lines.emplace(lines);
 }
 
-void ChipTile::dram(const DramSignals& signals) {
-    m_read_data = m_dram.cycle(signals.valid, signals.kind, signals.bank, signals.row,
-                               signals.column, signals.write_data, signals.write_strobe);
-    if (m_dram.failed()) [[unlikely]] failed = true;
-}
-
 Passage ChipTile::memory() {
     if (m_axi) [[unlikely]] {
         const ResponseBeat* const arrival =
@@ -60,7 +54,8 @@ Passage ChipTile::memory() {
             controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken,
                              m_read_data, signals);
         }
-        dram(signals);
+        m_read_data = m_dram.cycle(signals.valid, signals.kind, signals.bank, signals.row,
+                                   signals.column, signals.write_data, signals.write_strobe);
         if (asked && controller.accepted) m_dram.expect(asked->beat.address);
         return asked && controller.accepted;
     };
@@ -70,22 +65,24 @@ Passage ChipTile::memory() {
 void ChipTile::connect(const std::vector<std::unique_ptr<ChipTile>>& tiles) {
     const uint8_t* const neighbours = m_sizes.neighbours + m_number * m_sizes.ports;
     for (uint32_t port = 0; port < m_sizes.ports; ++port) {
+        if (port == m_sizes.local) continue;
         ChipTile& other = *tiles[neighbours[port]];
         const uint32_t there = m_sizes.opposites[port];
-        m_incoming[port].connect(other.m_reported, other.m_links[there], there);
+        m_from[m_neighbours] = port;
+        m_incoming[m_neighbours++].connect(other.m_reported, other.m_links[there], there);
     }
 }
 
 void ChipTile::find_arrival() {
     m_arrival = kEver;
-    for (uint32_t port = 0; port < m_sizes.ports; ++port)
-        if (port != m_sizes.local) m_arrival = std::min(m_arrival, m_incoming[port].next());
+    for (uint32_t number = 0; number < m_neighbours; ++number)
+        m_arrival = std::min(m_arrival, m_incoming[number].next());
 }
 
 void ChipTile::look() {
     m_known = kEver;
-    for (uint32_t port = 0; port < m_sizes.ports; ++port)
-        if (port != m_sizes.local) m_known = std::min(m_known, m_incoming[port].look());
+    for (uint32_t number = 0; number < m_neighbours; ++number)
+        m_known = std::min(m_known, m_incoming[number].look());
     find_arrival();
 }
 
@@ -105,8 +102,11 @@ bool ChipTile::advance(uint64_t limit) {
             cycle();
         }
     }
-    if (m_joined) promise();
-    m_reported.time.store(limit, std::memory_order_release);
+    if (m_joined) {
+        promise();
+    } else {
+        forget();
+    }
     return true;
 }
 
@@ -118,12 +118,7 @@ uint64_t ChipTile::leaves() const {
         if (node.sends()) return now + 3;
     }
     if (m_crossbar.response(engines.size() + 1)) [[unlikely]] return now + 4;
-    for (uint32_t left = m_requesting; left; left &= left - 1) {
-        const uint32_t slot = std::countr_zero(left);
-        if (m_demuxes[slot].target(m_sizes, m_number, engines[slot]->request()->address) ==
-            Demux::kOthers)
-            return now + 4;
-    }
+    if (m_remote) return now + 4;
     return m_sleep ? kEver : now + 5;
 }
 
@@ -132,13 +127,13 @@ void ChipTile::promise() {
     // What arrives needs a cycle in a buffer and one in an output.
     const uint64_t passes = std::min(m_arrival, m_known) + 2;
     const uint64_t later = std::min({passes, leaves(), now + kMostPromised});
-    const uint32_t held = m_router.held();
-    for (uint32_t port = 0; port < m_sizes.ports; ++port)
-        m_reported.known[port].store(held >> port & 1 ? now + 1 : later, std::memory_order_release);
+    m_reported.promise.store(Reported::promised(now, m_router.held(), later - now),
+                             std::memory_order_release);
 }
 
 void ChipTile::forget() {
-    for (auto& known : m_reported.known) known.store(time() + 1, std::memory_order_relaxed);
+    m_reported.promise.store(Reported::promised(time(), Reported::kAllHeld, 0),
+                             std::memory_order_release);
 }
 
 void ChipTile::report_states() {
@@ -172,7 +167,6 @@ void ChipTile::wake() {
     } else {
         m_controller->pass(m_slept);
         m_read_data = m_dram.pass(m_slept);
-        if (m_dram.failed()) failed = true;
     }
     m_slept = 0;
 }
@@ -188,41 +182,48 @@ void ChipTile::network() {
     const bool arrives = m_arrival == m_cycle;
     if (m_router.idle() && !arrives && !own.valid && !own.credit) [[likely]] return;
     const LinkEnd* in[kPorts] = {};
-    for (uint32_t port = 0; port < ports; ++port) {
-        const LinkEnd* const arrived = m_incoming[port].arrived(m_cycle);
-        in[port] = port == m_sizes.local ? &own : arrived ? arrived : &kNoLink;
+    in[m_sizes.local] = &own;
+    for (uint32_t number = 0; number < m_neighbours; ++number) {
+        const bool carries = m_incoming[number].next() == m_cycle;
+        in[m_from[number]] = carries ? &m_incoming[number].take() : &kNoLink;
     }
     LinkEnd* const out = m_ends[1 - now];
     m_router.cycle(in, out);
-    if (arrives) {
-        for (uint32_t port = 0; port < ports; ++port)
-            if (in[port] != &kNoLink && port != m_sizes.local) m_incoming[port].take();
-        find_arrival();
-    }
+    if (arrives) find_arrival();
     m_carries[1 - now] = !m_router.quiet();
     if (!m_carries[1 - now]) return;
+    uint64_t entries = m_reported.entries.load(std::memory_order_relaxed);
     for (uint32_t port = 0; port < ports; ++port) {
         if (port == m_sizes.local || (!out[port].valid && !out[port].credit)) continue;
-        const uint8_t number = m_reported.entries[port].load(std::memory_order_relaxed);
+        const auto number = static_cast<uint8_t>(entries >> 8 * port);
         m_links[port][number] = {m_cycle + 1, out[port]};
-        m_reported.entries[port].store(static_cast<uint8_t>(number + 1), std::memory_order_release);
+        entries += (uint64_t{static_cast<uint8_t>(number + 1)} - number) << 8 * port;
+    }
+    m_reported.entries.store(entries, std::memory_order_release);
+}
+
+void ChipTile::offer(uint32_t slot) {
+    const uint32_t bit = 1U << slot;
+    m_own &= ~bit, m_remote &= ~bit, m_lost &= ~bit;
+    const RequestBeat* const beat = engines[slot]->running() ? engines[slot]->request() : nullptr;
+    if (!beat) return;
+    switch (target(beat->address)) {
+        case Demux::kOwn: m_own |= bit; break;
+        case Demux::kOthers: m_remote |= bit; break;
+        default: m_lost |= bit;
     }
 }
 
 void ChipTile::cycle() {
     wake();
     const auto count = static_cast<uint32_t>(engines.size()), others = count + 1;
-    uint64_t own = 0, remote = 0;
-    Demux::Source targets[kMostEngines + 1];
-    const auto offered = [&](uint32_t slot, const RequestBeat& beat) {
-        targets[slot] = m_joined ? m_demuxes[slot].target(m_sizes, m_number, beat.address)
-                                 : Demux::kOwn;
-        own |= uint64_t{targets[slot] == Demux::kOwn} << slot;
-        remote |= uint64_t{targets[slot] == Demux::kOthers} << slot;
-    };
-    for (uint32_t left = m_requesting; left; left &= left - 1)
-        offered(std::countr_zero(left), *engines[std::countr_zero(left)]->request());
-    if (host && host->request) offered(count, *host->request);
+    uint64_t own = m_own, remote = m_remote;
+    Demux::Source hosts = Demux::kNone;
+    if (host && host->request) [[unlikely]] {
+        hosts = target(host->request->address);
+        own |= uint64_t{hosts == Demux::kOwn} << count;
+        remote |= uint64_t{hosts == Demux::kOthers} << count;
+    }
     own |= uint64_t{node.server.request() != nullptr} << others;
     const int passing = m_crossbar.selected(own), leaving = node.crossbar.selected(remote);
     const uint64_t own_answered = m_crossbar.answered();
@@ -238,17 +239,17 @@ void ChipTile::cycle() {
     Crossbar::Beat own_beat, remote_beat;
     bool passes = false, leaves = false, ended = false;
     uint64_t own_took = 0, remote_took = 0;
-    const auto goes = [&](uint32_t slot, const RequestBeat* beat, uint64_t window) {
-        if (!beat) return false;
+    // A beat of a requester to its own vault or to others: whether it goes there in this cycle.
+    const auto goes = [&](uint32_t slot, Demux::Source to, const RequestBeat& beat, uint64_t window) {
         const auto number = static_cast<int>(slot);
-        if (targets[slot] == Demux::kOwn && number == passing) {
-            own_beat = {*beat, slot};
+        if (to == Demux::kOwn && number == passing) {
+            own_beat = {beat, slot};
             own_beat.beat.address &= (uint64_t{1} << m_sizes.address_bits) - 1;
             own_beat.beat.address |= window;
             return passes = true;
         }
-        if (targets[slot] == Demux::kOthers && number == leaving) {
-            remote_beat = {*beat, slot};
+        if (to == Demux::kOthers && number == leaving) {
+            remote_beat = {beat, slot};
             return leaves = true;
         }
         return false;
@@ -265,37 +266,47 @@ void ChipTile::cycle() {
          left &= left - 1) {
         const uint32_t slot = std::countr_zero(left), bit = 1U << slot;
         Demux& demux = m_demuxes[slot];
+        // Responses of the own vault alone.
+        const bool alone = !(others_answered & bit) && demux.passes_own();
+        const ResponseBeat* const word = m_crossbar.response(slot);
         // A word for an engine for which no more is to be done than to write it.
-        if (!((m_awake | m_refusing | others_answered) & bit) && demux.passes_own()) {
-            const ResponseBeat& word = *m_crossbar.response(slot);
-            if (engines[slot]->absorb(word)) {
-                demux.pass_own();
-                own_took |= bit;
-                continue;
-            }
+        if (!((m_awake | m_refusing) & bit) && alone && engines[slot]->absorb(*word)) {
+            demux.pass_own(false);
+            own_took |= bit;
+            continue;
         }
         PeModel& engine = caught_up(slot);
-        const RequestBeat* beat = engine.request();
-        const bool lost = beat && targets[slot] == Demux::kNone;
         MemoryPort port = {};
         RequestBeat fired;
+        const bool lost = m_lost & bit;
         if (lost) [[unlikely]] {
             port.request_ready = !demux.refuses();
-            fired = *beat;
-        } else {
-            port.request_ready = goes(slot, beat, m_window_bits < 64 ? uint64_t{slot} << m_window_bits : 0);
+            fired = *engine.request();
+        } else if ((m_own | m_remote) & bit) {
+            port.request_ready =
+                goes(slot, m_own & bit ? Demux::kOwn : Demux::kOthers, *engine.request(),
+                     m_window_bits < 64 ? uint64_t{slot} << m_window_bits : 0);
         }
-        port.response = demux.response(m_crossbar.response(slot), node.crossbar.response(slot));
-        engine.cycle(port);
-        const bool taken = took(slot, port.response && port.response_ready);
-        demux.edge(port.response, taken, lost && port.request_ready ? &fired : nullptr);
-        m_refusing = demux.refuses() ? m_refusing | bit : m_refusing & ~bit;
-        m_requesting = engine.request() ? m_requesting | bit : m_requesting & ~bit;
+        if (alone && !lost) [[likely]] {
+            port.response = word;
+            engine.cycle(port);
+            if (word) {
+                demux.pass_own(port.response_ready && word->last);
+                if (port.response_ready) own_took |= bit;
+            }
+        } else {
+            port.response = demux.response(word, node.crossbar.response(slot));
+            engine.cycle(port);
+            const bool taken = took(slot, port.response && port.response_ready);
+            demux.edge(port.response, taken, lost && port.request_ready ? &fired : nullptr);
+            m_refusing = demux.refuses() ? m_refusing | bit : m_refusing & ~bit;
+        }
+        offer(slot);
         turn(slot, m_cycle + 1, engine.rest());
-        if (!engine.running()) [[unlikely]] m_running &= ~bit, m_requesting &= ~bit, ended = true;
+        if (!engine.running()) [[unlikely]] m_running &= ~bit, ended = true;
     }
     if (host && (host->request || answered >> count & 1)) [[unlikely]] {
-        host->taken = goes(count, host->request, 0);
+        host->taken = host->request && goes(count, hosts, *host->request, 0);
         const ResponseBeat* const response = m_demuxes[count].response(
             m_crossbar.response(count), node.crossbar.response(count));
         const bool taken = took(count, response && host->takes(*response));
@@ -366,6 +377,7 @@ void ChipTile::launch(uint32_t slot, std::unique_ptr<PeModel> engine) {
     engines[slot] = std::move(engine);
     engines[slot]->launch();
     turn(slot, m_cycle, 0);
+    offer(slot);
     m_running |= 1U << slot;
     report_states();
 }

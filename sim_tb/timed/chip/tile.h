@@ -41,8 +41,10 @@ class ChipTile {
 
     // The cycle that it does next.
     uint64_t time() const { return m_cycle + m_slept; }
-    // As `time`, to another thread.
-    const Reported& reported() const { return m_reported; }
+    // As `time`, at the end of what was last done, to another thread.
+    uint64_t reported_time() const {
+        return Reported::time(m_reported.promise.load(std::memory_order_acquire));
+    }
     // Does all cycles before `limit` in which it knows what arrives: at least one if its neighbours
     // have come as far as it has. Returns whether it did any.
     bool advance(uint64_t limit);
@@ -71,7 +73,8 @@ class ChipTile {
     // Its DRAM has seen all cycles.
     void wake();
     HostLink* host = nullptr;  // or null: no access of the host comes here
-    bool failed = false;  // a rule of the DRAM is broken
+    // Whether a rule of the DRAM is broken.
+    bool failed() const { return m_dram.failed(); }
 
   private:
     const NetworkSizes& m_sizes;
@@ -86,7 +89,10 @@ class ChipTile {
     // anything.
     LinkEnd m_ends[2][kPorts] = {};
     bool m_carries[2] = {};
-    Incoming m_incoming[kPorts];
+    // What comes from its neighbours, and at which port.
+    Incoming m_incoming[kPorts - 1];
+    uint32_t m_from[kPorts - 1];
+    uint32_t m_neighbours = 0;
     uint64_t m_arrival = kEver;  // the next cycle in which something arrives, of those before
     uint64_t m_known = kEver;    // this one
     Reported m_reported;
@@ -99,7 +105,9 @@ class ChipTile {
     Dram& m_dram;
     uint64_t m_read_data = 0;
     uint64_t m_cycle = 0;
-    uint32_t m_running = 0, m_requesting = 0;  // engines
+    uint32_t m_running = 0;  // engines
+    // Engines that offer a request, by where it goes.
+    uint32_t m_own = 0, m_remote = 0, m_lost = 0;
     // Of an engine: the cycle up to which it has come, and that in which it has to go on without a
     // response.
     struct Turn {
@@ -113,6 +121,11 @@ class ChipTile {
     bool m_node_idle = true;
     uint64_t m_node_rests = 0;
 
+    // Where the request of an engine goes, if it offers one.
+    void offer(uint32_t slot);
+    Demux::Source target(uint64_t address) const {
+        return m_joined ? Demux::target(m_sizes, m_number, address) : Demux::kOwn;
+    }
     // The engine has done the cycles before this one.
     PeModel& caught_up(uint32_t slot);
     // Engines whose cycle has come are awake.
@@ -132,7 +145,6 @@ class ChipTile {
     // The first cycle in which what it has or makes itself can leave it, if its router is empty.
     uint64_t leaves() const;
     void report_states();
-    void dram(const DramSignals& signals);
     // A cycle of the memory.
     Passage memory();
     void network();

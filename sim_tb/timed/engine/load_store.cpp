@@ -319,6 +319,7 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
         m_value_held = true;
         m_value = replicated(value, transfer->width);
     }
+    m_active = m_special | m_working | m_waits | m_formed_valid | m_request_valid | m_result_valid;
 }
 
 }  // namespace vip::timed

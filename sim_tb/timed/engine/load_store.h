@@ -41,14 +41,12 @@ class LoadStore {
               std::unique_ptr<History> history)
         : m_scratchpad(scratchpad),
           m_mask(scratchpad_bytes - 1),
+          m_remembers(history != nullptr),
           m_free(tags == 64 ? ~uint64_t{0} : (uint64_t{1} << tags) - 1),
           m_history(std::move(history)) {}
 
     // Whether it has nothing to ask for and no register to load: then a cycle is `respond`.
-    bool only_responds() const {
-        return !m_history && !(m_special | m_working | m_waits | m_formed_valid | m_request_valid |
-                 m_result_valid | m_unlike);
-    }
+    bool only_responds() const { return !(m_active | m_unlike | m_remembers); }
     // A cycle, which takes the response, if there is one.
     VIP_INLINE void respond(const ResponseBeat* response);
     // The same where nothing else goes on, if no more is to be done than to write a word.
@@ -76,7 +74,7 @@ class LoadStore {
     // A workspace is to be declared, if none is being; it is, in this cycle.
     void declare(uint64_t descriptor) {
         m_declaration.begin(descriptor);
-        m_special = true;
+        m_special = m_active = true;
         m_asked = RequestBeat{.address = m_declaration.address, .data = 0, .tag = 0,
                               .words = kColumnWords - 1, .strobe = 0xff, .write = false, .last = true};
     }
@@ -84,22 +82,20 @@ class LoadStore {
         return m_special && m_declaration.done() ? &m_declaration.workspace : nullptr;
     }
     bool special() const { return m_special; }
-    bool idle() const {
-        return !(special() | m_working | m_waits | m_formed_valid | m_request_valid |
-                 m_response_valid | m_result_valid | (m_outstanding != 0));
-    }
+    bool idle() const { return !(m_active | m_response_valid | (m_outstanding != 0)); }
     // Whether cycles change nothing until a transfer or a response comes.
     bool steady() const {
-        return !(special() | m_working | m_waits | m_formed_valid | m_request_valid | m_response_valid |
-                 m_result_valid) && (m_tag_ready || !m_free);
+        return !(m_active | m_response_valid) && (m_tag_ready || !m_free);
     }
     // Whether a register waits to be written: a scalar result goes first.
     bool holds_result() const { return m_result_valid; }
     // What the front end sees of it.
     uint32_t seen() const {
-        return uint32_t{m_waits} | uint32_t{m_value_held} << 1 | (idle() ? kSeesIdle : 0) |
-               uint32_t{m_special && !m_lowering.rest()} << 3 |
-               uint32_t{m_special && m_declaration.done()} << 4 | uint32_t{m_cuts} << 5;
+        const uint32_t usual =
+            uint32_t{m_waits} | uint32_t{m_value_held} << 1 | (idle() ? kSeesIdle : 0);
+        if (!m_special) [[likely]] return usual;
+        return usual | uint32_t{!m_lowering.rest()} << 3 | uint32_t{m_declaration.done()} << 4 |
+               uint32_t{m_cuts} << 5;
     }
 
     // Of this cycle, after `look`.
@@ -126,10 +122,13 @@ class LoadStore {
     const uint32_t m_mask;
 
     // What each cycle looks at comes first.
-    bool m_special = false;  // something is declared or lowered
+    bool m_active = false;   // it has something to ask for or a register to load
     bool m_unlike = false;   // the response is of a register or an error
+    bool m_remembers;        // it has a load history
+    bool m_special = false;  // something is declared or lowered
     bool m_working = false, m_waits = false, m_formed_valid = false, m_request_valid = false;
-    bool m_response_valid = false, m_result_valid = false, m_tag_ready = false;
+    bool m_result_valid = false;
+    bool m_response_valid = false, m_tag_ready = false;
     bool m_following = false, m_value_held = false;
     uint32_t m_behind = 0, m_tag = 0, m_outstanding = 0;
     uint64_t m_free;
