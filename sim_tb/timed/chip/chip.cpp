@@ -24,6 +24,7 @@
 #include "tile.cpp"
 #include "control.cpp"
 #include "host_data.cpp"
+#include "barrier.h"
 
 namespace {
 
@@ -48,30 +49,6 @@ using Launcher = int32_t (*)(uint32_t engine, const uint32_t* program, uint32_t 
 constexpr uint32_t kWayFromHost = 3, kWayOverNetwork = 7;
 // Otherwise it may be so far before the host.
 constexpr uint32_t kAhead = 64;
-// Times that a thread looks for something to do before it gives its processor to another one.
-constexpr uint32_t kTries = 50;
-
-// Threads meet here at the end of a stretch of cycles.
-class Barrier {
-  public:
-    explicit Barrier(uint32_t threads) : m_threads(threads) {}
-
-    void wait() {
-        const uint32_t phase = m_phase.load(std::memory_order_relaxed);
-        if (m_arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == m_threads) {
-            m_arrived.store(0, std::memory_order_relaxed);
-            m_phase.store(phase + 1, std::memory_order_release);
-            return;
-        }
-        // Where another thread has no processor, it gets this one.
-        for (uint32_t tries = 0; m_phase.load(std::memory_order_acquire) == phase; ++tries)
-            if (tries > kTries) std::this_thread::yield();
-    }
-
-  private:
-    const uint32_t m_threads;
-    std::atomic<uint32_t> m_arrived{0}, m_phase{0};
-};
 
 class Chip {
   public:
@@ -84,6 +61,7 @@ class Chip {
           m_barrier(static_cast<uint32_t>(sizes.threads)) {
         if (vault) m_vault = *vault;
         if (axi) m_axi = *axi;
+        order_tiles();
         reset();
         for (uint32_t thread = 1; thread < sizes.threads; ++thread)
             m_threads.emplace_back([this, thread] { follow(thread); });
@@ -133,6 +111,7 @@ class Chip {
     std::unique_ptr<HostData> m_data;
     std::vector<std::unique_ptr<HostPlace>> m_places;  // of each tile, if accesses pass along them
     std::vector<std::unique_ptr<ChipTile>> m_tiles;
+    std::vector<uint32_t> m_order;  // in which threads share the tiles
     std::vector<std::unique_ptr<TileControl>> m_controls;
     std::optional<Summaries> m_summaries;
     std::vector<Order> m_orders;
@@ -150,6 +129,15 @@ class Chip {
     std::atomic<uint64_t> m_time{0};     // the cycle that the host does next
     std::atomic<uint64_t> m_end{0};      // the cycle before which a stretch ends
     bool m_closes = false;
+
+    // Columns of tiles, or rows where these are longer: then few tiles of a thread are beside tiles of
+    // another one.
+    void order_tiles() {
+        const auto columns = static_cast<uint32_t>(m_network.columns);
+        const uint32_t rows = static_cast<uint32_t>(m_network.vaults) / columns;
+        for (uint32_t turn = 0; turn < m_network.vaults; ++turn)
+            m_order.push_back(columns < rows ? turn : turn % rows * columns + turn / rows);
+    }
 
     void reset() {
         m_time = 0;
@@ -330,7 +318,8 @@ class Chip {
             const uint64_t host = m_time.load(std::memory_order_acquire);
             const uint64_t end = m_end.load(std::memory_order_acquire);
             goes_on = host < end;
-            for (uint32_t vault = first; vault < last; ++vault) {
+            for (uint32_t turn = first; turn < last; ++turn) {
+                const uint32_t vault = m_order[turn];
                 ChipTile& tile = *m_tiles[vault];
                 const uint64_t before =
                     m_stops ? std::min(kWayFromHost + vault, kWayOverNetwork) : kAhead;

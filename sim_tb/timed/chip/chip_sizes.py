@@ -79,7 +79,8 @@ class NetworkSizes(ctypes.Structure):
     """
 
     _fields_ = (
-        *((name, c_uint64) for name in ("vaults", "virtual_channels", "buffer_flits")),
+        *((name, c_uint64) for name in ("vaults", "columns")),
+        *((name, c_uint64) for name in ("virtual_channels", "buffer_flits")),
         *((name, c_uint64) for name in ("address_bits", "tag_bits", "requesters")),
         *((name, c_uint64) for name in ("ports", "local")),
         *((name, POINTER(c_uint8)) for name in ("neighbours", "opposites", "flit_counters")),
@@ -115,6 +116,7 @@ class NetworkSizes(ctypes.Structure):
         )
         super().__init__(
             config.vaults,
+            config.columns,
             channels,
             config.buffer_flits,
             config.address_bits,

@@ -34,7 +34,8 @@ struct LinkEnd {
 
 // What the model must know of a network; see chip_sizes.py.
 struct NetworkSizes {
-    uint64_t vaults, virtual_channels, buffer_flits;
+    uint64_t vaults, columns;  // of the grid
+    uint64_t virtual_channels, buffer_flits;
     uint64_t address_bits, tag_bits, requesters;
     uint64_t ports, local;        // how many ports, and which is the vault's
     const uint8_t* neighbours;    // by vault and port: the vault at the other end, and
