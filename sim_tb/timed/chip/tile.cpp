@@ -214,6 +214,18 @@ void ChipTile::offer(uint32_t slot) {
     }
 }
 
+// Where no other source can have a response for the engine in that cycle.
+bool ChipTile::absorb(const ResponseBeat& word, uint64_t cycle) {
+    const uint32_t slot = word.source;
+    if (!((m_running & ~(m_awake | m_refusing)) >> slot & 1)) return false;
+    const Turn& now = m_turns[slot];
+    if (now.wake <= cycle || !m_demuxes[slot].passes_own()) return false;
+    if (!engines[slot]->absorb(word, cycle - now.since)) return false;
+    m_demuxes[slot].pass_own(word.last);
+    if (word.last) turn(slot, now.since, engines[slot]->rest());
+    return true;
+}
+
 void ChipTile::cycle() {
     wake();
     const auto count = static_cast<uint32_t>(engines.size()), others = count + 1;
@@ -269,9 +281,7 @@ void ChipTile::cycle() {
         // Responses of the own vault alone.
         const bool alone = !(others_answered & bit) && demux.passes_own();
         const ResponseBeat* const word = m_crossbar.response(slot);
-        // A word for an engine for which no more is to be done than to write it.
-        if (!((m_awake | m_refusing) & bit) && alone && engines[slot]->absorb(*word)) {
-            demux.pass_own(false);
+        if (alone && word && absorb(*word, m_cycle)) {
             own_took |= bit;
             continue;
         }
@@ -329,10 +339,14 @@ void ChipTile::cycle() {
         node.edge(leaves ? &remote_beat : nullptr, remote_took, serves);
         m_node_idle = node.idle();
     }
+    // A word that the next cycle would do no more with.
+    const ResponseBeat* answer = passage.answer;
+    if (answer && m_node_idle && m_crossbar.empties(answer->source, own_took) &&
+        absorb(*answer, m_cycle + 1))
+        answer = nullptr;
     ++m_cycle;
-    if (passes || passage.took || passage.answer || own_took)
-        m_crossbar.edge(passes ? &own_beat : nullptr, passage.took,
-                        passage.answer, own_took);
+    if (passes || passage.took || answer || own_took)
+        m_crossbar.edge(passes ? &own_beat : nullptr, passage.took, answer, own_took);
     if (ended) [[unlikely]] report_states();
     if (!m_running) fall_asleep();
 }

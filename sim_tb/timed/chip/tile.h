@@ -126,6 +126,8 @@ class ChipTile {
     Demux::Source target(uint64_t address) const {
         return m_joined ? Demux::target(m_sizes, m_number, address) : Demux::kOwn;
     }
+    // Gives an engine that rests a word in a cycle, if it goes on resting then.
+    bool absorb(const ResponseBeat& word, uint64_t cycle);
     // The engine has done the cycles before this one.
     PeModel& caught_up(uint32_t slot);
     // Engines whose cycle has come are awake.

@@ -13,22 +13,15 @@ bool Arc::conflict(const Range (&ranges)[3]) const {
     return false;
 }
 
-void Arc::leave(uint32_t entry) {
-    if (entry != kNobody && !--m_entries[entry].columns) m_taken &= ~(uint64_t{1} << entry);
-}
-
-bool Arc::change(uint32_t arrived, uint32_t released, uint32_t grown, uint32_t entry,
-                 const Range& range, uint32_t columns, bool store) {
+bool Arc::free(uint64_t time) {
     const uint64_t before = m_taken;
-    if (grown != kNobody) ++m_entries[grown].columns;
-    leave(m_arrived);
-    leave(m_released);
-    m_arrived = arrived;
-    m_released = released;
-    if (columns) {
-        m_entries[entry] = Entry{range.start, range.end, columns, store};
-        m_taken |= uint64_t{1} << entry;
+    for (; next() <= time; ++m_first) {
+        const uint32_t number = m_leaving[m_first % kMostLeaving].entry;
+        Entry& entry = m_entries[number];
+        if (!entry.grows || !--entry.columns) m_taken &= ~(uint64_t{1} << number);
     }
+    // The same places are used again.
+    if (m_first == m_end) m_first = m_end = 0;
     return m_taken != before;
 }
 

@@ -11,42 +11,62 @@ struct Range {
     uint32_t start, end;  // in units of kRangeBytes
 };
 
-constexpr uint32_t kNobody = ~uint32_t{0};
-
 class Arc {
   public:
+    // Later than any cycle.
+    static constexpr uint64_t kNever = ~uint64_t{0};
+
     explicit Arc(uint64_t entries) : m_all(~uint64_t{0} >> (64 - entries)) {}
 
     bool conflict(const Range (&ranges)[3]) const;
-    // Whether no transfer leaves it at the next edge.
-    bool settled() const { return m_arrived == kNobody && m_released == kNobody; }
     bool full() const { return m_taken == m_all; }
     // The first one; not one of them if there is none.
     uint32_t free_entry() const { return static_cast<uint32_t>(std::countr_one(m_taken)); }
 
-    // To the next cycle, in which a column of an entry's load has arrived, a store has read its
-    // source, or an entry's load waits for a column more (kNobody: none), and in which a transfer is known, if `columns` is not 0. Returns
-    // whether an entry has become free or taken.
-    bool edge(uint32_t arrived, uint32_t released, uint32_t grown, uint32_t entry,
-              const Range& range, uint32_t columns, bool store) {
-        // kNobody has all bits.
-        if ((arrived & released & grown & m_arrived & m_released) == kNobody && !columns)
-            return false;
-        return change(arrived, released, grown, entry, range, columns, store);
+    // A transfer of so many columns is known; `grows`: it may wait for more of them.
+    void enter(uint32_t entry, const Range& range, uint32_t columns, bool store, bool grows) {
+        m_entries[entry] = Entry{range.start, range.end, columns, store, grows};
+        m_taken |= uint64_t{1} << entry;
+    }
+    // An entry's load waits for a column more.
+    void grow(uint32_t entry) { ++m_entries[entry].columns; }
+    // A column of an entry's load arrives, or a store reads its source, so that the entry may be free
+    // after the cycle `time`, which is no earlier than that of another one before. Returns whether
+    // it may.
+    bool complete(uint32_t entry, uint64_t time) {
+        Entry& found = m_entries[entry];
+        if (!found.grows && --found.columns) return false;
+        m_leaving[m_end++ % kMostLeaving] = {time, entry};
+        return true;
+    }
+    // The cycle after which an entry may be free next.
+    uint64_t next() const {
+        return m_first == m_end ? kNever : m_leaving[m_first % kMostLeaving].time;
+    }
+    // To the end of the cycle `time`. Returns whether an entry has become free.
+    bool leave(uint64_t time) {
+        if (next() > time) return false;
+        return free(time);
     }
 
   private:
     struct Entry {
         uint32_t start = 0, end = 0, columns = 0;
-        bool store = false;
+        bool store = false, grows = false;
     };
-    uint64_t m_all, m_taken = 0;
-    uint32_t m_arrived = kNobody, m_released = kNobody;
-    Entry m_entries[64];
+    struct Leaving {
+        uint64_t time;
+        uint32_t entry;
+    };
+    // Each entry, and of one that grows a column in each of two cycles.
+    static constexpr uint32_t kMostLeaving = 128;
 
-    bool change(uint32_t arrived, uint32_t released, uint32_t grown, uint32_t entry,
-                const Range& range, uint32_t columns, bool store);
-    void leave(uint32_t entry);
+    uint64_t m_all, m_taken = 0;
+    uint32_t m_first = 0, m_end = 0;  // of those that leave
+    Entry m_entries[64];
+    Leaving m_leaving[kMostLeaving];
+
+    bool free(uint64_t time);
 };
 
 }  // namespace vip::timed

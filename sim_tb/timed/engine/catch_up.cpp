@@ -29,11 +29,15 @@ uint64_t PeModel::distance() const {
 }
 
 void PeModel::find_slack() {
-    m_slack = m_frozen;
+    // An entry of the array range check that becomes free ends a wait.
+    uint64_t found = std::min(m_frozen, m_arc.next() - (m_time - m_behind));
     // A load history sees what vector instructions write.
-    if (!m_usual || m_load_store.history()) return;
-    // What is at issue waits for that at dispatch, too, and can't have a fault meanwhile.
-    m_slack = (stalled() ? m_beats + 1 : m_frozen) + distance();
+    if (m_usual && !m_load_store.history()) {
+        // What is at issue waits for that at dispatch, too, and can't have a fault meanwhile.
+        if (stalled()) found = m_beats + 1;
+        found += distance();
+    }
+    m_slack = found - m_behind;
 }
 
 // Whether stages are full and hold: dispatch has a vector instruction that waits for the one that
@@ -123,14 +127,16 @@ void PeModel::pass_frozen(uint64_t count) {
 
 void PeModel::catch_up() {
     while (m_behind) {
+        // Up to the end of a cycle after which an entry of the array range check may be free.
+        const uint64_t left = m_arc.next() - (m_time - m_behind), most = std::min(m_behind, left);
         uint64_t count;
         if (m_frozen) {
-            count = std::min(m_frozen, m_behind);
+            count = std::min(m_frozen, most);
             pass_frozen(count);
         } else if (stalled()) {
-            count = std::min(m_beats, m_behind);
+            count = std::min(m_beats, most);
             pass_stalled(count);
-        } else if (!(count = run_scalars(m_behind))) {
+        } else if (!(count = run_scalars(most))) {
             count = 1;
             if (m_usual) {
                 step_alone<true>();
@@ -138,45 +144,63 @@ void PeModel::catch_up() {
                 step_alone<false>();
             }
         }
+        m_entry = m_arc.free_entry();
         m_behind -= count;
+        if (count == left) leave();
     }
 }
 
+// After the last cycle that the front end has done.
+void PeModel::leave() {
+    if (!m_arc.leave(m_time - m_behind)) return;
+    m_compared = false;
+    if (!stays(true, m_load_store.seen())) m_frozen = 0;
+}
+
+// A column of a transfer is there, or read, so that its entry may be free after the cycle `time`.
+void PeModel::complete(uint32_t entry, uint64_t time) {
+    if (m_arc.complete(entry, time)) find_slack();
+}
+
+// Entries become free a cycle later.
+void PeModel::follow_transfers() {
+    if (m_load_store.grown) m_arc.grow(m_load_store.grown_entry);
+    if (m_load_store.arrived) complete(m_load_store.arrived_entry, m_time + 1);
+    if (m_load_store.released) complete(m_load_store.released_entry, m_time + 1);
+}
+
 // After a cycle in which the load-store unit alone went on: what the front end sees of it in the
-// next one. `changes`: of entries of the array range check.
-void PeModel::show(bool changes) {
+// next one.
+void PeModel::show() {
     const uint32_t seen = m_load_store.seen(), before = m_seen;
-    if (seen != before) catch_up();
-    if (changes || seen != before || m_load_store.loaded) {
-        if (!stays(changes, before)) m_frozen = 0;
+    if (seen != before || m_load_store.loaded) {
+        catch_up();
+        if (!stays(false, before)) m_frozen = 0;
         m_seen = seen;
         find_slack();
     }
-    m_still = still();
+    m_still = m_load_store.steady();
 }
 
 // A cycle in which the load-store unit alone goes on, at most to take a response.
 void PeModel::response_alone(const ResponseBeat* response) {
-    if (m_still && (!response || m_load_store.absorb(*response))) return;
-    const bool settled = m_arc.settled();
-    // The array range check's entries may change.
-    if (!settled) catch_up();
-    m_load_store.respond(response);
-    m_entry = m_arc.free_entry();
-    bool changes = false;
-    if (m_load_store.arrived || !settled) {
-        const uint32_t arrived = m_load_store.arrived ? m_load_store.arrived_entry : kNobody;
-        changes = m_arc.edge(arrived, kNobody, kNobody, kNobody, Range{}, 0, false);
-        if (changes) m_compared = false;
+    if (m_still && !response) return;
+    if (m_still && m_load_store.absorb(*response)) {
+        if (m_load_store.arrived) complete(m_load_store.arrived_entry, m_time + 2);
+        return;
     }
-    show(changes);
+    m_load_store.respond(response);
+    follow_transfers();
+    show();
 }
 
 void PeModel::transfer_alone(const MemoryPort& port) {
     pass(1);
-    if (m_load_store.loaded || !m_arc.settled()) catch_up();
+    if (m_load_store.loaded) catch_up();
     receive();
-    show(transfer_edge(port, false));
+    follow_transfers();
+    m_load_store.edge(port, nullptr, 0);
+    show();
 }
 
 void PeModel::cycle(MemoryPort& port) {

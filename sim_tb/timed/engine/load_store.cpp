@@ -186,9 +186,16 @@ void LoadStore::respond(const ResponseBeat* response) {
 
 bool LoadStore::absorb(const ResponseBeat& response) {
     const Target& target = m_targets[response.tag];
-    if (response.last || target.store || target.is_register) return false;
-    write_loaded(target, response);
-    m_following = true;
+    const bool loads = !target.store, last = response.last;
+    if (loads & target.is_register) return false;
+    // Whoever waits for a tag, or for the end of all accesses, sees it in its cycle.
+    if (last && (response.error | !m_tag_ready | (m_outstanding == 1))) return false;
+    if (loads) write_loaded(target, response);
+    m_following = !last;
+    arrived = loads & last;
+    arrived_entry = target.entry;
+    m_free |= uint64_t{last} << response.tag;
+    m_outstanding -= last;
     return true;
 }
 

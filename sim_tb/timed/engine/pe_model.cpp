@@ -230,15 +230,13 @@ void PeModel::vector_edge(bool handed_on) {
 // Load-store unit and array range check. Returns whether the latter's entries change.
 bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
     const uint32_t entry = m_entry;
-    const uint32_t arrived = m_load_store.arrived ? m_load_store.arrived_entry : kNobody;
-    const uint32_t released = m_load_store.released ? m_load_store.released_entry : kNobody;
-    const uint32_t grown = m_load_store.grown ? m_load_store.grown_entry : kNobody;
     m_entry = m_arc.free_entry();
+    follow_transfers();
+    const bool left = m_arc.leave(m_time);
+    if (left) m_compared = false;
     if (!handed_on) {
         m_load_store.edge(port, nullptr, 0);
-        const bool changes = m_arc.edge(arrived, released, grown, entry, Range{}, 0, false);
-        if (changes) m_compared = false;
-        return changes;
+        return left;
     }
     const Dispatched& held = m_dispatched;
     const bool store = held.word->store;
@@ -260,8 +258,10 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
                              : store || held.lowered ? 1
                                                      : given.columns;
     m_load_store.edge(port, &given, held.values[1]);
+    if (!columns) return left;
+    m_arc.enter(entry, held.ranges[store ? 1 : 0], columns, store, held.lowered);
     m_compared = false;
-    return m_arc.edge(arrived, released, grown, entry, held.ranges[store ? 1 : 0], columns, store);
+    return true;
 }
 
 // From stage to stage, the last one first. The registers of what goes to dispatch are valid.
@@ -366,6 +366,7 @@ template <bool kUsual>
 void PeModel::step(MemoryPort& port) {
     const Waits before = m_waits;
     const uint32_t seen = m_load_store.seen();
+    ++m_time;
     Cycle c = {};
     front<kUsual, false>(c);
     const bool changes = transfer_edge(port, c.transfer_goes);
@@ -374,7 +375,7 @@ void PeModel::step(MemoryPort& port) {
     stage_edge<kUsual>(c);
     m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
     m_seen = m_load_store.seen();
-    m_still = still();
+    m_still = m_load_store.steady();
     find_slack();
 }
 

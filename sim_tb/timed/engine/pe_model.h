@@ -102,11 +102,13 @@ class PeModel {
     // Of the cycles to come, those in which without a response nothing happens that can be seen.
     // They are left out, and their number is given to `pass` before the next `cycle`.
     uint64_t rest() const { return m_still ? m_slack : 0; }
-    void pass(uint64_t count) { m_slack -= count, m_behind += count; }
-    // In a cycle of these: takes a response if no more is to be done than to write a word, and then
-    // the cycle is one of them.
-    bool absorb(const ResponseBeat& response) {
-        return m_load_store.only_responds() && m_load_store.absorb(response);
+    void pass(uint64_t count) { m_slack -= count, m_behind += count, m_time += count; }
+    // In a cycle of these, the one after `count` of them: takes a response if the cycle is one of
+    // them then, too. After the last word of an access they may be fewer.
+    bool absorb(const ResponseBeat& response, uint64_t count) {
+        if (!m_load_store.only_responds() || !m_load_store.absorb(response)) return false;
+        if (m_load_store.arrived) complete(m_load_store.arrived_entry, m_time + count + 1 + 2);
+        return true;
     }
 
     uint64_t cycles() const { return m_cycles + m_behind; }
@@ -121,6 +123,7 @@ class PeModel {
     // many more these may be: they have nothing for that unit. They catch up before they see
     // something else of it. See catch_up.cpp.
     uint64_t m_behind = 0, m_slack = 0;
+    uint64_t m_time = 0;   // cycles that the load-store unit has done
     uint32_t m_seen = 0;   // what they see of it meanwhile
     bool m_still = false;  // nor does that unit do anything, without a response
     // Cycles in which the front end does what it did in the last one: they change counters and the
@@ -234,7 +237,7 @@ class PeModel {
     VIP_INLINE void stage_edge(const Cycle& c);
     void transfer_alone(const MemoryPort& port);
     VIP_INLINE void response_alone(const ResponseBeat* response);
-    VIP_INLINE void show(bool changes);
+    VIP_INLINE void show();
     void catch_up();
     void pass_frozen(uint64_t count);
     bool stalled() const;
@@ -242,9 +245,9 @@ class PeModel {
     uint64_t run_scalars(uint64_t most);
     uint64_t distance() const;
     void find_slack();
-    bool still() const {
-        return m_load_store.steady() && m_arc.settled() && m_entry == m_arc.free_entry();
-    }
+    void complete(uint32_t entry, uint64_t time);
+    void follow_transfers();
+    void leave();
     VIP_INLINE bool stays(bool changes, uint32_t seen) const;
     VIP_INLINE uint64_t frozen(const Cycle& c) const;
 };

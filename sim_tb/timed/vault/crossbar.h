@@ -33,6 +33,11 @@ class Crossbar {
         return m_held >> requester & 1 ? &m_responses[requester].front() : nullptr;
     }
     bool takes(const ResponseBeat& response) const { return m_responses[response.source].ready(); }
+    // Whether a requester has nothing to take in the next cycle, after `took`, but what comes now.
+    bool empties(uint64_t requester, uint64_t took) const {
+        return !(m_held >> requester & 1) ||
+               (took >> requester & 1 && m_responses[requester].level() == 1);
+    }
 
     // To the next cycle: the beat that passes, or null; whether the memory took one; its response,
     // or null; the requesters that took theirs.
