@@ -175,10 +175,11 @@ void ChipTile::network() {
     const auto ports = static_cast<uint32_t>(m_sizes.ports);
     const LinkEnd& own = node.to_router();
     const uint32_t now = m_cycle % 2;
-    if (m_carries[now]) [[unlikely]]
+    if (m_carries[now]) [[unlikely]] {
         for (uint32_t port = 0; port < ports; ++port)
             node.counters[m_sizes.flit_counters[port]] += m_ends[now][port].valid;
-    m_carries[1 - now] = false;
+        m_carries[now] = false;
+    }
     const bool arrives = m_arrival == m_cycle;
     if (m_router.idle() && !arrives && !own.valid && !own.credit) [[likely]] return;
     const LinkEnd* in[kPorts] = {};
@@ -242,7 +243,7 @@ void ChipTile::cycle() {
     const ResponseBeat* const served =
         m_joined && own_answered >> others & 1 ? m_crossbar.response(others) : nullptr;
     const LinkEnd& arriving = m_carries[m_cycle % 2] ? m_ends[m_cycle % 2][m_sizes.local] : kNoLink;
-    const bool idle = m_node_idle && !remote && !served && !arriving.valid && !arriving.credit;
+    const bool idle = m_node_idle && !remote && !served && !(arriving.valid | arriving.credit);
     if (!idle) [[unlikely]] {
         node_rests();
         node.look(arriving, served);
@@ -311,9 +312,11 @@ void ChipTile::cycle() {
             demux.edge(port.response, taken, lost && port.request_ready ? &fired : nullptr);
             m_refusing = demux.refuses() ? m_refusing | bit : m_refusing & ~bit;
         }
-        offer(slot);
+        // A request stays until it is taken.
+        const bool offered = (m_own | m_remote | m_lost) & bit;
+        if (port.request_ready | (offered != (engine.request() != nullptr))) offer(slot);
         turn(slot, m_cycle + 1, engine.rest());
-        if (!engine.running()) [[unlikely]] m_running &= ~bit, ended = true;
+        if (!engine.running()) [[unlikely]] m_running &= ~bit, ended = true, offer(slot);
     }
     if (host && (host->request || answered >> count & 1)) [[unlikely]] {
         host->taken = host->request && goes(count, hosts, *host->request, 0);
