@@ -22,6 +22,7 @@
 #include "router.cpp"
 #include "node.cpp"
 #include "tile.cpp"
+#include "tile_links.cpp"
 #include "control.cpp"
 #include "host_data.cpp"
 #include "barrier.h"

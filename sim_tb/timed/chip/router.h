@@ -32,6 +32,9 @@ struct LinkEnd {
     Flit flit;
 };
 
+// A link that carries nothing.
+constexpr LinkEnd kNoLink = {};
+
 // What the model must know of a network; see chip_sizes.py.
 struct NetworkSizes {
     uint64_t vaults, columns;  // of the grid
