@@ -46,16 +46,14 @@ void TransactionQueue::leave(uint64_t pick) {
     }
 }
 
-void TransactionQueue::enter(uint64_t target, const Request& input) {
+void TransactionQueue::enter(uint64_t target) {
+    const int number = std::countr_zero(target);
+    const Request& input = m_entries[number];
     OfBank& bank = m_banks[input.bank];
     uint64_t predecessor = 0;
-    for (uint64_t left = m_newest & bank.entries; left; left &= left - 1) {
-        const int number = std::countr_zero(left);
-        if (m_entries[number].same_place(input)) predecessor |= uint64_t{1} << number;
-    }
-    const int number = std::countr_zero(target);
+    for (uint64_t left = m_newest & bank.entries; left; left &= left - 1)
+        if (m_entries[std::countr_zero(left)].same_place(input)) predecessor |= left & -left;
     m_orders[number] = m_order++;
-    m_entries[number] = input;
     bank.entries |= target;
     m_previous[number] = static_cast<uint8_t>(predecessor ? std::countr_zero(predecessor) : 0);
     set(m_chained, target, predecessor);
@@ -64,14 +62,16 @@ void TransactionQueue::enter(uint64_t target, const Request& input) {
     set(m_turnaround, target, bank.write != input.write);
 }
 
-void TransactionQueue::edge(uint64_t pick, const Request* input) {
-    const uint64_t target = input && ready() ? ~m_occupied & (m_occupied + 1) : 0;
+void TransactionQueue::edge(uint64_t now, uint64_t pick, bool comes) {
+    const uint64_t target = comes ? ~m_occupied & (m_occupied + 1) : 0;
     if (!(target | pick)) return;
     if (pick) leave(pick);
-    if (target) enter(target, *input);
+    if (target) enter(target);
     m_occupied = (m_occupied & ~pick) | target;
     m_level += (target != 0) - (pick != 0);
-    if (pick == m_oldest) m_oldest = oldest_of(m_occupied);
+    if (pick != m_oldest) return;
+    m_oldest = oldest_of(m_occupied);
+    m_oldest_since = now + 1;
 }
 
 }  // namespace vip::timed
