@@ -40,7 +40,7 @@ uint32_t Controller::fewest() const {
     if (!m_sizes.requester_bits) return 0;
     uint32_t counts[16] = {}, found = 0;
     for (uint64_t left = m_batch; left; left &= left - 1)
-        ++counts[requester(m_queue.at(std::countr_zero(left)))];
+        ++counts[requester(m_queue.entry(left))];
     // One without entries is the last.
     const auto rank = [&](uint32_t number) { return counts[number] - 1; };
     for (uint32_t number = 1; number < 1U << m_sizes.requester_bits; ++number)
@@ -53,7 +53,7 @@ uint64_t Controller::in_batches(uint64_t candidates) {
     uint64_t favourite = candidates;
     if (m_sizes.requester_bits)
         for (uint64_t left = candidates; left; left &= left - 1)
-            if (requester(m_queue.at(std::countr_zero(left))) != m_fewest)
+            if (requester(m_queue.entry(left)) != m_fewest)
                 favourite &= ~(left & -left);
     const uint64_t hits = m_queue.row_hits();
     uint64_t found = 0;
@@ -95,20 +95,23 @@ uint64_t Controller::pick() {
 // Of `candidates`, one at least, the bank with the first stamp. As scheduler.py compares, in pairs of
 // halves: stamps of banks that hold no request are old.
 int Controller::first_stamp(uint64_t candidates) const {
-    const int first = std::countr_zero(candidates), last = 63 - std::countl_zero(candidates);
-    if (first == last) return first;
-    // The first bank of the upper one of the least halves that hold them.
-    const int middle = last & ~0 << (31 - std::countl_zero(static_cast<uint32_t>(first ^ last)));
-    const uint64_t below = (uint64_t{1} << middle) - 1;
-    const int a = first_stamp(candidates & below), b = first_stamp(candidates & ~below);
+    const uint64_t others = candidates & (candidates - 1);
+    int a = std::countr_zero(candidates);
+    if (!others) return a;
+    int b = 63 - std::countl_zero(candidates);
+    if (others & (others - 1)) [[unlikely]] {
+        // Where the upper one of the least halves begins that hold them.
+        const int middle = b & ~0 << (31 - std::countl_zero(static_cast<uint32_t>(a ^ b)));
+        const uint64_t below = (uint64_t{1} << middle) - 1;
+        a = first_stamp(candidates & below), b = first_stamp(candidates & ~below);
+    }
     const uint32_t top = uint32_t{1} << (m_sizes.stamp_bits - 1);
     return (m_banks.head(b).stamp - m_banks.head(a).stamp) & top ? b : a;
 }
 
-// The bank whose command is issued, or -1.
+// The bank whose command is issued, or -1, if any has one.
 int Controller::issue() {
     const uint64_t column = m_banks.column, row = m_banks.row, urgent = m_banks.urgent;
-    if (!(column | row)) return -1;
     if (m_sizes.scheduler == kInOrder) [[unlikely]] {
         if (m_banks.waiting) {
             const int first = first_stamp(m_banks.waiting);
@@ -148,7 +151,7 @@ int Controller::issue_learned() {
                                 .patience = static_cast<uint32_t>(patience()),
                                 .queue = m_queue.level(),
                                 .writing = m_writing};
-    const int issued = issue();
+    const int issued = m_banks.column | m_banks.row ? issue() : -1;
     m_learner->edge(m_banks, view, issued);
     return issued;
 }
@@ -324,8 +327,13 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     const bool acknowledges = m_acknowledgements.ready();
     m_banks.look(m_reads <= m_now && m_reserved != m_sizes.read_columns,
                  m_writes <= m_now && acknowledges, m_activates <= m_now);
-    const int issued = m_learner ? issue_learned() : issue();
-    const uint64_t picked = pick();
+    int issued = -1;
+    if (m_learner) [[unlikely]] {
+        issued = issue_learned();
+    } else if (m_banks.column | m_banks.row) {
+        issued = issue();
+    }
+    const uint64_t picked = m_queue.occupied() ? pick() : 0;
     if (m_sizes.scheduler == kParBs) [[unlikely]] mark(issued), form_batch(picked);
     if (!m_response_valid || response_taken) respond();
     DramKind kind = kPre;
@@ -336,8 +344,9 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     }
     ++counters[kVaultCycles];
     counters[kVaultBusBusy] += m_burst > m_now;
-    if (const uint64_t blocked = m_banks.refresh_blocked())
-        counters[kVaultRefreshBlocked] += std::popcount(blocked);
+    if (const uint64_t blocked = m_banks.refresh_blocked(); blocked != m_blocked)
+        m_blocked = blocked, m_count_blocked = std::popcount(blocked);
+    counters[kVaultRefreshBlocked] += m_count_blocked;
     counters[kVaultOccupancy] += m_occupancy;
     m_occupancy = m_queue.level();
 

@@ -28,17 +28,21 @@ class TransactionQueue {
     uint32_t level() const { return m_level; }
     uint64_t row_hits() const { return m_row_hit; }
     uint64_t turnarounds() const { return m_turnaround; }
-    const Request& entry(uint64_t one) const { return m_entries[std::countr_zero(one)]; }
-    const Request& at(int number) const { return m_entries[number]; }
+    const Request& entry(uint64_t one) const { return m_entries[std::countr_zero(one)].request; }
     // Since when `oldest` has been that.
     uint64_t oldest_since() const { return m_oldest_since; }
     // Where to put a request that comes.
-    Request& next() { return m_entries[std::countr_zero(~m_occupied)]; }
+    Request& next() { return m_entries[std::countr_zero(~m_occupied)].request; }
     // To the next cycle after `now`: the entry that leaves, or 0; whether a request comes, for which
     // there is room.
     void edge(uint64_t now, uint64_t pick, bool comes);
 
   private:
+    struct Entry {
+        Request request;
+        uint32_t order;    // in which they came
+        uint8_t previous;  // that which it is chained to
+    };
     // Of a bank: its entries; row and direction of the request that went to it last.
     struct OfBank {
         uint64_t entries = 0;
@@ -49,9 +53,7 @@ class TransactionQueue {
     uint64_t m_all, m_occupied = 0, m_chained = 0, m_newest = 0, m_row_hit = 0, m_turnaround = 0;
     uint64_t m_oldest = 0, m_oldest_since = 0;
     uint32_t m_level = 0, m_order = 0;
-    std::vector<Request> m_entries;
-    std::vector<uint32_t> m_orders;  // in which the entries came
-    std::vector<uint8_t> m_previous;
+    std::vector<Entry> m_entries;
     std::vector<OfBank> m_banks;
 
     void leave(uint64_t pick);
@@ -148,6 +150,9 @@ class Controller {
     // Of batches: entries of the batch, banks of the snapshot, the requester with the fewest.
     uint64_t m_batch = 0, m_marked = 0;
     uint32_t m_fewest = 0;
+
+    // Banks that a refresh blocks, and their number.
+    uint64_t m_blocked = 0, m_count_blocked = 0;
 
     DramSignals m_dram = {};
     Banks m_banks;
