@@ -26,6 +26,7 @@ void Banks::wait(Timer timer, int bank, uint64_t clocks) {
     uint64_t &until = m_queues[bank].until[timer], done = m_now + clocks;
     if (clocks < 2 || until > done) [[unlikely]] return;
     const uint64_t bit = uint64_t{1} << bank;
+    // The timer has no other place in the calendar.
     calendar(until).of[timer] &= ~bit;
     calendar(done).of[timer] |= bit;
     m_done.of[timer] &= ~bit;

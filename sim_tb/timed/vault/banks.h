@@ -122,7 +122,8 @@ class Banks {
 
     const VaultSizes& m_sizes;
     const uint64_t m_all;
-    const uint64_t m_stays, m_closes;  // rows: after an access, without a request
+    // All banks or none: those whose rows stay open after an access, or close without a request.
+    const uint64_t m_stays, m_closes;
     uint64_t m_now = 0;
     Timers m_done;
     uint64_t m_valid = 0, m_holding = 0, m_full = 0, m_fetching = 0;  // of queues

@@ -64,7 +64,7 @@ uint64_t Controller::in_batches(uint64_t candidates) {
     return found;
 }
 
-// After a cycle in which the queue of requests holds those that it held and `picked` leaves it.
+// The batch after this cycle, in which `picked` leaves the queue.
 void Controller::form_batch(uint64_t picked) {
     m_fewest = fewest();
     const uint64_t rest = m_queue.occupied() & ~picked;
@@ -92,15 +92,15 @@ uint64_t Controller::pick() {
     return m_queue.oldest_of(straight ? straight : hits ? hits : candidates);
 }
 
-// Of `candidates`, one at least, the bank with the first stamp. As scheduler.py compares, in pairs of
-// halves: stamps of banks that hold no request are old.
+// Of `candidates`, one at least, the bank with the first stamp. As scheduler.py compares, in pairs
+// of halves: stamps of banks that hold no request are old.
 int Controller::first_stamp(uint64_t candidates) const {
     const uint64_t others = candidates & (candidates - 1);
     int a = std::countr_zero(candidates);
     if (!others) return a;
     int b = 63 - std::countl_zero(candidates);
     if (others & (others - 1)) [[unlikely]] {
-        // Where the upper one of the least halves begins that hold them.
+        // The first bank of the upper half, of the smallest part of the tree that holds them all.
         const int middle = b & ~0 << (31 - std::countl_zero(static_cast<uint32_t>(a ^ b)));
         const uint64_t below = (uint64_t{1} << middle) - 1;
         a = first_stamp(candidates & below), b = first_stamp(candidates & ~below);

@@ -99,9 +99,9 @@ class Controller {
     }
 
   private:
-    // A column on its way: the cycle in which its first word passes.
+    // A column on its way.
     struct Words {
-        uint64_t start;
+        uint64_t start;  // cycle in which its first word passes
         uint32_t tag, source, slot, first, last;
     };
     // Those of one direction.
@@ -109,6 +109,7 @@ class Controller {
       public:
         explicit Columns(uint64_t depth) : m_words(depth) {}
 
+        // Whether a word of the first one passes.
         bool pass(uint64_t now) const { return m_next <= now; }
         const Words& front() const { return m_words.front(); }
         void enter(uint64_t now, const Words& words) {
@@ -159,14 +160,14 @@ class Controller {
     TransactionQueue m_queue;
     Columns m_pending_reads, m_pending_writes;
     SramQueue<ResponseBeat> m_beats, m_acknowledgements;
-    // Whether a response is offered, and more of its request's follow; the last one that was offered.
+    // Whether a response is offered, and more of its request's follow; the last one that was.
     bool m_response_valid = false, m_in_response = false;
     const ResponseBeat* m_response = &m_beats.last();
     std::vector<Stored> m_store;
     std::vector<uint64_t> m_free_slots;
 
-    // Refreshes: the cycle of the next one, of each bank's in an interval, and of the interval's
-    // first.
+    // Refreshes: the cycle of the next one, the first cycle of the interval, and of each bank its
+    // cycle in an interval.
     uint64_t m_due_at = 0, m_interval = 0;
     size_t m_next_due = 0;
     std::vector<uint32_t> m_due;

@@ -9,12 +9,13 @@ namespace vip::timed {
 // Cycles, longer than any run.
 constexpr uint64_t kEver = uint64_t{1} << 62;
 
-// A queue in an SRAM: what enters the empty queue is at the output two cycles later. A cycle in which
-// nothing enters or leaves is not done: `now` says what is at the output.
+// A queue in an SRAM: what enters the empty queue is at the output two cycles later. A cycle in
+// which nothing enters or leaves costs nothing: `now` says what is at the output.
 template <typename T>
 class SramQueue {
   public:
-    explicit SramQueue(uint64_t depth) : m_depth(static_cast<uint32_t>(depth)), m_words(depth + 1) {}
+    explicit SramQueue(uint64_t depth)
+        : m_depth(static_cast<uint32_t>(depth)), m_words(depth + 1) {}
 
     bool ready() const { return m_level != m_depth; }
     bool valid(uint64_t now) const { return m_valid_from <= now; }

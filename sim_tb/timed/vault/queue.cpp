@@ -45,15 +45,15 @@ void TransactionQueue::leave(uint64_t pick) {
 }
 
 void TransactionQueue::enter(uint64_t target) {
-    Entry& entry = m_entries[std::countr_zero(target)];
-    const Request& input = entry.request;
+    Entry& fresh = m_entries[std::countr_zero(target)];
+    const Request& input = fresh.request;
     OfBank& bank = m_banks[input.bank];
     uint64_t predecessor = 0;
     for (uint64_t left = m_newest & bank.entries; left; left &= left - 1)
-        if (m_entries[std::countr_zero(left)].request.same_place(input)) predecessor |= left & -left;
-    entry.order = m_order++;
+        if (entry(left).same_place(input)) predecessor |= left & -left;
+    fresh.order = m_order++;
     bank.entries |= target;
-    entry.previous = static_cast<uint8_t>(predecessor ? std::countr_zero(predecessor) : 0);
+    fresh.previous = static_cast<uint8_t>(predecessor ? std::countr_zero(predecessor) : 0);
     set(m_chained, target, predecessor);
     m_newest = (m_newest & ~predecessor) | target;
     set(m_row_hit, target, bank.row == input.row);
