@@ -2,7 +2,7 @@
 // (memory/controller/bank_machine.py).
 //
 // A mask has a bit a bank, so that all banks choose their commands at once. A timer is the cycle in
-// which it is done; a calendar says which timers to look at in a cycle.
+// which it is done; a calendar says which timers are done in a cycle.
 #pragma once
 
 #include <bit>
@@ -57,28 +57,26 @@ class Banks {
 
     // What happens in this cycle: the rules of the bus allow these commands.
     void look(bool read_allowed, bool write_allowed, bool activate_allowed) {
-        const uint64_t usable = m_sizes.page_policy == kClosed ? m_opened : m_open;
+        const auto if_allowed = [](bool allowed, uint64_t banks) { return allowed ? banks : 0; };
         waiting = m_valid;
-        const uint64_t row_hit = m_valid & m_open & usable & m_same_row;
+        const uint64_t row_hit = m_valid & m_open & m_same_row & (m_opened | m_stays);
         urgent = m_forced | (m_owing & ~row_hit);
         hit = row_hit & ~urgent;
-        uint64_t closes = urgent | (waiting & ~row_hit);
-        if (m_sizes.page_policy != kOpen) closes |= ~waiting;
-        const uint64_t opens = urgent | (activate_allowed ? waiting : 0);
-        uint64_t allowed = write_allowed ? m_writes : 0;
-        if (read_allowed) allowed |= ~m_writes & m_done[kOfReads];
-        column = hit & m_done[kOfColumns] & allowed;
-        row = m_done[kOfRows] & ((m_open & closes) | (~m_open & opens));
-        m_displacing = waiting & usable & ~urgent;
+        const uint64_t closes = urgent | ((m_valid | m_closes) & ~row_hit);
+        const uint64_t opens = urgent | if_allowed(activate_allowed, m_valid);
+        const uint64_t reads = if_allowed(read_allowed, ~m_writes & m_done.of[kOfReads]);
+        const uint64_t writes = if_allowed(write_allowed, m_writes);
+        column = hit & m_done.of[kOfColumns] & (reads | writes);
+        row = m_done.of[kOfRows] & ((m_open & closes) | (~m_open & opens));
     }
 
     // Of this cycle, after `look`.
     uint64_t column = 0, row = 0, urgent = 0, waiting = 0, hit = 0;
     uint64_t writes() const { return m_writes; }  // of the heads
     // Of `hit`, those whose own timers allow the command.
-    uint64_t ready() const { return hit & m_done[kOfColumns] & (m_writes | m_done[kOfReads]); }
+    uint64_t ready() const { return hit & m_done.of[kOfColumns] & (m_writes | m_done.of[kOfReads]); }
     uint64_t refresh_blocked() const {
-        return waiting & (urgent | (m_refreshing & ~m_done[kOfRows]));
+        return waiting & (urgent | (m_refreshing & ~m_done.of[kOfRows]));
     }
     DramKind kind(int bank) const {
         if (hit >> bank & 1) return m_writes >> bank & 1 ? kWrite : kRead;
@@ -104,6 +102,9 @@ class Banks {
 
   private:
     enum Timer { kOfRows, kOfColumns, kOfReads, kTimers };
+    struct Timers {
+        uint64_t of[kTimers] = {};
+    };
     // Places of requests, from the oldest to the newest. What enters the empty queue is its head
     // two cycles later. One is a line of the cache.
     struct alignas(64) Queue {
@@ -111,7 +112,7 @@ class Banks {
         Request head = {};
         uint32_t row = 0;  // that was opened last
         uint16_t oldest = 0, newest = 0;
-        uint16_t stored = 0, debt = 0;
+        uint16_t level = 0, debt = 0;
     };
     // A request in a queue, and the place of the next one, of the queue or of those that are free.
     struct Place {
@@ -121,24 +122,27 @@ class Banks {
 
     const VaultSizes& m_sizes;
     const uint64_t m_all;
+    // All banks or none: those whose rows stay open after an access, or close without a request.
+    const uint64_t m_stays, m_closes;
     uint64_t m_now = 0;
-    std::vector<Queue> m_queues;
-    std::vector<Place> m_places;
-    uint16_t m_free = 0;               // the first place that is
-    uint64_t m_horizon;                // of the calendar, less one
-    std::vector<uint64_t> m_calendar;  // of each cycle: banks with a timer that is done in it
-
-    uint64_t m_done[kTimers];
+    Timers m_done;
     uint64_t m_valid = 0, m_holding = 0, m_full = 0, m_fetching = 0;  // of queues
     uint64_t m_writes = 0, m_same_row = 0;                            // of heads
-    uint64_t m_open = 0, m_opened = 0, m_displaced = 0, m_displacing = 0;
-    uint64_t m_refreshing = 0, m_owing = 0, m_forced = 0;
+    uint64_t m_open = 0, m_opened = 0, m_displaced = 0;
+    uint64_t m_refreshing = 0;  // also those whose refresh is over
+    uint64_t m_owing = 0, m_forced = 0;
+    uint64_t m_horizon;              // of the calendar, less one
+    std::vector<Timers> m_calendar;  // of each cycle: the timers that are done in it
+    std::vector<Queue> m_queues;
+    std::vector<Place> m_places;
+    uint16_t m_free = 0;  // the first place that is
 
-    uint64_t& calendar(uint64_t cycle) { return m_calendar[cycle & m_horizon]; }
+    Timers& calendar(uint64_t cycle) { return m_calendar[cycle & m_horizon]; }
     void wait(Timer timer, int bank, uint64_t clocks);
     void perform(int bank, DramKind kind);
     void owe(int bank, int refreshes);
     void fetch(int bank);
+    void leave(int bank);
     void push(const Request& request);
 };
 

@@ -28,12 +28,21 @@ class TransactionQueue {
     uint32_t level() const { return m_level; }
     uint64_t row_hits() const { return m_row_hit; }
     uint64_t turnarounds() const { return m_turnaround; }
-    const Request& entry(uint64_t one) const { return m_entries[std::countr_zero(one)]; }
-    const Request& at(int number) const { return m_entries[number]; }
-    // To the next cycle: the entry that leaves, or 0, and the request that comes, or null.
-    void edge(uint64_t pick, const Request* input);
+    const Request& entry(uint64_t one) const { return m_entries[std::countr_zero(one)].request; }
+    // Since when `oldest` has been that.
+    uint64_t oldest_since() const { return m_oldest_since; }
+    // Where to put a request that comes.
+    Request& next() { return m_entries[std::countr_zero(~m_occupied)].request; }
+    // To the next cycle after `now`: the entry that leaves, or 0; whether a request comes, for which
+    // there is room.
+    void edge(uint64_t now, uint64_t pick, bool comes);
 
   private:
+    struct Entry {
+        Request request;
+        uint32_t order;    // in which they came
+        uint8_t previous;  // that which it is chained to
+    };
     // Of a bank: its entries; row and direction of the request that went to it last.
     struct OfBank {
         uint64_t entries = 0;
@@ -42,15 +51,13 @@ class TransactionQueue {
     };
 
     uint64_t m_all, m_occupied = 0, m_chained = 0, m_newest = 0, m_row_hit = 0, m_turnaround = 0;
-    uint64_t m_oldest = 0;
+    uint64_t m_oldest = 0, m_oldest_since = 0;
     uint32_t m_level = 0, m_order = 0;
-    std::vector<Request> m_entries;
-    std::vector<uint32_t> m_orders;  // in which the entries came
-    std::vector<uint8_t> m_previous;
+    std::vector<Entry> m_entries;
     std::vector<OfBank> m_banks;
 
     void leave(uint64_t pick);
-    void enter(uint64_t target, const Request& input);
+    void enter(uint64_t target);
 };
 
 // The DRAM's port in one cycle.
@@ -74,7 +81,7 @@ class Controller {
     // Of this cycle, before `cycle`: the response that is offered.
     bool response_valid() const { return m_response_valid; }
     // It stays there in the cycle in which it is taken.
-    const ResponseBeat& response() const { return m_responses[m_side]; }
+    const ResponseBeat& response() const { return *m_response; }
     // Of the cycle that `cycle` did: whether the beat was accepted.
     bool accepted = false;
 
@@ -92,80 +99,97 @@ class Controller {
     }
 
   private:
+    // A column on its way.
     struct Words {
+        uint64_t start;  // cycle in which its first word passes
         uint32_t tag, source, slot, first, last;
     };
+    // Those of one direction.
+    class Columns {
+      public:
+        explicit Columns(uint64_t depth) : m_words(depth) {}
 
-    const VaultSizes& m_sizes;
-    uint64_t m_now = 0;
+        // Whether a word of the first one passes.
+        bool pass(uint64_t now) const { return m_next <= now; }
+        const Words& front() const { return m_words.front(); }
+        void enter(uint64_t now, const Words& words) {
+            if (!m_words.holds()) m_next = words.start;
+            m_words.enter(now) = words;
+        }
+        void leave(uint64_t now) {
+            m_words.leave(now);
+            m_next = m_words.holds() ? m_words.front().start : kEver;
+        }
 
-    // Request decoder.
-    bool m_in_write = false, m_slot_valid = false;
-    uint32_t m_write_first = 0, m_slot = 0, m_stamp = 0;
-    std::vector<uint64_t> m_free_slots;
-
-    TransactionQueue m_queue;
-    Banks m_banks;
-
-    // Scheduler.
-    uint32_t m_patience = 0, m_count = 0;
-    bool m_writing = false;
-    // Of batches: entries of the batch, the requester with the fewest, banks of the snapshot.
-    uint64_t m_batch = 0, m_marked = 0;
-    uint32_t m_fewest = 0;
-    std::unique_ptr<Learner> m_learner;
-
-    // Rules of the bus.
-    // Cycles from which commands are allowed, and in which the burst ends.
-    uint64_t m_reads = 0, m_writes = 0, m_burst = 0, m_distance = 0, m_windows[4] = {};
-    bool m_bus_writes = false;
-    uint32_t m_oldest_act = 0;
-    std::vector<uint32_t> m_due;  // of each bank: cycle of its refresh in an interval
-    size_t m_next_due = 0;
-    uint64_t m_due_at = 0, m_interval = 0;  // cycle of the next one, and of the interval's first
-
-    // Read path: bit n, a READ was issued n + 1 cycles ago.
-    Fifo<Words> m_pending_reads;
-    Fifo<ResponseBeat> m_beats;
-    uint64_t m_reads_in_flight = 0;
-    uint32_t m_read_word = 0, m_reserved = 0;
-
-    // Write path.
-    Fifo<Words> m_pending_writes;
+      private:
+        uint64_t m_next = kEver;
+        SramQueue<Words> m_words;
+    };
     struct Stored {
         uint64_t data;
         uint32_t strobe;
     };
-    std::vector<Stored> m_store;
-    uint64_t m_writes_in_flight = 0;
-    uint32_t m_write_word = 0;
-    bool m_wanted = false;
-    Stored m_write_data = {};
 
-    // Of commands in flight, those that something is still to happen of.
-    const uint64_t m_read_mask, m_write_mask;
+    const VaultSizes& m_sizes;
+    uint64_t m_now = 0;
+    uint64_t m_rest_until = 0;  // before it, cycles without a request change nothing
+    uint64_t m_busy_until = 0;  // by commands and their data
 
-    // Responses.
-    Fifo<ResponseBeat> m_acknowledgements;
-    bool m_response_valid = false, m_in_response = false;
-    uint32_t m_side = 0;
-    ResponseBeat m_responses[2] = {};  // of `m_side`, and the one before
+    // Rules of the bus: cycles from which commands are allowed, and in which the burst ends.
+    uint64_t m_reads = 0, m_writes = 0, m_activates = 0, m_burst = 0, m_windows[4] = {};
+    bool m_bus_writes = false;
+    uint32_t m_oldest_act = 0;
+
+    // Request decoder.
+    bool m_in_write = false, m_slot_valid = false;
+    uint32_t m_write_first = 0, m_slot = 0, m_stamp = 0;
+
+    // Scheduler.
+    bool m_writing = false;
+    uint32_t m_count = 0, m_occupancy = 0, m_reserved = 0;
+    std::unique_ptr<Learner> m_learner;
+    // Of batches: entries of the batch, banks of the snapshot, the requester with the fewest.
+    uint64_t m_batch = 0, m_marked = 0;
+    uint32_t m_fewest = 0;
+
+    // Banks that a refresh blocks, and their number.
+    uint64_t m_blocked = 0, m_count_blocked = 0;
 
     DramSignals m_dram = {};
-    uint32_t m_occupancy = 0;
-    uint64_t m_rest_until = 0;  // before it, cycles without a request change nothing
+    Banks m_banks;
+    TransactionQueue m_queue;
+    Columns m_pending_reads, m_pending_writes;
+    SramQueue<ResponseBeat> m_beats, m_acknowledgements;
+    // Whether a response is offered, and more of its request's follow; the last one that was.
+    bool m_response_valid = false, m_in_response = false;
+    const ResponseBeat* m_response = &m_beats.last();
+    std::vector<Stored> m_store;
+    std::vector<uint64_t> m_free_slots;
+
+    // Refreshes: the cycle of the next one, the first cycle of the interval, and of each bank its
+    // cycle in an interval.
+    uint64_t m_due_at = 0, m_interval = 0;
+    size_t m_next_due = 0;
+    std::vector<uint32_t> m_due;
 
     uint64_t pick();
     [[gnu::cold]] uint64_t in_batches(uint64_t candidates);
+    [[gnu::cold]] void form_batch(uint64_t picked);
     uint32_t requester(const Request& request) const;
     [[gnu::cold]] uint32_t fewest() const;
+    uint64_t patience() const;
     int first_stamp(uint64_t candidates) const;
     int issue();
-    bool activate_allowed() const;
-    void rules(DramKind kind);
+    [[gnu::cold]] int issue_learned();
+    [[gnu::cold]] void mark(int issued);
+    void command(int bank, DramKind kind);
+    void transfer(const Request& head, bool write);
+    void respond();
     [[gnu::cold]] uint64_t refreshes_due();
-    void count(int issued, DramKind kind);
-    void reserve_slot(bool used);
+    bool decode(const RequestBeat& beat, uint32_t source, bool refuses);
+    void reserve_slot();
+    void read_word(uint64_t data);
+    void write_word();
     uint64_t rest_of_all() const;
 };
 

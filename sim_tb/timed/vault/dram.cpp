@@ -56,7 +56,7 @@ bool Dram::configure(const VipDramSetup& setup) {
     const uint64_t most =
         std::bit_ceil(uint64_t{std::max(setup.tcl, setup.tcwl)} + setup.turnaround + 2 * kBurst);
     m_bursts.resize(most);
-    for (Columns* columns : {&m_reads, &m_writes}) columns->ring.resize(most);
+    for (Columns* columns : {&m_reads, &m_writes}) columns->resize(most);
     m_violation.clear();
     m_failed = false;
     reset();
@@ -68,7 +68,7 @@ void Dram::reset() {
     m_banks.assign(m_setup.banks, Bank{});
     m_reads.clear();
     m_writes.clear();
-    m_first_burst = m_end_of_bursts = 0;
+    m_accessed = 0;
     std::fill_n(m_acts, 4, kLongAgo);
     m_activated = 0;
     std::fill_n(m_commands, kCommands, 0);
@@ -237,26 +237,31 @@ void Dram::access(Command kind, uint32_t number, uint32_t column) {
         apart("tCCD", number, kReads, kind, m_setup.tccd);
         apart("tCCD", number, kWrites, kind, m_setup.tccd);
     }
-    const Burst fresh = {m_now + (writes ? m_setup.tcwl : m_setup.tcl), number, writes};
-    check_bus(fresh);
-    burst(m_end_of_bursts++) = fresh;
-    Column moved = {.start = fresh.start, .address = m_setup.base, .data = {}};
-    moved.address += uint64_t{number} << m_setup.bank_shift;
-    moved.address += uint64_t{bank.row} << m_setup.row_shift;
-    moved.address += uint64_t{column} << m_setup.column_shift;
-    if (!writes && moved.address + kColumnBytes <= m_size)
-        memcpy(moved.data, m_memory + moved.address, kColumnBytes);
-    (writes ? m_writes : m_reads).add(moved);
+    const int64_t start = m_now + (writes ? m_setup.tcwl : m_setup.tcl);
+    Columns& columns = writes ? m_writes : m_reads;
+    const Burst fresh = {start, number, writes};
+    // What comes after all others needs no look at each of them.
+    if (start < columns.over || start < (writes ? m_reads : m_writes).over + m_setup.turnaround)
+        [[unlikely]] check_bus(fresh);
+    burst(m_accessed++) = fresh;
+    Column& moved = columns.add(start);
+    moved.address = m_setup.base + (uint64_t{number} << m_setup.bank_shift) +
+                    (uint64_t{bank.row} << m_setup.row_shift) +
+                    (uint64_t{column} << m_setup.column_shift);
+    if (!writes) {
+        if (moved.address + kColumnBytes <= m_size) {
+            memcpy(moved.data, m_memory + moved.address, kColumnBytes);
+        } else {
+            memset(moved.data, 0, kColumnBytes);
+        }
+    }
     if (m_window) [[unlikely]] ++(writes ? window().writes : window().reads);
     bank.last[kind] = m_now;
 }
 
 void Dram::check_bus(const Burst& fresh) {
-    // Bursts that are over stay as long as they can be too near to a new one.
-    while (m_first_burst != m_end_of_bursts &&
-           burst(m_first_burst).start + kBurst + m_setup.turnaround < m_now - 1)
-        ++m_first_burst;
-    for (uint64_t place = m_first_burst; place != m_end_of_bursts; ++place) {
+    const uint64_t first = m_accessed - std::min<uint64_t>(m_accessed, m_bursts.size());
+    for (uint64_t place = first; place != m_accessed; ++place) {
         const Burst& other = burst(place);
         const int64_t idle = std::abs(fresh.start - other.start) - kBurst;
         if (idle < 0) [[unlikely]] {

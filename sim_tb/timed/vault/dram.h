@@ -69,28 +69,36 @@ class Dram {
         bool write;
     };
     // Columns on their way in one direction, in the order in which they pass; `next`: cycle of the
-    // next word.
+    // next word; `over`: that after the last one.
     struct Column {
         int64_t start;
         uint64_t address;
         uint64_t data[kBurst];  // of a read
     };
     struct Columns {
-        std::vector<Column> ring;  // a power of two
-        uint64_t first = 0, end = 0;
-        int64_t next = kNever;
+        std::vector<Column> ring;
+        uint64_t last = 0, first = 0, end = 0;  // place in the ring; columns
+        int64_t next = kNever, over = kLongAgo;
 
-        Column& at(uint64_t place) { return ring[place & (ring.size() - 1)]; }
-        void add(const Column& column) {
-            if (first == end) next = column.start;
-            at(end++) = column;
+        // To a power of two.
+        void resize(uint64_t size) {
+            ring.resize(size);
+            last = size - 1;
+        }
+        Column& at(uint64_t place) { return ring[place & last]; }
+        Column& add(int64_t start) {
+            if (first == end) next = start;
+            over = start + kBurst;
+            Column& column = at(end++);
+            column.start = start;
+            return column;
         }
         // After a word of the first column has passed.
         void passed(int64_t word) {
             ++next;
             if (word == kBurst - 1) next = ++first == end ? kNever : at(first).start;
         }
-        void clear() { first = end = 0, next = kNever; }
+        void clear() { first = end = 0, next = kNever, over = kLongAgo; }
     };
 
     int64_t m_now = 0;
@@ -101,9 +109,10 @@ class Dram {
     uint64_t m_size = 0;
     VipDramSetup m_setup = {};
     std::vector<Bank> m_banks;
-    // Those that can be too near to a new one, in the order of their commands; a power of two.
+    // At least those that can be too near to a new one, in the order of their commands; a power of
+    // two.
     std::vector<Burst> m_bursts;
-    uint64_t m_first_burst = 0, m_end_of_bursts = 0;
+    uint64_t m_accessed = 0;
     int64_t m_acts[4] = {};  // the last ACTs of any banks
     uint64_t m_activated = 0;
     uint64_t m_commands[kCommands] = {};
@@ -122,7 +131,7 @@ class Dram {
     void access(Command kind, uint32_t bank, uint32_t column);
     void precharge(uint32_t bank);
     [[gnu::cold]] void refresh(uint32_t bank);
-    void check_bus(const Burst& fresh);
+    [[gnu::cold]] void check_bus(const Burst& fresh);
     VipDramWindow& window();
     int64_t missed(const Bank& bank) const;
     [[gnu::cold]] void find_deadline();

@@ -9,48 +9,65 @@ namespace vip::timed {
 // Cycles, longer than any run.
 constexpr uint64_t kEver = uint64_t{1} << 62;
 
-// A queue in an SRAM: what enters the empty queue is at the output two cycles later.
+// A queue in an SRAM: what enters the empty queue is at the output two cycles later. A cycle in
+// which nothing enters or leaves costs nothing: `now` says what is at the output.
 template <typename T>
-class Fifo {
+class SramQueue {
   public:
-    explicit Fifo(uint64_t depth) : m_depth(static_cast<uint32_t>(depth)), m_words(depth + 1) {}
+    explicit SramQueue(uint64_t depth)
+        : m_depth(static_cast<uint32_t>(depth)), m_words(depth + 1) {}
 
     bool ready() const { return m_level != m_depth; }
-    bool valid() const { return m_valid; }
+    bool valid(uint64_t now) const { return m_valid_from <= now; }
     bool holds() const { return m_level; }
-    // Also when it is not valid: the last one, whose place is the last to be used again.
+    T& front() { return m_words[m_front]; }
     const T& front() const { return m_words[m_front]; }
-    // Where to put what enters.
-    T& entry() { return m_words[m_next]; }
+    // What left last. Its place is the last to be used again.
+    const T& last() const { return m_words[m_front ? m_front - 1 : m_depth]; }
 
-    // To the next cycle: whether what is at `entry` enters if there is room, and whether the output
-    // is taken.
-    void edge(bool enters, bool taken) {
-        if (!enters && (m_valid ? !taken : !m_stored)) return;
-        const bool push = enters && ready(), pop = m_valid && taken;
-        const bool fetch = m_stored && (!m_valid || taken);
-        if (fetch) {
-            m_front = m_first;
-            m_first = after(m_first);
-            m_valid = true;
-        } else if (taken) {
-            m_valid = false;
-        }
-        if (push) m_next = after(m_next);
-        m_level += push, m_level -= pop;
-        m_stored += push, m_stored -= fetch;
+    // The output is taken: in a cycle, before something enters.
+    void leave(uint64_t now) {
+        m_front = after(m_front);
+        m_valid_from = --m_level ? now + 1 : kEver;
     }
-    void edge(const T* word, bool taken) {
-        if (word && ready()) entry() = *word;
-        edge(word != nullptr, taken);
+    // Something enters, if there was room before. Returns where to put it.
+    T& enter(uint64_t now) {
+        if (!m_level++) m_valid_from = now + 2;
+        T& place = m_words[m_next];
+        m_next = after(m_next);
+        return place;
     }
 
   private:
-    uint32_t m_depth, m_front = 0, m_first = 0, m_next = 0, m_level = 0, m_stored = 0;
-    bool m_valid = false;
+    uint64_t m_valid_from = kEver;
+    uint32_t m_depth, m_front = 0, m_next = 0, m_level = 0;
     std::vector<T> m_words;
 
     uint32_t after(uint32_t place) const { return place == m_depth ? 0 : place + 1; }
+};
+
+// The same for those that do every cycle.
+template <typename T>
+class Fifo {
+  public:
+    explicit Fifo(uint64_t depth) : m_queue(depth) {}
+
+    bool ready() const { return m_queue.ready(); }
+    bool valid() const { return m_queue.valid(m_now); }
+    bool holds() const { return m_queue.holds(); }
+    const T& front() const { return valid() ? m_queue.front() : m_queue.last(); }
+
+    // To the next cycle: what enters if there is room, or null, and whether the output is taken.
+    void edge(const T* word, bool taken) {
+        const bool enters = word && ready();
+        if (taken && valid()) m_queue.leave(m_now);
+        if (enters) m_queue.enter(m_now) = *word;
+        ++m_now;
+    }
+
+  private:
+    SramQueue<T> m_queue;
+    uint64_t m_now = 0;
 };
 
 // A queue in registers: what enters the empty queue is at the output in the next cycle.
