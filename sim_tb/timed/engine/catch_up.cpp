@@ -36,76 +36,6 @@ void PeModel::find_slack() {
     m_slack = (stalled() ? m_beats + 1 : m_frozen) + distance();
 }
 
-// Whether stages are full and hold: dispatch has a vector instruction that waits for the one that
-// waits, and another instruction waits at issue. This is so until the vector unit's last beat.
-bool PeModel::stalled() const {
-    return (m_waits.vector_waits & m_waits.vector_running & m_dispatch_held & !m_leaves & m_held &
-            !m_redirect & m_operands_held & m_fetch_valid & !m_outside_now & m_usual) &&
-           m_dispatched.word->unit == kVector && m_dispatched.cause == kNone && m_now->plain &&
-           m_now->unit != kScalar;
-}
-
-// Such cycles, at most until the last beat.
-void PeModel::pass_stalled(uint64_t count) {
-    if (!m_compared) m_conflict = m_arc.conflict(m_dispatched.ranges), m_compared = true;
-    if (m_sizes.counters) {
-        const auto cause = [](bool conflict) { return conflict ? kStallArcConflict : kStallVector; };
-        // Counted a cycle later, and by what dispatch saw a cycle before.
-        const uint32_t first = cause(m_waits.late_conflict), others = cause(m_conflict);
-        if (m_late_event < kCounters) ++m_counters[m_late_event];
-        if (count > 1) ++m_counters[first], m_counters[others] += count - 2;
-        m_late_event = count > 1 ? others : first;
-        m_counters[kCycles] += count;
-        m_counters[kVectorBusy] += count;
-    }
-    m_cycles += count;
-    m_last_pc = m_fault_pc = m_pc;
-    m_waits.late_conflict = m_conflict;
-    m_waits.late_full = m_waits.quiet = false;
-    const bool loads = m_now->unit == kLoadStore && m_now->writes;
-    m_waits.again = m_operands_word->registers & ~(m_valid & ~(uint64_t{loads} << m_now->a));
-    m_waits.vector_busy = true;
-    m_unwritten = kVectorLatency - 1;
-    m_beats -= count;
-    if (!m_beats) m_beats = m_waiting_beats, m_waits.vector_waits = false;
-}
-
-// Cycles in which scalar instructions follow each other and nothing is at dispatch, up to `most`,
-// which the front end does. Returns how many.
-uint64_t PeModel::run_scalars(uint64_t most) {
-    if (m_dispatch_held | m_redirect | !m_held | !m_operands_held | !m_fetch_valid |
-        m_waits.again | m_outside_now | !m_usual)
-        return 0;
-    uint64_t count = 0;
-    for (; count < most; ++count) {
-        const Step &now = *m_now, &next = *m_operands_word;
-        // A branch may redirect.
-        if (now.unit != kScalar || !now.writes || !now.plain || m_outside_now ||
-            next.registers & ~m_valid)
-            break;
-        execute(m_engine, now.operation);
-        m_valid |= uint64_t{1} << now.a;
-        m_last_pc = m_fault_pc = m_pc;
-        m_now = m_operands_word, m_pc = m_operands_pc, m_outside_now = m_operands_outside;
-        m_operands_word = word_at(m_fetch_pc), m_operands_pc = m_fetch_pc;
-        m_operands_outside = static_cast<uint64_t>(m_fetch_pc) >= m_sizes.words;
-        m_fetch_pc = m_following, m_following = kept(m_fetch_pc + 1);
-        if (m_sizes.counters) m_counters[kVectorBusy] += m_waits.vector_running;
-        vector_edge(false);
-    }
-    if (!count) return 0;
-    m_cycles += count;
-    if (m_sizes.counters) {
-        if (m_late_event < kCounters) ++m_counters[m_late_event];
-        m_counters[kIssuedScalar] += count - 1;
-        m_counters[kCycles] += count;
-        m_late_event = kIssuedScalar;
-    }
-    m_waits.quiet = m_seen & LoadStore::kSeesIdle;
-    m_waits.late_conflict = m_waits.late_full = m_leaves = false;
-    return count;
-}
-
 // Cycles of the front end in which nothing moves.
 void PeModel::pass_frozen(uint64_t count) {
     m_frozen -= count;
@@ -127,10 +57,7 @@ void PeModel::catch_up() {
         if (m_frozen) {
             count = std::min(m_frozen, m_behind);
             pass_frozen(count);
-        } else if (stalled()) {
-            count = std::min(m_beats, m_behind);
-            pass_stalled(count);
-        } else if (!(count = run_scalars(m_behind))) {
+        } else if (!(count = flow(m_behind))) {
             count = 1;
             if (m_usual) {
                 step_alone<true>();

@@ -53,7 +53,7 @@ void PeModel::look_at_dispatch(Cycle& c) {
     c.transfer_done = !kAlone && goes && !vector;
     c.transfer_goes = c.transfer_done && !held.nothing;
     if (c.offer_ready) return;
-    if (!m_compared) m_conflict = m_arc.conflict(held.ranges), m_compared = true;
+    compare();
     c.conflict = m_conflict;
     c.full = !kAlone && m_arc.full();  // a vector instruction does not look at it
     if (held.cause != kNone || c.failed) return;
@@ -66,6 +66,14 @@ void PeModel::look_at_dispatch(Cycle& c) {
                                held.recorded);
         c.leaves = (held.word->is_register || !(c.conflict || c.full)) && accepted;
     }
+}
+
+bool PeModel::branches(const Step& now) {
+    m_engine.pc = kNever;
+    execute(m_engine, now.operation);
+    if (m_engine.pc == kNever) return false;
+    m_target = kept(m_engine.pc + 1);
+    return true;
 }
 
 // The fault of the instruction at issue.
@@ -113,12 +121,7 @@ void PeModel::look_at_issue(Cycle& c) {
     c.halt = c.sound && control && now.control == kHalt;
     c.target = m_target;
     bool taken = false;
-    if (c.sound && scalar) {
-        m_engine.pc = kNever;
-        execute(m_engine, now.operation);
-        taken = m_engine.pc != kNever;
-        if (taken) m_target = kept(m_engine.pc + 1);
-    }
+    if (c.sound && scalar) taken = branches(now);
     c.leads_away = taken || c.halt;
 }
 
@@ -289,15 +292,12 @@ void PeModel::stage_edge(const Cycle& c) {
     m_operands_held &= c.run & !c.redirect & !(c.next_valid & c.next_ready);
     if (c.take) {
         m_operands_held = true;
-        m_operands_word = word_at(m_fetch_pc);
-        m_operands_pc = m_fetch_pc;
-        m_operands_outside = static_cast<uint64_t>(m_fetch_pc) >= m_sizes.words;
+        take();
     }
     if (!c.run) m_fetch_valid = false;
     if (c.advance) {
         m_fetch_valid = true;
-        m_fetch_pc = c.redirect ? c.target : m_following;
-        m_following = kept(m_fetch_pc + 1);
+        advance(c.redirect ? c.target : m_following);
     }
 }
 

@@ -198,6 +198,19 @@ class PeModel {
 
     const Step* word_at(int64_t pc) const;
     int64_t kept(int64_t pc) const;
+    // A word goes from fetch to operands, and the next one is fetched.
+    void take() {
+        m_operands_word = word_at(m_fetch_pc);
+        m_operands_pc = m_fetch_pc;
+        m_operands_outside = static_cast<uint64_t>(m_fetch_pc) >= m_sizes.words;
+    }
+    void advance(int64_t pc) { m_fetch_pc = pc, m_following = kept(pc + 1); }
+    // Compares what is at dispatch with the array range check's entries.
+    void compare() {
+        if (!m_compared) m_conflict = m_arc.conflict(m_dispatched.ranges), m_compared = true;
+    }
+    // Executes a scalar instruction; returns whether it leads away.
+    bool branches(const Step& now);
     [[gnu::noinline]] static uint32_t execute(Engine& engine, const Operation& operation);
     void dispatch(const Step& word, int64_t pc, Dispatched& found) const;
     [[gnu::cold]] uint32_t cause_at_issue(bool present) const;
@@ -237,9 +250,14 @@ class PeModel {
     VIP_INLINE void show(bool changes);
     void catch_up();
     void pass_frozen(uint64_t count);
+    // From a branch that leads away to the cycle in which stages are full again.
+    static constexpr uint64_t kRefill = 3;
+    VIP_INLINE bool full() const;
     bool stalled() const;
-    void pass_stalled(uint64_t count);
-    uint64_t run_scalars(uint64_t most);
+    VIP_INLINE uint64_t hold(uint64_t most);
+    VIP_INLINE void move();
+    VIP_INLINE bool refill();
+    uint64_t flow(uint64_t most);
     uint64_t distance() const;
     void find_slack();
     bool still() const {

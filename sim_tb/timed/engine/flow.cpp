@@ -1,0 +1,139 @@
+// Cycles behind the load-store unit in which the stages of the front end are full.
+//
+// Most are such cycles: nothing fails, and dispatch has nothing or a vector instruction. So little can
+// happen in them that it is done at once. `step_alone` does all others.
+#include <algorithm>
+
+#include "pe_model.h"
+
+namespace vip::timed {
+
+static_assert(kIssuedScalar == kScalar && kIssuedVector == kVector &&
+              kIssuedLoadStore == kLoadStore);
+
+// Whether stages are full, and what they have has no fault.
+bool PeModel::full() const {
+    return (m_held & m_operands_held & m_fetch_valid & !m_redirect & !m_outside_now & m_usual) &&
+           m_now->plain &&
+           (!m_dispatch_held ||
+            (m_dispatched.word->unit == kVector && m_dispatched.cause == kNone));
+}
+
+// Whether they hold, too: dispatch has a vector instruction that waits for the one that waits, and
+// another instruction waits at issue. This is so until the vector unit's last beat.
+bool PeModel::stalled() const {
+    return (m_waits.vector_waits & m_dispatch_held & !m_leaves) && m_now->unit != kScalar && full();
+}
+
+// The vector instruction at dispatch holds, or leaves in the next cycle; that at issue waits for
+// it. Returns the number of cycles, none if it may wait for more than the vector unit.
+uint64_t PeModel::hold(uint64_t most) {
+    compare();
+    const bool waits = m_waits.vector_waits;
+    if (!waits && m_conflict) return 0;
+    const uint64_t count = waits ? std::min(most, m_beats) : 1;
+    if (m_sizes.counters) {
+        const auto cause = [](bool conflict) { return conflict ? kStallArcConflict : kStallVector; };
+        // Counted a cycle later, and by what dispatch saw a cycle before.
+        const uint32_t first = cause(m_waits.late_conflict), others = cause(m_conflict);
+        if (m_late_event < kCounters) ++m_counters[m_late_event];
+        if (count > 1) ++m_counters[first], m_counters[others] += count - 2;
+        m_late_event = count > 1 ? others : first;
+        m_counters[kCycles] += count;
+        m_counters[kVectorBusy] += m_waits.vector_running ? count : 0;
+    }
+    m_cycles += count;
+    m_last_pc = m_fault_pc = m_pc;
+    m_waits.late_conflict = m_conflict;
+    m_waits.late_full = m_waits.quiet = false;
+    const bool loads = m_now->unit == kLoadStore && m_now->writes;
+    m_waits.again = m_operands_word->registers & ~(m_valid & ~(uint64_t{loads} << m_now->a));
+    m_leaves = !waits;
+    // All but the last of these cycles change the vector unit's beats alone.
+    if (waits) m_beats -= count - 1;
+    vector_edge(false);
+    return count;
+}
+
+// The instruction at issue goes on, and that at dispatch, if there is one, as it can.
+void PeModel::move() {
+    const Step &now = *m_now, &next = *m_operands_word;
+    const bool goes = m_leaves, holds = m_dispatch_held & !goes;
+    if (holds) compare();
+    if (m_sizes.counters) {
+        if (m_late_event < kCounters) ++m_counters[m_late_event];
+        m_late_event = now.unit;
+        ++m_counters[kCycles];
+        m_counters[kVectorBusy] += m_waits.vector_running;
+    }
+    ++m_cycles;
+    m_last_pc = m_fault_pc = m_pc;
+    m_waits.late_conflict = holds & m_conflict;
+    m_waits.late_full = false;
+    m_waits.quiet = !m_dispatch_held & ((m_seen & LoadStore::kSeesIdle) != 0);
+    m_leaves = holds & !m_waits.vector_waits & !m_conflict;
+    vector_edge(goes);
+    if (now.unit == kScalar) {
+        m_redirect = branches(now);
+        m_dispatch_held = holds;
+    } else {
+        dispatch(now, m_pc, m_dispatched);
+        m_dispatch_held = true;
+        m_compared = false;
+        if (now.unit == kLoadStore && now.writes) m_valid &= ~(uint64_t{1} << now.a);
+    }
+    const bool waits = next.registers & ~m_valid, stays = waits | m_waits.again;
+    m_waits.again = waits;
+    m_now = m_operands_word, m_pc = m_operands_pc, m_outside_now = m_operands_outside;
+    m_held = !stays & !m_redirect;
+    if (!stays) take(), advance(m_following);
+}
+
+// Stages become full after a branch, if dispatch has nothing and no register is waited for. Returns
+// whether they do.
+bool PeModel::refill() {
+    if (m_dispatch_held || word_at(m_target)->registers & ~m_valid) return false;
+    if (m_sizes.counters) {
+        if (m_late_event < kCounters) ++m_counters[m_late_event];
+        m_counters[kStallFetch] += kRefill - 1;
+        m_late_event = kStallFetch;
+        m_counters[kCycles] += kRefill;
+    }
+    m_cycles += kRefill;
+    for (uint64_t i = 0; i < kRefill; ++i) {
+        if (m_sizes.counters) m_counters[kVectorBusy] += m_waits.vector_running;
+        vector_edge(false);
+    }
+    m_fault_pc = m_operands_pc;
+    m_waits.quiet = m_seen & LoadStore::kSeesIdle;
+    m_waits.late_conflict = m_waits.late_full = m_waits.again = m_leaves = m_redirect = false;
+    advance(m_target);
+    take(), advance(m_following);
+    m_now = m_operands_word, m_pc = m_operands_pc, m_outside_now = m_operands_outside;
+    take(), advance(m_following);
+    m_held = m_operands_held = m_fetch_valid = true;
+    return true;
+}
+
+// Such cycles, up to `most`, which the front end does. Returns how many.
+uint64_t PeModel::flow(uint64_t most) {
+    uint64_t left = most;
+    while (left) {
+        if (m_redirect & m_usual) {
+            if (left < kRefill || !refill()) break;
+            left -= kRefill;
+        } else if (!full()) {
+            break;
+        } else if (m_dispatch_held & !m_leaves && m_now->unit != kScalar) {
+            const uint64_t count = hold(left);
+            if (!count) break;
+            left -= count;
+        } else {
+            move();
+            --left;
+        }
+    }
+    return most - left;
+}
+
+}  // namespace vip::timed
