@@ -1,7 +1,7 @@
-// Cycles behind the load-store unit in which the stages of the front end are full.
+// Cycles in which the stages of the front end are full, and nothing fails.
 //
-// Most are such cycles: nothing fails, and dispatch has nothing or a vector instruction. So little can
-// happen in them that it is done at once. `step_alone` does all others.
+// Most are such cycles. So little can happen in them that it is done at once, and behind the load-store
+// unit for many of them. `step` and `step_alone` do all others.
 #include <algorithm>
 
 #include "pe_model.h"
@@ -12,17 +12,18 @@ static_assert(kIssuedScalar == kScalar && kIssuedVector == kVector &&
               kIssuedLoadStore == kLoadStore);
 
 // Whether stages are full, and what they have has no fault.
+template <bool kAlone>
 bool PeModel::full() const {
     return (m_held & m_operands_held & m_fetch_valid & !m_redirect & !m_outside_now & m_usual) &&
            m_now->plain &&
-           (!m_dispatch_held ||
-            (m_dispatched.word->unit == kVector && m_dispatched.cause == kNone));
+           (!m_dispatch_held || (m_dispatched.cause == kNone &&
+                                 !(kAlone && m_dispatched.word->unit == kLoadStore)));
 }
 
 // Whether they hold, too: dispatch has a vector instruction that waits for the one that waits, and
 // another instruction waits at issue. This is so until the vector unit's last beat.
 bool PeModel::stalled() const {
-    return (m_waits.vector_waits & m_dispatch_held & !m_leaves) && m_now->unit != kScalar && full();
+    return (m_waits.vector_waits & m_dispatch_held & !m_leaves) && m_now->unit != kScalar && full<true>();
 }
 
 // The vector instruction at dispatch holds, or leaves in the next cycle; that at issue waits for
@@ -56,34 +57,40 @@ uint64_t PeModel::hold(uint64_t most) {
 }
 
 // The instruction at issue goes on, and that at dispatch, if there is one, as it can.
-void PeModel::move() {
+template <bool kAlone>
+void PeModel::move(const MemoryPort* port) {
     const Step &now = *m_now, &next = *m_operands_word;
     const bool goes = m_leaves, holds = m_dispatch_held & !goes;
-    if (holds) compare();
+    const bool transfers = !kAlone && goes && m_dispatched.word->unit == kLoadStore;
     if (m_sizes.counters) {
         if (m_late_event < kCounters) ++m_counters[m_late_event];
         m_late_event = now.unit;
         ++m_counters[kCycles];
         m_counters[kVectorBusy] += m_waits.vector_running;
+        if (transfers) count_transfer();
     }
     ++m_cycles;
     m_last_pc = m_fault_pc = m_pc;
+    if (holds) compare();
     m_waits.late_conflict = holds & m_conflict;
-    m_waits.late_full = false;
-    m_waits.quiet = !m_dispatch_held & ((m_seen & LoadStore::kSeesIdle) != 0);
-    m_leaves = holds & !m_waits.vector_waits & !m_conflict;
-    vector_edge(goes);
-    if (now.unit == kScalar) {
-        m_redirect = branches(now);
-        m_dispatch_held = holds;
-    } else {
+    m_waits.late_full = !kAlone && holds && m_arc.full();
+    m_waits.quiet = !m_dispatch_held & is_idle<kAlone>();
+    m_leaves = holds && departs<kAlone>(m_waits.late_conflict, m_waits.late_full);
+    vector_edge(goes && !transfers);
+    if (now.unit == kLoadStore && now.writes) m_valid &= ~(uint64_t{1} << now.a);
+    const bool waits = next.registers & ~m_valid, stays = waits | m_waits.again;
+    m_waits.again = waits;
+    m_dispatch_held = holds;
+    if (now.unit == kScalar) m_redirect = branches(now);
+    if (!kAlone) {
+        receive();
+        transfer_edge(*port, transfers && !m_dispatched.nothing);
+    }
+    if (now.unit != kScalar) {
         dispatch(now, m_pc, m_dispatched);
         m_dispatch_held = true;
         m_compared = false;
-        if (now.unit == kLoadStore && now.writes) m_valid &= ~(uint64_t{1} << now.a);
     }
-    const bool waits = next.registers & ~m_valid, stays = waits | m_waits.again;
-    m_waits.again = waits;
     m_now = m_operands_word, m_pc = m_operands_pc, m_outside_now = m_operands_outside;
     m_held = !stays & !m_redirect;
     if (!stays) take(), advance(m_following);
@@ -122,15 +129,15 @@ uint64_t PeModel::flow(uint64_t most) {
         if (m_redirect & m_usual) {
             if (left < kRefill || !refill()) break;
             left -= kRefill;
-        } else if (!full()) {
+        } else if (!full<true>()) {
             break;
-        } else if (m_dispatch_held & !m_leaves && m_now->unit != kScalar) {
+        } else if (goes_on()) {
+            move<true>(nullptr);
+            --left;
+        } else {
             const uint64_t count = hold(left);
             if (!count) break;
             left -= count;
-        } else {
-            move();
-            --left;
         }
     }
     return most - left;

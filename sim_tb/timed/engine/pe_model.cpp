@@ -57,15 +57,17 @@ void PeModel::look_at_dispatch(Cycle& c) {
     c.conflict = m_conflict;
     c.full = !kAlone && m_arc.full();  // a vector instruction does not look at it
     if (held.cause != kNone || c.failed) return;
-    if (kAlone || vector) {
-        c.leaves = !m_waits.vector_waits && !c.conflict;
-    } else {
-        const bool accepted =
-            held.nothing ||
-            m_load_store.ready(held.word->store && held.word->is_register, held.lowered,
-                               held.recorded);
-        c.leaves = (held.word->is_register || !(c.conflict || c.full)) && accepted;
-    }
+    c.leaves = departs<kAlone>(c.conflict, c.full);
+}
+
+template <bool kAlone>
+bool PeModel::departs(bool conflict, bool full) const {
+    const Dispatched& held = m_dispatched;
+    const Step& word = *held.word;
+    if (kAlone || word.unit == kVector) return !m_waits.vector_waits && !conflict;
+    const bool accepted = held.nothing || m_load_store.ready(word.store && word.is_register,
+                                                             held.lowered, held.recorded);
+    return (word.is_register || !(conflict || full)) && accepted;
 }
 
 bool PeModel::branches(const Step& now) {
@@ -176,8 +178,7 @@ void PeModel::count(const Cycle& c) {
     m_late_event = active ? event<kUsual>(c) : kCounters;
     m_counters[kCycles] += active;
     m_counters[kVectorBusy] += active && m_waits.vector_running;
-    if (c.transfer_done)
-        m_counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
+    if (c.transfer_done) count_transfer();
 }
 
 // Settings and registers. A load is marked, then what is written is valid.
@@ -339,8 +340,7 @@ void PeModel::front(Cycle& c) {
     look_at_operands<kUsual>(c);
     count<kUsual>(c);
 
-    const bool idle = kAlone ? m_seen & LoadStore::kSeesIdle : m_load_store.idle();
-    c.quiet = !m_dispatch_held && idle;
+    c.quiet = !m_dispatch_held && is_idle<kAlone>();
     const int64_t cause_pc = c.dispatch_cause != kNone ? m_dispatched.pc : m_pc;
     m_usual = kUsual;
     if (kUsual && c.cause == kNone && !c.halt) [[likely]] {
@@ -364,15 +364,21 @@ void PeModel::front(Cycle& c) {
 
 template <bool kUsual>
 void PeModel::step(MemoryPort& port) {
-    const Waits before = m_waits;
-    const uint32_t seen = m_load_store.seen();
-    Cycle c = {};
-    front<kUsual, false>(c);
-    const bool changes = transfer_edge(port, c.transfer_goes);
-    if (c.declares) [[unlikely]] m_load_store.declare(m_engine.registers[m_now->a]);
-    m_waits.quiet = c.quiet;
-    stage_edge<kUsual>(c);
-    m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
+    if (kUsual && full<false>() && goes_on() && !m_load_store.history() &&
+        !m_load_store.declared()) {
+        move<false>(&port);
+        m_frozen = 0;
+    } else {
+        const Waits before = m_waits;
+        const uint32_t seen = m_load_store.seen();
+        Cycle c = {};
+        front<kUsual, false>(c);
+        const bool changes = transfer_edge(port, c.transfer_goes);
+        if (c.declares) [[unlikely]] m_load_store.declare(m_engine.registers[m_now->a]);
+        m_waits.quiet = c.quiet;
+        stage_edge<kUsual>(c);
+        m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
+    }
     m_seen = m_load_store.seen();
     m_still = still();
     find_slack();

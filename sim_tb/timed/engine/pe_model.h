@@ -209,6 +209,16 @@ class PeModel {
     void compare() {
         if (!m_compared) m_conflict = m_arc.conflict(m_dispatched.ranges), m_compared = true;
     }
+    // Whether what is at dispatch leaves in the next cycle.
+    template <bool kAlone>
+    VIP_INLINE bool departs(bool conflict, bool full) const;
+    template <bool kAlone>
+    bool is_idle() const {
+        return kAlone ? (m_seen & LoadStore::kSeesIdle) != 0 : m_load_store.idle();
+    }
+    void count_transfer() {
+        m_counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
+    }
     // Executes a scalar instruction; returns whether it leads away.
     bool branches(const Step& now);
     [[gnu::noinline]] static uint32_t execute(Engine& engine, const Operation& operation);
@@ -252,10 +262,16 @@ class PeModel {
     void pass_frozen(uint64_t count);
     // From a branch that leads away to the cycle in which stages are full again.
     static constexpr uint64_t kRefill = 3;
+    template <bool kAlone>
     VIP_INLINE bool full() const;
+    // Whether the instruction at issue goes on where stages are full.
+    bool goes_on() const {
+        return !m_dispatch_held | m_leaves | (m_now->unit == kScalar);
+    }
     bool stalled() const;
     VIP_INLINE uint64_t hold(uint64_t most);
-    VIP_INLINE void move();
+    template <bool kAlone>
+    VIP_INLINE void move(const MemoryPort* port);
     VIP_INLINE bool refill();
     uint64_t flow(uint64_t most);
     uint64_t distance() const;
