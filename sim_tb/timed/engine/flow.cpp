@@ -30,9 +30,9 @@ bool PeModel::stalled() const {
 // it. Returns the number of cycles, none if it may wait for more than the vector unit.
 uint64_t PeModel::hold(uint64_t most) {
     compare();
-    const bool waits = m_waits.vector_waits;
-    if (!waits && m_conflict) return 0;
-    const uint64_t count = waits ? std::min(most, m_beats) : 1;
+    const uint64_t waits = m_waits.vector_waits ? m_beats : 0;
+    const uint64_t count = std::min(most, waits + !m_conflict);
+    if (!count) return 0;
     if (m_sizes.counters) {
         const auto cause = [](bool conflict) { return conflict ? kStallArcConflict : kStallVector; };
         // Counted a cycle later, and by what dispatch saw a cycle before.
@@ -49,10 +49,13 @@ uint64_t PeModel::hold(uint64_t most) {
     m_waits.late_full = m_waits.quiet = false;
     const bool loads = m_now->unit == kLoadStore && m_now->writes;
     m_waits.again = m_operands_word->registers & ~(m_valid & ~(uint64_t{loads} << m_now->a));
-    m_leaves = !waits;
-    // All but the last of these cycles change the vector unit's beats alone.
-    if (waits) m_beats -= count - 1;
-    vector_edge(false);
+    m_leaves = count > waits;
+    if (waits) {
+        // Until the last beat they alone change.
+        m_beats -= std::min(count, waits) - 1;
+        vector_edge(false);
+    }
+    if (m_leaves) vector_edge(false);
     return count;
 }
 
