@@ -47,8 +47,7 @@ uint64_t PeModel::hold(uint64_t most) {
     m_last_pc = m_fault_pc = m_pc;
     m_waits.late_conflict = m_conflict;
     m_waits.late_full = m_waits.quiet = false;
-    const bool loads = m_now->unit == kLoadStore && m_now->writes;
-    m_waits.again = m_operands_word->registers & ~(m_valid & ~(uint64_t{loads} << m_now->a));
+    m_waits.again = m_operands_word->registers & ~(m_valid & ~m_now->loaded);
     m_leaves = count > waits;
     if (waits) {
         // Until the last beat they alone change.
@@ -80,7 +79,7 @@ void PeModel::move(const MemoryPort* port) {
     m_waits.quiet = !m_dispatch_held & is_idle<kAlone>();
     m_leaves = holds && departs<kAlone>(m_waits.late_conflict, m_waits.late_full);
     vector_edge(goes && !transfers);
-    if (now.unit == kLoadStore && now.writes) m_valid &= ~(uint64_t{1} << now.a);
+    m_valid &= ~now.loaded;
     const bool waits = next.registers & ~m_valid, stays = waits | m_waits.again;
     m_waits.again = waits;
     m_dispatch_held = holds;

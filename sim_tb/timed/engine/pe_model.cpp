@@ -8,6 +8,9 @@ namespace {
 // An instruction that waits for nothing.
 constexpr Step kNothing = {};
 
+// A vector instruction's registers where its operands' values are in the first three.
+constexpr Operation kPlaced = {.row = 0, .a = 0, .b = 1, .c = 2, .constant = 0};
+
 // More cycles than there are.
 constexpr uint64_t kForever = ~uint64_t{0} / 2;
 
@@ -72,7 +75,7 @@ bool PeModel::departs(bool conflict, bool full) const {
 
 bool PeModel::branches(const Step& now) {
     m_engine.pc = kNever;
-    execute(m_engine, now.operation);
+    now.execute(m_engine);
     if (m_engine.pc == kNever) return false;
     m_target = kept(m_engine.pc + 1);
     return true;
@@ -130,8 +133,7 @@ void PeModel::look_at_issue(Cycle& c) {
 // pe/frontend/operands.py and fetch.py
 template <bool kUsual>
 void PeModel::look_at_operands(Cycle& c) const {
-    const bool loads = m_held & (m_now->unit == kLoadStore) & m_now->writes;
-    const uint64_t valid = m_valid & ~(uint64_t{loads} << m_now->a);
+    const uint64_t valid = m_held ? m_valid & ~m_now->loaded : m_valid;
     c.waits = m_operands_word->registers & ~valid;
     const bool stays = c.waits | m_waits.again;
     c.next_waits = m_operands_held & stays & !c.redirect;
@@ -188,13 +190,12 @@ void PeModel::write(const Cycle& c) {
     if (const Workspace* found = kAlone ? nullptr : m_load_store.declared()) [[unlikely]]
         m_engine.workspace = c.cause == kNone ? *found : Workspace{};
     if (c.sound && now.unit == kIssue && now.control != kSetWs) [[unlikely]] {
-        execute(m_engine, now.operation);
+        now.execute(m_engine);
         if (now.control == kSetVl || now.control == kSetMr)
             m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
     }
-    const uint64_t bit = uint64_t{1} << now.a;
-    if (c.offered && now.unit == kLoadStore && now.writes) m_valid &= ~bit;
-    if (c.sound && now.unit == kScalar && now.writes) m_valid |= bit;
+    if (c.offered) m_valid &= ~now.loaded;
+    if (c.sound && now.unit == kScalar && now.writes) m_valid |= uint64_t{1} << now.a;
     if (!kAlone) receive();
 }
 
@@ -211,7 +212,7 @@ void PeModel::vector_edge(bool handed_on) {
     if (handed_on) {
         for (int i = 0; i < 3; ++i) m_vector.registers[i] = held.values[i];
         m_vector.vl = held.vl, m_vector.mr = held.mr, m_vector.fx = held.fx;
-        execute(m_vector, held.word->placed);
+        held.word->execute(m_vector, kPlaced);
         const uint64_t words = ((held.vl << held.word->width) + kWordBytes - 1) / kWordBytes;
         beats = words * held.word->passes * (held.word->matrix ? held.mr : 1);
     }

@@ -28,13 +28,24 @@ struct Word {
     uint8_t extents[3];  // of what lies where A, B and C point
 };
 
-// A word with what it does; `placed`: on registers 0, 1 and 2, which hold what A, B and C did.
+// What a row of the instruction table does.
+using Execute = uint32_t (*)(Engine& engine, const Operation& operation, uint64_t& clipped);
+
+// A word with what it does.
 struct alignas(64) Step : Word {
     bool plain;  // at issue it can have no fault but its place
     uint8_t distance;  // see program_of
-    Operation operation, placed;
-    uint64_t registers;  // that it waits for, as a mask
+    Operation operation;
+    uint64_t registers, loaded;  // that it waits for, and that it loads, as masks
+    Execute function;
+
+    void execute(Engine& engine) const { execute(engine, operation); }
+    void execute(Engine& engine, const Operation& other) const {
+        uint64_t clipped = 0;
+        function(engine, other, clipped);
+    }
 };
+// With no bytes left at its end: programs are compared by their bytes.
 static_assert(sizeof(Step) == 64);
 using Program = std::vector<Step>;
 
@@ -221,7 +232,6 @@ class PeModel {
     }
     // Executes a scalar instruction; returns whether it leads away.
     bool branches(const Step& now);
-    [[gnu::noinline]] static uint32_t execute(Engine& engine, const Operation& operation);
     void dispatch(const Step& word, int64_t pc, Dispatched& found) const;
     [[gnu::cold]] uint32_t cause_at_issue(bool present) const;
     template <bool kUsual>
