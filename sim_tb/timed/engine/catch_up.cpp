@@ -32,11 +32,13 @@ void PeModel::find_slack() {
     m_slack = m_frozen;
     // A load history sees what vector instructions write.
     if (!m_usual || m_load_store.history()) return;
-    if (stalled()) {
+    if (full<true>() && !goes_on()) {
         // What is at issue waits for that at dispatch, too, and can't have a fault meanwhile.
-        m_slack = m_beats + 1;
+        const bool waits = m_waits.vector_waits;
+        m_slack = (waits ? m_beats : m_frozen) + 1;
         const Step& next = *m_operands_word;
-        if (m_now->unit == kVector && next.plain && next.unit != kScalar && !m_operands_outside) {
+        if (waits && m_now->unit == kVector && next.plain && next.unit != kScalar &&
+            !m_operands_outside) {
             // So does what follows a vector instruction there, for the one that waits now.
             m_slack += m_waiting_beats + std::min<uint64_t>(next.distance, m_sizes.flush_cycles);
             return;

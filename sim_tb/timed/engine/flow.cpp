@@ -20,12 +20,6 @@ bool PeModel::full() const {
                                  !(kAlone && m_dispatched.word->unit == kLoadStore)));
 }
 
-// Whether they hold, too: dispatch has a vector instruction that waits for the one that waits, and
-// another instruction waits at issue. This is so until the vector unit's last beat.
-bool PeModel::stalled() const {
-    return (m_waits.vector_waits & m_dispatch_held & !m_leaves) && m_now->unit != kScalar && full<true>();
-}
-
 // The vector instruction at dispatch holds, or leaves in the next cycle; that at issue waits for
 // it. Returns the number of cycles, none if it may wait for more than the vector unit.
 uint64_t PeModel::hold(uint64_t most) {

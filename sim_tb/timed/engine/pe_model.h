@@ -278,7 +278,6 @@ class PeModel {
     bool goes_on() const {
         return !m_dispatch_held | m_leaves | (m_now->unit == kScalar);
     }
-    bool stalled() const;
     VIP_INLINE uint64_t hold(uint64_t most);
     template <bool kAlone>
     VIP_INLINE void move(const MemoryPort* port);
