@@ -1,7 +1,7 @@
 // Cycles in which the stages of the front end are full, and nothing fails.
 //
-// Most are such cycles. So little can happen in them that it is done at once, and behind the load-store
-// unit for many of them. `step` and `step_alone` do all others.
+// Most are such cycles, and little can happen in them: it is done at once. `step` and `step_alone`
+// do all others.
 #include <algorithm>
 
 #include "pe_model.h"
@@ -28,7 +28,7 @@ uint64_t PeModel::hold(uint64_t most) {
     const uint64_t count = std::min(most, waits + !m_conflict);
     if (!count) return 0;
     if (m_sizes.counters) {
-        const auto cause = [](bool conflict) { return conflict ? kStallArcConflict : kStallVector; };
+        const auto cause = [](bool met) { return met ? kStallArcConflict : kStallVector; };
         // Counted a cycle later, and by what dispatch saw a cycle before.
         const uint32_t first = cause(m_waits.late_conflict), others = cause(m_conflict);
         if (m_late_event < kCounters) ++m_counters[m_late_event];
