@@ -41,30 +41,49 @@ inline V round_shift(V value, unsigned fx) {
     return fx ? ((value >> (fx - 1)) + 1) >> 1 : value;
 }
 
-// Element-wise operations. `kSaturates`: the exact result may not fit an element.
-
-struct Add {
-    static constexpr bool kSaturates = true;
-    template <typename V>
-    static V of(V b, V c) { return b + c; }
-};
-
-struct Sub {
-    static constexpr bool kSaturates = true;
-    template <typename V>
-    static V of(V b, V c) { return b - c; }
-};
+// Element-wise operations. `kSaturates`: the exact result may not fit an element. `kNeutral`: an
+// operand with which the result is the other one. `limited`: the result of narrow elements in their
+// own width, which takes the fewest vector instructions. It limits the second operand so that the
+// result fits.
 
 struct Min {
     static constexpr bool kSaturates = false;
+    template <typename T>
+    static constexpr T kNeutral = std::numeric_limits<T>::max();
     template <typename V>
     static V of(V b, V c) { return b < c ? b : c; }
 };
 
 struct Max {
     static constexpr bool kSaturates = false;
+    template <typename T>
+    static constexpr T kNeutral = std::numeric_limits<T>::min();
     template <typename V>
     static V of(V b, V c) { return b > c ? b : c; }
+};
+
+struct Add {
+    static constexpr bool kSaturates = true;
+    template <typename V>
+    static V of(V b, V c) { return b + c; }
+    template <typename T>
+    static T limited(T b, T c) {
+        constexpr T high = std::numeric_limits<T>::max(), low = std::numeric_limits<T>::min();
+        const T most = high - Max::of<T>(b, 0), least = low - Min::of<T>(b, 0);
+        return b + Max::of(Min::of(c, most), least);
+    }
+};
+
+struct Sub {
+    static constexpr bool kSaturates = true;
+    template <typename V>
+    static V of(V b, V c) { return b - c; }
+    template <typename T>
+    static T limited(T b, T c) {
+        constexpr T high = std::numeric_limits<T>::max(), low = std::numeric_limits<T>::min();
+        const T most = Min::of<T>(b, -1) - low, least = Max::of<T>(b, -1) - high;
+        return b - Max::of(Min::of(c, most), least);
+    }
 };
 
 struct Absdiff {
@@ -94,6 +113,8 @@ inline T element(T b, T c, unsigned fx, uint64_t& clipped) {
         } else {
             return saturate<T, Counting>(round_shift(int64_t{b} * c, fx), clipped);
         }
+    } else if constexpr (kNarrow<T> && !Counting && requires { Op::limited(b, c); }) {
+        return Op::limited(b, c);
     } else if constexpr (Op::kSaturates) {
         return saturate<T, Counting>(Op::of(Wide<T>{b}, Wide<T>{c}), clipped);
     } else if constexpr (std::is_same_v<Op, Avg>) {
@@ -175,8 +196,8 @@ inline T row_result(Row row, Vector vector, unsigned vl, unsigned fx, uint64_t& 
             for (unsigned i = 0; i < vl; ++i) sum += at(i);
             return saturate<T, Counting>(sum, clipped);
         } else {
-            T best = at(0);
-            for (unsigned i = 1; i < vl; ++i) best = Reduction::of(best, at(i));
+            T best = Reduction::template kNeutral<T>;
+            for (unsigned i = 0; i < vl; ++i) best = Reduction::of(best, at(i));
             return best;
         }
     }

@@ -7,6 +7,7 @@
 
 #include "../engine/arc.cpp"
 #include "../engine/catch_up.cpp"
+#include "../engine/flow.cpp"
 #include "../engine/history.cpp"
 #include "../engine/load_store.cpp"
 #include "../engine/pe_model.cpp"

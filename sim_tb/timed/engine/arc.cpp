@@ -3,14 +3,14 @@
 namespace vip::timed {
 
 bool Arc::conflict(const Range (&ranges)[3]) const {
+    bool found = false;
     for (uint64_t left = m_taken; left; left &= left - 1) {
         const Entry& entry = m_entries[std::countr_zero(left)];
         for (const Range& range : ranges)
-            if (range.used && (range.writes || !entry.store) && range.start < entry.end &&
-                entry.start < range.end)
-                return true;
+            found |= range.used & (range.writes | !entry.store) & (range.start < entry.end) &
+                     (entry.start < range.end);
     }
-    return false;
+    return found;
 }
 
 bool Arc::free(uint64_t time) {

@@ -28,86 +28,27 @@ uint64_t PeModel::distance() const {
     return std::min(found, m_sizes.flush_cycles);
 }
 
-void PeModel::find_slack() {
+// Cycles that the front end can do before it looks at the load-store unit, at least.
+uint64_t PeModel::slack() const {
     // An entry of the array range check that becomes free ends a wait.
     uint64_t found = std::min(m_frozen, m_arc.next() - (m_time - m_behind));
     // A load history sees what vector instructions write.
     if (m_usual && !m_load_store.history()) {
-        // What is at issue waits for that at dispatch, too, and can't have a fault meanwhile.
-        if (stalled()) found = m_beats + 1;
-        found += distance();
+        uint64_t further = distance();
+        if (full<true>() && !goes_on()) {
+            // What is at issue waits for that at dispatch, too, and can't have a fault meanwhile.
+            const bool waits = m_waits.vector_waits;
+            found = (waits ? m_beats : found) + 1;
+            const Step& next = *m_operands_word;
+            if (waits && m_now->unit == kVector && next.plain && next.unit != kScalar &&
+                !m_operands_outside)
+                // So does what follows a vector instruction there, for the one that waits now.
+                further = m_waiting_beats +
+                          std::min<uint64_t>(next.distance, m_sizes.flush_cycles);
+        }
+        found += further;
     }
-    m_slack = found - m_behind;
-}
-
-// Whether stages are full and hold: dispatch has a vector instruction that waits for the one that
-// waits, and another instruction waits at issue. This is so until the vector unit's last beat.
-bool PeModel::stalled() const {
-    return (m_waits.vector_waits & m_waits.vector_running & m_dispatch_held & !m_leaves & m_held &
-            !m_redirect & m_operands_held & m_fetch_valid & !m_outside_now & m_usual) &&
-           m_dispatched.word->unit == kVector && m_dispatched.cause == kNone && m_now->plain &&
-           m_now->unit != kScalar;
-}
-
-// Such cycles, at most until the last beat.
-void PeModel::pass_stalled(uint64_t count) {
-    if (!m_compared) m_conflict = m_arc.conflict(m_dispatched.ranges), m_compared = true;
-    if (m_sizes.counters) {
-        const auto cause = [](bool conflict) { return conflict ? kStallArcConflict : kStallVector; };
-        // Counted a cycle later, and by what dispatch saw a cycle before.
-        const uint32_t first = cause(m_waits.late_conflict), others = cause(m_conflict);
-        if (m_late_event < kCounters) ++m_counters[m_late_event];
-        if (count > 1) ++m_counters[first], m_counters[others] += count - 2;
-        m_late_event = count > 1 ? others : first;
-        m_counters[kCycles] += count;
-        m_counters[kVectorBusy] += count;
-    }
-    m_cycles += count;
-    m_last_pc = m_fault_pc = m_pc;
-    m_waits.late_conflict = m_conflict;
-    m_waits.late_full = m_waits.quiet = false;
-    const bool loads = m_now->unit == kLoadStore && m_now->writes;
-    m_waits.again = m_operands_word->registers & ~(m_valid & ~(uint64_t{loads} << m_now->a));
-    m_waits.vector_busy = true;
-    m_unwritten = kVectorLatency - 1;
-    m_beats -= count;
-    if (!m_beats) m_beats = m_waiting_beats, m_waits.vector_waits = false;
-}
-
-// Cycles in which scalar instructions follow each other and nothing is at dispatch, up to `most`,
-// which the front end does. Returns how many.
-uint64_t PeModel::run_scalars(uint64_t most) {
-    if (m_dispatch_held | m_redirect | !m_held | !m_operands_held | !m_fetch_valid |
-        m_waits.again | m_outside_now | !m_usual)
-        return 0;
-    uint64_t count = 0;
-    for (; count < most; ++count) {
-        const Step &now = *m_now, &next = *m_operands_word;
-        // A branch may redirect.
-        if (now.unit != kScalar || !now.writes || !now.plain || m_outside_now ||
-            next.registers & ~m_valid)
-            break;
-        execute(m_engine, now.operation);
-        m_valid |= uint64_t{1} << now.a;
-        m_last_pc = m_fault_pc = m_pc;
-        m_now = m_operands_word, m_pc = m_operands_pc, m_outside_now = m_operands_outside;
-        m_operands_word = word_at(m_fetch_pc), m_operands_pc = m_fetch_pc;
-        m_operands_outside = static_cast<uint64_t>(m_fetch_pc) >= m_sizes.words;
-        m_fetch_pc = m_following, m_following = kept(m_fetch_pc + 1);
-        if (m_sizes.counters) m_counters[kVectorBusy] += m_waits.vector_running;
-        vector_edge(false);
-    }
-    if (!count) return 0;
-    m_cycles += count;
-    if (m_sizes.counters) {
-        if (m_late_event < kCounters) ++m_counters[m_late_event];
-        m_counters[kIssuedScalar] += count - 1;
-        m_counters[kCycles] += count;
-        m_late_event = kIssuedScalar;
-    }
-    m_waits.quiet = m_seen & LoadStore::kSeesIdle;
-    m_waits.late_conflict = m_waits.late_full = m_leaves = false;
-    return count;
+    return found;
 }
 
 // Cycles of the front end in which nothing moves.
@@ -133,10 +74,7 @@ void PeModel::catch_up() {
         if (m_frozen) {
             count = std::min(m_frozen, most);
             pass_frozen(count);
-        } else if (stalled()) {
-            count = std::min(m_beats, most);
-            pass_stalled(count);
-        } else if (!(count = run_scalars(most))) {
+        } else if (!(count = flow(most))) {
             count = 1;
             if (m_usual) {
                 step_alone<true>();
@@ -159,7 +97,10 @@ void PeModel::leave() {
 
 // A column of a transfer is there, or read, so that its entry may be free after the cycle `time`.
 void PeModel::complete(uint32_t entry, uint64_t time) {
-    if (m_arc.complete(entry, time)) find_slack();
+    if (!m_arc.complete(entry, time)) return;
+    // Before that nothing changes.
+    const uint64_t known = slack(), ahead = known > m_behind ? known - m_behind : 0;
+    m_slack = std::min(m_slack, std::max(ahead, time - m_time));
 }
 
 // Entries become free a cycle later.
@@ -177,7 +118,7 @@ void PeModel::show() {
         catch_up();
         if (!stays(false, before)) m_frozen = 0;
         m_seen = seen;
-        find_slack();
+        m_slack = slack();
     }
     m_still = m_load_store.steady();
 }
@@ -206,7 +147,7 @@ void PeModel::transfer_alone(const MemoryPort& port) {
 void PeModel::cycle(MemoryPort& port) {
     if (!m_slack && m_behind) {
         catch_up();
-        find_slack();
+        m_slack = slack();
     }
     if (m_slack && m_load_store.only_responds()) {
         pass(1);

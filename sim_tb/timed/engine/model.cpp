@@ -5,6 +5,7 @@
 
 #include "arc.cpp"
 #include "catch_up.cpp"
+#include "flow.cpp"
 #include "history.cpp"
 #include "load_store.cpp"
 #include "pe_model.cpp"

@@ -8,6 +8,9 @@ namespace {
 // An instruction that waits for nothing.
 constexpr Step kNothing = {};
 
+// A vector instruction's registers where its operands' values are in the first three.
+constexpr Operation kPlaced = {.row = 0, .a = 0, .b = 1, .c = 2, .constant = 0};
+
 // More cycles than there are.
 constexpr uint64_t kForever = ~uint64_t{0} / 2;
 
@@ -53,19 +56,29 @@ void PeModel::look_at_dispatch(Cycle& c) {
     c.transfer_done = !kAlone && goes && !vector;
     c.transfer_goes = c.transfer_done && !held.nothing;
     if (c.offer_ready) return;
-    if (!m_compared) m_conflict = m_arc.conflict(held.ranges), m_compared = true;
+    compare();
     c.conflict = m_conflict;
     c.full = !kAlone && m_arc.full();  // a vector instruction does not look at it
     if (held.cause != kNone || c.failed) return;
-    if (kAlone || vector) {
-        c.leaves = !m_waits.vector_waits && !c.conflict;
-    } else {
-        const bool accepted =
-            held.nothing ||
-            m_load_store.ready(held.word->store && held.word->is_register, held.lowered,
-                               held.recorded);
-        c.leaves = (held.word->is_register || !(c.conflict || c.full)) && accepted;
-    }
+    c.leaves = departs<kAlone>(c.conflict, c.full);
+}
+
+template <bool kAlone>
+bool PeModel::departs(bool conflict, bool full) const {
+    const Dispatched& held = m_dispatched;
+    const Step& word = *held.word;
+    if (kAlone || word.unit == kVector) return !m_waits.vector_waits && !conflict;
+    const bool accepted = held.nothing || m_load_store.ready(word.store && word.is_register,
+                                                             held.lowered, held.recorded);
+    return (word.is_register || !(conflict || full)) && accepted;
+}
+
+bool PeModel::branches(const Step& now) {
+    m_engine.pc = kNever;
+    now.execute(m_engine);
+    if (m_engine.pc == kNever) return false;
+    m_target = kept(m_engine.pc + 1);
+    return true;
 }
 
 // The fault of the instruction at issue.
@@ -113,20 +126,14 @@ void PeModel::look_at_issue(Cycle& c) {
     c.halt = c.sound && control && now.control == kHalt;
     c.target = m_target;
     bool taken = false;
-    if (c.sound && scalar) {
-        m_engine.pc = kNever;
-        execute(m_engine, now.operation);
-        taken = m_engine.pc != kNever;
-        if (taken) m_target = kept(m_engine.pc + 1);
-    }
+    if (c.sound && scalar) taken = branches(now);
     c.leads_away = taken || c.halt;
 }
 
 // pe/frontend/operands.py and fetch.py
 template <bool kUsual>
 void PeModel::look_at_operands(Cycle& c) const {
-    const bool loads = m_held & (m_now->unit == kLoadStore) & m_now->writes;
-    const uint64_t valid = m_valid & ~(uint64_t{loads} << m_now->a);
+    const uint64_t valid = m_held ? m_valid & ~m_now->loaded : m_valid;
     c.waits = m_operands_word->registers & ~valid;
     const bool stays = c.waits | m_waits.again;
     c.next_waits = m_operands_held & stays & !c.redirect;
@@ -173,8 +180,7 @@ void PeModel::count(const Cycle& c) {
     m_late_event = active ? event<kUsual>(c) : kCounters;
     m_counters[kCycles] += active;
     m_counters[kVectorBusy] += active && m_waits.vector_running;
-    if (c.transfer_done)
-        m_counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
+    if (c.transfer_done) count_transfer();
 }
 
 // Settings and registers. A load is marked, then what is written is valid.
@@ -184,13 +190,12 @@ void PeModel::write(const Cycle& c) {
     if (const Workspace* found = kAlone ? nullptr : m_load_store.declared()) [[unlikely]]
         m_engine.workspace = c.cause == kNone ? *found : Workspace{};
     if (c.sound && now.unit == kIssue && now.control != kSetWs) [[unlikely]] {
-        execute(m_engine, now.operation);
+        now.execute(m_engine);
         if (now.control == kSetVl || now.control == kSetMr)
             m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
     }
-    const uint64_t bit = uint64_t{1} << now.a;
-    if (c.offered && now.unit == kLoadStore && now.writes) m_valid &= ~bit;
-    if (c.sound && now.unit == kScalar && now.writes) m_valid |= bit;
+    if (c.offered) m_valid &= ~now.loaded;
+    if (c.sound && now.unit == kScalar && now.writes) m_valid |= uint64_t{1} << now.a;
     if (!kAlone) receive();
 }
 
@@ -207,7 +212,7 @@ void PeModel::vector_edge(bool handed_on) {
     if (handed_on) {
         for (int i = 0; i < 3; ++i) m_vector.registers[i] = held.values[i];
         m_vector.vl = held.vl, m_vector.mr = held.mr, m_vector.fx = held.fx;
-        execute(m_vector, held.word->placed);
+        held.word->execute(m_vector, kPlaced);
         const uint64_t words = ((held.vl << held.word->width) + kWordBytes - 1) / kWordBytes;
         beats = words * held.word->passes * (held.word->matrix ? held.mr : 1);
     }
@@ -289,15 +294,12 @@ void PeModel::stage_edge(const Cycle& c) {
     m_operands_held &= c.run & !c.redirect & !(c.next_valid & c.next_ready);
     if (c.take) {
         m_operands_held = true;
-        m_operands_word = word_at(m_fetch_pc);
-        m_operands_pc = m_fetch_pc;
-        m_operands_outside = static_cast<uint64_t>(m_fetch_pc) >= m_sizes.words;
+        take();
     }
     if (!c.run) m_fetch_valid = false;
     if (c.advance) {
         m_fetch_valid = true;
-        m_fetch_pc = c.redirect ? c.target : m_following;
-        m_following = kept(m_fetch_pc + 1);
+        advance(c.redirect ? c.target : m_following);
     }
 }
 
@@ -339,8 +341,7 @@ void PeModel::front(Cycle& c) {
     look_at_operands<kUsual>(c);
     count<kUsual>(c);
 
-    const bool idle = kAlone ? m_seen & LoadStore::kSeesIdle : m_load_store.idle();
-    c.quiet = !m_dispatch_held && idle;
+    c.quiet = !m_dispatch_held && is_idle<kAlone>();
     const int64_t cause_pc = c.dispatch_cause != kNone ? m_dispatched.pc : m_pc;
     m_usual = kUsual;
     if (kUsual && c.cause == kNone && !c.halt) [[likely]] {
@@ -364,19 +365,25 @@ void PeModel::front(Cycle& c) {
 
 template <bool kUsual>
 void PeModel::step(MemoryPort& port) {
-    const Waits before = m_waits;
-    const uint32_t seen = m_load_store.seen();
     ++m_time;
-    Cycle c = {};
-    front<kUsual, false>(c);
-    const bool changes = transfer_edge(port, c.transfer_goes);
-    if (c.declares) [[unlikely]] m_load_store.declare(m_engine.registers[m_now->a]);
-    m_waits.quiet = c.quiet;
-    stage_edge<kUsual>(c);
-    m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
+    if (kUsual && full<false>() && goes_on() && !m_load_store.history() &&
+        !m_load_store.declared()) {
+        move<false>(&port);
+        m_frozen = 0;
+    } else {
+        const Waits before = m_waits;
+        const uint32_t seen = m_load_store.seen();
+        Cycle c = {};
+        front<kUsual, false>(c);
+        const bool changes = transfer_edge(port, c.transfer_goes);
+        if (c.declares) [[unlikely]] m_load_store.declare(m_engine.registers[m_now->a]);
+        m_waits.quiet = c.quiet;
+        stage_edge<kUsual>(c);
+        m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
+    }
     m_seen = m_load_store.seen();
     m_still = m_load_store.steady();
-    find_slack();
+    m_slack = slack();
 }
 
 template <bool kUsual>

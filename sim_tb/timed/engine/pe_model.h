@@ -28,13 +28,24 @@ struct Word {
     uint8_t extents[3];  // of what lies where A, B and C point
 };
 
-// A word with what it does; `placed`: on registers 0, 1 and 2, which hold what A, B and C did.
+// What a row of the instruction table does.
+using Execute = uint32_t (*)(Engine& engine, const Operation& operation, uint64_t& clipped);
+
+// A word with what it does.
 struct alignas(64) Step : Word {
     bool plain;  // at issue it can have no fault but its place
     uint8_t distance;  // see program_of
-    Operation operation, placed;
-    uint64_t registers;  // that it waits for, as a mask
+    Operation operation;
+    uint64_t registers, loaded;  // that it waits for, and that it loads, as masks
+    Execute function;
+
+    void execute(Engine& engine) const { execute(engine, operation); }
+    void execute(Engine& engine, const Operation& other) const {
+        uint64_t clipped = 0;
+        function(engine, other, clipped);
+    }
 };
+// With no bytes left at its end: programs are compared by their bytes.
 static_assert(sizeof(Step) == 64);
 using Program = std::vector<Step>;
 
@@ -201,7 +212,29 @@ class PeModel {
 
     const Step* word_at(int64_t pc) const;
     int64_t kept(int64_t pc) const;
-    [[gnu::noinline]] static uint32_t execute(Engine& engine, const Operation& operation);
+    // A word goes from fetch to operands, and the next one is fetched.
+    void take() {
+        m_operands_word = word_at(m_fetch_pc);
+        m_operands_pc = m_fetch_pc;
+        m_operands_outside = static_cast<uint64_t>(m_fetch_pc) >= m_sizes.words;
+    }
+    void advance(int64_t pc) { m_fetch_pc = pc, m_following = kept(pc + 1); }
+    // Compares what is at dispatch with the array range check's entries.
+    void compare() {
+        if (!m_compared) m_conflict = m_arc.conflict(m_dispatched.ranges), m_compared = true;
+    }
+    // Whether what is at dispatch leaves in the next cycle.
+    template <bool kAlone>
+    VIP_INLINE bool departs(bool conflict, bool full) const;
+    template <bool kAlone>
+    bool is_idle() const {
+        return kAlone ? (m_seen & LoadStore::kSeesIdle) != 0 : m_load_store.idle();
+    }
+    void count_transfer() {
+        m_counters[m_dispatched.word->store ? kBytesStored : kBytesLoaded] += m_dispatched.bytes;
+    }
+    // Executes a scalar instruction; returns whether it leads away.
+    bool branches(const Step& now);
     void dispatch(const Step& word, int64_t pc, Dispatched& found) const;
     [[gnu::cold]] uint32_t cause_at_issue(bool present) const;
     template <bool kUsual>
@@ -240,11 +273,21 @@ class PeModel {
     VIP_INLINE void show();
     void catch_up();
     void pass_frozen(uint64_t count);
-    bool stalled() const;
-    void pass_stalled(uint64_t count);
-    uint64_t run_scalars(uint64_t most);
+    // From a branch that leads away to the cycle in which stages are full again.
+    static constexpr uint64_t kRefill = 3;
+    template <bool kAlone>
+    VIP_INLINE bool full() const;
+    // Whether the instruction at issue goes on where stages are full.
+    bool goes_on() const {
+        return !m_dispatch_held | m_leaves | (m_now->unit == kScalar);
+    }
+    VIP_INLINE uint64_t hold(uint64_t most);
+    template <bool kAlone>
+    VIP_INLINE void move(const MemoryPort* port);
+    VIP_INLINE bool refill();
+    uint64_t flow(uint64_t most);
     uint64_t distance() const;
-    void find_slack();
+    uint64_t slack() const;
     void complete(uint32_t entry, uint64_t time);
     void follow_transfers();
     void leave();

@@ -34,6 +34,18 @@ void find_distances(Program& program, uint64_t words) {
     }
 }
 
+Execute function_of(uint32_t row) {
+    switch (row) {
+#define VIP_ROW(number, ...) \
+    case number:             \
+        return __VA_ARGS__::template execute<false, false>;
+#define VIP_HALT(number)
+#include "rows.inc"
+        default:
+            return [](Engine&, const Operation&, uint64_t&) { return kIllegalInstruction; };
+    }
+}
+
 // The program in an engine's buffer. Engines with the same one share it: a chip's would not fit
 // the processor's cache.
 std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* operations,
@@ -45,10 +57,11 @@ std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* o
         static_cast<Word&>(step) = buffer[place];
         step.registers = uint64_t{step.reads_a || step.writes} << step.a |
                          uint64_t{step.reads_b} << step.b | uint64_t{step.reads_c} << step.c;
+        step.loaded = uint64_t{step.unit == kLoadStore && step.writes} << step.a;
         step.plain = step.legal && step.unit != kIssue;
         if (place >= sizes.words) continue;
-        step.operation = step.placed = operations[place];
-        step.placed.a = 0, step.placed.b = 1, step.placed.c = 2;
+        step.operation = operations[place];
+        step.function = function_of(step.operation.row);
     }
     find_distances(made, sizes.words);
     std::erase_if(known, [](const auto& each) { return each.expired(); });
@@ -68,19 +81,6 @@ int64_t PeModel::kept(int64_t pc) const {
     if (m_sizes.exact_pc) return pc;
     const bool outside = pc < 0 || pc >= addressed;
     return (pc & (addressed - 1)) - (outside ? addressed : 0);
-}
-
-uint32_t PeModel::execute(Engine& engine, const Operation& op) {
-    uint64_t clipped = 0;
-    switch (op.row) {
-#define VIP_ROW(number, ...) \
-    case number:             \
-        return __VA_ARGS__::template execute<false, false>(engine, op, clipped);
-#define VIP_HALT(number)
-#include "rows.inc"
-        default:
-            return kIllegalInstruction;
-    }
 }
 
 }  // namespace vip::timed

@@ -5,41 +5,39 @@ namespace vip::timed {
 
 constexpr uint64_t kUnitMask = kRangeBytes - 1;
 
+static_assert(kNoExtent == 0 && kExtentElement == 1 && kExtentVector == 2 && kExtentRows == 3 &&
+              kExtentMatrix == 4 && kExtentLength == 5);
+
 void PeModel::dispatch(const Step& word, int64_t pc, Dispatched& found) const {
-    found = {};
     found.word = &word;
     found.pc = pc;
     found.vl = m_engine.vl;
     found.mr = m_engine.mr;
     found.fx = m_engine.fx;
-    const uint8_t numbers[3] = {word.a, word.b, word.c};
-    for (int i = 0; i < 3; ++i) found.values[i] = m_engine.registers[numbers[i]];
+    found.values[0] = m_engine.registers[word.a];
+    found.values[1] = m_engine.registers[word.b];
+    found.values[2] = m_engine.registers[word.c];
     const bool memory = word.unit == kLoadStore, transfer = memory && !word.is_register;
     const uint64_t unaligned = m_sizes.alignment - 1;
     const uint64_t most = 2 * m_sizes.scratchpad_bytes - 1;
-    const bool is_long = transfer && found.values[2] > most;
     const uint64_t length = found.values[2] & most;
-    bool outside = is_long;
+    // By extents, in their order.
+    const uint64_t counts[] = {0, 1, found.vl, found.mr, found.vl * found.mr, length};
+    bool outside = transfer && found.values[2] > most;
     for (int i = 0; i < 3; ++i) {
-        Range& range = found.ranges[i];
-        const bool used = word.extents[i] != kNoExtent;
-        if (!used) continue;
-        uint64_t count = 1;
-        switch (word.extents[i]) {
-            case kExtentVector: count = found.vl; break;
-            case kExtentRows: count = found.mr; break;
-            case kExtentMatrix: count = found.vl * found.mr; break;
-            case kExtentLength: count = length; break;
-            default: break;
-        }
-        const uint64_t start = found.values[i], size = count << word.width;
+        const uint8_t extent = word.extents[i];
+        const uint64_t start = found.values[i], size = counts[extent] << word.width;
         const uint64_t end = ((start & most) + size + kUnitMask) / kRangeBytes;
-        range.used = size != 0;
-        range.writes = i == 0 && word.unit == kVector;
-        range.start = static_cast<uint32_t>((start & (m_sizes.scratchpad_bytes - 1)) / kRangeBytes);
-        range.end = static_cast<uint32_t>(end);
-        outside |= start > most || end > m_sizes.scratchpad_bytes / kRangeBytes || start & unaligned;
+        found.ranges[i] = Range{
+            .used = size != 0,
+            .writes = i == 0 && !memory,
+            .start = static_cast<uint32_t>((start & (m_sizes.scratchpad_bytes - 1)) / kRangeBytes),
+            .end = static_cast<uint32_t>(end)};
+        const bool beyond = (start > most) | (end > m_sizes.scratchpad_bytes / kRangeBytes) |
+                            ((start & unaligned) != 0);
+        outside |= (extent != kNoExtent) & beyond;
     }
+    found.nothing = found.lowered = found.recorded = false;
     bool misaligned = false, beyond = false;
     if (memory) {
         const uint64_t address = found.values[word.store ? 0 : 1];
