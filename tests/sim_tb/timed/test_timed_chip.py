@@ -355,6 +355,26 @@ def test_counters_of_an_engine_that_runs(chip: ChipSession) -> None:
     assert len(before) == 1
 
 
+def test_reading_the_counters_of_engines_that_run_changes_nothing() -> None:
+    config = replace(TINY, tile=replace(TINY.tile, pes=2))
+    job = chip_bp_job(motorcycle(24, 16, 16).problem, 2, config)
+    (launch,) = job.launches
+    found = []
+    for reads in (False, True):
+        with DramImage(config.memory_bytes) as image, ChipModel(config, image) as chip:
+            job.prepare(image)
+            host = Host(Blocking(chip))
+            run(host.load(launch.program))
+            run(host.launch(parameters=launch.parameters))
+            while run(host.running()):
+                for pe in range(config.pes if reads else 0):
+                    run(host.counters(pe))
+                chip.run(101)
+            found.append([run(host.counters(pe)) for pe in range(config.pes)])
+    assert found[0] == found[1]
+    assert all(counters[PeCounter.VECTOR_BUSY] for counters in found[0])
+
+
 def test_registers_that_do_not_exist(chip: ChipSession) -> None:
     with pytest.raises(BusError, match="register 0xffffc was answered with DECERR"):
         chip.read32(0xFFFFC)
