@@ -47,8 +47,10 @@ def full_hd() -> Iterator[Measurement]:
                 value = 100 * sum(phase.shares[counter] for counter in counters)
                 yield Measurement(f"{prefix}_{share}", value, "%", tolerance=None)
         yield Measurement(f"{name}_total_ms", sum(p.ms * p.iterations for p in phases), "ms")
-        # Cycles of the last phase, as each phase counts from the beginning.
-        speed = phases[-1].simulated / (phases[-1].seconds * phases[-1].processors) / 1000
+        # Those of the last phase, as each phase counts from the beginning.
+        seconds = phases[-1].seconds
+        yield Measurement(f"{name}_seconds", seconds, "s with loading and reading", None)
+        speed = phases[-1].simulated / (seconds * phases[-1].processors) / 1000
         yield Measurement(
             f"{name}_kcycles_per_second", speed, "kcycles/s of a processor", None, True
         )

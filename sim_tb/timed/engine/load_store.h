@@ -49,8 +49,8 @@ class LoadStore {
     bool only_responds() const { return !(m_active | m_unlike | m_remembers); }
     // A cycle, which takes the response, if there is one.
     VIP_INLINE void respond(const ResponseBeat* response);
-    // The same where nothing else goes on, two cycles before its time, if it makes no difference
-    // then: a word that is written, or the end of an access that is not the only one.
+    // The same where nothing else goes on, before its time, if that makes no difference: a word that
+    // is written, or the end of an access that is not the only one.
     VIP_INLINE bool absorb(const ResponseBeat& response);
 
     // What happens in this cycle. `writes_first`: a scalar result takes the registers' write port.

@@ -20,7 +20,8 @@ uint64_t TransactionQueue::oldest_of(uint64_t candidates) const {
     int oldest = std::countr_zero(candidates);
     for (uint64_t left = candidates & (candidates - 1); left; left &= left - 1) {
         const int number = std::countr_zero(left);
-        if (static_cast<int32_t>(m_entries[number].order - m_entries[oldest].order) < 0) oldest = number;
+        const uint32_t later = m_entries[number].order - m_entries[oldest].order;
+        if (static_cast<int32_t>(later) < 0) oldest = number;
     }
     return uint64_t{1} << oldest;
 }
