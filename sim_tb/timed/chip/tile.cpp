@@ -18,7 +18,7 @@ ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const Vault
       m_router(sizes, number),
       m_crossbar(chip.requesters),
       m_dram(dram_device(static_cast<int32_t>(number))) {
-    if (vault) m_controller.emplace(*vault);
+    if (vault) m_controller.emplace(*vault, &m_dram), m_dram.read_columns();
     if (axi) m_axi.emplace(*axi, static_cast<int32_t>(number));
     if (lines.lines) m_lines.emplace(lines);
 }
@@ -46,10 +46,10 @@ Passage ChipTile::memory() {
             controller.pass(1);
         } else {
             controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken,
-                             m_read_data, signals);
+                             0, signals);
         }
-        m_read_data = m_dram.cycle(signals.valid, signals.kind, signals.bank, signals.row,
-                                   signals.column, signals.write_data, signals.write_strobe);
+        m_dram.drive(signals.valid, signals.kind, signals.bank, signals.row, signals.column,
+                     signals.write_data, signals.write_strobe);
         if (asked && controller.accepted) m_dram.expect(asked->beat.address);
         return asked && controller.accepted;
     };
@@ -110,7 +110,7 @@ void ChipTile::wake() {
         m_axi->pass(m_slept);
     } else {
         m_controller->pass(m_slept);
-        m_read_data = m_dram.pass(m_slept);
+        m_dram.pass(m_slept);
     }
     m_slept = 0;
 }
@@ -137,6 +137,21 @@ bool ChipTile::absorb(const ResponseBeat& word, uint64_t cycle) {
     m_demuxes[slot].pass_own(word.last);
     if (word.last) turn(slot, now.since, engines[slot]->rest());
     return true;
+}
+
+// After the first words of a response have been: the others, before their cycles, up to one that the
+// engine would see. Nothing of another vault can reach it meanwhile.
+void ChipTile::absorb_rest(uint32_t slot) {
+    const Turn& now = m_turns[slot];
+    uint64_t cycle = m_cycle + 1;
+    uint32_t count = 0;
+    for (bool last = false; !last; ++count) {
+        const ResponseBeat& word = m_controller->following(count);
+        if (now.wake <= ++cycle || !engines[slot]->absorb(word, cycle - now.since)) break;
+        last = word.last;
+        if (last) m_demuxes[slot].pass_own(true), turn(slot, now.since, engines[slot]->rest());
+    }
+    if (count) m_controller->skip(count);
 }
 
 void ChipTile::cycle() {
@@ -257,8 +272,10 @@ void ChipTile::cycle() {
     // A word that the next cycle would do no more with.
     const ResponseBeat* answer = passage.answer;
     if (answer && m_node_idle && m_crossbar.empties(answer->source, own_took) &&
-        absorb(*answer, m_cycle + 1))
+        absorb(*answer, m_cycle + 1)) {
+        if (!answer->last && !m_axi && !m_lines && m_router.idle()) absorb_rest(answer->source);
         answer = nullptr;
+    }
     ++m_cycle;
     if (passes || passage.took || answer || own_took)
         m_crossbar.edge(passes ? &own_beat : nullptr, passage.took, answer, own_took);

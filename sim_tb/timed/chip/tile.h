@@ -103,7 +103,6 @@ class ChipTile {
     std::optional<LineBuffer> m_lines;
     Demux m_demuxes[kMostEngines + 1];
     Dram& m_dram;
-    uint64_t m_read_data = 0;
     uint64_t m_cycle = 0;
     uint32_t m_running = 0;  // engines
     // Engines that offer a request, by where it goes.
@@ -128,6 +127,7 @@ class ChipTile {
     }
     // Gives an engine that rests a word in a cycle, if it goes on resting then.
     bool absorb(const ResponseBeat& word, uint64_t cycle);
+    void absorb_rest(uint32_t slot);
     // The engine has done the cycles before this one.
     PeModel& caught_up(uint32_t slot);
     // Engines whose cycle has come are awake.

@@ -12,8 +12,9 @@ uint32_t field(uint64_t address, uint64_t low, uint64_t bits) {
 
 }  // namespace
 
-Controller::Controller(const VaultSizes& sizes)
+Controller::Controller(const VaultSizes& sizes, Dram* dram)
     : m_sizes(sizes),
+      m_device(dram),
       m_banks(sizes),
       m_queue(sizes),
       m_pending_reads(sizes.read_columns),
@@ -174,22 +175,26 @@ void Controller::transfer(const Request& head, bool write) {
     ++counters[kVaultLatency0 + place];
     m_bus_writes = write;
     m_burst = m_now + kBurstClocks;
+    uint64_t busy;
     Words words = {0, head.tag, head.source, head.slot, head.first, head.last};
     if (write) {
         m_reads = std::max(m_reads, m_now + m_sizes.turnaround_to_read);
         m_writes = m_burst;
         m_acknowledgements.enter(m_now) = {0, head.tag, head.source, true, false};
-        words.start = m_now + m_sizes.tcwl;
+        words.start = busy = m_now + m_sizes.tcwl;
         m_pending_writes.enter(m_now, words);
     } else {
         m_reads = m_burst;
         m_writes = std::max(m_writes, m_now + m_sizes.turnaround_to_write);
         ++m_reserved;
         words.start = m_now + m_sizes.tcl + 1;
+        busy = words.start;
+        // Of a whole column, that of the first word that is wanted.
+        if (m_device) words.start += words.first;
         m_pending_reads.enter(m_now, words);
     }
     // The DRAM sees the last word of a write a cycle after the store is read.
-    m_busy_until = std::max(m_busy_until, words.start + kColumnWords + 1);
+    m_busy_until = std::max(m_busy_until, busy + kColumnWords + 1);
 }
 
 // A command is issued: what it begins, and what it forbids the following ones.
@@ -227,6 +232,22 @@ void Controller::respond() {
         m_reserved -= beat.last;
         m_beats.leave(m_now);
     }
+}
+
+void Controller::skip(uint32_t count) {
+    m_response_valid = false;
+    m_responds_from = m_now + count - 1;
+    for (uint32_t number = 1; number < count; ++number) {
+        m_ends_before = m_beats.front().last;
+        m_beats.leave(m_now + number - 1);
+    }
+}
+
+// The last beat that has been taken before is offered in the next cycle.
+void Controller::end_response() {
+    if (!m_ends_before || m_now + 1 != m_responds_from) return;
+    m_in_response = m_ends_before = false;
+    --m_reserved;
 }
 
 // The banks of which a refresh becomes due.
@@ -298,6 +319,22 @@ void Controller::read_word(uint64_t data) {
     if (word == kColumnWords - 1) m_pending_reads.leave(m_now);
 }
 
+// The wanted words of a column, the first of which is on the bus. Each of the others is there before it
+// can be offered.
+void Controller::read_column() {
+    const Words& current = m_pending_reads.front();
+    const uint8_t* const column = m_device->take();
+    for (uint32_t word = current.first; word <= current.last; ++word) {
+        ResponseBeat& beat = m_beats.enter(m_now);
+        std::memcpy(&beat.data, column + word * kWordBytes, kWordBytes);
+        beat.tag = current.tag;
+        beat.source = current.source;
+        beat.last = word == current.last;
+        beat.error = false;
+    }
+    m_pending_reads.leave(m_now);
+}
+
 // A word of a column that is written leaves the store. The last one frees its slot.
 void Controller::write_word() {
     const Words& sent = m_pending_writes.front();
@@ -313,7 +350,7 @@ void Controller::write_word() {
 // How many cycles without a request change nothing.
 uint64_t Controller::rest_of_all() const {
     const bool moves = m_busy_until > m_now || m_queue.occupied() || m_response_valid ||
-                       m_beats.holds() || m_acknowledgements.holds() || m_occupancy ||
+                       m_responds_from > m_now || m_beats.holds() || m_acknowledgements.holds() || m_occupancy ||
                        !m_slot_valid || m_learner || m_batch || m_fewest;
     return moves ? 0 : std::min(m_banks.rest(), m_due_at - m_now);
 }
@@ -335,7 +372,11 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     }
     const uint64_t picked = m_queue.occupied() ? pick() : 0;
     if (m_sizes.scheduler == kParBs) [[unlikely]] mark(issued), form_batch(picked);
-    if (!m_response_valid || response_taken) respond();
+    if (m_now < m_responds_from) {
+        end_response();
+    } else if (!m_response_valid || response_taken) {
+        respond();
+    }
     DramKind kind = kPre;
     m_dram.valid = issued >= 0;
     if (issued >= 0) {
@@ -355,7 +396,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
     const bool comes =
         beat && decode(*beat, source, acknowledges && !(issued >= 0 && kind == kWrite));
     if (!m_slot_valid) reserve_slot();
-    if (m_pending_reads.pass(m_now)) read_word(read_data);
+    if (m_pending_reads.pass(m_now)) m_device ? read_column() : read_word(read_data);
     if (m_pending_writes.pass(m_now)) write_word();
 
     // Queues and banks.

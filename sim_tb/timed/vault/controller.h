@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "banks.h"
+#include "dram.h"
 #include "fifo.h"
 #include "learner.h"
 #include "../engine/load_store.h"
@@ -70,8 +71,8 @@ struct DramSignals {
 
 class Controller {
   public:
-    // `sizes` stay.
-    explicit Controller(const VaultSizes& sizes);
+    // `sizes` stay. With a DRAM it takes whole columns from there, in place of `read_data`.
+    explicit Controller(const VaultSizes& sizes, Dram* dram = nullptr);
 
     // A cycle: the beat that is offered, or null, with whose it is; whether a response is taken;
     // what the DRAM drives. `dram` gets what the controller drives.
@@ -82,6 +83,14 @@ class Controller {
     bool response_valid() const { return m_response_valid; }
     // It stays there in the cycle in which it is taken.
     const ResponseBeat& response() const { return *m_response; }
+    // After `cycle`, with a DRAM: a beat of the response of which some have been taken, by their
+    // number, the one that is offered in the next cycle first; up to its last one.
+    const ResponseBeat& following(uint32_t number) const {
+        return number ? m_beats.at(number - 1) : *m_response;
+    }
+    // Their first `count` have been taken before their cycles. None of another response is offered
+    // in these.
+    void skip(uint32_t count);
     // Of the cycle that `cycle` did: whether the beat was accepted.
     bool accepted = false;
 
@@ -156,6 +165,7 @@ class Controller {
     uint64_t m_blocked = 0, m_count_blocked = 0;
 
     DramSignals m_dram = {};
+    Dram* const m_device;
     Banks m_banks;
     TransactionQueue m_queue;
     Columns m_pending_reads, m_pending_writes;
@@ -163,6 +173,9 @@ class Controller {
     // Whether a response is offered, and more of its request's follow; the last one that was.
     bool m_response_valid = false, m_in_response = false;
     const ResponseBeat* m_response = &m_beats.last();
+    // Before it all responses have been taken; whether one ends then.
+    uint64_t m_responds_from = 0;
+    bool m_ends_before = false;
     std::vector<Stored> m_store;
     std::vector<uint64_t> m_free_slots;
 
@@ -185,10 +198,12 @@ class Controller {
     void command(int bank, DramKind kind);
     void transfer(const Request& head, bool write);
     void respond();
+    void end_response();
     [[gnu::cold]] uint64_t refreshes_due();
     bool decode(const RequestBeat& beat, uint32_t source, bool refuses);
     void reserve_slot();
     void read_word(uint64_t data);
+    void read_column();
     void write_word();
     uint64_t rest_of_all() const;
 };

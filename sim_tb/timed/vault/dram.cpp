@@ -248,7 +248,9 @@ void Dram::access(Command kind, uint32_t number, uint32_t column) {
     moved.address = m_setup.base + (uint64_t{number} << m_setup.bank_shift) +
                     (uint64_t{bank.row} << m_setup.row_shift) +
                     (uint64_t{column} << m_setup.column_shift);
-    if (!writes) {
+    if (!writes && m_by_column) {
+        __builtin_prefetch(m_memory + moved.address);
+    } else if (!writes) {
         if (moved.address + kColumnBytes <= m_size) {
             memcpy(moved.data, m_memory + moved.address, kColumnBytes);
         } else {

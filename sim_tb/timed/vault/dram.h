@@ -36,12 +36,25 @@ class Dram {
     // The cycle that ends now. Returns what the bus holds in the next one.
     uint64_t cycle(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column,
                    uint64_t write_data, uint32_t write_strobe) {
+        drive(valid, kind, bank, row, column, write_data, write_strobe);
+        m_random = m_random * kFactor + kSummand;
+        return m_now >= m_reads.next ? read() : m_random ^ m_random >> 31;
+    }
+    // Columns are read by `take`, from now on; or word by word.
+    void read_columns() { m_by_column = true; }
+    // The same where they are.
+    void drive(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column,
+               uint64_t write_data, uint32_t write_strobe) {
         if (valid) command(kind, bank, row, column);
         if (m_now >= m_deadline) [[unlikely]] late_refresh();
-        m_random = m_random * kFactor + kSummand;
         if (m_now >= m_writes.next) write(write_data, write_strobe);
-        const uint64_t data = ++m_now >= m_reads.next ? read() : m_random ^ m_random >> 31;
-        return data;
+        ++m_now;
+    }
+    // The words of the next column that is read; called once for each, in its cycles on the bus.
+    const uint8_t* take() {
+        const Column& column = m_reads.at(m_reads.first);
+        m_reads.passed(kBurst - 1);
+        return column.address + kColumnBytes <= m_size ? m_memory + column.address : kNothing;
     }
     // `count` cycles without commands. Returns what the bus holds after them.
     uint64_t pass(uint64_t count);
@@ -54,6 +67,7 @@ class Dram {
     static constexpr uint64_t kWordBytes = 8, kColumnBytes = kBurst * kWordBytes;
     static constexpr int64_t kLongAgo = INT64_MIN / 2, kNever = INT64_MAX;
     static constexpr uint64_t kFactor = 6364136223846793005, kSummand = 1442695040888963407;
+    static constexpr uint8_t kNothing[kColumnBytes] = {};  // outside of the image
     enum Command : uint32_t { kOpens, kReads, kWrites, kCloses, kRefreshes, kCommands };
 
     struct alignas(64) Bank {
@@ -119,6 +133,7 @@ class Dram {
     int64_t m_window = 0;  // cycles, 0: nothing is recorded
     int64_t m_recorded_from = 0;
     std::vector<VipDramWindow> m_windows;
+    bool m_by_column = false;
     bool m_failed = false;
     std::string m_violation;
 

@@ -22,6 +22,10 @@ class SramQueue {
     bool holds() const { return m_level; }
     T& front() { return m_words[m_front]; }
     const T& front() const { return m_words[m_front]; }
+    const T& at(uint32_t number) const {
+        const uint32_t place = m_front + number;
+        return m_words[place > m_depth ? place - m_depth - 1 : place];
+    }
     // What left last. Its place is the last to be used again.
     const T& last() const { return m_words[m_front ? m_front - 1 : m_depth]; }
 
