@@ -7,6 +7,7 @@
 #include "../../memory/model/device_model.cpp"
 #include "../timed/vault/banks.cpp"
 #include "../timed/vault/controller.cpp"
+#include "../timed/vault/scheduler.cpp"
 #include "../timed/vault/crossbar.h"
 #include "../timed/vault/queue.cpp"
 #include "vip_requester.h"
@@ -76,9 +77,9 @@ class ModelledVault {
     }
 
     void access(const Crossbar::Beat* beat, bool taken) {
-        DramSignals dram = {};
+        const DramSignals dram = m_controller->dram();
         m_controller->cycle(beat ? &beat->beat : nullptr, beat ? beat->source : 0, taken,
-                            m_read_data, dram);
+                            m_read_data);
         m_host_in.failed =
             vip_dram_cycle(kDevice, 0, dram.valid, dram.kind, dram.bank, dram.row, dram.column,
                            dram.write_data, dram.write_strobe, &m_read_data);

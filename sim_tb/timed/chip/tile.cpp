@@ -18,42 +18,53 @@ ChipTile::ChipTile(const ChipSizes& chip, const NetworkSizes& sizes, const Vault
       m_router(sizes, number),
       m_crossbar(chip.requesters),
       m_dram(dram_device(static_cast<int32_t>(number))) {
-    if (vault) m_controller.emplace(*vault, &m_dram), m_dram.read_columns();
+    if (vault) m_memory.emplace(*vault, m_dram);
     if (axi) m_axi.emplace(*axi, static_cast<int32_t>(number));
     if (lines.lines) m_lines.emplace(lines);
 }
 
-Passage ChipTile::memory() {
-    if (m_axi) [[unlikely]] {
-        const ResponseBeat* const arrival =
-            m_axi->response_valid() ? &m_axi->response() : nullptr;
+// Through a line buffer, or on an AXI bus.
+Passage ChipTile::memory_in_step() {
+    wake();
+    if (!m_axi) {
+        const ResponseBeat* const arrival = m_memory->offered();
         const auto access = [&](const Crossbar::Beat* asked, bool taken) {
-            if (!asked && m_axi->rest()) {
-                m_axi->pass(1);
-            } else {
-                m_axi->cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken);
-            }
-            return asked && m_axi->accepted;
+            m_memory->cycle(m_cycle, asked, [&](const ResponseBeat&) { return taken; });
+            return asked && m_memory->accepted();
         };
-        return pass(m_lines, m_crossbar, arrival, m_axi->counters, access);
+        return pass(m_lines, m_crossbar, arrival, m_memory->counters(), access);
     }
-    Controller& controller = *m_controller;
-    const ResponseBeat* const arrival =
-        controller.response_valid() ? &controller.response() : nullptr;
+    const ResponseBeat* const arrival = m_axi->response_valid() ? &m_axi->response() : nullptr;
     const auto access = [&](const Crossbar::Beat* asked, bool taken) {
-        DramSignals signals = {};
-        if (!asked && controller.rest()) {
-            controller.pass(1);
-        } else {
-            controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken,
-                             0, signals);
-        }
-        m_dram.drive(signals.valid, signals.kind, signals.bank, signals.row, signals.column,
-                     signals.write_data, signals.write_strobe);
-        if (asked && controller.accepted) m_dram.expect(asked->beat.address);
-        return asked && controller.accepted;
+        m_axi->cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken);
+        ++m_axi_cycle;
+        return asked && m_axi->accepted;
     };
-    return pass(m_lines, m_crossbar, arrival, controller.counters, access);
+    return pass(m_lines, m_crossbar, arrival, m_axi->counters, access);
+}
+
+Passage ChipTile::memory() {
+    if (m_axi || m_lines) [[unlikely]] return memory_in_step();
+    Memory& memory = *m_memory;
+    const Crossbar::Beat* asked = m_crossbar.request();
+    const bool waits = asked && memory.accepts(asked->beat);
+    if (waits) {
+        memory.put(m_cycle, *asked);
+        asked = nullptr;
+    }
+    if (!asked && m_cycle < memory.due()) return {waits, nullptr};
+    const ResponseBeat* const answer = memory.cycle(
+        m_cycle, asked, [&](const ResponseBeat& response) { return m_crossbar.takes(response); });
+    return {waits || (asked && memory.accepted()), answer};
+}
+
+uint64_t ChipTile::next() const {
+    if ((m_running & m_awake) | m_refusing) return m_cycle;
+    if (!m_node_idle || !m_router.idle() || m_carries[m_cycle % 2] || !m_crossbar.idle())
+        return m_cycle;
+    if (m_axi || m_lines) [[unlikely]]
+        return m_lines || m_running || !m_axi->rest() ? m_cycle : kEver;
+    return std::min(m_wake, m_memory->due());
 }
 
 bool ChipTile::advance(uint64_t limit) {
@@ -64,13 +75,18 @@ bool ChipTile::advance(uint64_t limit) {
         limit = std::min(limit, m_known);
         if (begin >= limit) return false;
     }
-    while (time() < limit) {
-        if (m_sleep && time() < m_arrival && !(host && host->request)) {
-            const uint64_t span = std::min({m_sleep, limit - time(), m_arrival - time()});
-            m_slept += span, m_sleep -= span;
-        } else {
-            cycle();
+    while (m_cycle < limit) {
+        const uint64_t found = std::min({m_next, limit, m_arrival});
+        if (found > m_cycle && !(host && host->request)) {
+            m_node_rests += found - m_cycle;
+            m_cycle = found;
+            continue;
         }
+        if (m_wake <= m_cycle) {
+            find_awake();
+            if ((m_next = next()) > m_cycle) continue;
+        }
+        cycle();
     }
     if (m_joined) {
         promise();
@@ -94,25 +110,11 @@ void ChipTile::report_states() {
     m_was_faulted = faulted;
 }
 
-void ChipTile::fall_asleep() {
-    if (m_running || m_lines || !m_node_idle || !m_router.idle() || !m_crossbar.idle() ||
-        m_carries[0] || m_carries[1])
-        return;
-    m_sleep = m_axi ? m_axi->rest() : m_controller->rest();
-}
-
 void ChipTile::wake() {
-    m_sleep = 0;
-    if (!m_slept) [[likely]] return;
-    m_node_rests += m_slept;
-    m_cycle += m_slept;
-    if (m_axi) {
-        m_axi->pass(m_slept);
-    } else {
-        m_controller->pass(m_slept);
-        m_dram.pass(m_slept);
-    }
-    m_slept = 0;
+    if (m_memory) m_memory->catch_up(m_cycle);
+    if (!m_axi) return;
+    if (m_axi_cycle < m_cycle) m_axi->pass(m_cycle - m_axi_cycle);
+    m_axi_cycle = m_cycle;
 }
 
 void ChipTile::offer(uint32_t slot) {
@@ -146,16 +148,29 @@ void ChipTile::absorb_rest(uint32_t slot) {
     uint64_t cycle = m_cycle + 1;
     uint32_t count = 0;
     for (bool last = false; !last; ++count) {
-        const ResponseBeat& word = m_controller->following(count);
+        const ResponseBeat& word = m_memory->following(count);
         if (now.wake <= ++cycle || !engines[slot]->absorb(word, cycle - now.since)) break;
         last = word.last;
         if (last) m_demuxes[slot].pass_own(true), turn(slot, now.since, engines[slot]->rest());
     }
-    if (count) m_controller->skip(count);
+    if (count) m_memory->skip(count);
+}
+
+// The first words of a response for an engine that does not rest.
+bool ChipTile::absorb_early(const ResponseBeat& word, uint64_t took) {
+    const uint32_t slot = word.source;
+    if (!((m_running & m_awake & ~m_refusing) >> slot & 1)) return false;
+    if (!m_demuxes[slot].passes_own() || !m_crossbar.empties(slot, took)) return false;
+    PeModel& engine = *engines[slot];
+    if (!engine.absorb_early(word)) return false;
+    m_demuxes[slot].pass_own(false);
+    uint32_t count = 0;
+    while (engine.absorb_early(m_memory->following(count))) ++count;
+    if (count) m_memory->skip(count);
+    return true;
 }
 
 void ChipTile::cycle() {
-    wake();
     const auto count = static_cast<uint32_t>(engines.size()), others = count + 1;
     uint64_t own = m_own, remote = m_remote;
     Demux::Source hosts = Demux::kNone;
@@ -201,7 +216,6 @@ void ChipTile::cycle() {
     };
     const uint64_t others_answered = m_node_idle ? 0 : node.crossbar.answered();
     const uint64_t answered = own_answered | others_answered;
-    if (m_wake <= m_cycle) find_awake();
     for (uint32_t left = m_running & (m_awake | static_cast<uint32_t>(answered) | m_refusing); left;
          left &= left - 1) {
         const uint32_t slot = std::countr_zero(left), bit = 1U << slot;
@@ -275,12 +289,21 @@ void ChipTile::cycle() {
         absorb(*answer, m_cycle + 1)) {
         if (!answer->last && !m_axi && !m_lines && m_router.idle()) absorb_rest(answer->source);
         answer = nullptr;
+    } else if (answer && !answer->last && m_node_idle && !m_axi && !m_lines && m_router.idle() &&
+               absorb_early(*answer, own_took)) {
+        answer = nullptr;
     }
     ++m_cycle;
-    if (passes || passage.took || answer || own_took)
+    // A beat that the memory certainly takes in the next cycle.
+    if (passes && m_memory && !m_lines && !m_crossbar.request() && m_memory->accepts(own_beat.beat)) {
+        m_crossbar.grant(own_beat);
+        m_memory->put(m_cycle, own_beat);
+        if (answer || own_took) m_crossbar.respond(answer, own_took);
+    } else if (passes || passage.took || answer || own_took) {
         m_crossbar.edge(passes ? &own_beat : nullptr, passage.took, answer, own_took);
+    }
     if (ended) [[unlikely]] report_states();
-    if (!m_running) fall_asleep();
+    m_next = next();
 }
 
 void ChipTile::node_rests() {
@@ -303,10 +326,12 @@ void ChipTile::find_awake() {
     m_wake = kEver;
     for (uint32_t left = m_running & ~m_awake; left; left &= left - 1) {
         const uint32_t slot = std::countr_zero(left);
-        if (m_turns[slot].wake <= m_cycle) {
-            m_awake |= 1U << slot;
-        } else {
+        if (m_turns[slot].wake > m_cycle) {
             m_wake = std::min(m_wake, m_turns[slot].wake);
+        } else if (PeModel& engine = caught_up(slot); engine.rests_on()) {
+            turn(slot, m_cycle, engine.rest());
+        } else {
+            m_awake |= 1U << slot;
         }
     }
 }
@@ -319,8 +344,8 @@ PeModel& ChipTile::caught_up(uint32_t slot) {
 }
 
 void ChipTile::launch(uint32_t slot, std::unique_ptr<PeModel> engine) {
-    wake();
     engines[slot] = std::move(engine);
+    m_next = m_cycle;
     engines[slot]->launch();
     turn(slot, m_cycle, 0);
     offer(slot);
@@ -329,9 +354,9 @@ void ChipTile::launch(uint32_t slot, std::unique_ptr<PeModel> engine) {
 }
 
 void ChipTile::stop(uint32_t slot) {
-    wake();
     caught_up(slot).stop();
     turn(slot, m_cycle, 0);
+    m_next = m_cycle;
 }
 
 EngineResult ChipTile::result(uint32_t slot) {

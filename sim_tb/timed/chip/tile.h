@@ -14,6 +14,7 @@
 #include "../vault/line_buffer.h"
 #include "host_link.h"
 #include "links.h"
+#include "memory.h"
 #include "node.h"
 #include "router.h"
 #include "summaries.h"
@@ -40,7 +41,7 @@ class ChipTile {
     void connect(const std::vector<std::unique_ptr<ChipTile>>& tiles);
 
     // The cycle that it does next.
-    uint64_t time() const { return m_cycle + m_slept; }
+    uint64_t time() const { return m_cycle; }
     // As `time`, at the end of what was last done, to another thread.
     uint64_t reported_time() const {
         return Reported::time(m_reported.promise.load(std::memory_order_acquire));
@@ -63,14 +64,14 @@ class ChipTile {
     // Of the vault's memory, and of its node.
     const uint64_t* counters() {
         wake();
-        return m_axi ? m_axi->counters : m_controller->counters;
+        return m_axi ? m_axi->counters : m_memory->counters();
     }
     const uint64_t* network_counters() {
         wake();
         node_rests();
         return node.counters;
     }
-    // Its DRAM has seen all cycles.
+    // Its memory has done all cycles.
     void wake();
     HostLink* host = nullptr;  // or null: no access of the host comes here
     // Whether a rule of the DRAM is broken.
@@ -98,8 +99,9 @@ class ChipTile {
     Reported m_reported;
     LinkQueue m_links[kPorts];
     Crossbar m_crossbar;
-    std::optional<Controller> m_controller;
+    std::optional<Memory> m_memory;
     std::optional<AxiBackend> m_axi;
+    uint64_t m_axi_cycle = 0;  // that it does next
     std::optional<LineBuffer> m_lines;
     Demux m_demuxes[kMostEngines + 1];
     Dram& m_dram;
@@ -128,6 +130,7 @@ class ChipTile {
     // Gives an engine that rests a word in a cycle, if it goes on resting then.
     bool absorb(const ResponseBeat& word, uint64_t cycle);
     void absorb_rest(uint32_t slot);
+    bool absorb_early(const ResponseBeat& word, uint64_t took);
     // The engine has done the cycles before this one.
     PeModel& caught_up(uint32_t slot);
     // Engines whose cycle has come are awake.
@@ -135,11 +138,10 @@ class ChipTile {
     void turn(uint32_t slot, uint64_t since, uint64_t rest);
     void node_rests();
 
-    // Cycles that it has left out as nothing happens in them, and how many more it may.
-    uint64_t m_slept = 0, m_sleep = 0;
-
     void cycle();
-    void fall_asleep();
+    // The first cycle in which something can happen here, of those before an arrival.
+    uint64_t m_next = 0;
+    uint64_t next() const;
     // What it knows of its neighbours, and reports to them.
     void look();
     void promise();
@@ -147,8 +149,9 @@ class ChipTile {
     // The first cycle in which what it has or makes itself can leave it, if its router is empty.
     uint64_t leaves() const;
     void report_states();
-    // A cycle of the memory.
+    // A cycle of the memory, if it may have a response or a beat that it may refuse.
     Passage memory();
+    Passage memory_in_step();
     void network();
 };
 

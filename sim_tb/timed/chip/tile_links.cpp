@@ -38,7 +38,7 @@ uint64_t ChipTile::leaves() const {
     }
     if (m_crossbar.response(engines.size() + 1)) [[unlikely]] return now + 4;
     if (m_remote) return now + 4;
-    return m_sleep ? kEver : now + 5;
+    return std::max(now, m_next) + 5;
 }
 
 void ChipTile::promise() {

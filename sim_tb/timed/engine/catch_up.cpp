@@ -144,6 +144,13 @@ void PeModel::transfer_alone(const MemoryPort& port) {
     show();
 }
 
+bool PeModel::rests_on() {
+    if (!m_still || m_slack || !m_behind) return false;
+    catch_up();
+    m_slack = slack();
+    return m_slack;
+}
+
 void PeModel::cycle(MemoryPort& port) {
     if (!m_slack && m_behind) {
         catch_up();

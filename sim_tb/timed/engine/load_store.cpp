@@ -199,6 +199,16 @@ bool LoadStore::absorb(const ResponseBeat& response) {
     return true;
 }
 
+bool LoadStore::absorb_early(const ResponseBeat& response) {
+    const Target& target = m_targets[response.tag];
+    if (m_response_valid | m_special | m_remembers | response.last | target.store |
+        target.is_register)
+        return false;
+    write_loaded(target, response);
+    m_following = true;
+    return true;
+}
+
 void LoadStore::form() {
     const uint32_t place = m_now.dram % kWordBytes;
     const uint32_t last_place = m_last ? m_end % kWordBytes : kWordBytes - 1;

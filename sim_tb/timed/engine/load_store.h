@@ -52,6 +52,8 @@ class LoadStore {
     // The same where nothing else goes on, before its time, if that makes no difference: a word that
     // is written, or the end of an access that is not the only one.
     VIP_INLINE bool absorb(const ResponseBeat& response);
+    // The same of a word that is not the last one, whatever else goes on. It is the next one that comes.
+    VIP_INLINE bool absorb_early(const ResponseBeat& response);
 
     // What happens in this cycle. `writes_first`: a scalar result takes the registers' write port.
     VIP_INLINE void look(MemoryPort& port, bool writes_first);

@@ -113,6 +113,9 @@ class PeModel {
     // Of the cycles to come, those in which without a response nothing happens that can be seen.
     // They are left out, and their number is given to `pass` before the next `cycle`.
     uint64_t rest() const { return m_still ? m_slack : 0; }
+    // After these, in place of a `cycle` without a response: whether there are more. If not, that cycle
+    // is still to do.
+    bool rests_on();
     void pass(uint64_t count) { m_slack -= count, m_behind += count, m_time += count; }
     // In a cycle of these, the one after `count` of them: takes a response if the cycle is one of
     // them then, too. After the last word of an access they may be fewer.
@@ -121,6 +124,9 @@ class PeModel {
         if (m_load_store.arrived) complete(m_load_store.arrived_entry, m_time + count + 1 + 2);
         return true;
     }
+
+    // After a cycle, a word of a later one that is not the last of its access; see LoadStore.
+    bool absorb_early(const ResponseBeat& response) { return m_load_store.absorb_early(response); }
 
     uint64_t cycles() const { return m_cycles + m_behind; }
     EngineResult result();

@@ -85,6 +85,7 @@ class Banks {
     // Also of a bank without a request: the last one.
     const Request& head(int bank) const { return m_queues[bank].head; }
     uint64_t full() const { return m_full; }
+    uint64_t holds() const { return m_holding; }
     // Events of a bank whose command, a READ or WRITE, is issued.
     uint32_t event(int bank) const {
         const uint64_t bit = uint64_t{1} << bank;

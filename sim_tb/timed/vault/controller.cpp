@@ -22,145 +22,13 @@ Controller::Controller(const VaultSizes& sizes, Dram* dram)
       m_beats(sizes.read_columns * kColumnWords),
       m_acknowledgements(kAcknowledgements),
       m_store(sizes.write_slots * kColumnWords),
-      m_free_slots((sizes.write_slots + 63) / 64, ~uint64_t{0}) {
+      m_free_slots((sizes.write_slots + 63) / 64, ~uint64_t{0}),
+      m_slots_left(static_cast<uint32_t>(sizes.write_slots)) {
     if (sizes.write_slots % 64) m_free_slots.back() = (uint64_t{1} << sizes.write_slots % 64) - 1;
     if (sizes.scheduler == kLearned || sizes.scheduler == kMeta)
         m_learner = std::make_unique<Learner>(sizes);
     for (uint64_t number = 0; number < sizes.banks; ++number)
         m_due.push_back(static_cast<uint32_t>(sizes.trefi * number / sizes.banks));
-}
-
-// The number of a request's requester, as the scheduler sees it.
-uint32_t Controller::requester(const Request& request) const {
-    const uint64_t tag = uint64_t{request.source} << m_sizes.port_tag_bits | request.tag;
-    return static_cast<uint32_t>(tag >> (m_sizes.tag_bits - m_sizes.requester_bits));
-}
-
-// The requester with the fewest entries in the batch, the first one of several.
-uint32_t Controller::fewest() const {
-    if (!m_sizes.requester_bits) return 0;
-    uint32_t counts[16] = {}, found = 0;
-    for (uint64_t left = m_batch; left; left &= left - 1)
-        ++counts[requester(m_queue.entry(left))];
-    // One without entries is the last.
-    const auto rank = [&](uint32_t number) { return counts[number] - 1; };
-    for (uint32_t number = 1; number < 1U << m_sizes.requester_bits; ++number)
-        if (rank(number) < rank(found)) found = number;
-    return found;
-}
-
-// Of `candidates` those that par_bs.py prefers.
-uint64_t Controller::in_batches(uint64_t candidates) {
-    uint64_t favourite = candidates;
-    if (m_sizes.requester_bits)
-        for (uint64_t left = candidates; left; left &= left - 1)
-            if (requester(m_queue.entry(left)) != m_fewest)
-                favourite &= ~(left & -left);
-    const uint64_t hits = m_queue.row_hits();
-    uint64_t found = 0;
-    for (const uint64_t entries : {candidates & m_batch, candidates})
-        for (const uint64_t choice :
-             {entries & hits & favourite, entries & hits, entries & favourite, entries})
-            if (!found) found = choice;
-    return found;
-}
-
-// The batch after this cycle, in which `picked` leaves the queue.
-void Controller::form_batch(uint64_t picked) {
-    m_fewest = fewest();
-    const uint64_t rest = m_queue.occupied() & ~picked;
-    m_batch = m_batch & rest ? m_batch & rest : rest;
-}
-
-// Cycles for which the oldest request has been that, at most as many as matter.
-uint64_t Controller::patience() const {
-    if (!m_queue.occupied()) return 0;
-    return std::min<uint64_t>(m_now - m_queue.oldest_since(), kPatienceCycles);
-}
-
-// The entry that goes to its bank's queue, or 0.
-uint64_t Controller::pick() {
-    uint64_t candidates = m_queue.eligible(m_banks.full());
-    if (!candidates) return 0;
-    const uint64_t oldest = m_queue.oldest();
-    if (m_sizes.scheduler == kInOrder) return oldest & candidates;
-    if (patience() == kPatienceCycles)
-        candidates &= oldest | ~m_queue.of_bank(m_queue.entry(oldest).bank);
-    if (m_sizes.scheduler == kParBs) [[unlikely]]
-        return m_queue.oldest_of(in_batches(candidates));
-    const uint64_t hits = candidates & m_queue.row_hits();
-    const uint64_t straight = hits & ~m_queue.turnarounds();
-    return m_queue.oldest_of(straight ? straight : hits ? hits : candidates);
-}
-
-// Of `candidates`, one at least, the bank with the first stamp. As scheduler.py compares, in pairs
-// of halves: stamps of banks that hold no request are old.
-int Controller::first_stamp(uint64_t candidates) const {
-    const uint64_t others = candidates & (candidates - 1);
-    int a = std::countr_zero(candidates);
-    if (!others) return a;
-    int b = 63 - std::countl_zero(candidates);
-    if (others & (others - 1)) [[unlikely]] {
-        // The first bank of the upper half, of the smallest part of the tree that holds them all.
-        const int middle = b & ~0 << (31 - std::countl_zero(static_cast<uint32_t>(a ^ b)));
-        const uint64_t below = (uint64_t{1} << middle) - 1;
-        a = first_stamp(candidates & below), b = first_stamp(candidates & ~below);
-    }
-    const uint32_t top = uint32_t{1} << (m_sizes.stamp_bits - 1);
-    return (m_banks.head(b).stamp - m_banks.head(a).stamp) & top ? b : a;
-}
-
-// The bank whose command is issued, or -1, if any has one.
-int Controller::issue() {
-    const uint64_t column = m_banks.column, row = m_banks.row, urgent = m_banks.urgent;
-    if (m_sizes.scheduler == kInOrder) [[unlikely]] {
-        if (m_banks.waiting) {
-            const int first = first_stamp(m_banks.waiting);
-            if (column >> first & 1) return first;
-        }
-        const uint64_t rows = row & urgent ? row & urgent : row;
-        return rows ? first_stamp(rows) : -1;
-    }
-    const uint64_t same = m_writing ? m_banks.writes() : ~m_banks.writes();
-    uint64_t candidates = row & urgent;
-    if (m_learner) [[unlikely]] {
-        candidates = m_learner->candidates(m_banks, same);
-    } else {
-        const uint64_t others = m_sizes.scheduler == kFirstReady ? m_banks.hit : m_banks.ready();
-        const bool change = m_count == kGroupBursts && others & ~same;
-        const uint64_t classes[] = {change ? 0 : column & same, column & ~same, row};
-        for (const uint64_t members : classes)
-            if (!candidates) candidates = members & m_marked ? members & m_marked : members;
-    }
-    if (!candidates) return -1;
-    const int found = first_stamp(candidates);
-    if (column >> found & 1) {
-        if (same >> found & 1) {
-            if (m_count != kGroupBursts) ++m_count;
-        } else {
-            m_writing = !m_writing;
-            m_count = 1;
-        }
-    }
-    return found;
-}
-
-// To issue, with what the agent learns of it.
-int Controller::issue_learned() {
-    const Learner::View view = {.same = m_writing ? m_banks.writes() : ~m_banks.writes(),
-                                .bursts = m_count,
-                                .patience = static_cast<uint32_t>(patience()),
-                                .queue = m_queue.level(),
-                                .writing = m_writing};
-    const int issued = m_banks.column | m_banks.row ? issue() : -1;
-    m_learner->edge(m_banks, view, issued);
-    return issued;
-}
-
-// What is left of the snapshot, or the next one.
-void Controller::mark(int issued) {
-    const uint64_t served = issued < 0 ? 0 : m_banks.column & (uint64_t{1} << issued);
-    m_marked = m_marked ? m_marked & ~served : m_banks.waiting;
 }
 
 // A READ or WRITE is issued.
@@ -182,7 +50,10 @@ void Controller::transfer(const Request& head, bool write) {
         m_writes = m_burst;
         m_acknowledgements.enter(m_now) = {0, head.tag, head.source, true, false};
         words.start = busy = m_now + m_sizes.tcwl;
+        // A whole column goes with its last word, which frees its slot.
+        if (m_device) words.start += kColumnWords - 1;
         m_pending_writes.enter(m_now, words);
+        --m_unwritten;
     } else {
         m_reads = m_burst;
         m_writes = std::max(m_writes, m_now + m_sizes.turnaround_to_write);
@@ -292,7 +163,7 @@ bool Controller::decode(const RequestBeat& beat, uint32_t source, bool refuses) 
         .write = beat.write,
     };
     m_stamp = static_cast<uint32_t>((m_stamp + 1) & ((uint64_t{1} << m_sizes.stamp_bits) - 1));
-    if (beat.write) m_slot_valid = false;
+    if (beat.write) m_slot_valid = false, ++m_unwritten;
     return true;
 }
 
@@ -304,6 +175,7 @@ void Controller::reserve_slot() {
     if (!m_slot_valid) return;
     m_slot = static_cast<uint32_t>(64 * word + std::countr_zero(m_free_slots[word]));
     m_free_slots[word] &= m_free_slots[word] - 1;
+    --m_slots_left;
 }
 
 // A word of a column that is read is on the bus.
@@ -335,6 +207,11 @@ void Controller::read_column() {
     m_pending_reads.leave(m_now);
 }
 
+void Controller::leave_slot(uint32_t slot) {
+    m_free_slots[slot / 64] |= uint64_t{1} << slot % 64;
+    ++m_slots_left;
+}
+
 // A word of a column that is written leaves the store. The last one frees its slot.
 void Controller::write_word() {
     const Words& sent = m_pending_writes.front();
@@ -343,7 +220,31 @@ void Controller::write_word() {
     m_dram.write_data = stored.data;
     m_dram.write_strobe = word >= sent.first && word <= sent.last ? stored.strobe : 0;
     if (word != kColumnWords - 1) return;
-    m_free_slots[sent.slot / 64] |= uint64_t{1} << sent.slot % 64;
+    leave_slot(sent.slot);
+    m_pending_writes.leave(m_now);
+}
+
+// From a command: of a write, an acknowledgement in a queue, then the response; of a read, the first
+// word on the bus, a beat in a queue, then the response.
+uint64_t Controller::responds() const {
+    if (m_response_valid) return m_now;
+    const uint64_t from = std::max(m_responds_from, m_now);
+    const uint64_t held = std::min(m_acknowledgements.valid_from(), m_beats.valid_from());
+    uint64_t found = std::max(held, from) + 1;
+    found = std::min(found, m_pending_reads.next() + 3);
+    if (m_unwritten) found = std::min(found, std::max(m_writes, m_now) + 3);
+    if (m_queue.occupied() | m_banks.holds()) found = std::min(found, m_now + m_sizes.tcl + 4);
+    return found;
+}
+
+void Controller::write_column() {
+    const Words& sent = m_pending_writes.front();
+    for (uint32_t word = 0; word < kColumnWords; ++word) {
+        const Stored& stored = m_store[sent.slot * kColumnWords + word];
+        m_device->put(word, stored.data,
+                      word >= sent.first && word <= sent.last ? stored.strobe : 0);
+    }
+    leave_slot(sent.slot);
     m_pending_writes.leave(m_now);
 }
 
@@ -356,10 +257,7 @@ uint64_t Controller::rest_of_all() const {
 }
 
 void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_taken,
-                       uint64_t read_data, DramSignals& dram) {
-    // What the DRAM sees in this cycle.
-    dram = m_dram;
-
+                       uint64_t read_data) {
     // Commands.
     const bool acknowledges = m_acknowledgements.ready();
     m_banks.look(m_reads <= m_now && m_reserved != m_sizes.read_columns,
@@ -397,7 +295,7 @@ void Controller::cycle(const RequestBeat* beat, uint32_t source, bool response_t
         beat && decode(*beat, source, acknowledges && !(issued >= 0 && kind == kWrite));
     if (!m_slot_valid) reserve_slot();
     if (m_pending_reads.pass(m_now)) m_device ? read_column() : read_word(read_data);
-    if (m_pending_writes.pass(m_now)) write_word();
+    if (m_pending_writes.pass(m_now)) m_device ? write_column() : write_word();
 
     // Queues and banks.
     m_banks.edge(issued, kind, m_due_at == m_now ? refreshes_due() : 0,

@@ -1,6 +1,7 @@
 // Timing model of a vault's memory controller (memory/controller/).
 #pragma once
 
+#include <algorithm>
 #include <bit>
 #include <cstdint>
 #include <memory>
@@ -27,6 +28,7 @@ class TransactionQueue {
     uint64_t of_bank(uint32_t bank) const { return m_banks[bank].entries; }
     uint64_t occupied() const { return m_occupied; }
     uint32_t level() const { return m_level; }
+    uint32_t room() const { return static_cast<uint32_t>(m_entries.size()) - m_level; }
     uint64_t row_hits() const { return m_row_hit; }
     uint64_t turnarounds() const { return m_turnaround; }
     const Request& entry(uint64_t one) const { return m_entries[std::countr_zero(one)].request; }
@@ -75,9 +77,10 @@ class Controller {
     explicit Controller(const VaultSizes& sizes, Dram* dram = nullptr);
 
     // A cycle: the beat that is offered, or null, with whose it is; whether a response is taken;
-    // what the DRAM drives. `dram` gets what the controller drives.
-    void cycle(const RequestBeat* beat, uint32_t source, bool response_taken, uint64_t read_data,
-               DramSignals& dram);
+    // what the DRAM drives.
+    void cycle(const RequestBeat* beat, uint32_t source, bool response_taken, uint64_t read_data);
+    // What the DRAM sees in the next cycle, before `cycle`.
+    const DramSignals& dram() const { return m_dram; }
 
     // Of this cycle, before `cycle`: the response that is offered.
     bool response_valid() const { return m_response_valid; }
@@ -98,6 +101,13 @@ class Controller {
 
     // See Banks; of a controller that is new.
     void keep_heads(const Controller& before) { m_banks.keep_heads(before.m_banks); }
+
+    // The first cycle in which a response may be offered, if no request comes; never later than that.
+    uint64_t responds() const;
+    // Requests that it takes whatever happens, at least.
+    uint32_t room() const {
+        return m_slot_valid ? std::min(m_queue.room(), m_slots_left + 1) : 0;
+    }
 
     // How many cycles from now on nothing happens in without a request; `count` of them pass.
     uint64_t rest() const { return m_rest_until - m_now; }
@@ -121,6 +131,7 @@ class Controller {
         // Whether a word of the first one passes.
         bool pass(uint64_t now) const { return m_next <= now; }
         const Words& front() const { return m_words.front(); }
+        uint64_t next() const { return m_next; }
         void enter(uint64_t now, const Words& words) {
             if (!m_words.holds()) m_next = words.start;
             m_words.enter(now) = words;
@@ -178,6 +189,8 @@ class Controller {
     bool m_ends_before = false;
     std::vector<Stored> m_store;
     std::vector<uint64_t> m_free_slots;
+    uint32_t m_slots_left;  // of these
+    uint32_t m_unwritten = 0;  // requests of writes that have come and not gone to the DRAM
 
     // Refreshes: the cycle of the next one, the first cycle of the interval, and of each bank its
     // cycle in an interval.
@@ -202,9 +215,11 @@ class Controller {
     [[gnu::cold]] uint64_t refreshes_due();
     bool decode(const RequestBeat& beat, uint32_t source, bool refuses);
     void reserve_slot();
+    void leave_slot(uint32_t slot);
     void read_word(uint64_t data);
     void read_column();
     void write_word();
+    void write_column();
     uint64_t rest_of_all() const;
 };
 

@@ -42,12 +42,17 @@ class Crossbar {
     // To the next cycle: the beat that passes, or null; whether the memory took one; its response,
     // or null; the requesters that took theirs.
     void edge(const Beat* beat, bool taken, const ResponseBeat* response, uint64_t took) {
-        if (beat) {
-            if (!m_locked) m_above = ~((uint64_t{2} << beat->source) - 1);
-            m_locked = !beat->beat.last;
-            m_owner = static_cast<int>(beat->source);
-        }
+        if (beat) grant(*beat);
         if (beat || taken) m_requests.edge(beat, taken);
+        respond(response, took);
+    }
+    // Of that, what a beat does to the arbiter, and what concerns responses.
+    void grant(const Beat& beat) {
+        if (!m_locked) m_above = ~((uint64_t{2} << beat.source) - 1);
+        m_locked = !beat.beat.last;
+        m_owner = static_cast<int>(beat.source);
+    }
+    void respond(const ResponseBeat* response, uint64_t took) {
         uint64_t changed = took & m_held;
         if (response) changed |= uint64_t{1} << response->source;
         for (; changed; changed &= changed - 1) {

@@ -125,19 +125,8 @@ uint64_t Dram::pass(uint64_t count) {
 void Dram::write(uint64_t data, uint32_t strobe) {
     const Column& column = m_writes.at(m_writes.first);
     const int64_t word = m_now - column.start;
-    const uint64_t address = column.address + static_cast<uint64_t>(word) * kWordBytes;
     m_writes.passed(word);
-    if (!strobe || address + kWordBytes > m_size) [[unlikely]] return;
-    uint64_t merged = data;
-    if (strobe != 0xff) [[unlikely]] {
-        memcpy(&merged, m_memory + address, kWordBytes);
-        for (uint64_t byte = 0; byte < kWordBytes; ++byte) {
-            if (!(strobe >> byte & 1)) continue;
-            const uint64_t mask = uint64_t{0xff} << 8 * byte;
-            merged = (merged & ~mask) | (data & mask);
-        }
-    }
-    memcpy(m_memory + address, &merged, kWordBytes);
+    store(column.address + static_cast<uint64_t>(word) * kWordBytes, data, strobe);
 }
 
 // The word that the bus holds in this cycle.

@@ -36,19 +36,24 @@ class Dram {
     // The cycle that ends now. Returns what the bus holds in the next one.
     uint64_t cycle(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column,
                    uint64_t write_data, uint32_t write_strobe) {
-        drive(valid, kind, bank, row, column, write_data, write_strobe);
+        begin(valid, kind, bank, row, column);
+        if (m_now >= m_writes.next) write(write_data, write_strobe);
+        ++m_now;
         m_random = m_random * kFactor + kSummand;
         return m_now >= m_reads.next ? read() : m_random ^ m_random >> 31;
     }
-    // Columns are read by `take`, from now on; or word by word.
-    void read_columns() { m_by_column = true; }
+    // From now on columns are read by `take` and written by `put`; or word by word.
+    void move_columns() { m_by_column = true; }
     // The same where they are.
-    void drive(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column,
-               uint64_t write_data, uint32_t write_strobe) {
-        if (valid) command(kind, bank, row, column);
-        if (m_now >= m_deadline) [[unlikely]] late_refresh();
-        if (m_now >= m_writes.next) write(write_data, write_strobe);
+    void drive(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column) {
+        begin(valid, kind, bank, row, column);
         ++m_now;
+    }
+    // A word of the next column that is written, for all of them in turn.
+    void put(int64_t word, uint64_t data, uint32_t strobe) {
+        const Column& column = m_writes.at(m_writes.first);
+        m_writes.passed(word);
+        store(column.address + static_cast<uint64_t>(word) * kWordBytes, data, strobe);
     }
     // The words of the next column that is read; called once for each, in its cycles on the bus.
     const uint8_t* take() {
@@ -139,7 +144,24 @@ class Dram {
 
     Burst& burst(uint64_t place) { return m_bursts[place & (m_bursts.size() - 1)]; }
     void close_image();
+    void begin(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column) {
+        if (valid) command(kind, bank, row, column);
+        if (m_now >= m_deadline) [[unlikely]] late_refresh();
+    }
     void write(uint64_t data, uint32_t strobe);
+    void store(uint64_t address, uint64_t data, uint32_t strobe) {
+        if (!strobe || address + kWordBytes > m_size) [[unlikely]] return;
+        uint64_t merged = data;
+        if (strobe != 0xff) [[unlikely]] {
+            memcpy(&merged, m_memory + address, kWordBytes);
+            for (uint64_t byte = 0; byte < kWordBytes; ++byte) {
+                if (!(strobe >> byte & 1)) continue;
+                const uint64_t mask = uint64_t{0xff} << 8 * byte;
+                merged = (merged & ~mask) | (data & mask);
+            }
+        }
+        memcpy(m_memory + address, &merged, kWordBytes);
+    }
     uint64_t read();
     void command(uint32_t kind, uint32_t bank, uint32_t row, uint32_t column);
     void activate(uint32_t bank, uint32_t row);

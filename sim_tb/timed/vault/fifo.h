@@ -20,6 +20,8 @@ class SramQueue {
     bool ready() const { return m_level != m_depth; }
     bool valid(uint64_t now) const { return m_valid_from <= now; }
     bool holds() const { return m_level; }
+    // If nothing is taken; kEver: it holds nothing.
+    uint64_t valid_from() const { return m_valid_from; }
     T& front() { return m_words[m_front]; }
     const T& front() const { return m_words[m_front]; }
     const T& at(uint32_t number) const {

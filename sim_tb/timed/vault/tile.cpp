@@ -16,6 +16,7 @@
 #include "banks.cpp"
 #include "queue.cpp"
 #include "controller.cpp"
+#include "scheduler.cpp"
 #include "crossbar.h"
 #include "dram.cpp"
 #include "line_buffer.cpp"
@@ -91,9 +92,9 @@ struct Tile {
         const ResponseBeat* const arrival =
             controller.response_valid() ? &controller.response() : nullptr;
         const auto access = [&](const Crossbar::Beat* asked, bool taken) {
-            DramSignals dram = {};
+            const DramSignals dram = controller.dram();
             controller.cycle(asked ? &asked->beat : nullptr, asked ? asked->source : 0, taken,
-                             read_data, dram);
+                             read_data);
             read_data = device.cycle(dram.valid, dram.kind, dram.bank, dram.row, dram.column,
                                      dram.write_data, dram.write_strobe);
             return controller.accepted;
