@@ -29,6 +29,7 @@
 #include "control.cpp"
 #include "host_data.cpp"
 #include "barrier.h"
+#include "sharing.h"
 
 namespace {
 
@@ -62,10 +63,11 @@ class Chip {
          Launcher launcher)
         : m_sizes(sizes), m_network(network), m_lines(lines), m_host(host), m_map(map),
           m_launcher(launcher),
+          m_sharing(m_network, sizes.threads),
+          m_seen(sizes.threads),
           m_barrier(static_cast<uint32_t>(sizes.threads)) {
         if (vault) m_vault = *vault;
         if (axi) m_axi = *axi;
-        order_tiles();
         reset();
         for (uint32_t thread = 1; thread < sizes.threads; ++thread)
             m_threads.emplace_back([this, thread] { follow(thread); });
@@ -115,7 +117,12 @@ class Chip {
     std::unique_ptr<HostData> m_data;
     std::vector<std::unique_ptr<HostPlace>> m_places;  // of each tile, if accesses pass along them
     std::vector<std::unique_ptr<ChipTile>> m_tiles;
-    std::vector<uint32_t> m_order;  // in which threads share the tiles
+    Sharing m_sharing;
+    // Of a thread: the first cycle of which the host may know nothing by its tiles.
+    struct alignas(64) Seen {
+        std::atomic<uint64_t> until{0};
+    };
+    std::vector<Seen> m_seen;
     std::vector<std::unique_ptr<TileControl>> m_controls;
     std::optional<Summaries> m_summaries;
     std::vector<Order> m_orders;
@@ -134,17 +141,9 @@ class Chip {
     std::atomic<uint64_t> m_end{0};      // the cycle before which a stretch ends
     bool m_closes = false;
 
-    // Columns of tiles, or rows where these are longer: then few tiles of a thread are beside tiles of
-    // another one.
-    void order_tiles() {
-        const auto columns = static_cast<uint32_t>(m_network.columns);
-        const uint32_t rows = static_cast<uint32_t>(m_network.vaults) / columns;
-        for (uint32_t turn = 0; turn < m_network.vaults; ++turn)
-            m_order.push_back(columns < rows ? turn : turn % rows * columns + turn / rows);
-    }
-
     void reset() {
         m_time = 0;
+        for (Seen& seen : m_seen) seen.until = 0;
         m_failed = false;
         m_port = std::make_unique<HostPort>(m_map);
         m_data = std::make_unique<HostData>(m_host);
@@ -172,6 +171,7 @@ class Chip {
         if (m_places.empty()) m_tiles[0]->host = m_data.get();
         if (m_sizes.joined)
             for (const auto& tile : m_tiles) tile->connect(m_tiles);
+        m_sharing.look_at(m_tiles);
     }
 
     void reset_memory(uint32_t vault) const {
@@ -313,23 +313,25 @@ class Chip {
 
     // A thread's part of that.
     void work(uint32_t thread) {
-        const auto count = static_cast<uint32_t>(m_network.vaults);
-        const auto threads = static_cast<uint32_t>(m_sizes.threads);
-        const uint32_t first = thread * count / threads, last = (thread + 1) * count / threads;
+        const uint32_t first = m_sharing.first(thread), last = m_sharing.first(thread + 1);
         uint32_t idle = 0;
         for (bool goes_on = true; goes_on;) {
             bool moves = !thread && pass_host();
+            uint64_t seen = kEver;
             const uint64_t host = m_time.load(std::memory_order_acquire);
             const uint64_t end = m_end.load(std::memory_order_acquire);
             goes_on = host < end;
             for (uint32_t turn = first; turn < last; ++turn) {
-                const uint32_t vault = m_order[turn];
+                const uint32_t vault = m_sharing.vault(turn);
                 ChipTile& tile = *m_tiles[vault];
                 const uint64_t before =
                     m_stops ? std::min(kWayFromHost + vault, kWayOverNetwork) : kAhead;
+                m_sharing.prefetch(thread, turn);
                 moves |= advance(tile, std::min(end, host + before));
                 goes_on |= tile.time() < end;
+                seen = std::min(seen, tile.time() + m_summaries->way(vault));
             }
+            m_seen[thread].until.store(seen, std::memory_order_release);
             idle = moves ? 0 : idle + 1;
             // Where another thread has no processor, it gets this one.
             if (idle > kTries) std::this_thread::yield();
@@ -343,8 +345,8 @@ class Chip {
         const uint64_t begin = m_time.load(std::memory_order_relaxed);
         const uint64_t end = m_end.load(std::memory_order_relaxed);
         uint64_t now = begin, limit = end;
-        for (uint32_t vault = 0; vault < m_tiles.size(); ++vault)
-            limit = std::min(limit, m_tiles[vault]->reported_time() + m_summaries->way(vault));
+        for (const Seen& seen : m_seen)
+            limit = std::min(limit, seen.until.load(std::memory_order_acquire));
         while (now < limit) {
             m_port->drive(m_in);
             m_data->drive(m_in);

@@ -71,6 +71,7 @@ class Incoming {
         find();
         return Reported::known(promise, m_port);
     }
+    const Reported* reported() const { return m_reported; }
     // The cycle in which something arrives, of those known; kEver: in none of them.
     uint64_t next() const { return m_next; }
     // What arrives in that cycle. It has been read.

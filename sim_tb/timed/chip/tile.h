@@ -40,12 +40,13 @@ class ChipTile {
     // Once, when all tiles are there, by number.
     void connect(const std::vector<std::unique_ptr<ChipTile>>& tiles);
 
+    // What it reports, and what its neighbour with a number does; null: there are not so many.
+    const Reported* reported() const { return &m_reported; }
+    const Reported* neighbour(uint32_t number) const {
+        return number < m_neighbours ? m_incoming[number].reported() : nullptr;
+    }
     // The cycle that it does next.
     uint64_t time() const { return m_cycle; }
-    // As `time`, at the end of what was last done, to another thread.
-    uint64_t reported_time() const {
-        return Reported::time(m_reported.promise.load(std::memory_order_acquire));
-    }
     // Does all cycles before `limit` in which it knows what arrives: at least one if its neighbours
     // have come as far as it has. Returns whether it did any.
     bool advance(uint64_t limit);
