@@ -1,0 +1,62 @@
+"""A vault's memory falls behind its tile in the chip's model, which changes nothing."""
+
+from collections.abc import Callable
+from dataclasses import replace
+from random import Random
+from typing import Any
+
+import pytest
+
+from isa.image import DramImage
+from sim_tb.measure.vault_stress import random_case
+from sim_tb.timed.chip.chip_model import ChipModel
+from soc.chip.config import ChipConfig
+from soc.host.driver import Host
+from soc.host.transport import Blocking, run
+from tests.sim_tb.timed.test_timed_chip import TINY, traffic
+
+CYCLES = 12_000
+#: What is random of a vault's memory.
+VARIED = (
+    "timing",
+    "page_policy",
+    "address_map",
+    "scheduler",
+    "transaction_queue",
+    "command_queue",
+)
+
+
+def random_chip(seed: int) -> ChipConfig:
+    other = random_case(seed, 1).config
+    vault = replace(TINY.tile.vault, **{name: getattr(other, name) for name in VARIED})
+    return replace(TINY, tile=replace(TINY.tile, pes=1 + seed % 2, vault=vault))
+
+
+def after(config: ChipConfig, step: Callable[[], int]) -> tuple[Any, ...]:
+    """All counters and the memory of a chip that the host looks at after each ``step``, in cycles."""
+    program = traffic(config, vaults=config.vaults, transfers=1000)
+    with DramImage(config.memory_bytes) as image, ChipModel(config, image) as chip:
+        host = Host(Blocking(chip))
+        run(host.load(program))
+        run(host.launch(parameters=5))
+        end = chip.cycles + CYCLES
+        while (left := end - chip.cycles) > 0:
+            cycles = min(step(), left)
+            # One of them is that of the host's operation.
+            chip.run((cycles if left - cycles != 1 else left) - 1)
+        assert chip.cycles == end
+        assert len(run(host.running())) == config.pes
+        return (
+            chip.cycles,
+            [run(host.counters(pe)) for pe in range(config.pes)],
+            [run(host.vault_counters(vault)) for vault in range(config.vaults)],
+            [run(host.network_counters(vault)) for vault in range(config.vaults)],
+            image.read(0, config.memory_bytes),
+        )
+
+
+@pytest.mark.parametrize("seed", range(14))
+def test_looks_at_the_memory_change_nothing(seed: int) -> None:
+    config, rng = random_chip(seed), Random(seed)
+    assert after(config, lambda: CYCLES) == after(config, lambda: rng.randint(2, 7))
