@@ -10,14 +10,19 @@
 
 namespace vip::timed {
 
-// Cycles before the front end next looks at the load-store unit, at least.
+// Whether a transfer at dispatch can't leave until the front end sees something else.
+bool PeModel::blocked() const {
+    return !accepts(m_compared && m_conflict, m_arc.full());
+}
+
+// Cycles that the front end can do before one of its instructions acts on the load-store unit or must
+// know more of it, at least, if nothing waits.
 uint64_t PeModel::distance() const {
-    if (m_dispatch_held && m_dispatched.word->unit != kVector) return 0;
     uint64_t found;
     if (m_held) {
         found = m_now->distance;
     } else if (m_redirect) {
-        found = 3 + word_at(m_target)->distance;
+        found = kRefill + word_at(m_target)->distance;
     } else if (m_operands_held) {
         found = 1 + m_operands_word->distance;
     } else if (m_fetch_valid) {
@@ -31,24 +36,31 @@ uint64_t PeModel::distance() const {
 // Cycles that the front end can do before it looks at the load-store unit, at least.
 uint64_t PeModel::slack() const {
     // An entry of the array range check that becomes free ends a wait.
-    uint64_t found = std::min(m_frozen, m_arc.next() - (m_time - m_behind));
+    const uint64_t same = std::min(m_arc.next() - (m_time - m_behind), kForever);
+    const uint64_t found = std::min(m_frozen, same);
     // A load history sees what vector instructions write.
-    if (m_usual && !m_load_store.history()) {
-        uint64_t further = distance();
-        if (full<true>() && !goes_on()) {
-            // What is at issue waits for that at dispatch, too, and can't have a fault meanwhile.
-            const bool waits = m_waits.vector_waits;
-            found = (waits ? m_beats : found) + 1;
-            const Step& next = *m_operands_word;
-            if (waits && m_now->unit == kVector && next.plain && next.unit != kScalar &&
-                !m_operands_outside)
-                // So does what follows a vector instruction there, for the one that waits now.
-                further = m_waiting_beats +
-                          std::min<uint64_t>(next.distance, m_sizes.flush_cycles);
-        }
-        found += further;
+    if (!m_usual || m_load_store.history()) return found;
+    const uint64_t further = distance();
+    if (!m_dispatch_held) return found + further;
+    if (m_dispatched.word->unit == kLoadStore) {
+        // It goes in the cycle after the one in which it can leave.
+        if (m_leaves) return m_given ? further : 0;
+        const uint64_t next = found + (further != 0);
+        return blocked() ? std::max(next, std::min(same + 1, further)) : next;
     }
-    return found;
+    if (m_leaves | !m_held | m_outside_now | !m_now->plain | (m_now->unit == kScalar) |
+        (m_dispatched.cause != kNone))
+        return found + further;
+    // What is at issue waits for that at dispatch, and can't have a fault meanwhile.
+    const uint64_t free = (m_compared & m_conflict ? same : 0) + 1 + further;
+    if (!m_waits.vector_waits) return free;
+    uint64_t begun = m_beats + 1 + further;
+    const Step& next = *m_operands_word;
+    if (m_operands_held && m_now->unit == kVector && next.plain && next.unit != kScalar &&
+        !m_operands_outside)
+        // So does what follows a vector instruction there, for the one that waits now.
+        begun = m_beats + 1 + m_waiting_beats + std::min<uint64_t>(next.distance, m_sizes.flush_cycles);
+    return std::max(free, begun);
 }
 
 // Cycles of the front end in which nothing moves.
@@ -60,7 +72,6 @@ void PeModel::pass_frozen(uint64_t count) {
     } else {
         m_unwritten -= static_cast<uint32_t>(std::min<uint64_t>(m_unwritten, count));
     }
-    if (!m_sizes.counters) return;
     m_counters[m_late_event] += count;
     m_counters[kCycles] += count;
     if (m_waits.vector_running) m_counters[kVectorBusy] += count;
@@ -151,6 +162,27 @@ bool PeModel::rests_on() {
     return m_slack;
 }
 
+// Whether what is at dispatch goes to the load-store unit in this cycle, of which the front end's part
+// can wait.
+bool PeModel::gives() const {
+    return m_usual && m_dispatch_held && m_leaves && m_dispatched.word->unit == kLoadStore &&
+           !m_load_store.loaded && !m_load_store.history() && distance();
+}
+
+void PeModel::give(const MemoryPort& port) {
+    m_given = true;
+    m_slack = distance();
+    pass(1);
+    follow_transfers();
+    if (m_dispatched.nothing) {
+        m_load_store.edge(port, nullptr, 0);
+    } else {
+        hand_on(port, m_entry);
+    }
+    m_seen = m_load_store.seen();
+    m_still = m_load_store.steady();
+}
+
 void PeModel::cycle(MemoryPort& port) {
     if (!m_slack && m_behind) {
         catch_up();
@@ -168,6 +200,7 @@ void PeModel::cycle(MemoryPort& port) {
         return step<false>(port);
     }
     if (m_slack) return transfer_alone(port);
+    if (gives()) return give(port);
     if (m_usual) [[likely]] return step<true>(port);
     step<false>(port);
 }

@@ -1,7 +1,7 @@
-// Cycles in which the stages of the front end are full, and nothing fails.
+// Cycles in which the stages of the front end are full, or fill after a branch, and nothing fails.
 //
-// Most are such cycles, and little can happen in them: it is done at once. `step` and `step_alone`
-// do all others.
+// Most are such cycles. They are done by instruction: each one knows the cycle in which it goes on,
+// as the vector unit's beats are cycles, too. `step` and `step_alone` do all others.
 #include <algorithm>
 
 #include "pe_model.h"
@@ -11,132 +11,259 @@ namespace vip::timed {
 static_assert(kIssuedScalar == kScalar && kIssuedVector == kVector &&
               kIssuedLoadStore == kLoadStore);
 
-// Whether stages are full, and what they have has no fault.
-template <bool kAlone>
-bool PeModel::full() const {
-    return (m_held & m_operands_held & m_fetch_valid & !m_redirect & !m_outside_now & m_usual) &&
-           m_now->plain &&
-           (!m_dispatch_held || (m_dispatched.cause == kNone &&
-                                 !(kAlone && m_dispatched.word->unit == kLoadStore)));
-}
+namespace {
 
-// The vector instruction at dispatch holds, or leaves in the next cycle; that at issue waits for
-// it. Returns the number of cycles, none if it may wait for more than the vector unit.
-uint64_t PeModel::hold(uint64_t most) {
+// Later than all cycles.
+constexpr int64_t kNotYet = INT64_MAX / 2;
+
+// What keeps the instruction at issue behind a vector instruction.
+uint32_t stall(bool conflict) { return conflict ? kStallArcConflict : kStallVector; }
+
+}  // namespace
+
+// The vector unit, by the cycles in which it runs.
+struct PeModel::Beats {
+    bool runs, waits;  // an instruction, and the next one
+    int64_t begin;     // of those that run, without a gap
+    int64_t end;       // of the one that runs
+    int64_t waiting;   // beats of the one that waits
+    int64_t last;      // cycle in which it ran, before `begin`
+    int64_t busy = 0;  // cycles before `begin`
+
+    // Time goes on.
+    void to(int64_t time) {
+        while (runs && end <= time) {
+            if (waits) {
+                end += waiting;
+                waits = false;
+            } else {
+                busy += end - begin;
+                last = end - 1;
+                runs = false;
+            }
+        }
+    }
+    void take(int64_t time, int64_t beats) {
+        to(time);
+        if (!runs) {
+            runs = true;
+            begin = time + 1;
+            end = begin + beats;
+        } else if (end == time + 1) {
+            end += beats;
+        } else {
+            waits = true;
+            waiting = beats;
+        }
+    }
+};
+
+// From a cycle in which what is at dispatch is there: the one in which it goes, as far as is known.
+int64_t PeModel::departure(const Beats& beats, int64_t time) {
     compare();
-    const uint64_t waits = m_waits.vector_waits ? m_beats : 0;
-    const uint64_t count = std::min(most, waits + !m_conflict);
-    if (!count) return 0;
-    if (m_sizes.counters) {
-        const auto cause = [](bool met) { return met ? kStallArcConflict : kStallVector; };
-        // Counted a cycle later, and by what dispatch saw a cycle before.
-        const uint32_t first = cause(m_waits.late_conflict), others = cause(m_conflict);
-        if (m_late_event < kCounters) ++m_counters[m_late_event];
-        if (count > 1) ++m_counters[first], m_counters[others] += count - 2;
-        m_late_event = count > 1 ? others : first;
-        m_counters[kCycles] += count;
-        m_counters[kVectorBusy] += m_waits.vector_running ? count : 0;
-    }
-    m_cycles += count;
-    m_last_pc = m_fault_pc = m_pc;
-    m_waits.late_conflict = m_conflict;
-    m_waits.late_full = m_waits.quiet = false;
-    m_waits.again = m_operands_word->registers & ~(m_valid & ~m_now->loaded);
-    m_leaves = count > waits;
-    if (waits) {
-        // Until the last beat they alone change.
-        m_beats -= std::min(count, waits) - 1;
-        vector_edge(false);
-    }
-    if (m_leaves) vector_edge(false);
-    return count;
+    if (m_dispatched.word->unit == kLoadStore)
+        return accepts(m_conflict, m_arc.full()) ? time + 1 : kNotYet;
+    if (m_conflict) return kNotYet;
+    return (beats.waits ? beats.end : time) + 1;
 }
 
-// The instruction at issue goes on, and that at dispatch, if there is one, as it can.
-template <bool kAlone>
-void PeModel::move(const MemoryPort* port) {
-    const Step &now = *m_now, &next = *m_operands_word;
-    const bool goes = m_leaves, holds = m_dispatch_held & !goes;
-    const bool transfers = !kAlone && goes && m_dispatched.word->unit == kLoadStore;
-    if (m_sizes.counters) {
-        if (m_late_event < kCounters) ++m_counters[m_late_event];
-        m_late_event = now.unit;
-        ++m_counters[kCycles];
-        m_counters[kVectorBusy] += m_waits.vector_running;
-        if (transfers) count_transfer();
-    }
-    ++m_cycles;
-    m_last_pc = m_fault_pc = m_pc;
-    if (holds) compare();
-    m_waits.late_conflict = holds & m_conflict;
-    m_waits.late_full = !kAlone && holds && m_arc.full();
-    m_waits.quiet = !m_dispatch_held & is_idle<kAlone>();
-    m_leaves = holds && departs<kAlone>(m_waits.late_conflict, m_waits.late_full);
-    vector_edge(goes && !transfers);
-    m_valid &= ~now.loaded;
-    const bool waits = next.registers & ~m_valid, stays = waits | m_waits.again;
-    m_waits.again = waits;
-    m_dispatch_held = holds;
-    if (now.unit == kScalar) m_redirect = branches(now);
-    if (!kAlone) {
-        receive();
-        transfer_edge(*port, transfers && !m_dispatched.nothing);
-    }
-    if (now.unit != kScalar) {
-        dispatch(now, m_pc, m_dispatched);
-        m_dispatch_held = true;
-        m_compared = false;
-    }
-    m_now = m_operands_word, m_pc = m_operands_pc, m_outside_now = m_operands_outside;
-    m_held = !stays & !m_redirect;
-    if (!stays) take(), advance(m_following);
+// Executes the vector instruction at dispatch; returns its beats.
+int64_t PeModel::execute_vector() {
+    const Dispatched& held = m_dispatched;
+    const Step& word = *held.word;
+    for (int i = 0; i < 3; ++i) m_vector.registers[i] = held.values[i];
+    m_vector.vl = held.vl, m_vector.mr = held.mr, m_vector.fx = held.fx;
+    word.execute(m_vector, kPlaced);
+    const uint64_t words = ((held.vl << word.width) + kWordBytes - 1) / kWordBytes;
+    return static_cast<int64_t>(words * word.passes * (word.matrix ? held.mr : 1));
 }
 
-// Stages become full after a branch, if dispatch has nothing and no register is waited for. Returns
-// whether they do.
-bool PeModel::refill() {
-    if (m_dispatch_held || word_at(m_target)->registers & ~m_valid) return false;
-    if (m_sizes.counters) {
-        if (m_late_event < kCounters) ++m_counters[m_late_event];
-        m_counters[kStallFetch] += kRefill - 1;
-        m_late_event = kStallFetch;
-        m_counters[kCycles] += kRefill;
-    }
-    m_cycles += kRefill;
-    for (uint64_t i = 0; i < kRefill; ++i) {
-        if (m_sizes.counters) m_counters[kVectorBusy] += m_waits.vector_running;
-        vector_edge(false);
-    }
-    m_fault_pc = m_operands_pc;
-    m_waits.quiet = m_seen & LoadStore::kSeesIdle;
-    m_waits.late_conflict = m_waits.late_full = m_waits.again = m_leaves = m_redirect = false;
-    advance(m_target);
-    take(), advance(m_following);
-    m_now = m_operands_word, m_pc = m_operands_pc, m_outside_now = m_operands_outside;
-    take(), advance(m_following);
-    m_held = m_operands_held = m_fetch_valid = true;
-    return true;
+// Registers of the vector unit after cycles before `time`.
+void PeModel::keep(Beats& beats, int64_t time) {
+    beats.to(time);
+    const int64_t ran = beats.runs && beats.begin < time ? time - 1 : beats.last;
+    const auto unwritten = static_cast<int64_t>(kVectorLatency) - (time - ran);
+    m_unwritten = static_cast<uint32_t>(std::max<int64_t>(unwritten, 0));
+    // Handed on in the last cycle, or running in it, or with results to come.
+    m_waits.vector_busy = (beats.runs && beats.begin == time) || unwritten > 0;
+    m_waits.vector_running = beats.runs;
+    m_waits.vector_waits = beats.waits;
+    m_beats = static_cast<uint64_t>(beats.end - time);
+    m_waiting_beats = static_cast<uint64_t>(beats.waiting);
+    m_counters[kVectorBusy] += beats.busy + (beats.runs ? time - beats.begin : 0);
+}
+
+// Cycles after a branch until stages are full again, with the first word that they have then.
+int64_t PeModel::gap(int64_t& pc) const {
+    if (m_redirect) return pc = m_target, kRefill;
+    if (!m_operands_held) return pc = m_fetch_pc, kRefill - 1;
+    return pc = m_operands_pc, kRefill - 2;
+}
+
+// The registers of stages with such a gap; `passed`: what is in those that have nothing.
+void PeModel::keep_gap(int64_t gap, int64_t pc, int64_t first, int64_t passed) {
+    m_held = false;
+    m_redirect = gap == kRefill;
+    m_operands_held = gap != kRefill - 1;
+    m_pc = m_redirect ? first : passed;
+    m_operands_pc = gap == kRefill - 2 ? pc : passed;
+    m_operands_word = word_at(m_operands_pc);
+    m_operands_outside = static_cast<uint64_t>(m_operands_pc) >= m_sizes.words;
+    advance(m_redirect ? kept(passed + 1) : gap == kRefill - 1 ? pc : kept(pc + 1));
 }
 
 // Such cycles, up to `most`, which the front end does. Returns how many.
-uint64_t PeModel::flow(uint64_t most) {
-    uint64_t left = most;
-    while (left) {
-        if (m_redirect & m_usual) {
-            if (left < kRefill || !refill()) break;
-            left -= kRefill;
-        } else if (!full<true>()) {
-            break;
-        } else if (goes_on()) {
-            move<true>(nullptr);
-            --left;
-        } else {
-            const uint64_t count = hold(left);
-            if (!count) break;
-            left -= count;
-        }
+uint64_t PeModel::flow(uint64_t cycles) {
+    if (!(m_usual & m_fetch_valid)) return 0;
+    bool held = m_dispatch_held, again = m_waits.again;
+    if (held && m_dispatched.cause != kNone) return 0;
+    int64_t pc = m_pc, left = 0;
+    if (!m_held) {
+        left = gap(pc);
+        if (left == kRefill - 2 && again) return 0;
+    } else if (!m_operands_held) {
+        return 0;
     }
-    return most - left;
+    const Step* const words = m_words;
+    uint64_t valid = m_valid;
+    if (static_cast<uint64_t>(pc) >= m_straight || (left ? (words[pc].registers & ~valid) != 0
+                                                         : !words[pc].plain))
+        return 0;
+
+    // Cycles from here on have numbers.
+    int64_t time = 0, most = static_cast<int64_t>(cycles);
+    Beats beats = {.runs = m_waits.vector_running,
+                   .waits = m_waits.vector_waits,
+                   .begin = 0,
+                   .end = static_cast<int64_t>(m_beats),
+                   .waiting = static_cast<int64_t>(m_waiting_beats),
+                   .last = static_cast<int64_t>(m_unwritten) - kVectorLatency};
+    // Of what is at dispatch: since when, and when it goes; when the one before went.
+    int64_t since = 0, goes = kNotYet, gone = kNotYet;
+    if (held) goes = m_leaves ? 0 : departure(beats, 0);
+    const auto pass_on = [&] {
+        if (m_dispatched.word->unit == kVector) {
+            beats.take(goes, execute_vector());
+        } else {
+            count_transfer();
+            m_given = false;
+        }
+        held = false;
+        gone = goes;
+        goes = kNotYet;
+    };
+    if (held && !m_given && m_dispatched.word->unit == kLoadStore) most = std::min(most, goes);
+
+    // Where a branch leads: what stages have until they are full.
+    int64_t first = m_pc, passed = left == kRefill - 2 ? m_pc : m_operands_pc;
+    int64_t last_pc = m_last_pc, fault_pc = m_fault_pc;
+    bool stays = false;
+    uint32_t event = m_late_event;
+    ++m_counters[event];
+    while (time < most) {
+        if (left) {
+            const int64_t count = std::min(left, most - time);
+            if (goes < time + count) pass_on();
+            event = kStallFetch;
+            m_counters[kStallFetch] += count;
+            fault_pc = left == kRefill && count == 1 ? first : passed;
+            again = false;
+            time += count;
+            left -= count;
+            continue;
+        }
+        const Step& now = words[pc];
+        if (!now.plain || static_cast<uint64_t>(pc) >= m_straight) break;
+        const bool waits = words[pc + 1].registers & (~valid | now.loaded);
+        if (now.unit == kScalar) {
+            if (goes == time) pass_on();
+            last_pc = fault_pc = pc;
+            event = kIssuedScalar;
+            ++m_counters[kIssuedScalar];
+            ++time;
+            if (now.writes) {
+                now.execute(m_engine);
+            } else if (branches(now)) {
+                first = pc + 1;
+                passed = first + !(waits | again);
+                again = waits;
+                left = kRefill;
+                pc = m_target;
+                if (static_cast<uint64_t>(pc) >= m_straight || words[pc].registers & ~valid) break;
+                continue;
+            }
+        } else {
+            if (goes > time && held) {
+                if (m_dispatched.word->unit == kLoadStore) break;
+                last_pc = fault_pc = pc;
+                // Counted by what dispatch saw a cycle before.
+                const int64_t until = std::min(goes, most);
+                const bool before = time ? since < time && m_conflict : m_waits.late_conflict;
+                event = stall(before);
+                ++m_counters[event];
+                if (until - time > 1) {
+                    event = stall(m_conflict);
+                    m_counters[event] += until - time - 1;
+                }
+                again = waits;
+                time = until;
+                if (time == most) break;
+            }
+            if (held) pass_on();
+            last_pc = fault_pc = pc;
+            event = now.unit;
+            ++m_counters[event];
+            ++time;
+            dispatch(now, pc, m_dispatched);
+            held = true;
+            m_compared = false;
+            since = time;
+            valid &= ~now.loaded;
+            if (m_dispatched.cause != kNone) [[unlikely]] {
+                most = time;
+            } else if (time < most) {
+                beats.to(time);
+                goes = departure(beats, time);
+                if (now.unit == kLoadStore) most = std::min(most, goes);
+            }
+        }
+        stays = waits | again;
+        again = waits;
+        ++pc;
+        if (stays) break;
+    }
+    --m_counters[event];
+    if (!time) return 0;
+
+    m_late_event = event;
+    m_counters[kCycles] += time;
+    m_cycles += time;
+    m_last_pc = last_pc;
+    m_fault_pc = fault_pc;
+    m_valid = valid;
+    keep(beats, time);
+    const bool stood = held & (since < time);
+    m_dispatch_held = held;
+    m_leaves = held & (goes == time);
+    m_waits.late_conflict = stood && m_conflict;
+    m_waits.late_full = stood && m_dispatched.word->unit == kLoadStore && m_arc.full();
+    m_waits.quiet = !(stood | (gone == time - 1)) && (m_seen & LoadStore::kSeesIdle);
+    m_waits.again = again;
+    if (left) {
+        keep_gap(left, pc, first, passed);
+    } else {
+        m_held = !stays;
+        m_redirect = false;
+        m_operands_held = true;
+        m_pc = pc;
+        m_now = words + pc;
+        m_operands_pc = pc + !stays;
+        m_operands_word = words + m_operands_pc;
+        m_outside_now = m_operands_outside = false;
+        m_fetch_pc = m_operands_pc + 1;
+        m_following = kept(m_fetch_pc + 1);
+    }
+    return static_cast<uint64_t>(time);
 }
 
 }  // namespace vip::timed

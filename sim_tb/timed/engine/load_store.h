@@ -35,7 +35,8 @@ struct MemoryPort {
 
 class LoadStore {
   public:
-    static constexpr uint32_t kSeesIdle = 4;
+    static constexpr uint32_t kSeesWaiting = 1, kSeesValue = 2, kSeesIdle = 4, kSeesLowering = 8,
+                              kSeesDeclared = 16, kSeesCuts = 32;
 
     LoadStore(uint8_t* scratchpad, uint32_t scratchpad_bytes, uint32_t tags,
               std::unique_ptr<History> history)
@@ -60,11 +61,6 @@ class LoadStore {
 
     bool request_valid() const { return m_request_valid || asks(); }
     const RequestBeat& request() const { return asks() ? m_asked : m_sent; }
-    bool ready(bool stores_register, bool lowered, bool recorded) const {
-        if (m_special && !m_lowering.rest()) return false;
-        if (lowered) return true;
-        return !m_cuts && (recorded || (!m_waits && !(stores_register && m_value_held)));
-    }
     // The load history, or null.
     const History* history() const { return m_history.get(); }
     // It forgets all.
@@ -94,11 +90,19 @@ class LoadStore {
     bool holds_result() const { return m_result_valid; }
     // What the front end sees of it.
     uint32_t seen() const {
-        const uint32_t usual =
-            uint32_t{m_waits} | uint32_t{m_value_held} << 1 | (idle() ? kSeesIdle : 0);
+        const uint32_t usual = (m_waits ? kSeesWaiting : 0) | (m_value_held ? kSeesValue : 0) |
+                               (idle() ? kSeesIdle : 0);
         if (!m_special) [[likely]] return usual;
-        return usual | uint32_t{!m_lowering.rest()} << 3 | uint32_t{m_declaration.done()} << 4 |
-               uint32_t{m_cuts} << 5;
+        return usual | (m_lowering.rest() ? 0 : kSeesLowering) |
+               (m_declaration.done() ? kSeesDeclared : 0) | (m_cuts ? kSeesCuts : 0);
+    }
+    // Whether it takes a transfer when it is seen so.
+    static bool ready(uint32_t seen, bool stores_register, bool lowered, bool recorded) {
+        if (seen & kSeesLowering) return false;
+        if (lowered) return true;
+        return !(seen & kSeesCuts) &&
+               (recorded ||
+                !(seen & (kSeesWaiting | (stores_register ? kSeesValue : 0))));
     }
 
     // Of this cycle, after `look`.

@@ -8,12 +8,6 @@ namespace {
 // An instruction that waits for nothing.
 constexpr Step kNothing = {};
 
-// A vector instruction's registers where its operands' values are in the first three.
-constexpr Operation kPlaced = {.row = 0, .a = 0, .b = 1, .c = 2, .constant = 0};
-
-// More cycles than there are.
-constexpr uint64_t kForever = ~uint64_t{0} / 2;
-
 // Where no branch leads.
 constexpr int64_t kNever = INT64_MIN;
 
@@ -30,6 +24,8 @@ std::unique_ptr<History> history_of(const Sizes& sizes) {
 PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
     : m_engine(engine),
       m_program(program_of(sizes, engine.program, buffer)),
+      m_words(m_program->data()),
+      m_straight(sizes.words > kRefill ? sizes.words - kRefill : 0),
       m_operands_word(&kNothing),
       m_now(&kNothing),
       m_load_store(engine.scratchpad, static_cast<uint32_t>(sizes.scratchpad_bytes),
@@ -42,35 +38,25 @@ PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
 
 const Step* PeModel::word_at(int64_t pc) const {
     const uint64_t place = static_cast<uint64_t>(pc) & (m_sizes.addressed_words - 1);
-    return place < m_sizes.buffer_words ? &(*m_program)[place] : &kNothing;
+    return place < m_sizes.buffer_words ? m_words + place : &kNothing;
 }
 
 // pe/frontend/dispatch.py
-template <bool kUsual, bool kAlone>
+template <bool kUsual>
 void PeModel::look_at_dispatch(Cycle& c) {
     const Dispatched& held = m_dispatched;
     const bool vector = held.word->unit == kVector, goes = m_leaves && !c.failed;
     c.offer_ready = !m_dispatch_held || m_leaves;
     c.dispatch_cause = m_dispatch_held ? held.cause : kNone;
     c.vector_goes = goes && vector;
-    c.transfer_done = !kAlone && goes && !vector;
+    c.transfer_done = goes && !vector;
     c.transfer_goes = c.transfer_done && !held.nothing;
     if (c.offer_ready) return;
     compare();
     c.conflict = m_conflict;
-    c.full = !kAlone && m_arc.full();  // a vector instruction does not look at it
+    c.full = !vector && m_arc.full();
     if (held.cause != kNone || c.failed) return;
-    c.leaves = departs<kAlone>(c.conflict, c.full);
-}
-
-template <bool kAlone>
-bool PeModel::departs(bool conflict, bool full) const {
-    const Dispatched& held = m_dispatched;
-    const Step& word = *held.word;
-    if (kAlone || word.unit == kVector) return !m_waits.vector_waits && !conflict;
-    const bool accepted = held.nothing || m_load_store.ready(word.store && word.is_register,
-                                                             held.lowered, held.recorded);
-    return (word.is_register || !(conflict || full)) && accepted;
+    c.leaves = vector ? !m_waits.vector_waits && !c.conflict : accepts(c.conflict, c.full);
 }
 
 bool PeModel::branches(const Step& now) {
@@ -171,12 +157,11 @@ template <bool kUsual>
 void PeModel::count(const Cycle& c) {
     const bool active = kUsual || m_state == State::kRun || m_state == State::kDrain;
     if (kUsual || m_state != State::kRest) ++m_cycles;
-    if (!m_sizes.counters) return;
     // What was issued in the cycle before goes no further if it has a fault.
     uint32_t late = m_late_event;
     const bool passed_on = late == kIssuedVector || late == kIssuedLoadStore;
     if (c.dispatch_cause != kNone && passed_on) late = kStallFence;
-    if (late < kCounters) ++m_counters[late];
+    ++m_counters[late];
     m_late_event = active ? event<kUsual>(c) : kCounters;
     m_counters[kCycles] += active;
     m_counters[kVectorBusy] += active && m_waits.vector_running;
@@ -207,15 +192,7 @@ void PeModel::receive() {
 
 // pe/vector/control.py; what the instruction does is done when it is handed on.
 void PeModel::vector_edge(bool handed_on) {
-    const Dispatched& held = m_dispatched;
-    uint64_t beats = 0;
-    if (handed_on) {
-        for (int i = 0; i < 3; ++i) m_vector.registers[i] = held.values[i];
-        m_vector.vl = held.vl, m_vector.mr = held.mr, m_vector.fx = held.fx;
-        held.word->execute(m_vector, kPlaced);
-        const uint64_t words = ((held.vl << held.word->width) + kWordBytes - 1) / kWordBytes;
-        beats = words * held.word->passes * (held.word->matrix ? held.mr : 1);
-    }
+    const uint64_t beats = handed_on ? static_cast<uint64_t>(execute_vector()) : 0;
     m_waits.vector_busy = handed_on || m_waits.vector_running || m_unwritten > 1;
     if (m_waits.vector_running) {
         m_unwritten = kVectorLatency - 1;
@@ -239,10 +216,13 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
     follow_transfers();
     const bool left = m_arc.leave(m_time);
     if (left) m_compared = false;
-    if (!handed_on) {
-        m_load_store.edge(port, nullptr, 0);
-        return left;
-    }
+    if (handed_on) return hand_on(port, entry) | left;
+    m_load_store.edge(port, nullptr, 0);
+    return left;
+}
+
+// What is at dispatch goes to the load-store unit. Returns whether it takes an entry.
+bool PeModel::hand_on(const MemoryPort& port, uint32_t entry) {
     const Dispatched& held = m_dispatched;
     const bool store = held.word->store;
     const uint64_t dram = held.values[store ? 0 : 1], near = held.values[store ? 1 : 0];
@@ -263,7 +243,7 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
                              : store || held.lowered ? 1
                                                      : given.columns;
     m_load_store.edge(port, &given, held.values[1]);
-    if (!columns) return left;
+    if (!columns) return false;
     m_arc.enter(entry, held.ranges[store ? 1 : 0], columns, store, held.lowered);
     m_compared = false;
     return true;
@@ -273,6 +253,7 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
 template <bool kUsual>
 void PeModel::stage_edge(const Cycle& c) {
     if (m_leaves || c.failed || (m_dispatched.cause != kNone && !c.run)) m_dispatch_held = false;
+    if (m_leaves) m_given = false;
     m_leaves = c.leaves;
     m_waits.late_conflict = c.conflict;
     m_waits.late_full = c.full;
@@ -336,7 +317,7 @@ void PeModel::front(Cycle& c) {
     c.run = kUsual || m_run;
     c.redirect = m_redirect;
     c.failed = !kUsual && m_failed;
-    look_at_dispatch<kUsual, kAlone>(c);
+    look_at_dispatch<kUsual>(c);
     look_at_issue<kUsual, kAlone>(c);
     look_at_operands<kUsual>(c);
     count<kUsual>(c);
@@ -366,21 +347,15 @@ void PeModel::front(Cycle& c) {
 template <bool kUsual>
 void PeModel::step(MemoryPort& port) {
     ++m_time;
-    if (kUsual && full<false>() && goes_on() && !m_load_store.history() &&
-        !m_load_store.declared()) {
-        move<false>(&port);
-        m_frozen = 0;
-    } else {
-        const Waits before = m_waits;
-        const uint32_t seen = m_load_store.seen();
-        Cycle c = {};
-        front<kUsual, false>(c);
-        const bool changes = transfer_edge(port, c.transfer_goes);
-        if (c.declares) [[unlikely]] m_load_store.declare(m_engine.registers[m_now->a]);
-        m_waits.quiet = c.quiet;
-        stage_edge<kUsual>(c);
-        m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
-    }
+    const Waits before = m_waits;
+    const uint32_t seen = m_load_store.seen();
+    Cycle c = {};
+    front<kUsual, false>(c);
+    const bool changes = transfer_edge(port, c.transfer_goes);
+    if (c.declares) [[unlikely]] m_load_store.declare(m_engine.registers[m_now->a]);
+    m_waits.quiet = c.quiet;
+    stage_edge<kUsual>(c);
+    m_frozen = kUsual && m_usual && m_waits == before && stays(changes, seen) ? frozen(c) : 0;
     m_seen = m_load_store.seen();
     m_still = m_load_store.steady();
     m_slack = slack();

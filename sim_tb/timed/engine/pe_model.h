@@ -49,9 +49,18 @@ struct alignas(64) Step : Word {
 static_assert(sizeof(Step) == 64);
 using Program = std::vector<Step>;
 
+// More cycles than there are.
+constexpr uint64_t kForever = ~uint64_t{0} / 2;
+
+// From a branch that leads away to the cycle in which stages are full again.
+constexpr int kRefillCycles = 3;
+
 struct Sizes;
 std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* operations,
                                           const Word* buffer);
+
+// A vector instruction's registers where its operands' values are in the first three.
+constexpr Operation kPlaced = {.row = 0, .a = 0, .b = 1, .c = 2, .constant = 0};
 
 // What the model must know of a configuration.
 struct Sizes {
@@ -135,13 +144,15 @@ class PeModel {
     // What each cycle looks at comes first, and together: a chip has many engines.
     Engine& m_engine;  // registers of the program
     const std::shared_ptr<const Program> m_program;
+    const Step* const m_words;  // of it
+    const uint64_t m_straight;  // before the last ones, which what stages hold could go beyond
 
     // Cycles that front end and vector unit have not done yet, but the load-store unit has; and how
     // many more these may be: they have nothing for that unit. They catch up before they see
     // something else of it. See catch_up.cpp.
     uint64_t m_behind = 0, m_slack = 0;
     uint64_t m_time = 0;   // cycles that the load-store unit has done
-    uint32_t m_seen = 0;   // what they see of it meanwhile
+    uint32_t m_seen = LoadStore::kSeesIdle;   // what they see of it meanwhile
     bool m_still = false;  // nor does that unit do anything, without a response
     // Cycles in which the front end does what it did in the last one: they change counters and the
     // vector unit's beats alone, until it sees something else.
@@ -187,11 +198,12 @@ class PeModel {
 
     // Dispatch.
     bool m_dispatch_held = false, m_leaves = false;
+    bool m_given = false;  // the load-store unit has it, before the front end has come there
     bool m_conflict = false, m_compared = false;  // its ranges, since they or the entries changed
     uint32_t m_entry = 0;
     Dispatched m_dispatched = {};
 
-    uint64_t m_counters[kCounters] = {};
+    uint64_t m_counters[kCounters + 1] = {};  // and no event
     LoadStore m_load_store;
     Arc m_arc;
 
@@ -229,9 +241,14 @@ class PeModel {
     void compare() {
         if (!m_compared) m_conflict = m_arc.conflict(m_dispatched.ranges), m_compared = true;
     }
-    // Whether what is at dispatch leaves in the next cycle.
-    template <bool kAlone>
-    VIP_INLINE bool departs(bool conflict, bool full) const;
+    // Whether the load-store unit takes what is at dispatch in the next cycle.
+    bool accepts(bool conflict, bool full) const {
+        const Step& word = *m_dispatched.word;
+        return (word.is_register | !(conflict | full)) &&
+               (m_dispatched.nothing ||
+                LoadStore::ready(m_seen, word.store & word.is_register, m_dispatched.lowered,
+                                 m_dispatched.recorded));
+    }
     template <bool kAlone>
     bool is_idle() const {
         return kAlone ? (m_seen & LoadStore::kSeesIdle) != 0 : m_load_store.idle();
@@ -254,7 +271,7 @@ class PeModel {
     void step_alone();
     template <bool kUsual, bool kAlone>
     VIP_INLINE void front(Cycle& c);
-    template <bool kUsual, bool kAlone>
+    template <bool kUsual>
     VIP_INLINE void look_at_dispatch(Cycle& c);
     template <bool kUsual, bool kAlone>
     VIP_INLINE void look_at_issue(Cycle& c);
@@ -275,24 +292,23 @@ class PeModel {
     template <bool kUsual>
     VIP_INLINE void stage_edge(const Cycle& c);
     void transfer_alone(const MemoryPort& port);
+    bool gives() const;
+    void give(const MemoryPort& port);
+    VIP_INLINE bool hand_on(const MemoryPort& port, uint32_t entry);
     VIP_INLINE void response_alone(const ResponseBeat* response);
     VIP_INLINE void show();
     void catch_up();
     void pass_frozen(uint64_t count);
-    // From a branch that leads away to the cycle in which stages are full again.
-    static constexpr uint64_t kRefill = 3;
-    template <bool kAlone>
-    VIP_INLINE bool full() const;
-    // Whether the instruction at issue goes on where stages are full.
-    bool goes_on() const {
-        return !m_dispatch_held | m_leaves | (m_now->unit == kScalar);
-    }
-    VIP_INLINE uint64_t hold(uint64_t most);
-    template <bool kAlone>
-    VIP_INLINE void move(const MemoryPort* port);
-    VIP_INLINE bool refill();
-    uint64_t flow(uint64_t most);
+    static constexpr int64_t kRefill = kRefillCycles;
+    struct Beats;
+    VIP_INLINE int64_t departure(const Beats& beats, int64_t time);
+    int64_t execute_vector();
+    VIP_INLINE void keep(Beats& beats, int64_t time);
+    VIP_INLINE int64_t gap(int64_t& pc) const;
+    void keep_gap(int64_t gap, int64_t pc, int64_t first, int64_t passed);
+    uint64_t flow(uint64_t cycles);
     uint64_t distance() const;
+    bool blocked() const;
     uint64_t slack() const;
     void complete(uint32_t entry, uint64_t time);
     void follow_transfers();

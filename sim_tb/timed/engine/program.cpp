@@ -6,8 +6,8 @@
 
 namespace vip::timed {
 
-// Instructions that must pass issue before one acts on the load-store unit, at least: one that goes
-// there does so in the cycle after its own.
+// Cycles from one with an instruction at issue to the first in which the front end acts on the
+// load-store unit or must know more of it, at least. A transfer goes there two cycles later.
 void find_distances(Program& program, uint64_t words) {
     constexpr uint8_t kFar = 64;
     const auto ends = [](const Step& step) {
@@ -16,7 +16,7 @@ void find_distances(Program& program, uint64_t words) {
     };
     for (uint64_t place = 0; place < words; ++place) {
         Step& step = program[place];
-        step.distance = !step.legal || ends(step) ? 0 : step.unit == kLoadStore ? 1 : kFar;
+        step.distance = !step.legal || ends(step) ? 0 : step.unit == kLoadStore ? 2 : kFar;
     }
     const auto at = [&](uint64_t place) { return place < words ? program[place].distance : 0; };
     for (bool changed = true; changed;) {
@@ -26,7 +26,8 @@ void find_distances(Program& program, uint64_t words) {
             const bool branches = step.unit == kScalar && !step.writes;
             uint64_t next = at(place + 1);
             if (branches)
-                next = std::min<uint64_t>(next, at(static_cast<uint64_t>(step.operation.constant)));
+                next = std::min<uint64_t>(
+                    next, kRefillCycles + at(static_cast<uint64_t>(step.operation.constant)));
             if (next + 1 >= step.distance) continue;
             step.distance = static_cast<uint8_t>(next + 1);
             changed = true;

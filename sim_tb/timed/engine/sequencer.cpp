@@ -20,7 +20,7 @@ EngineResult PeModel::result() {
                           .memory_error = m_failed,
                           .history = {},
                           .history_turn = 0};
-    std::copy(std::begin(m_counters), std::end(m_counters), found.counters);
+    if (m_sizes.counters) std::copy_n(m_counters, kCounters, found.counters);
     const History* history = m_load_store.history();
     if (history) found.history_turn = history->turn();
     if (history && m_sizes.counters) {
