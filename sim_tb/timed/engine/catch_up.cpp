@@ -33,6 +33,27 @@ uint64_t PeModel::distance() const {
     return std::min(found, m_sizes.flush_cycles);
 }
 
+// The same by the vector unit's beats, of those instructions that are before; none: it is not known.
+uint64_t PeModel::beats_ahead() const {
+    const int64_t pc = m_held            ? m_pc
+                       : m_redirect      ? m_target
+                       : m_operands_held ? m_operands_pc
+                       : m_fetch_valid   ? m_fetch_pc
+                                         : m_following;
+    if (!m_ahead || static_cast<uint64_t>(pc) >= m_sizes.words) return 0;
+    const Ahead& ahead = m_ahead[pc];
+    // Of the one that runs, that waits, and that is at dispatch.
+    const uint64_t beats[] = {m_waits.vector_running ? m_beats : 0,
+                              m_waits.vector_waits ? m_waiting_beats : 0,
+                              m_dispatch_held && m_dispatched.word->unit == kVector ? m_dispatched.beats : 0};
+    const uint64_t all = beats[0] + beats[1] + beats[2];
+    uint64_t found = all + ahead.beats;
+    for (uint32_t i = 3, fewer = ahead.fewer; fewer && i--;)
+        if (beats[i]) found -= beats[i], --fewer;
+    // A fault is reported when they have none left, and the counters are complete.
+    return found ? std::min(found + ahead.then, all + m_sizes.flush_cycles) : 0;
+}
+
 // Cycles that the front end can do before it looks at the load-store unit, at least.
 uint64_t PeModel::slack() const {
     // An entry of the array range check that becomes free ends a wait.
@@ -41,26 +62,27 @@ uint64_t PeModel::slack() const {
     // A load history sees what vector instructions write.
     if (!m_usual || m_load_store.history()) return found;
     const uint64_t further = distance();
-    if (!m_dispatch_held) return found + further;
+    if (!m_dispatch_held) return std::max(found + further, beats_ahead());
     if (m_dispatched.word->unit == kLoadStore) {
         // It goes in the cycle after the one in which it can leave.
-        if (m_leaves) return m_given ? further : 0;
+        if (m_leaves) return m_given ? std::max(further, beats_ahead()) : 0;
         const uint64_t next = found + (further != 0);
         return blocked() ? std::max(next, std::min(same + 1, further)) : next;
     }
-    if (m_leaves | !m_held | m_outside_now | !m_now->plain | (m_now->unit == kScalar) |
-        (m_dispatched.cause != kNone))
-        return found + further;
+    if (m_dispatched.cause != kNone) [[unlikely]] return found + further;
+    const uint64_t known = beats_ahead();
+    if (m_leaves | !m_held | m_outside_now | !m_now->plain | (m_now->unit == kScalar))
+        return std::max(found + further, known);
     // What is at issue waits for that at dispatch, and can't have a fault meanwhile.
     const uint64_t free = (m_compared & m_conflict ? same : 0) + 1 + further;
-    if (!m_waits.vector_waits) return free;
+    if (!m_waits.vector_waits) return std::max(free, known);
     uint64_t begun = m_beats + 1 + further;
     const Step& next = *m_operands_word;
     if (m_operands_held && m_now->unit == kVector && next.plain && next.unit != kScalar &&
         !m_operands_outside)
         // So does what follows a vector instruction there, for the one that waits now.
         begun = m_beats + 1 + m_waiting_beats + std::min<uint64_t>(next.distance, m_sizes.flush_cycles);
-    return std::max(free, begun);
+    return std::max({free, begun, known});
 }
 
 // Cycles of the front end in which nothing moves.
@@ -79,13 +101,12 @@ void PeModel::pass_frozen(uint64_t count) {
 
 void PeModel::catch_up() {
     while (m_behind) {
-        // Up to the end of a cycle after which an entry of the array range check may be free.
-        const uint64_t left = m_arc.next() - (m_time - m_behind), most = std::min(m_behind, left);
         uint64_t count;
         if (m_frozen) {
-            count = std::min(m_frozen, most);
+            // Up to the end of a cycle after which an entry of the array range check may be free.
+            count = std::min({m_frozen, m_behind, m_arc.next() - (m_time - m_behind)});
             pass_frozen(count);
-        } else if (!(count = flow(most))) {
+        } else if (!(count = flow(m_behind))) {
             count = 1;
             if (m_usual) {
                 step_alone<true>();
@@ -93,16 +114,19 @@ void PeModel::catch_up() {
                 step_alone<false>();
             }
         }
-        m_entry = m_arc.free_entry();
         m_behind -= count;
-        if (count == left) leave();
+        const uint64_t time = m_time - m_behind;
+        if (m_arc.next() < time) leave(time - 1);
+        m_entry = m_arc.free_entry();
+        if (m_arc.next() == time) leave(time);
     }
 }
 
-// After the last cycle that the front end has done.
-void PeModel::leave() {
-    if (!m_arc.leave(m_time - m_behind)) return;
-    m_compared = false;
+// Entries become free until the end of a cycle that the front end has done.
+void PeModel::leave(uint64_t time) {
+    if (!m_arc.leave(time)) return;
+    // Without a conflict there is none with fewer of them.
+    m_compared &= !m_conflict;
     if (!stays(true, m_load_store.seen())) m_frozen = 0;
 }
 
@@ -171,7 +195,7 @@ bool PeModel::gives() const {
 
 void PeModel::give(const MemoryPort& port) {
     m_given = true;
-    m_slack = distance();
+    m_slack = std::max(distance(), beats_ahead());
     pass(1);
     follow_transfers();
     if (m_dispatched.nothing) {

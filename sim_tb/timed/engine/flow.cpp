@@ -58,24 +58,28 @@ struct PeModel::Beats {
     }
 };
 
-// From a cycle in which what is at dispatch is there: the one in which it goes, as far as is known.
-int64_t PeModel::departure(const Beats& beats, int64_t time) {
+// From the cycle `time` of those from `begin` on, in which what is at dispatch is there: the one in
+// which it goes, as far as is known before `most`.
+int64_t PeModel::departure(const Beats& beats, uint64_t begin, int64_t time, int64_t& most) {
+    const uint64_t now = begin + static_cast<uint64_t>(time);
+    if (m_arc.next() <= now) leave(now);
     compare();
-    if (m_dispatched.word->unit == kLoadStore)
-        return accepts(m_conflict, m_arc.full()) ? time + 1 : kNotYet;
-    if (m_conflict) return kNotYet;
+    const bool transfer = m_dispatched.word->unit == kLoadStore;
+    if (transfer && accepts(m_conflict, m_arc.full())) return most = time + 1;
+    if (transfer | m_conflict) {
+        // Until an entry becomes free.
+        most = static_cast<int64_t>(std::min(static_cast<uint64_t>(most), m_arc.next() - begin));
+        return kNotYet;
+    }
     return (beats.waits ? beats.end : time) + 1;
 }
 
-// Executes the vector instruction at dispatch; returns its beats.
-int64_t PeModel::execute_vector() {
+// Executes the vector instruction at dispatch.
+void PeModel::execute_vector() {
     const Dispatched& held = m_dispatched;
-    const Step& word = *held.word;
     for (int i = 0; i < 3; ++i) m_vector.registers[i] = held.values[i];
     m_vector.vl = held.vl, m_vector.mr = held.mr, m_vector.fx = held.fx;
-    word.execute(m_vector, kPlaced);
-    const uint64_t words = ((held.vl << word.width) + kWordBytes - 1) / kWordBytes;
-    return static_cast<int64_t>(words * word.passes * (word.matrix ? held.mr : 1));
+    held.word->execute(m_vector, kPlaced);
 }
 
 // Registers of the vector unit after cycles before `time`.
@@ -140,10 +144,12 @@ uint64_t PeModel::flow(uint64_t cycles) {
                    .last = static_cast<int64_t>(m_unwritten) - kVectorLatency};
     // Of what is at dispatch: since when, and when it goes; when the one before went.
     int64_t since = 0, goes = kNotYet, gone = kNotYet;
-    if (held) goes = m_leaves ? 0 : departure(beats, 0);
+    const uint64_t begin = m_time - m_behind;
+    if (held) goes = m_leaves ? 0 : departure(beats, begin, 0, most);
     const auto pass_on = [&] {
         if (m_dispatched.word->unit == kVector) {
-            beats.take(goes, execute_vector());
+            execute_vector();
+            beats.take(goes, static_cast<int64_t>(m_dispatched.beats));
         } else {
             count_transfer();
             m_given = false;
@@ -152,7 +158,6 @@ uint64_t PeModel::flow(uint64_t cycles) {
         gone = goes;
         goes = kNotYet;
     };
-    if (held && !m_given && m_dispatched.word->unit == kLoadStore) most = std::min(most, goes);
 
     // Where a branch leads: what stages have until they are full.
     int64_t first = m_pc, passed = left == kRefill - 2 ? m_pc : m_operands_pc;
@@ -223,8 +228,7 @@ uint64_t PeModel::flow(uint64_t cycles) {
                 most = time;
             } else if (time < most) {
                 beats.to(time);
-                goes = departure(beats, time);
-                if (now.unit == kLoadStore) most = std::min(most, goes);
+                goes = departure(beats, begin, time, most);
             }
         }
         stays = waits | again;

@@ -24,7 +24,7 @@ std::unique_ptr<History> history_of(const Sizes& sizes) {
 PeModel::PeModel(const Sizes& sizes, Engine& engine, const Word* buffer)
     : m_engine(engine),
       m_program(program_of(sizes, engine.program, buffer)),
-      m_words(m_program->data()),
+      m_words(m_program->words().data()),
       m_straight(sizes.words > kRefill ? sizes.words - kRefill : 0),
       m_operands_word(&kNothing),
       m_now(&kNothing),
@@ -176,8 +176,10 @@ void PeModel::write(const Cycle& c) {
         m_engine.workspace = c.cause == kNone ? *found : Workspace{};
     if (c.sound && now.unit == kIssue && now.control != kSetWs) [[unlikely]] {
         now.execute(m_engine);
-        if (now.control == kSetVl || now.control == kSetMr)
+        if (now.control == kSetVl || now.control == kSetMr) {
             m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
+            set_ahead();
+        }
     }
     if (c.offered) m_valid &= ~now.loaded;
     if (c.sound && now.unit == kScalar && now.writes) m_valid |= uint64_t{1} << now.a;
@@ -192,7 +194,8 @@ void PeModel::receive() {
 
 // pe/vector/control.py; what the instruction does is done when it is handed on.
 void PeModel::vector_edge(bool handed_on) {
-    const uint64_t beats = handed_on ? static_cast<uint64_t>(execute_vector()) : 0;
+    if (handed_on) execute_vector();
+    const uint64_t beats = handed_on ? m_dispatched.beats : 0;
     m_waits.vector_busy = handed_on || m_waits.vector_running || m_unwritten > 1;
     if (m_waits.vector_running) {
         m_unwritten = kVectorLatency - 1;

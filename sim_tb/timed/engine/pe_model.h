@@ -7,7 +7,10 @@
 
 #include <bit>
 #include <cstdint>
+#include <map>
 #include <memory>
+#include <mutex>
+#include <utility>
 #include <vector>
 
 #include "../../../isa/compiled/engine.h"
@@ -39,6 +42,9 @@ struct alignas(64) Step : Word {
     uint64_t registers, loaded;  // that it waits for, and that it loads, as masks
     Execute function;
 
+    uint64_t beats(uint64_t vl, uint64_t mr) const {
+        return ((vl << width) + kWordBytes - 1) / kWordBytes * passes * (matrix ? mr : 1);
+    }
     void execute(Engine& engine) const { execute(engine, operation); }
     void execute(Engine& engine, const Operation& other) const {
         uint64_t clipped = 0;
@@ -47,7 +53,34 @@ struct alignas(64) Step : Word {
 };
 // With no bytes left at its end: programs are compared by their bytes.
 static_assert(sizeof(Step) == 64);
-using Program = std::vector<Step>;
+
+// Of the vector instructions from a word to the first one that acts on the load-store unit, or must
+// know more of it, on the way with the fewest beats: those of all but the last two. A vector
+// instruction leaves dispatch only when the second one before it has no beats left.
+struct Ahead {
+    uint16_t beats = 0;
+    uint8_t fewer = 3;  // how many of those before must be left out, too
+    uint8_t then = 2;   // cycles after these beats, at least
+};
+
+// The words of a program. Engines share it.
+class Program {
+  public:
+    explicit Program(std::vector<Step> words, uint64_t used)
+        : m_words(std::move(words)), m_used(used) {}
+
+    const std::vector<Step>& words() const { return m_words; }
+    // For each word used; or null.
+    const Ahead* ahead(uint64_t vl, uint64_t mr) const;
+
+  private:
+    const std::vector<Step> m_words;
+    const uint64_t m_used;
+    mutable std::mutex m_lock;
+    mutable std::map<std::pair<uint64_t, uint64_t>, std::vector<Ahead>> m_known;
+
+    std::vector<Ahead> find(uint64_t vl, uint64_t mr) const;
+};
 
 // More cycles than there are.
 constexpr uint64_t kForever = ~uint64_t{0} / 2;
@@ -82,7 +115,7 @@ struct Dispatched {
     uint64_t values[3];
     uint64_t vl, mr, fx;
     Range ranges[3];
-    uint64_t bytes, columns;
+    uint64_t bytes, columns, beats;
     // lowered: a load from the window; recorded: the load history takes it.
     bool nothing, lowered, recorded;
     uint32_t cause;
@@ -194,6 +227,7 @@ class PeModel {
 
     // Vector control.
     uint64_t m_beats = 0, m_waiting_beats = 0;
+    const Ahead* m_ahead = nullptr;  // with the settings that there are
     uint32_t m_unwritten = 0;
 
     // Dispatch.
@@ -301,18 +335,20 @@ class PeModel {
     void pass_frozen(uint64_t count);
     static constexpr int64_t kRefill = kRefillCycles;
     struct Beats;
-    VIP_INLINE int64_t departure(const Beats& beats, int64_t time);
-    int64_t execute_vector();
+    VIP_INLINE int64_t departure(const Beats& beats, uint64_t begin, int64_t time, int64_t& most);
+    void execute_vector();
     VIP_INLINE void keep(Beats& beats, int64_t time);
     VIP_INLINE int64_t gap(int64_t& pc) const;
     void keep_gap(int64_t gap, int64_t pc, int64_t first, int64_t passed);
     uint64_t flow(uint64_t cycles);
     uint64_t distance() const;
+    uint64_t beats_ahead() const;
+    void set_ahead() { m_ahead = m_program->ahead(m_engine.vl, m_engine.mr); }
     bool blocked() const;
     uint64_t slack() const;
     void complete(uint32_t entry, uint64_t time);
     void follow_transfers();
-    void leave();
+    void leave(uint64_t time);
     VIP_INLINE bool stays(bool changes, uint32_t seen) const;
     VIP_INLINE uint64_t frozen(const Cycle& c) const;
 };

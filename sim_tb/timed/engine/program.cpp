@@ -8,7 +8,7 @@ namespace vip::timed {
 
 // Cycles from one with an instruction at issue to the first in which the front end acts on the
 // load-store unit or must know more of it, at least. A transfer goes there two cycles later.
-void find_distances(Program& program, uint64_t words) {
+void find_distances(std::vector<Step>& program, uint64_t words) {
     constexpr uint8_t kFar = 64;
     const auto ends = [](const Step& step) {
         return step.unit == kIssue && step.control != kSetVl && step.control != kSetMr &&
@@ -35,6 +35,74 @@ void find_distances(Program& program, uint64_t words) {
     }
 }
 
+const Ahead* Program::ahead(uint64_t vl, uint64_t mr) const {
+    constexpr size_t kMost = 64;  // which are kept
+    const std::lock_guard guard(m_lock);
+    const auto key = std::pair(vl, mr);
+    auto found = m_known.find(key);
+    if (found == m_known.end()) {
+        if (m_known.size() == kMost) return nullptr;
+        found = m_known.emplace(key, find(vl, mr)).first;
+    }
+    return found->second.data();
+}
+
+std::vector<Ahead> Program::find(uint64_t vl, uint64_t mr) const {
+    // Ways on which up to two are left out, from the most to the fewest, and that on which none is.
+    constexpr uint32_t kLeftOut = 3, kMostBeats = UINT16_MAX;
+    struct Ways {
+        bool some[kLeftOut] = {};
+        bool soon = false;  // what is at the end acts at issue, not from dispatch
+        uint32_t beats = kMostBeats;
+        bool operator==(const Ways&) const = default;
+    };
+    std::vector<Ways> ways(m_used + 1);
+    // What follows the program has a fault.
+    ways[m_used].some[0] = ways[m_used].soon = true;
+    const auto at = [&](uint64_t place) { return ways[std::min(place, m_used)]; };
+    for (bool changed = true; changed;) {
+        changed = false;
+        for (uint64_t place = m_used; place-- > 0;) {
+            const Step& step = m_words[place];
+            const bool sets = step.control == kSetVl || step.control == kSetMr;
+            Ways found;
+            if (!step.distance || (step.unit == kIssue && sets)) {
+                found.some[0] = found.soon = true;
+            } else if (step.unit == kLoadStore) {
+                found.some[1] = true;
+            } else {
+                found = at(place + 1);
+                if (step.unit == kScalar && !step.writes) {
+                    const Ways other = at(static_cast<uint64_t>(step.operation.constant));
+                    for (uint32_t i = 0; i < kLeftOut; ++i) found.some[i] |= other.some[i];
+                    found.soon |= other.soon;
+                    found.beats = std::min(found.beats, other.beats);
+                }
+                if (step.unit == kVector) {
+                    const uint64_t sum = found.some[2] ? 0 : found.beats + step.beats(vl, mr);
+                    found.beats = static_cast<uint32_t>(std::min<uint64_t>(sum, kMostBeats));
+                    found.some[2] = found.some[1], found.some[1] = found.some[0];
+                    found.some[0] = false;
+                }
+            }
+            if (found == ways[place]) continue;
+            ways[place] = found;
+            changed = true;
+        }
+    }
+    std::vector<Ahead> found(m_used);
+    for (uint64_t place = 0; place < m_used; ++place) {
+        const Ways& now = ways[place];
+        uint32_t fewer = 0;
+        for (uint32_t i = 0; i < kLeftOut; ++i)
+            if (now.some[i]) fewer = std::max(fewer, kLeftOut - i);
+        found[place] = {.beats = static_cast<uint16_t>(fewer ? 0 : now.beats),
+                        .fewer = static_cast<uint8_t>(fewer),
+                        .then = static_cast<uint8_t>(now.soon ? 2 : 3)};
+    }
+    return found;
+}
+
 Execute function_of(uint32_t row) {
     switch (row) {
 #define VIP_ROW(number, ...) \
@@ -52,7 +120,7 @@ Execute function_of(uint32_t row) {
 std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* operations,
                                           const Word* buffer) {
     static std::vector<std::weak_ptr<const Program>> known;
-    Program made(sizes.buffer_words);
+    std::vector<Step> made(sizes.buffer_words);
     for (uint64_t place = 0; place < sizes.buffer_words; ++place) {
         Step& step = made[place];
         static_cast<Word&>(step) = buffer[place];
@@ -66,12 +134,13 @@ std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* o
     }
     find_distances(made, sizes.words);
     std::erase_if(known, [](const auto& each) { return each.expired(); });
-    for (const auto& each : known)
-        if (const auto found = each.lock(); found->size() == made.size() &&
-                                            !std::memcmp(found->data(), made.data(),
-                                                         made.size() * sizeof(Step)))
+    for (const auto& each : known) {
+        const auto found = each.lock();
+        if (found && found->words().size() == made.size() &&
+            !std::memcmp(found->words().data(), made.data(), made.size() * sizeof(Step)))
             return found;
-    const auto kept = std::make_shared<const Program>(std::move(made));
+    }
+    const auto kept = std::make_shared<const Program>(std::move(made), sizes.words);
     known.push_back(kept);
     return kept;
 }

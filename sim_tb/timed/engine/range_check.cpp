@@ -37,6 +37,7 @@ void PeModel::dispatch(const Step& word, int64_t pc, Dispatched& found) const {
                             ((start & unaligned) != 0);
         outside |= (extent != kNoExtent) & beyond;
     }
+    found.beats = word.beats(found.vl, found.mr);
     found.nothing = found.lowered = found.recorded = false;
     bool misaligned = false, beyond = false;
     if (memory) {

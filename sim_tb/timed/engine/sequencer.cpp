@@ -37,6 +37,7 @@ void PeModel::launched() {
     m_following = 0;
     m_engine.vl = kStartVl, m_engine.mr = kStartMr, m_engine.fx = kStartFx;
     m_engine.workspace = {};
+    set_ahead();
     m_settling = static_cast<uint32_t>(m_sizes.settling_cycles);
 }
 
