@@ -1,8 +1,8 @@
 // Front end and vector unit behind the load-store unit.
 //
 // What they do is seen by nobody until they hand a transfer on, or the program ends. So cycles of
-// theirs wait while that unit goes on, as many as there must be before the next transfer, and are done
-// together. Before they could see something of that unit that was not so in these cycles, they have
+// theirs wait while that unit goes on, as many as there must be before the next transfer, by the
+// instructions before it and by the vector unit's beats, and are done together. Before they could see something of that unit that was not so in these cycles, they have
 // caught up. What a fault does is seen when the counters are complete, which is later than that.
 #include <algorithm>
 
@@ -43,9 +43,10 @@ uint64_t PeModel::beats_ahead() const {
     if (!m_ahead || static_cast<uint64_t>(pc) >= m_sizes.words) return 0;
     const Ahead& ahead = m_ahead[pc];
     // Of the one that runs, that waits, and that is at dispatch.
+    const bool dispatched = m_dispatch_held && m_dispatched.word->unit == kVector;
     const uint64_t beats[] = {m_waits.vector_running ? m_beats : 0,
                               m_waits.vector_waits ? m_waiting_beats : 0,
-                              m_dispatch_held && m_dispatched.word->unit == kVector ? m_dispatched.beats : 0};
+                              dispatched ? m_dispatched.beats : 0};
     const uint64_t all = beats[0] + beats[1] + beats[2];
     uint64_t found = all + ahead.beats;
     for (uint32_t i = 3, fewer = ahead.fewer; fewer && i--;)
@@ -81,7 +82,8 @@ uint64_t PeModel::slack() const {
     if (m_operands_held && m_now->unit == kVector && next.plain && next.unit != kScalar &&
         !m_operands_outside)
         // So does what follows a vector instruction there, for the one that waits now.
-        begun = m_beats + 1 + m_waiting_beats + std::min<uint64_t>(next.distance, m_sizes.flush_cycles);
+        begun = m_beats + 1 + m_waiting_beats +
+                std::min<uint64_t>(next.distance, m_sizes.flush_cycles);
     return std::max({free, begun, known});
 }
 
@@ -170,6 +172,15 @@ void PeModel::response_alone(const ResponseBeat* response) {
     show();
 }
 
+// The same where it has transfers, too.
+void PeModel::proceed_alone(MemoryPort& port) {
+    pass(1);
+    m_load_store.proceed(port);
+    follow_transfers();
+    show();
+}
+
+// The same where it has anything.
 void PeModel::transfer_alone(const MemoryPort& port) {
     pass(1);
     if (m_load_store.loaded) catch_up();
@@ -186,22 +197,24 @@ bool PeModel::rests_on() {
     return m_slack;
 }
 
-// Whether what is at dispatch goes to the load-store unit in this cycle, of which the front end's part
-// can wait.
+// Whether what is at dispatch goes to the load-store unit in this cycle, and the front end sees
+// nothing else of that.
 bool PeModel::gives() const {
     return m_usual && m_dispatch_held && m_leaves && m_dispatched.word->unit == kLoadStore &&
-           !m_load_store.loaded && !m_load_store.history() && distance();
+           distance();
 }
 
-void PeModel::give(const MemoryPort& port) {
+// The unit has it then, while the front end's cycle waits.
+void PeModel::give(MemoryPort& port) {
     m_given = true;
     m_slack = std::max(distance(), beats_ahead());
     pass(1);
+    m_load_store.proceed(port);
     follow_transfers();
-    if (m_dispatched.nothing) {
-        m_load_store.edge(port, nullptr, 0);
-    } else {
-        hand_on(port, m_entry);
+    if (!m_dispatched.nothing) {
+        const Command given = transfer(m_entry);
+        m_load_store.take(given, m_dispatched.values[1]);
+        enter(given);
     }
     m_seen = m_load_store.seen();
     m_still = m_load_store.steady();
@@ -217,6 +230,10 @@ void PeModel::cycle(MemoryPort& port) {
         port.response_ready = true;
         return response_alone(port.response);
     }
+    if (m_load_store.plain()) [[likely]] {
+        if (m_slack) return proceed_alone(port);
+        if (gives()) return give(port);
+    }
     if (m_load_store.holds_result()) [[unlikely]] catch_up();
     m_load_store.look(port, m_held && m_now->unit == kScalar && m_now->writes);
     if (m_load_store.error) [[unlikely]] {
@@ -224,7 +241,6 @@ void PeModel::cycle(MemoryPort& port) {
         return step<false>(port);
     }
     if (m_slack) return transfer_alone(port);
-    if (gives()) return give(port);
     if (m_usual) [[likely]] return step<true>(port);
     step<false>(port);
 }

@@ -58,24 +58,26 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
         arrived_entry = m_target.entry;
     }
 
-    // Request side.
-    m_move = !m_request_valid || port.request_ready;
-    m_space = !m_formed_valid || m_move;
-    m_go = m_working && m_space && (m_opened || m_tag_ready);
-    m_taken = m_done = released = grown = false;
-    if (m_go) {
-        const bool final = m_now.columns == 1;
-        m_end = final ? m_now.last : kColumnBytes - 1;
-        m_words = (m_end / kWordBytes - m_now.dram / kWordBytes) % kColumnWords;
-        m_last = !m_now.store || m_words == 0;
-        m_taken = !m_opened;
-        m_done = m_last && final;
-        released = m_done && m_now.store && !m_now.is_register;
-        released_entry = m_now.entry;
-        grown = m_taken && m_now.lowered && !(m_now.final && m_done);
-        grown_entry = m_now.entry;
-    }
+    look_at_requests(port.request_ready);
     if (special()) [[unlikely]] look_at_workspace(port);
+}
+
+void LoadStore::look_at_requests(bool request_ready) {
+    m_move = !m_request_valid | request_ready;
+    m_space = !m_formed_valid | m_move;
+    m_go = m_working & m_space & (m_opened | m_tag_ready);
+    m_taken = m_done = released = grown = false;
+    if (!m_go) return;
+    const bool final = m_now.columns == 1;
+    m_end = final ? m_now.last : kColumnBytes - 1;
+    m_words = (m_end / kWordBytes - m_now.dram / kWordBytes) % kColumnWords;
+    m_last = !m_now.store | (m_words == 0);
+    m_taken = !m_opened;
+    m_done = m_last & final;
+    released = m_done & m_now.store & !m_now.is_register;
+    released_entry = m_now.entry;
+    grown = m_taken & m_now.lowered && !(m_now.final && m_done);
+    grown_entry = m_now.entry;
 }
 
 void LoadStore::look_at_workspace(const MemoryPort& port) {
@@ -84,7 +86,7 @@ void LoadStore::look_at_workspace(const MemoryPort& port) {
     m_fills = m_lowering.fill && !m_loads;
     if (m_cuts) {
         m_history->look(settled, (m_working && m_now.store) || (m_waits && m_waiting.store) ||
-                                     (m_formed_valid && m_formed.write));
+                                     (m_formed_valid && m_beats[m_sent ^ 1].write));
         m_copies = m_history->fill && !m_loads;
         m_fills &= !m_history->fill;
         if (m_copies && m_history->final) {
@@ -168,18 +170,23 @@ void LoadStore::choose_tag(uint64_t free) {
     m_free &= ~(uint64_t{1} << m_tag);
 }
 
+// What is latched, which is neither of a register nor an error.
+void LoadStore::take_response() {
+    loaded = error = arrived = false;
+    if (!m_response_valid) return;
+    const bool loads = !m_target.store, last = m_response.last;
+    if (loads) write_loaded(m_target, m_response);
+    m_following = !last;
+    arrived = loads & last;
+    arrived_entry = m_target.entry;
+    m_free |= uint64_t{last} << m_response.tag;
+    m_outstanding -= last;
+}
+
 void LoadStore::respond(const ResponseBeat* response) {
     const uint64_t free = m_free;
-    loaded = error = released = grown = arrived = false;
-    if (m_response_valid) {
-        const bool loads = !m_target.store, last = m_response.last;
-        if (loads) write_loaded(m_target, m_response);
-        m_following = !last;
-        arrived = loads & last;
-        arrived_entry = m_target.entry;
-        m_free |= uint64_t{last} << m_response.tag;
-        m_outstanding -= last;
-    }
+    released = grown = false;
+    take_response();
     latch(response);
     choose_tag(free);
 }
@@ -212,13 +219,14 @@ bool LoadStore::absorb_early(const ResponseBeat& response) {
 void LoadStore::form() {
     const uint32_t place = m_now.dram % kWordBytes;
     const uint32_t last_place = m_last ? m_end % kWordBytes : kWordBytes - 1;
-    m_formed.address = m_now.dram - place;
-    m_formed.tag = m_opened ? m_kept_tag : m_tag;
-    m_formed.write = m_now.store;
-    m_formed.words = m_words;
-    m_formed.last = m_last;
-    m_formed.strobe = m_now.store ? (0xffU << place) & (0xffU >> (kWordBytes - 1 - last_place)) : 0xff;
-    m_formed.data = m_now.store && !m_now.is_register ? word_at(m_now.scratchpad) : 0;
+    RequestBeat& formed = m_beats[m_sent ^ 1];
+    formed.address = m_now.dram - place;
+    formed.tag = m_opened ? m_kept_tag : m_tag;
+    formed.write = m_now.store;
+    formed.words = m_words;
+    formed.last = m_last;
+    formed.strobe = m_now.store ? (0xffU << place) & (0xffU >> (kWordBytes - 1 - last_place)) : 0xff;
+    formed.data = m_now.store && !m_now.is_register ? word_at(m_now.scratchpad) : 0;
     m_from_register = m_now.is_register;
     if (m_taken) {
         Target& target = m_targets[m_tag];
@@ -237,13 +245,64 @@ void LoadStore::form() {
 
 void LoadStore::advance() {
     m_opened = !m_last;
-    m_kept_tag = m_formed.tag;
+    m_kept_tag = m_beats[m_sent ^ 1].tag;
     if (m_done) return;
     const uint64_t step = m_now.store ? kWordBytes : kColumnBytes;
     const uint64_t next = (m_now.dram / step + 1) * step;
     m_now.scratchpad += static_cast<uint32_t>(next - m_now.dram / kWordBytes * kWordBytes);
     m_now.dram = next;
     if (m_last) --m_now.columns;
+}
+
+// The port, then what is formed for it.
+void LoadStore::send() {
+    if (m_move) {
+        m_request_valid = m_formed_valid;
+        m_sent ^= m_formed_valid;
+        if (m_formed_valid & m_from_register && m_beats[m_sent].write) [[unlikely]]
+            m_beats[m_sent].data = m_value, m_value_held = false;
+    }
+    if (m_space) m_formed_valid = m_go;
+    if (m_go) {
+        form();
+        advance();
+        m_outstanding += m_taken;
+        m_tag_ready &= !m_taken;
+    }
+}
+
+void LoadStore::proceed(MemoryPort& port) {
+    const uint64_t free = m_free;
+    port.response_ready = true;
+    take_response();
+    latch(port.response);
+    look_at_requests(port.request_ready);
+    send();
+    choose_tag(free);
+    if (m_done) {
+        m_working = m_waits;
+        if (m_waits) m_now = m_waiting;
+        m_waits = false;
+    }
+    m_active = has_request();
+}
+
+void LoadStore::take(const Command& transfer, uint64_t value) {
+    if (transfer.lowered) [[unlikely]] {
+        m_lowering.edge(&transfer, false);
+        m_special = true;
+    } else if (m_working) {
+        m_waiting = transfer;
+        m_waits = true;
+    } else {
+        m_now = transfer;
+        m_working = true;
+    }
+    if (transfer.store & transfer.is_register) [[unlikely]] {
+        m_value_held = true;
+        m_value = replicated(value, transfer.width);
+    }
+    m_active = true;
 }
 
 void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t value) {
@@ -273,22 +332,7 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
     }
     if (port.response_ready) latch(declaring ? nullptr : port.response);
 
-    // The port, then what is formed for it.
-    if (m_move) {
-        m_request_valid = m_formed_valid;
-        if (m_formed_valid) {
-            m_sent = m_formed;
-            if (m_from_register && m_formed.write) [[unlikely]] m_sent.data = m_value, m_value_held = false;
-        }
-    }
-    if (m_space) m_formed_valid = m_go;
-    if (m_go) {
-        form();
-        advance();
-    }
-    m_outstanding += m_taken;
-
-    if (m_taken) m_tag_ready = false;
+    send();
     choose_tag(free);
 
     // Loads from the window, and the workspace.
@@ -336,7 +380,7 @@ void LoadStore::edge(const MemoryPort& port, const Command* transfer, uint64_t v
         m_value_held = true;
         m_value = replicated(value, transfer->width);
     }
-    m_active = m_special | m_working | m_waits | m_formed_valid | m_request_valid | m_result_valid;
+    m_active = has_request();
 }
 
 }  // namespace vip::timed

@@ -56,11 +56,17 @@ class LoadStore {
     // The same of a word that is not the last one, whatever else goes on. It is the next one that comes.
     VIP_INLINE bool absorb_early(const ResponseBeat& response);
 
+    // Whether it has nothing but transfers and columns that are loaded: then a cycle is `proceed`,
+    // with a `take` if a transfer is handed on in it. Otherwise it is `look` and `edge`.
+    bool plain() const { return !(m_special | m_unlike | m_remembers | m_result_valid); }
+    VIP_INLINE void proceed(MemoryPort& port);
+    VIP_INLINE void take(const Command& transfer, uint64_t value);
+
     // What happens in this cycle. `writes_first`: a scalar result takes the registers' write port.
     VIP_INLINE void look(MemoryPort& port, bool writes_first);
 
     bool request_valid() const { return m_request_valid || asks(); }
-    const RequestBeat& request() const { return asks() ? m_asked : m_sent; }
+    const RequestBeat& request() const { return asks() ? m_asked : m_beats[m_sent]; }
     // The load history, or null.
     const History* history() const { return m_history.get(); }
     // It forgets all.
@@ -147,7 +153,8 @@ class LoadStore {
     bool m_opened = false;
     uint32_t m_kept_tag = 0;
     bool m_from_register = false;
-    RequestBeat m_formed = {}, m_sent = {};
+    RequestBeat m_beats[2] = {};  // that is sent, and that is formed
+    uint32_t m_sent = 0;
 
     // Response side.
     ResponseBeat m_response = {};
@@ -176,10 +183,16 @@ class LoadStore {
     uint64_t word_at(uint32_t address) const;
     bool asks() const { return m_special && m_declaration.asks(); }
     VIP_INLINE void write_loaded(const Target& target, const ResponseBeat& response);
+    VIP_INLINE void take_response();
     VIP_INLINE void latch(const ResponseBeat* response);
     VIP_INLINE void choose_tag(uint64_t free);
+    VIP_INLINE void look_at_requests(bool request_ready);
+    VIP_INLINE void send();
     VIP_INLINE void form();
     VIP_INLINE void advance();
+    bool has_request() const {
+        return m_special | m_working | m_waits | m_formed_valid | m_request_valid | m_result_valid;
+    }
     [[gnu::cold]] void look_at_workspace(const MemoryPort& port);
     [[gnu::cold]] void write_zeros();
     [[gnu::cold]] const Command* follow_history(const Command* transfer, Command& piece);

@@ -219,35 +219,41 @@ bool PeModel::transfer_edge(const MemoryPort& port, bool handed_on) {
     follow_transfers();
     const bool left = m_arc.leave(m_time);
     if (left) m_compared = false;
-    if (handed_on) return hand_on(port, entry) | left;
-    m_load_store.edge(port, nullptr, 0);
-    return left;
+    if (!handed_on) {
+        m_load_store.edge(port, nullptr, 0);
+        return left;
+    }
+    const Command given = transfer(entry);
+    m_load_store.edge(port, &given, m_dispatched.values[1]);
+    return enter(given) | left;
 }
 
-// What is at dispatch goes to the load-store unit. Returns whether it takes an entry.
-bool PeModel::hand_on(const MemoryPort& port, uint32_t entry) {
+// What is at dispatch, for the load-store unit.
+Command PeModel::transfer(uint32_t entry) const {
     const Dispatched& held = m_dispatched;
     const bool store = held.word->store;
     const uint64_t dram = held.values[store ? 0 : 1], near = held.values[store ? 1 : 0];
-    const Command given = {.store = store,
-                           .is_register = held.word->is_register,
-                           .width = held.word->width,
-                           .dram = dram,
-                           .columns = static_cast<uint32_t>(held.columns),
-                           .last = static_cast<uint32_t>((dram + held.bytes - 1) % kColumnBytes),
-                           .scratchpad = static_cast<uint32_t>(held.lowered ? near : near - dram % kWordBytes),
-                           .entry = entry,
-                           .index = held.word->a,
-                           .lowered = held.lowered,
-                           .final = false,
-                           .recorded = held.recorded,
-                           .bytes = held.bytes};
-    const uint32_t columns = given.is_register       ? 0
-                             : store || held.lowered ? 1
-                                                     : given.columns;
-    m_load_store.edge(port, &given, held.values[1]);
-    if (!columns) return false;
-    m_arc.enter(entry, held.ranges[store ? 1 : 0], columns, store, held.lowered);
+    return {.store = store,
+            .is_register = held.word->is_register,
+            .width = held.word->width,
+            .dram = dram,
+            .columns = static_cast<uint32_t>(held.columns),
+            .last = static_cast<uint32_t>((dram + held.bytes - 1) % kColumnBytes),
+            .scratchpad = static_cast<uint32_t>(held.lowered ? near : near - dram % kWordBytes),
+            .entry = entry,
+            .index = held.word->a,
+            .lowered = held.lowered,
+            .final = false,
+            .recorded = held.recorded,
+            .bytes = held.bytes};
+}
+
+// The array range check follows a transfer. Returns whether it does.
+bool PeModel::enter(const Command& given) {
+    if (given.is_register) return false;
+    const uint32_t columns = given.store | given.lowered ? 1 : given.columns;
+    m_arc.enter(given.entry, m_dispatched.ranges[given.store ? 1 : 0], columns, given.store,
+                given.lowered);
     m_compared = false;
     return true;
 }

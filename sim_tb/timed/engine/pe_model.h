@@ -37,7 +37,7 @@ using Execute = uint32_t (*)(Engine& engine, const Operation& operation, uint64_
 // A word with what it does.
 struct alignas(64) Step : Word {
     bool plain;  // at issue it can have no fault but its place
-    uint8_t distance;  // see program_of
+    uint8_t distance;  // see find_distances
     Operation operation;
     uint64_t registers, loaded;  // that it waits for, and that it loads, as masks
     Execute function;
@@ -185,7 +185,7 @@ class PeModel {
     // something else of it. See catch_up.cpp.
     uint64_t m_behind = 0, m_slack = 0;
     uint64_t m_time = 0;   // cycles that the load-store unit has done
-    uint32_t m_seen = LoadStore::kSeesIdle;   // what they see of it meanwhile
+    uint32_t m_seen = LoadStore::kSeesIdle;  // what they see of it meanwhile
     bool m_still = false;  // nor does that unit do anything, without a response
     // Cycles in which the front end does what it did in the last one: they change counters and the
     // vector unit's beats alone, until it sees something else.
@@ -313,8 +313,8 @@ class PeModel {
     VIP_INLINE void look_at_operands(Cycle& c) const;
     template <bool kUsual>
     VIP_INLINE void count(const Cycle& c);
-    [[gnu::cold]] void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done, int64_t waiting_pc,
-                  bool late);
+    [[gnu::cold]] void sequence(uint32_t cause_now, int64_t cause_pc, bool halt, bool done,
+                                int64_t waiting_pc, bool late);
     void launched();
     [[gnu::cold]] void check_workspace(Dispatched& found) const;
     [[gnu::cold]] void report_to_history(const Cycle& c);
@@ -326,9 +326,11 @@ class PeModel {
     template <bool kUsual>
     VIP_INLINE void stage_edge(const Cycle& c);
     void transfer_alone(const MemoryPort& port);
+    VIP_INLINE void proceed_alone(MemoryPort& port);
     bool gives() const;
-    void give(const MemoryPort& port);
-    VIP_INLINE bool hand_on(const MemoryPort& port, uint32_t entry);
+    void give(MemoryPort& port);
+    VIP_INLINE Command transfer(uint32_t entry) const;
+    VIP_INLINE bool enter(const Command& given);
     VIP_INLINE void response_alone(const ResponseBeat* response);
     VIP_INLINE void show();
     void catch_up();
