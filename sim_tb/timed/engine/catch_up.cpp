@@ -15,31 +15,42 @@ bool PeModel::blocked() const {
     return !accepts(m_compared && m_conflict, m_arc.full());
 }
 
+// The next instruction at issue, but for scalar instructions after which the one that follows is known.
+PeModel::Way PeModel::way() const {
+    constexpr int kMost = 8;  // of these
+    Way found = m_held            ? Way{m_pc, 0}
+                : m_redirect      ? Way{m_target, kRefill}
+                : m_operands_held ? Way{m_operands_pc, 1}
+                : m_fetch_valid   ? Way{m_fetch_pc, 2}
+                                  : Way{m_following, 3};
+    uint64_t unknown = ~m_valid;
+    for (int i = 0; i < kMost && static_cast<uint64_t>(found.pc) < m_straight; ++i) {
+        const Step& step = m_words[found.pc];
+        if (step.unit != kScalar) break;
+        if (step.writes) {
+            unknown |= uint64_t{1} << step.a;
+        } else {
+            if (step.registers & unknown) break;
+            m_engine.pc = kNever;
+            step.execute(m_engine);
+            if (m_engine.pc != kNever) {
+                found = {kept(m_engine.pc + 1), found.cycles + 1 + kRefill};
+                continue;
+            }
+        }
+        ++found.pc, ++found.cycles;
+    }
+    return found;
+}
+
 // Cycles that the front end can do before one of its instructions acts on the load-store unit or must
 // know more of it, at least, if nothing waits.
-uint64_t PeModel::distance() const {
-    uint64_t found;
-    if (m_held) {
-        found = m_now->distance;
-    } else if (m_redirect) {
-        found = kRefill + word_at(m_target)->distance;
-    } else if (m_operands_held) {
-        found = 1 + m_operands_word->distance;
-    } else if (m_fetch_valid) {
-        found = 2 + word_at(m_fetch_pc)->distance;
-    } else {
-        found = 3 + word_at(m_following)->distance;
-    }
-    return std::min(found, m_sizes.flush_cycles);
+uint64_t PeModel::distance(const Way& way) const {
+    return std::min(way.cycles + word_at(way.pc)->distance, m_sizes.flush_cycles);
 }
 
 // The same by the vector unit's beats, of those instructions that are before; none: it is not known.
-uint64_t PeModel::beats_ahead() const {
-    const int64_t pc = m_held            ? m_pc
-                       : m_redirect      ? m_target
-                       : m_operands_held ? m_operands_pc
-                       : m_fetch_valid   ? m_fetch_pc
-                                         : m_following;
+uint64_t PeModel::beats_ahead(int64_t pc) const {
     if (!m_ahead || static_cast<uint64_t>(pc) >= m_sizes.words) return 0;
     const Ahead& ahead = m_ahead[pc];
     // Of the one that runs, that waits, and that is at dispatch.
@@ -62,16 +73,17 @@ uint64_t PeModel::slack() const {
     const uint64_t found = std::min(m_frozen, same);
     // A load history sees what vector instructions write.
     if (!m_usual || m_load_store.history()) return found;
-    const uint64_t further = distance();
-    if (!m_dispatch_held) return std::max(found + further, beats_ahead());
+    const Way next_one = way();
+    const uint64_t further = distance(next_one);
+    if (!m_dispatch_held) return std::max(found + further, beats_ahead(next_one.pc));
     if (m_dispatched.word->unit == kLoadStore) {
         // It goes in the cycle after the one in which it can leave.
-        if (m_leaves) return m_given ? std::max(further, beats_ahead()) : 0;
+        if (m_leaves) return m_given ? std::max(further, beats_ahead(next_one.pc)) : 0;
         const uint64_t next = found + (further != 0);
         return blocked() ? std::max(next, std::min(same + 1, further)) : next;
     }
     if (m_dispatched.cause != kNone) [[unlikely]] return found + further;
-    const uint64_t known = beats_ahead();
+    const uint64_t known = beats_ahead(next_one.pc);
     if (m_leaves | !m_held | m_outside_now | !m_now->plain | (m_now->unit == kScalar))
         return std::max(found + further, known);
     // What is at issue waits for that at dispatch, and can't have a fault meanwhile.
@@ -201,13 +213,14 @@ bool PeModel::rests_on() {
 // nothing else of that.
 bool PeModel::gives() const {
     return m_usual && m_dispatch_held && m_leaves && m_dispatched.word->unit == kLoadStore &&
-           distance();
+           (!m_held || m_now->distance);
 }
 
 // The unit has it then, while the front end's cycle waits.
 void PeModel::give(MemoryPort& port) {
     m_given = true;
-    m_slack = std::max(distance(), beats_ahead());
+    const Way next = way();
+    m_slack = std::max(distance(next), beats_ahead(next.pc));
     pass(1);
     m_load_store.proceed(port);
     follow_transfers();

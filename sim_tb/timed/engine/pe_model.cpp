@@ -8,9 +8,6 @@ namespace {
 // An instruction that waits for nothing.
 constexpr Step kNothing = {};
 
-// Where no branch leads.
-constexpr int64_t kNever = INT64_MIN;
-
 std::unique_ptr<History> history_of(const Sizes& sizes) {
     if (!sizes.history_ways) return nullptr;
     return std::make_unique<History>(static_cast<uint32_t>(sizes.history_sets),

@@ -85,6 +85,9 @@ class Program {
 // More cycles than there are.
 constexpr uint64_t kForever = ~uint64_t{0} / 2;
 
+// Where no branch leads.
+constexpr int64_t kNever = INT64_MIN;
+
 // From a branch that leads away to the cycle in which stages are full again.
 constexpr int kRefillCycles = 3;
 
@@ -343,8 +346,13 @@ class PeModel {
     VIP_INLINE int64_t gap(int64_t& pc) const;
     void keep_gap(int64_t gap, int64_t pc, int64_t first, int64_t passed);
     uint64_t flow(uint64_t cycles);
-    uint64_t distance() const;
-    uint64_t beats_ahead() const;
+    struct Way {
+        int64_t pc;
+        uint64_t cycles;
+    };
+    Way way() const;
+    uint64_t distance(const Way& way) const;
+    uint64_t beats_ahead(int64_t pc) const;
     void set_ahead() { m_ahead = m_program->ahead(m_engine.vl, m_engine.mr); }
     bool blocked() const;
     uint64_t slack() const;
