@@ -34,7 +34,7 @@ def random_chip(seed: int) -> ChipConfig:
 
 
 def after(config: ChipConfig, step: Callable[[], int]) -> tuple[Any, ...]:
-    """All counters and the memory of a chip that the host looks at after each ``step``, in cycles."""
+    """All counters and the memory of a chip after steps of so many cycles."""
     program = traffic(config, vaults=config.vaults, transfers=1000)
     with DramImage(config.memory_bytes) as image, ChipModel(config, image) as chip:
         host = Host(Blocking(chip))
