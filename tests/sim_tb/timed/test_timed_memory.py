@@ -1,4 +1,4 @@
-"""A vault's memory falls behind its tile in the chip's model, which changes nothing."""
+"""A vault's memory falls behind its tile in the chip's model: chips with random vaults."""
 
 from collections.abc import Callable
 from dataclasses import replace
@@ -13,7 +13,7 @@ from sim_tb.timed.chip.chip_model import ChipModel
 from soc.chip.config import ChipConfig
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run
-from tests.sim_tb.timed.test_timed_chip import TINY, traffic
+from tests.sim_tb.timed.test_timed_chip import TINY, both, traffic
 
 CYCLES = 12_000
 #: What is random of a vault's memory.
@@ -60,3 +60,11 @@ def after(config: ChipConfig, step: Callable[[], int]) -> tuple[Any, ...]:
 def test_looks_at_the_memory_change_nothing(seed: int) -> None:
     config, rng = random_chip(seed), Random(seed)
     assert after(config, lambda: CYCLES) == after(config, lambda: rng.randint(2, 7))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", [0, 1, 3, 5, 8, 9])
+def test_random_vaults_take_the_cycles_of_the_verilog(seed: int) -> None:
+    config = random_chip(seed)
+    programs = [traffic(config, vaults=config.vaults, transfers=count) for count in (400, 200)]
+    both(config, (programs[0], 7), (programs[1], 1 << 12))
