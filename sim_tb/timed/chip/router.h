@@ -58,6 +58,8 @@ class Router {
     uint32_t held() const;
     // Whether nothing waits or leaves, so that a cycle without arrivals changes nothing.
     bool idle() const { return !m_waiting && !m_left; }
+    // Whether an input holds a flit.
+    bool waits() const { return m_waiting; }
     // Whether the last cycle left nothing in `out`.
     bool quiet() const { return !m_left; }
 

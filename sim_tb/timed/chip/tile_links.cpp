@@ -1,5 +1,6 @@
 // What a tile knows of its neighbours, and what it reports to them; a cycle of its router.
 #include <algorithm>
+#include <cassert>
 
 #include "tile.h"
 
@@ -44,7 +45,9 @@ uint64_t ChipTile::leaves() const {
 void ChipTile::promise() {
     const uint64_t now = time();
     // What arrives needs a cycle in a buffer and one in an output.
-    const uint64_t passes = std::min(m_arrival, m_known) + 2;
+    uint64_t passes = std::min(m_arrival, m_known) + 2;
+    // Behind a flit that waits is another one, for any port.
+    if (m_router.waits()) [[unlikely]] passes = std::min(passes, now + 2);
     const uint64_t later = std::min({passes, leaves(), now + kMostPromised});
     m_reported.promise.store(Reported::promised(now, m_router.held(), later - now),
                              std::memory_order_release);
@@ -80,6 +83,9 @@ void ChipTile::network() {
     uint64_t entries = m_reported.entries.load(std::memory_order_relaxed);
     for (uint32_t port = 0; port < ports; ++port) {
         if (port == m_sizes.local || (!out[port].valid && !out[port].credit)) continue;
+        // What is promised is kept.
+        assert(Reported::known(m_reported.promise.load(std::memory_order_relaxed), port) <=
+               m_cycle + 1);
         const auto number = static_cast<uint8_t>(entries >> 8 * port);
         m_links[port][number] = {m_cycle + 1, out[port]};
         entries += (uint64_t{static_cast<uint8_t>(number + 1)} - number) << 8 * port;
