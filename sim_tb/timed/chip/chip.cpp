@@ -98,7 +98,7 @@ class Chip {
             m_expected -= std::min(m_expected, passed);
         } while (!m_out.idle && cycles && !m_broken);
         m_expected = m_out.idle ? 0 : m_expected;
-        for (const auto& tile : m_tiles) tile->wake();
+        for (const auto& tile : m_tiles) tile->settle();
         return m_out.idle || m_broken;
     }
 
@@ -251,6 +251,7 @@ class Chip {
 
     void cycle() {
         if (m_out.reset) {
+            for (const auto& tile : m_tiles) tile->finish();
             reset();
             for (uint32_t vault = 0; vault < m_network.vaults; ++vault) reset_memory(vault);
             m_in = VipChipIn{};

@@ -58,6 +58,8 @@ class Memory {
     // Of the last `cycle`: whether what was asked is taken.
     bool accepted() const { return m_controller.accepted; }
 
+    // After `catch_up`, see Controller.
+    void settle() { m_controller.settle(); }
     // See Controller.
     const ResponseBeat& following(uint32_t number) const { return m_controller.following(number); }
     void skip(uint32_t count) {

@@ -59,7 +59,7 @@ Passage ChipTile::memory() {
 }
 
 uint64_t ChipTile::next() const {
-    if ((m_running & m_awake) | m_refusing) return m_cycle;
+    if (m_running & (m_awake | m_refusing)) return m_cycle;
     if (!m_node_idle || !m_router.idle() || m_carries[m_cycle % 2] || !m_crossbar.idle())
         return m_cycle;
     if (m_axi || m_lines) [[unlikely]]
@@ -115,6 +115,16 @@ void ChipTile::wake() {
     if (!m_axi) return;
     if (m_axi_cycle < m_cycle) m_axi->pass(m_cycle - m_axi_cycle);
     m_axi_cycle = m_cycle;
+}
+
+void ChipTile::settle() {
+    wake();
+    if (m_memory) m_memory->settle();
+}
+
+void ChipTile::finish() {
+    settle();
+    for (uint32_t slot = 0; slot < engines.size(); ++slot) result(slot);
 }
 
 void ChipTile::offer(uint32_t slot) {

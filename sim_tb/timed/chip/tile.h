@@ -68,12 +68,16 @@ class ChipTile {
         return m_axi ? m_axi->counters : m_memory->counters();
     }
     const uint64_t* network_counters() {
-        wake();
         node_rests();
         return node.counters;
     }
     // Its memory has done all cycles.
     void wake();
+    // The DRAM's memory has what has been on its bus, too.
+    void settle();
+    // The scratchpads have what has been done, and words of responses that were given to them before
+    // their cycles.
+    void finish();
     HostLink* host = nullptr;  // or null: no access of the host comes here
     // Whether a rule of the DRAM is broken.
     bool failed() const { return m_dram.failed(); }

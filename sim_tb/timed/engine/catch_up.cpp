@@ -2,8 +2,9 @@
 //
 // What they do is seen by nobody until they hand a transfer on, or the program ends. So cycles of
 // theirs wait while that unit goes on, as many as there must be before the next transfer, by the
-// instructions before it and by the vector unit's beats, and are done together. Before they could see something of that unit that was not so in these cycles, they have
-// caught up. What a fault does is seen when the counters are complete, which is later than that.
+// instructions before it and by the vector unit's beats, and are done together. Before they could see
+// something of that unit that was not so in these cycles, they have caught up. What a fault does is
+// seen when the vector unit is done and the counters are complete, which is later than that.
 #include <algorithm>
 
 #include "pe_model.h"

@@ -59,7 +59,7 @@ void LoadStore::look(MemoryPort& port, bool writes_first) {
     }
 
     look_at_requests(port.request_ready);
-    if (special()) [[unlikely]] look_at_workspace(port);
+    if (m_special) [[unlikely]] look_at_workspace(port);
 }
 
 void LoadStore::look_at_requests(bool request_ready) {

@@ -86,7 +86,6 @@ class LoadStore {
     const Workspace* declared() const {
         return m_special && m_declaration.done() ? &m_declaration.workspace : nullptr;
     }
-    bool special() const { return m_special; }
     bool idle() const { return !(m_active | m_response_valid | (m_outstanding != 0)); }
     // Whether cycles change nothing until a transfer or a response comes.
     bool steady() const {

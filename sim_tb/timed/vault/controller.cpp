@@ -195,10 +195,10 @@ void Controller::read_word(uint64_t data) {
 // can be offered.
 void Controller::read_column() {
     const Words& current = m_pending_reads.front();
-    const uint8_t* const column = m_device->take();
+    const uint64_t* const column = m_device->take();
     for (uint32_t word = current.first; word <= current.last; ++word) {
         ResponseBeat& beat = m_beats.enter(m_now);
-        std::memcpy(&beat.data, column + word * kWordBytes, kWordBytes);
+        beat.data = column[word];
         beat.tag = current.tag;
         beat.source = current.source;
         beat.last = word == current.last;
@@ -239,20 +239,32 @@ uint64_t Controller::responds() const {
 
 void Controller::write_column() {
     const Words& sent = m_pending_writes.front();
-    for (uint32_t word = 0; word < kColumnWords; ++word) {
-        const Stored& stored = m_store[sent.slot * kColumnWords + word];
-        m_device->put(word, stored.data,
-                      word >= sent.first && word <= sent.last ? stored.strobe : 0);
-    }
+    Dram::Word words[kColumnWords];
+    find_words(sent, words);
+    m_device->put(words);
     leave_slot(sent.slot);
     m_pending_writes.leave(m_now);
+}
+
+void Controller::find_words(const Words& sent, Dram::Word (&words)[kColumnWords]) const {
+    for (uint32_t word = 0; word < kColumnWords; ++word) {
+        const Stored& stored = m_store[sent.slot * kColumnWords + word];
+        words[word] = {stored.data, word >= sent.first && word <= sent.last ? stored.strobe : 0};
+    }
+}
+
+void Controller::settle() {
+    Dram::Word words[kColumnWords];
+    const bool writes = m_device->knows_write();
+    if (writes) find_words(m_pending_writes.front(), words);
+    m_device->settle(writes ? words : nullptr);
 }
 
 // How many cycles without a request change nothing.
 uint64_t Controller::rest_of_all() const {
     const bool moves = m_busy_until > m_now || m_queue.occupied() || m_response_valid ||
-                       m_responds_from > m_now || m_beats.holds() || m_acknowledgements.holds() || m_occupancy ||
-                       !m_slot_valid || m_learner || m_batch || m_fewest;
+                       m_responds_from > m_now || m_beats.holds() || m_acknowledgements.holds() ||
+                       m_occupancy || !m_slot_valid || m_learner || m_batch || m_fewest;
     return moves ? 0 : std::min(m_banks.rest(), m_due_at - m_now);
 }
 

@@ -102,6 +102,9 @@ class Controller {
     // See Banks; of a controller that is new.
     void keep_heads(const Controller& before) { m_banks.keep_heads(before.m_banks); }
 
+    // With a DRAM, after cycles that are done: its memory has what has been on the bus.
+    void settle();
+
     // The first cycle in which a response may be offered, if no request comes; never later than that.
     uint64_t responds() const;
     // Requests that it takes whatever happens, at least.
@@ -220,6 +223,7 @@ class Controller {
     void read_column();
     void write_word();
     void write_column();
+    void find_words(const Words& sent, Dram::Word (&words)[kColumnWords]) const;
     uint64_t rest_of_all() const;
 };
 

@@ -68,6 +68,7 @@ void Dram::reset() {
     m_banks.assign(m_setup.banks, Bank{});
     m_reads.clear();
     m_writes.clear();
+    m_put.start = kNever;
     m_accessed = 0;
     std::fill_n(m_acts, 4, kLongAgo);
     m_activated = 0;
@@ -237,9 +238,9 @@ void Dram::access(Command kind, uint32_t number, uint32_t column) {
     moved.address = m_setup.base + (uint64_t{number} << m_setup.bank_shift) +
                     (uint64_t{bank.row} << m_setup.row_shift) +
                     (uint64_t{column} << m_setup.column_shift);
-    if (!writes && m_by_column) {
-        __builtin_prefetch(m_memory + moved.address);
-    } else if (!writes) {
+    if (!writes) {
+        // It may be of the column that was put last.
+        store_put(m_now);
         if (moved.address + kColumnBytes <= m_size) {
             memcpy(moved.data, m_memory + moved.address, kColumnBytes);
         } else {

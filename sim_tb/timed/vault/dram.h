@@ -5,6 +5,7 @@
 // and without data on the bus is two comparisons.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
 #include <string>
@@ -16,6 +17,8 @@ namespace vip::timed {
 
 class Dram {
   public:
+    static constexpr int64_t kBurst = 4;  // clocks and words of a column on the data bus
+
     Dram() = default;
     Dram(const Dram&) = delete;
     Dram& operator=(const Dram&) = delete;
@@ -49,17 +52,34 @@ class Dram {
         begin(valid, kind, bank, row, column);
         ++m_now;
     }
-    // A word of the next column that is written, for all of them in turn.
-    void put(int64_t word, uint64_t data, uint32_t strobe) {
+    struct Word {
+        uint64_t data;
+        uint32_t strobe;
+    };
+    // The words of the next column that is written; called once for each, a cycle before its last one is
+    // on the bus.
+    void put(const Word (&words)[kBurst]) {
+        store_put(kNever);
         const Column& column = m_writes.at(m_writes.first);
-        m_writes.passed(word);
-        store(column.address + static_cast<uint64_t>(word) * kWordBytes, data, strobe);
+        m_put = {column.start, column.address};
+        std::copy(words, words + kBurst, m_put_words);
+        m_writes.passed(kBurst - 1);
     }
     // The words of the next column that is read; called once for each, in its cycles on the bus.
-    const uint8_t* take() {
+    const uint64_t* take() {
         const Column& column = m_reads.at(m_reads.first);
         m_reads.passed(kBurst - 1);
-        return column.address + kColumnBytes <= m_size ? m_memory + column.address : kNothing;
+        return column.data;
+    }
+    // Whether it has the command of a column that is to be written.
+    bool knows_write() const { return m_writes.first != m_writes.end; }
+    // The memory has the words that have been on the bus, those of the next column that is written, too:
+    // `next`, or null.
+    void settle(const Word* next) {
+        store_put(m_now);
+        if (!next) return;
+        const Column& column = m_writes.at(m_writes.first);
+        store_before({column.start, column.address}, next, m_now);
     }
     // `count` cycles without commands. Returns what the bus holds after them.
     uint64_t pass(uint64_t count);
@@ -68,11 +88,9 @@ class Dram {
     void expect(uint64_t address) const { __builtin_prefetch(m_memory + m_setup.base + address); }
 
   private:
-    static constexpr int64_t kBurst = 4;  // clocks and words of a column on the data bus
     static constexpr uint64_t kWordBytes = 8, kColumnBytes = kBurst * kWordBytes;
     static constexpr int64_t kLongAgo = INT64_MIN / 2, kNever = INT64_MAX;
     static constexpr uint64_t kFactor = 6364136223846793005, kSummand = 1442695040888963407;
-    static constexpr uint8_t kNothing[kColumnBytes] = {};  // outside of the image
     enum Command : uint32_t { kOpens, kReads, kWrites, kCloses, kRefreshes, kCommands };
 
     struct alignas(64) Bank {
@@ -124,6 +142,13 @@ class Dram {
     int64_t m_deadline = kNever;  // cycle in which a bank has missed too many refreshes
     uint64_t m_random = 0;
     Columns m_reads, m_writes;
+    // The column that was put last, of which words may not be in the memory yet.
+    struct Put {
+        int64_t start;
+        uint64_t address;
+    };
+    Put m_put = {kNever, 0};
+    Word m_put_words[kBurst];
     uint8_t* m_memory = nullptr;
     uint64_t m_size = 0;
     VipDramSetup m_setup = {};
@@ -149,6 +174,17 @@ class Dram {
         if (m_now >= m_deadline) [[unlikely]] late_refresh();
     }
     void write(uint64_t data, uint32_t strobe);
+    // Those that are on the bus before a cycle.
+    void store_before(const Put& put, const Word* words, int64_t cycle) {
+        for (int64_t word = 0; word < kBurst && put.start < cycle - word; ++word)
+            store(put.address + static_cast<uint64_t>(word) * kWordBytes, words[word].data,
+                  words[word].strobe);
+    }
+    void store_put(int64_t cycle) {
+        if (m_put.start == kNever) return;
+        store_before(m_put, m_put_words, cycle);
+        if (cycle >= m_put.start + kBurst) m_put.start = kNever;
+    }
     void store(uint64_t address, uint64_t data, uint32_t strobe) {
         if (!strobe || address + kWordBytes > m_size) [[unlikely]] return;
         uint64_t merged = data;

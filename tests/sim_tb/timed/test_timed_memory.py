@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
+from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from sim_tb.cosim.chip import run_program
+from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.measure.vault_stress import random_case
 from sim_tb.timed.chip.chip_model import ChipModel
 from soc.chip.config import ChipConfig
@@ -61,6 +63,38 @@ def after(config: ChipConfig, step: Callable[[], int]) -> tuple[Any, ...]:
 def test_looks_at_the_memory_change_nothing(seed: int) -> None:
     config, rng = random_chip(seed), Random(seed)
     assert after(config, lambda: CYCLES) == after(config, lambda: rng.randint(2, 7))
+
+
+@pytest.mark.parametrize("resets", [False, True])
+def test_the_dram_has_the_words_of_columns_on_their_way(resets: bool) -> None:
+    program = assemble("""
+        mov r10, #1024
+        mov r13, #128
+        mov r12, #32
+    again:
+        add r10, r10, #32
+        st.sram [8-bit] r10, r13, r12
+        jmp again
+    """)
+    nothing = bytes(range(1, 33)) * 128
+    found = []
+    for machine in (ChipModel, ChipSimulation):
+        with DramImage(TINY.memory_bytes) as image, machine(TINY, image) as chip:
+            counts = []
+            for cycles in range(400, 413):
+                image.write(1024, nothing)
+                host = Host(Blocking(chip))
+                run(host.load(program, [0]))
+                run(host.launch([0]))
+                chip.run(cycles)
+                if not resets:
+                    counts.append(image.read(1024, len(nothing)))
+                chip.reset()
+                counts.append(image.read(1024, len(nothing)))
+            found.append(counts)
+    assert found[0] == found[1]
+    # Columns in part are among them.
+    assert len({content.count(0) % 32 for content in found[0]}) > 2
 
 
 def test_threads_that_wait_for_each_other_change_nothing() -> None:
