@@ -17,9 +17,7 @@ class Memory {
   public:
     // `sizes` stay.
     Memory(const VaultSizes& sizes, Dram& dram)
-        : m_address_bits(sizes.address_bits), m_controller(sizes, &dram), m_dram(dram) {
-        dram.move_columns();
-    }
+        : m_address_bits(sizes.address_bits), m_controller(sizes, &dram), m_dram(dram) {}
 
     // The first cycle in which a response may be offered; never later than that.
     uint64_t due() const { return m_due; }

@@ -170,17 +170,21 @@ void LoadStore::choose_tag(uint64_t free) {
     m_free &= ~(uint64_t{1} << m_tag);
 }
 
-// What is latched, which is neither of a register nor an error.
-void LoadStore::take_response() {
-    loaded = error = arrived = false;
-    if (!m_response_valid) return;
-    const bool loads = !m_target.store, last = m_response.last;
-    if (loads) write_loaded(m_target, m_response);
+// A word that is neither of a register nor an error.
+void LoadStore::end_word(const Target& target, const ResponseBeat& response) {
+    const bool loads = !target.store, last = response.last;
+    if (loads) write_loaded(target, response);
     m_following = !last;
     arrived = loads & last;
-    arrived_entry = m_target.entry;
-    m_free |= uint64_t{last} << m_response.tag;
+    arrived_entry = target.entry;
+    m_free |= uint64_t{last} << response.tag;
     m_outstanding -= last;
+}
+
+// Such a word that is latched.
+void LoadStore::take_response() {
+    loaded = error = arrived = false;
+    if (m_response_valid) end_word(m_target, m_response);
 }
 
 void LoadStore::respond(const ResponseBeat* response) {
@@ -193,16 +197,10 @@ void LoadStore::respond(const ResponseBeat* response) {
 
 bool LoadStore::absorb(const ResponseBeat& response) {
     const Target& target = m_targets[response.tag];
-    const bool loads = !target.store, last = response.last;
-    if (loads & target.is_register) return false;
+    if (!target.store & target.is_register) return false;
     // Whoever waits for a tag, or for the end of all accesses, sees it in its cycle.
-    if (last && (response.error | !m_tag_ready | (m_outstanding == 1))) return false;
-    if (loads) write_loaded(target, response);
-    m_following = !last;
-    arrived = loads & last;
-    arrived_entry = target.entry;
-    m_free |= uint64_t{last} << response.tag;
-    m_outstanding -= last;
+    if (response.last && (response.error | !m_tag_ready | (m_outstanding == 1))) return false;
+    end_word(target, response);
     return true;
 }
 

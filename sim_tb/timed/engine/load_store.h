@@ -182,6 +182,7 @@ class LoadStore {
     uint64_t word_at(uint32_t address) const;
     bool asks() const { return m_special && m_declaration.asks(); }
     VIP_INLINE void write_loaded(const Target& target, const ResponseBeat& response);
+    VIP_INLINE void end_word(const Target& target, const ResponseBeat& response);
     VIP_INLINE void take_response();
     VIP_INLINE void latch(const ResponseBeat* response);
     VIP_INLINE void choose_tag(uint64_t free);

@@ -45,9 +45,7 @@ class Dram {
         m_random = m_random * kFactor + kSummand;
         return m_now >= m_reads.next ? read() : m_random ^ m_random >> 31;
     }
-    // From now on columns are read by `take` and written by `put`; or word by word.
-    void move_columns() { m_by_column = true; }
-    // The same where they are.
+    // The same where all columns are read by `take` and written by `put`.
     void drive(bool valid, uint32_t kind, uint32_t bank, uint32_t row, uint32_t column) {
         begin(valid, kind, bank, row, column);
         ++m_now;
@@ -163,7 +161,6 @@ class Dram {
     int64_t m_window = 0;  // cycles, 0: nothing is recorded
     int64_t m_recorded_from = 0;
     std::vector<VipDramWindow> m_windows;
-    bool m_by_column = false;
     bool m_failed = false;
     std::string m_violation;
 
