@@ -11,10 +11,8 @@ the least of their costs. Smoothness costs are truncated linear in the differenc
 are integers, in units of 1/16 grey level.
 """
 
-import warnings
 from dataclasses import dataclass
 from importlib.resources import as_file, files
-from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,9 +20,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.support.extras import need
-from isa.support.files import read_bytes
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
+
+from .pictures import Photograph, displayed, read_photographs
 
 __all__ = [
     "StereoError",
@@ -32,7 +31,6 @@ __all__ = [
     "motorcycle",
     "percent_wrong",
     "read_pair",
-    "read_photograph",
     "stereo_scene",
 ]
 
@@ -49,12 +47,6 @@ MIN_SIDE = 2
 
 #: Shares of red, green and blue in the luminance of ITU-R BT.709.
 _LUMINANCE = (0.2125, 0.7154, 0.0721)
-#: Pillow's names of the formats, and further down of the modes, of images that are read.
-_FORMATS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
-#: Bytes and pixels that a photograph may have: work on it takes some 30 bytes a pixel.
-MAX_PHOTOGRAPH_BYTES = 1 << 26
-MAX_PHOTOGRAPH_PIXELS = 1 << 24
-_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr")
 
 #: The Motorcycle pair's disparities (pixels): the least and the greatest true one, rounded outward.
 _MOTORCYCLE_DISPARITIES = (7, 60)
@@ -86,63 +78,20 @@ class StereoScene:
     name: str
 
 
-def read_pair(left: Path, right: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Read two photographs of equal size, as ``[y, x, rgb]``.
+def read_pair(left: Path, right: Path) -> tuple[Photograph, Photograph]:
+    """Read two photographs of equal size (:func:`microkernels.data.pictures.read_photographs`).
 
     Raises:
-        StereoError: a file that is missing or no image; images of different sizes.
+        StereoError: images of different sizes.
+        KernelError: a file that can't be read as a photograph.
         MissingExtraError: Pillow is not installed.
     """
-    images = (read_photograph(left), read_photograph(right))
-    _same_size(*images)
-    return images
+    one, other = read_photographs(left, right)
+    _same_size(one, other)
+    return one, other
 
 
-def read_photograph(path: Path) -> NDArray[np.uint8]:
-    """Read a photograph as ``[y, x, rgb]``.
-
-    Raises:
-        StereoError: a file that is missing or no image.
-        MissingExtraError: Pillow is not installed.
-    """
-    try:
-        content = read_bytes(path, MAX_PHOTOGRAPH_BYTES)
-    except OSError as error:
-        raise StereoError(f"{path}: can't be read: {error.strerror}") from error
-    with warnings.catch_warnings(record=True) as warned:
-        # For a rejected image only the reason is shown, not the decoder's warnings.
-        pixels = _decode(path, content)
-    for one in warned:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return pixels
-
-
-def _decode(path: Path, content: bytes) -> NDArray[np.uint8]:
-    need("PIL", "photographs")
-    from PIL import Image
-
-    try:
-        with Image.open(BytesIO(content), formats=_FORMATS) as image:
-            pixels = image.width * image.height
-            if pixels > MAX_PHOTOGRAPH_PIXELS:
-                raise StereoError(
-                    f"{path}: the image has {image.width} x {image.height} pixels; at most "
-                    f"{MAX_PHOTOGRAPH_PIXELS:,} can be taken"
-                )
-            if image.mode not in _MODES:
-                raise StereoError(
-                    f"{path}: an image of 8 bits a channel, grey or colour, is needed, "
-                    f"not {image.mode}"
-                )
-            return np.asarray(image.convert("RGB"))
-    except StereoError:
-        raise
-    except Exception as error:
-        # Pillow's decoders raise many kinds of exceptions on damaged files.
-        raise StereoError(f"{path}: not a readable image") from error
-
-
-def _same_size(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> None:
+def _same_size(left: Photograph, right: Photograph) -> None:
     if left.shape != right.shape:
         sizes = " and ".join(f"{image.shape[1]} x {image.shape[0]}" for image in (left, right))
         raise StereoError(f"the two images must be of equal size, not {sizes}")
@@ -182,8 +131,8 @@ def motorcycle(width: int = 64, height: int = 48, labels: int = 16) -> StereoSce
 
 
 def stereo_scene(
-    left: NDArray[np.uint8],
-    right: NDArray[np.uint8],
+    left: Photograph,
+    right: Photograph,
     *,
     width: int,
     height: int,
@@ -234,7 +183,7 @@ def stereo_scene(
     costs = _data_costs(left, right, cells, edges)
     return StereoScene(
         problem=BpProblem(costs, _smoothness(labels)),
-        picture=cells.cut(left),
+        picture=displayed(cells.cut(left)),
         disparities=(edges[:-1] + edges[1:] - 1) / 2,
         truth=None if truth is None else _true_labels(truth, cells, edges),
         name=name,
@@ -264,7 +213,7 @@ class _Cells:
         return parts.swapaxes(1, 2).reshape(self.height, self.width, -1)
 
 
-def _grey(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _grey(image: Photograph) -> NDArray[np.float32]:
     """``[y, x]``, 0 to 255: luminance; a test holds it against scikit-image's, bit for bit."""
     share = np.multiply(image, 1 / 255, dtype=np.float64) @ np.array(_LUMINANCE)
     grey: NDArray[np.float32] = 255 * share.astype(np.float32)
@@ -272,7 +221,7 @@ def _grey(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _data_costs(
-    left: NDArray[np.uint8], right: NDArray[np.uint8], cells: _Cells, edges: NDArray[np.float64]
+    left: Photograph, right: Photograph, cells: _Cells, edges: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     left_grey, right_grey = (_grey(image) for image in (left, right))
     labels = len(edges) - 1

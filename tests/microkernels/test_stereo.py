@@ -7,6 +7,7 @@ import pytest
 from skimage.io import imread, imsave
 
 from microkernels.bp import golden as bp_golden
+from microkernels.common.errors import KernelError
 from microkernels.data.stereo import (
     StereoError,
     _grey,
@@ -114,19 +115,17 @@ def test_files_are_read(tmp_path: Path) -> None:
 
 
 def test_bad_files_are_refused(tmp_path: Path) -> None:
-    good, small, text, deep = (tmp_path / f"{n}.png" for n in ("good", "small", "text", "deep"))
+    good, small, text = (tmp_path / f"{n}.png" for n in ("good", "small", "text"))
     imsave(good, np.zeros((6, 8, 3), np.uint8), check_contrast=False)
     imsave(small, np.zeros((5, 8, 3), np.uint8), check_contrast=False)
-    imsave(deep, np.zeros((6, 8), np.uint16), check_contrast=False)
     text.write_text("not an image")
     for other, message in (
         (small, "8 x 6 and 8 x 5"),
         (text, "not a readable image"),
-        (deep, "8 bits a channel"),
         (tmp_path / "missing.png", "No such file"),
         (tmp_path, "Is a directory"),
     ):
-        with pytest.raises(StereoError) as error:
+        with pytest.raises(KernelError) as error:
             read_pair(good, other)
         assert message in str(error.value)
         assert "\n" not in str(error.value)
@@ -139,7 +138,7 @@ def test_bad_files_are_refused(tmp_path: Path) -> None:
         (b"P6\n1 1\n99999999999999999999\n", "not a readable image"),
         (b"P6\n12000 12000\n255\n", "12000 x 12000 pixels"),
         (b"P6\n20000 20000\n255\n", "20000 x 20000 pixels|not a readable image"),
-        (b"P6\n1000000 1000000\n255\n", "not a readable image"),
+        (b"P6\n1000000 1000000\n255\n", "1000000 x 1000000 pixels"),
         (b"%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 9 9\n", "not a readable image"),
     ],
 )
@@ -148,7 +147,7 @@ def test_images_are_refused_without_a_warning(
 ) -> None:
     path = tmp_path / "a.ppm"
     path.write_bytes(content)
-    with pytest.raises(StereoError, match=message):
+    with pytest.raises(KernelError, match=message):
         read_pair(path, path)
     assert not recwarn.list
 
