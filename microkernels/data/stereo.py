@@ -3,7 +3,8 @@
 The photographs are rectified: a point at column ``x`` of the left photograph is at column ``x - d``
 of the same row of the right one; the disparity ``d`` is larger for nearer objects. The grid of the
 problem is coarser than the photographs: each of its pixels is a *cell* of ``f x f`` photograph
-pixels.
+pixels. A grid that is finer than the photographs repeats the costs of a coarser one: each of its
+pixels stands for ``e x e`` of the grid.
 
 Data costs: for every whole disparity of the photographs, the absolute difference of the two in grey
 (0..255), truncated, is averaged over each cell; a label stands for a range of disparities and has
@@ -42,8 +43,9 @@ DATA_TRUNCATION = 20.0
 SMOOTHNESS_WEIGHT = 1.0
 #: Labels at which that difference is truncated.
 SMOOTHNESS_TRUNCATION = 3
-#: Fewest columns and rows of the problem's grid.
+#: Fewest columns and rows of the problem's grid, and most of its data costs.
 MIN_SIDE = 2
+MAX_COSTS = 1 << 28
 
 #: Shares of red, green and blue in the luminance of ITU-R BT.709.
 _LUMINANCE = (0.2125, 0.7154, 0.0721)
@@ -101,7 +103,7 @@ def motorcycle(width: int = 64, height: int = 48, labels: int = 16) -> StereoSce
     """The Motorcycle pair of the Middlebury set with its true disparities, from scikit-image.
 
     Parameters:
-        width, height: grid, from 2 up to the photographs' 741 x 500.
+        width, height: grid, as of :func:`stereo_scene`; the photographs have 741 x 500 pixels.
         labels: at least 2.
 
     Raises:
@@ -145,8 +147,10 @@ def stereo_scene(
 
     Parameters:
         left, right: ``[y, x, rgb]``.
-        width, height: grid. Its cells are the largest squares of whole pixels for which the grid
-            fits; they cover the middle of the left photograph.
+        width, height: grid, at least 2 a side. Its cells are the largest squares of whole pixels
+            for which the grid fits; they cover the middle of the left photograph. Of a grid that is
+            larger than the photographs, squares of the fewest pixels with which it fits share a
+            cell.
         labels: at least 2.
         disparities: least and greatest, in pixels of the photographs; the labels share the range
             evenly.
@@ -157,10 +161,9 @@ def stereo_scene(
     """
     _same_size(left, right)
     rows, columns = left.shape[:2]
-    if not (MIN_SIDE <= width <= columns and MIN_SIDE <= height <= rows):
+    if min(width, height) < MIN_SIDE:
         raise StereoError(
-            f"the grid must be from {MIN_SIDE} x {MIN_SIDE} to the images' {columns} x {rows}, "
-            f"not {width} x {height}"
+            f"the grid must have at least {MIN_SIDE} x {MIN_SIDE} pixels, not {width} x {height}"
         )
     low, high = disparities
     if not 0 <= low < high < columns:
@@ -178,14 +181,27 @@ def stereo_scene(
             f"the true disparities must have the images' size {columns} x {rows}, "
             f"not {truth.shape[::-1]}"
         )
-    cells = _Cells(rows, columns, width, height)
+    count = width * height * labels
+    if count > MAX_COSTS:
+        raise StereoError(
+            f"{width} x {height} pixels with {labels} labels have {count:,} costs; at most "
+            f"{MAX_COSTS:,} can be taken"
+        )
+    times = max(-(-width // columns), -(-height // rows))
+    cells = _Cells(rows, columns, -(-width // times), -(-height // times))
     edges = np.linspace(low, high + 1, labels + 1)
-    costs = _data_costs(left, right, cells, edges)
+
+    def enlarged(values: NDArray[_Pixel]) -> NDArray[_Pixel]:
+        """``[y, x, ...]`` of the cells, which then have one pixel, on a finer grid."""
+        if times == 1:
+            return values
+        return values.repeat(times, axis=0).repeat(times, axis=1)[:height, :width]
+
     return StereoScene(
-        problem=BpProblem(costs, _smoothness(labels)),
-        picture=displayed(cells.cut(left)),
+        problem=BpProblem(enlarged(_data_costs(left, right, cells, edges)), _smoothness(labels)),
+        picture=enlarged(displayed(cells.cut(left))),
         disparities=(edges[:-1] + edges[1:] - 1) / 2,
-        truth=None if truth is None else _true_labels(truth, cells, edges),
+        truth=None if truth is None else enlarged(_true_labels(truth, cells, edges)),
         name=name,
     )
 

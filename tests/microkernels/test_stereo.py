@@ -155,8 +155,8 @@ def test_images_are_refused_without_a_warning(
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"width": 101}, "2 x 2 to the images' 100 x 120, not 101 x 30"),
-        ({"height": 1}, "not 25 x 1"),
+        ({"height": 1}, "at least 2 x 2 pixels, not 25 x 1"),
+        ({"width": 1 << 20}, "1048576 x 30 pixels with 12 labels have 377,487,360 costs; at most"),
         ({"labels": 1}, "labels must be from 2 to 12"),
         ({"labels": 13}, "labels must be from 2 to 12"),
         ({"disparities": (5, 5)}, "disparities"),
@@ -180,6 +180,26 @@ def test_parameters_that_do_not_fit_are_refused(change: dict, message: str) -> N
         stereo_scene(**(given | change))
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("size", [(200, 240), (150, 199), (101, 30), (300, 7), (25, 360)])
+def test_a_grid_larger_than_the_photographs_repeats_its_costs(size: tuple[int, int]) -> None:
+    """As full HD repeats those of 640 x 360 pixels."""
+    left, right, truth = two_planes()
+    width, height = size
+    times = next(n for n in range(1, 9) if width <= 100 * n and height <= 120 * n)
+    common = {"labels": 12, "disparities": (0, 11), "truth": truth}
+    scene = stereo_scene(left, right, width=width, height=height, **common)
+    small = stereo_scene(
+        left, right, width=-(-width // times), height=-(-height // times), **common
+    )
+    y, x = np.arange(height) // times, np.arange(width) // times
+    assert (scene.problem.data_costs == small.problem.data_costs[y][:, x]).all()
+    assert (scene.problem.smoothness == small.problem.smoothness).all()
+    assert scene.truth is not None
+    assert small.truth is not None
+    assert (scene.truth == small.truth[y][:, x]).all()
+    assert (scene.picture == small.picture[y][:, x]).all()
 
 
 def test_grey_is_scikit_images() -> None:
