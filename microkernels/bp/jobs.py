@@ -1,6 +1,7 @@
 """Belief propagation on one level and on two as jobs of an engine, a vault or a chip."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -77,7 +78,14 @@ def bp_job(
     CHECK.at_least("iterations", iterations, 0)
     check_damping(damping)
     shifts = shifts_of(
-        problem, form, scratchpad_bytes, instruction_words, blocks=True, pes=pes, damping=damping
+        problem,
+        form,
+        scratchpad_bytes,
+        instruction_words,
+        blocks=True,
+        pes=pes,
+        vaults=1 if ring is None else ring.vaults,
+        damping=damping,
     )
     layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut, damping=damping)
     labels, updates = problem.labels, problem.updates * iterations
@@ -143,15 +151,22 @@ class _Levels:
         self.coarse = coarse_problem(problem, smoothness)
         costs = np.zeros_like(self.coarse.data_costs)
         self.unmade = replace(self.coarse, data_costs=costs)
+        chosen = partial(
+            shifts_of,
+            form=form,
+            scratchpad_bytes=scratchpad_bytes,
+            instruction_words=instruction_words,
+            pes=pes,
+            vaults=1 if ring is None else ring.vaults,
+            damping=damping,
+        )
         self.layout = LevelsLayout(
             problem=problem,
             sharers=pes,
             ring=ring or VaultRing(),
             coarse_symmetric=ring is not None and self.coarse.symmetric,
-            shifts=shifts_of(problem, form, scratchpad_bytes, instruction_words, damping=damping),
-            coarse_shifts=shifts_of(
-                self.coarse, form, scratchpad_bytes, instruction_words, damping=damping
-            ),
+            shifts=chosen(problem),
+            coarse_shifts=chosen(self.coarse),
             cut=cut,
             damping=damping,
         )
