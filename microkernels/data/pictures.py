@@ -82,12 +82,12 @@ class Samples:
     Attributes:
         values: ``[y, x, channel]``: grey, or red, green and blue; whole numbers or, of TIFF,
             floating point.
-        most: the largest number that the format allows, 1 (of a bitmap) to 65535; 0: floating
+        limit: the largest number that the format allows, 1 (of a bitmap) to 65535; 0: floating
             point, or more than 16 bits.
     """
 
     values: NDArray[np.integer | np.floating]
-    most: int
+    limit: int
 
     @property
     def grey(self) -> NDArray[np.integer | np.floating] | None:
@@ -140,7 +140,7 @@ def _check_size(path: Path, width: int, height: int) -> None:
 
 def _portable(path: Path, head: re.Match[bytes], content: bytes) -> Samples:
     """A PGM or PPM, whose samples Pillow would scale."""
-    kind, width, height, most = (int(head[number]) for number in range(1, 5))
+    kind, width, height, limit = (int(head[number]) for number in range(1, 5))
     _check_size(path, width, height)
     channels = 1 if kind in (2, 5) else 3
     count = width * height * channels
@@ -149,13 +149,13 @@ def _portable(path: Path, head: re.Match[bytes], content: bytes) -> Samples:
             words = re.sub(rb"#[^\r\n]*", b"", content[head.end() :]).split(maxsplit=count)
             flat = np.array(words[:count], np.int64)
         else:
-            flat = np.frombuffer(content, ">u2" if most > _LEVELS else "u1", count, head.end())
-        if flat.size != count or not 0 <= flat.min() <= flat.max() <= most <= _DEEPEST:
+            flat = np.frombuffer(content, ">u2" if limit > _LEVELS else "u1", count, head.end())
+        if flat.size != count or not 0 <= flat.min() <= flat.max() <= limit <= _DEEPEST:
             raise ValueError
     except ValueError as error:
         raise KernelError(f"{path}: not a readable image") from error
     values = flat.astype(np.uint16).reshape(height, width, channels)
-    return Samples(values=values, most=most)
+    return Samples(values=values, limit=limit)
 
 
 def _decoded(path: Path, content: bytes) -> Samples:
@@ -171,23 +171,23 @@ def _decoded(path: Path, content: bytes) -> Samples:
         # Pillow takes such planes for those of 8 bits.
         raise KernelError(f"{path}: channels of {bits} bits that lie apart can't be read")
     if mode.startswith("I;16"):
-        most = (1 << bits) - 1
+        limit = (1 << bits) - 1
         values = _pixels(content).astype(np.uint16)
-        return Samples(values=most - values if inverted else values, most=most)
+        return Samples(values=limit - values if inverted else values, limit=limit)
     if mode in ("I", "F"):
-        return Samples(values=_pixels(content), most=0)
+        return Samples(values=_pixels(content), limit=0)
     if layout == "LA;16B":
         parts = _pixels(content, lambda _: "RGBA").astype(np.uint16)
-        return Samples(values=(parts[..., :1] << 8) + parts[..., 1:2], most=_DEEPEST)
+        return Samples(values=(parts[..., :1] << 8) + parts[..., 1:2], limit=_DEEPEST)
     if re.fullmatch("RGB[AX]?;16[BLN]", layout):
         high = _pixels(content).astype(np.uint16)
         low = _pixels(content, lambda name: name[:-1] + _OTHER[name[-1]])
-        return Samples(values=((high << 8) + low)[..., :3], most=_DEEPEST)
+        return Samples(values=((high << 8) + low)[..., :3], limit=_DEEPEST)
     if mode == "1":
-        return Samples(values=_pixels(content).astype(np.uint8), most=1)
+        return Samples(values=_pixels(content).astype(np.uint8), limit=1)
     if mode in _MODES and ";16" not in layout:
         factor = _SPREAD.get(layout, 1)
-        return Samples(values=_pixels(content, to=_MODES[mode]) // factor, most=_LEVELS // factor)
+        return Samples(values=_pixels(content, to=_MODES[mode]) // factor, limit=_LEVELS // factor)
     raise KernelError(
         f"{path}: a grey or RGB image is needed, not one of the kind {layout or mode}"
     )
@@ -223,9 +223,9 @@ def _pixels(
                 for tile in image.tile
             ]
         image.load()
-        found = np.asarray(image.convert(to) if to else image)
+        pixels = np.asarray(image.convert(to) if to else image)
         turn = _TURNS.get(image.getexif().get(_ORIENTATION), _TURNS[1])
-    return turn(found.reshape(*found.shape[:2], -1))
+    return turn(pixels.reshape(*pixels.shape[:2], -1))
 
 
 def _renamed(codec: str, args: Any, change: Callable[[str], str]) -> Any:
@@ -247,10 +247,10 @@ def read_photographs(*paths: Path) -> list[Photograph]:
         MissingExtraError: Pillow is not installed.
     """
     pictures = [read_samples(path) for path in paths]
-    largest = max((int(one.values.max()) for one in pictures if one.most == _DEEPEST), default=0)
+    largest = max((int(one.values.max()) for one in pictures if one.limit == _DEEPEST), default=0)
     white = next(white for bits in _DEPTHS if (white := (1 << bits) - 1) >= largest)
     return [
-        _photograph(path, one, white if one.most == _DEEPEST else one.most)
+        _photograph(path, one, white if one.limit == _DEEPEST else one.limit)
         for path, one in zip(paths, pictures, strict=True)
     ]
 

@@ -110,8 +110,8 @@ def read_mask(path: Path) -> NDArray[np.bool_]:
             f"{path}: a mask must be white (1, 255 or 65535) where it holds; its largest number is "
             f"{white}"
         )
-    found: NDArray[np.bool_] = samples == white
-    return found
+    shown: NDArray[np.bool_] = samples == white
+    return shown
 
 
 def _array(path: Path, content: bytes) -> Disparities:

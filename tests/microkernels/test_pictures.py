@@ -85,9 +85,9 @@ def encoded(image: Image.Image, kind: str, **options: object) -> bytes:
 )
 def test_samples_of_png(tmp_path: Path, bits: int, colour: int, channels: int, seen: int) -> None:
     samples = RANDOM.integers(0, 1 << bits, (*SHAPE, channels))
-    found = read_samples(written(tmp_path, png(samples, bits=bits, colour=colour)))
-    assert found.most == (1 << bits) - 1
-    np.testing.assert_array_equal(found.values, samples[..., :seen])
+    pixels = read_samples(written(tmp_path, png(samples, bits=bits, colour=colour)))
+    assert pixels.limit == (1 << bits) - 1
+    np.testing.assert_array_equal(pixels.values, samples[..., :seen])
 
 
 @pytest.mark.parametrize("order", "<>")
@@ -120,11 +120,11 @@ def test_samples_of_tiff(
         byteorder=order,
         **more,
     )
-    found = read_samples(written(tmp_path, target.getvalue(), ".tif"))
-    assert found.most == {"u1": 255, "u2": 65535}.get(kind, 0)
+    pixels = read_samples(written(tmp_path, target.getvalue(), ".tif"))
+    assert pixels.limit == {"u1": 255, "u2": 65535}.get(kind, 0)
     expected = values.reshape(*SHAPE, channels)[..., :3]
     np.testing.assert_array_equal(
-        found.values, 255 - expected if photometric == "miniswhite" else expected
+        pixels.values, 255 - expected if photometric == "miniswhite" else expected
     )
 
 
@@ -132,12 +132,12 @@ def test_dark_tiff_of_16_bits_is_inverted(tmp_path: Path) -> None:
     values = RANDOM.integers(0, 65536, SHAPE).astype(np.uint16)
     target = BytesIO()
     tifffile.imwrite(target, values, photometric="miniswhite", byteorder="<")
-    found = read_samples(written(tmp_path, target.getvalue(), ".tif"))
-    np.testing.assert_array_equal(found.values[..., 0], 65535 - values)
+    pixels = read_samples(written(tmp_path, target.getvalue(), ".tif"))
+    np.testing.assert_array_equal(pixels.values[..., 0], 65535 - values)
 
 
 @pytest.mark.parametrize(
-    ("head", "kind", "most"),
+    ("head", "kind", "limit"),
     [
         (b"P5\n7 5\n60\n", "u1", 60),
         (b"P5 # grey\n7\r\n5 1023 ", ">u2", 1023),
@@ -148,14 +148,14 @@ def test_dark_tiff_of_16_bits_is_inverted(tmp_path: Path) -> None:
         (b"P3\n7 5\n1023\n", "", 1023),
     ],
 )
-def test_samples_of_portable_maps(tmp_path: Path, head: bytes, kind: str, most: int) -> None:
+def test_samples_of_portable_maps(tmp_path: Path, head: bytes, kind: str, limit: int) -> None:
     channels = 3 if head[:2] in (b"P3", b"P6") else 1
-    values = RANDOM.integers(0, most + 1, (*SHAPE, channels))
+    values = RANDOM.integers(0, limit + 1, (*SHAPE, channels))
     text = b" # a comment\n".join(b" ".join(b"%d" % one for one in row.flat) for row in values)
     body = values.astype(kind).tobytes() if kind else text
-    found = read_samples(written(tmp_path, head + body, ".pgm"))
-    assert found.most == most
-    np.testing.assert_array_equal(found.values, values)
+    pixels = read_samples(written(tmp_path, head + body, ".pgm"))
+    assert pixels.limit == limit
+    np.testing.assert_array_equal(pixels.values, values)
 
 
 @pytest.mark.parametrize("kind", ["PNG", "JPEG", "TIFF", "WEBP"])
@@ -165,11 +165,11 @@ def test_pictures_are_turned_upright(tmp_path: Path, kind: str, orientation: int
     exif = Image.Exif()
     exif[0x0112] = orientation
     content = encoded(image, kind, exif=exif)
-    found = read_samples(written(tmp_path, content)).values
+    pixels = read_samples(written(tmp_path, content)).values
     with Image.open(BytesIO(content)) as opened:
         expected = np.asarray(ImageOps.exif_transpose(opened))
-    np.testing.assert_array_equal(found, expected)
-    assert found.shape[:2] == ((24, 16) if 5 <= orientation <= 8 else (16, 24))
+    np.testing.assert_array_equal(pixels, expected)
+    assert pixels.shape[:2] == ((24, 16) if 5 <= orientation <= 8 else (16, 24))
 
 
 @pytest.mark.parametrize("orientation", range(2, 9))
@@ -178,23 +178,23 @@ def test_deep_pictures_are_turned_once(tmp_path: Path, orientation: int) -> None
     target = BytesIO()
     tag = (274, "H", 1, orientation, True)
     tifffile.imwrite(target, values, photometric="rgb", extratags=[tag], metadata=None)
-    found = read_samples(written(tmp_path, target.getvalue(), ".tif")).values
+    pixels = read_samples(written(tmp_path, target.getvalue(), ".tif")).values
     turned = {2: np.fliplr, 3: lambda one: np.rot90(one, 2), 4: np.flipud} | {
         5: lambda one: one.swapaxes(0, 1),
         6: lambda one: np.rot90(one, -1),
         7: lambda one: np.rot90(one, 2).swapaxes(0, 1),
         8: np.rot90,
     }
-    np.testing.assert_array_equal(found, turned[orientation](values))
+    np.testing.assert_array_equal(pixels, turned[orientation](values))
 
 
 def test_colours_of_a_palette_are_read(tmp_path: Path) -> None:
     """Of grey levels in a palette, the levels, not their numbers."""
     image = Image.fromarray(np.array([[0, 1, 2]], np.uint8), "P")
     image.putpalette([level for grey in (7, 50, 200) for level in (grey,) * 3])
-    found = read_samples(written(tmp_path, encoded(image, "PNG"))).grey
-    assert found is not None
-    assert found.tolist() == [[7, 50, 200]]
+    pixels = read_samples(written(tmp_path, encoded(image, "PNG"))).grey
+    assert pixels is not None
+    assert pixels.tolist() == [[7, 50, 200]]
     (photograph,) = read_photographs(written(tmp_path, encoded(image, "GIF"), ".gif"))
     assert photograph.tolist() == [[[7] * 3, [50] * 3, [200] * 3]]
 
@@ -228,9 +228,9 @@ def test_white_is_the_largest_number_of_the_depth(tmp_path: Path, largest: int, 
 def test_white_of_few_bits(tmp_path: Path, bits: int) -> None:
     white = (1 << bits) - 1
     samples = np.array([[[0], [1], [white]]])
-    (found,) = read_photographs(written(tmp_path, png(samples, bits=bits, colour=0)))
-    assert found[..., 0].tolist() == [[0, 255 // white, 255]]
-    assert found.shape == (1, 3, 3)
+    (pixels,) = read_photographs(written(tmp_path, png(samples, bits=bits, colour=0)))
+    assert pixels[..., 0].tolist() == [[0, 255 // white, 255]]
+    assert pixels.shape == (1, 3, 3)
 
 
 def image(mode: str) -> bytes:

@@ -77,8 +77,8 @@ def onnx_outputs(
     import onnxruntime  # type: ignore[import-untyped]
 
     carry = carry or {}
-    found: dict[str, list[NDArray[Any]]] = {port.tensor: [] for port in outputs}
-    needed = list(dict.fromkeys([*found, *carry]))
+    runs: dict[str, list[NDArray[Any]]] = {port.tensor: [] for port in outputs}
+    tensors = list(dict.fromkeys([*runs, *carry]))
     images = len(next(iter(arrays.values())))
     try:
         options = onnxruntime.SessionOptions()
@@ -107,8 +107,8 @@ def onnx_outputs(
                 for port in inputs
                 if port.tensor not in state
             }
-            results = dict(zip(needed, session.run(needed, feeds), strict=True))
-            for tensor, values in found.items():
+            results = dict(zip(tensors, session.run(tensors, feeds), strict=True))
+            for tensor, values in runs.items():
                 values.append(np.asarray(results[tensor]))
             state = {
                 port.tensor: results[source].reshape(port.shape)
@@ -119,13 +119,13 @@ def onnx_outputs(
     except Exception as error:  # onnxruntime has many, without a common base.
         raise UnrunnableError(f"onnxruntime can't run the model: {one_line(error)}") from error
     for port in outputs:
-        if (shape := found[port.tensor][0].shape) != port.shape:
+        if (shape := runs[port.tensor][0].shape) != port.shape:
             raise ModelError(
                 f"output {port.tensor} has the shape {list(shape)} in onnxruntime, but "
                 f"{list(port.shape)} as it was mapped"
             )
     return {
-        port.tensor: np.stack(found[port.tensor])
+        port.tensor: np.stack(runs[port.tensor])
         .astype(np.float64)
         .reshape(-1, port.size.elements)[:images]
         for port in outputs

@@ -74,9 +74,9 @@ class Place:
         # Two sweeps at once, of half of the engines each (steps.py).
         team = self.pes // 2 if self.pes % 2 == 0 else self.pes
         groups, slowest, loaded = max(1, lanes // PAIR), [], []
-        for whole in (self.height, self.width):
+        for size in (self.height, self.width):
             # A ring of vaults works on a part of a tile's lines at a time.
-            lines = -(-whole // self.vaults)
+            lines = -(-size // self.vaults)
             pairs = -(-lines // PAIR)
             worked = [-(-((pairs + engine) // team) // groups) for engine in range(team)]
             share = min(lanes, PAIR) * groups / lines
@@ -251,11 +251,11 @@ def matrix_cycles(
         return None
     if len(program.words) >= instruction_words:
         return None
-    found = update_cycles(tuple(program.words), labels, labels)
+    cycles = update_cycles(tuple(program.words), labels, labels)
     if variant.weighted:
         # The matrix times a weight is one long vector.
-        found += beats_of(labels * labels, bits) - beats_of(labels, bits)
-    return found
+        cycles += beats_of(labels * labels, bits) - beats_of(labels, bits)
+    return cycles
 
 
 def shifts_of(
@@ -294,7 +294,7 @@ def shifts_of(
     place = Place(problem.height, problem.width, pes, vaults)
     in_blocks = blocks and variant.usual
     try:
-        found = _best(
+        fastest = _best(
             transform,
             problem.labels,
             problem.bits,
@@ -309,13 +309,14 @@ def shifts_of(
             raise
         return None
     if form == "shifts":
-        return found
+        return fastest
     shape = problem.labels, problem.bits
     by_matrix = matrix_cycles(*shape, scratchpad_bytes, instruction_words, variant)
     if by_matrix is None:
-        return found
+        return fastest
     shared = place.cycles(PAIR if variant.usual else 1, by_matrix, bus_cycles(*shape, variant))
-    return None if (shared, by_matrix) <= (found.shared_cycles(place), found.cycles) else found
+    by_shifts = fastest.shared_cycles(place), fastest.cycles
+    return None if (shared, by_matrix) <= by_shifts else fastest
 
 
 def bus_cycles(labels: int, bits: int, variant: Variant = USUAL) -> float:
@@ -346,13 +347,13 @@ def _best(
     variant: Variant,
 ) -> Shifts:
     """The fastest kernel that fits an engine."""
-    found: list[tuple[float, float, int, Shifts]] = []
+    fitting: list[tuple[float, float, int, Shifts]] = []
     reasons: list[KernelError] = []
     planned: list[KernelError] = []
     # Fewer slots make a shorter program.
     kinds = product(KINDS, (MOST_SLOTS, MOST_SLOTS // 2, MOST_SLOTS // 4))
     for lanes, slots in [*([(_BLOCKS, MOST_SLOTS)] if blocks else []), *kinds]:
-        if found and found[-1][2] == lanes:
+        if fitting and fitting[-1][2] == lanes:
             continue
         one = Shifts(
             transform=transform,
@@ -376,8 +377,8 @@ def _best(
         except KernelError as error:
             planned.append(error)
         else:
-            found.append((one.shared_cycles(place), one.cycles, lanes, one))
-    if found:
-        return min(found, key=lambda each: each[:3])[3]
+            fitting.append((one.shared_cycles(place), one.cycles, lanes, one))
+    if fitting:
+        return min(fitting, key=lambda one: one[:3])[3]
     # What keeps a program from an engine says more than what keeps vectors from a plan.
     raise planned[-1] if planned else reasons[0]
