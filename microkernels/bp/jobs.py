@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.program import Program
+from microkernels.common.builder import INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
@@ -22,7 +23,7 @@ from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
 from .problem import BpProblem, Messages
-from .shifts.choice import INSTRUCTION_WORDS, Form, shifts_of
+from .shifts.choice import Form, shifts_of
 from .tiles import TileCut
 from .traffic import remote_share
 from .variants.plain import plain_program

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.program import Program
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
 
@@ -29,13 +29,11 @@ from .transform import Transform, transform_of
 from .wide import wide_builder, wide_constants
 from .wide_plan import WidePlan, wide_order, wide_plan
 
-__all__ = ["INSTRUCTION_WORDS", "Form", "Shifts", "bus_cycles", "matrix_cycles", "shifts_of"]
+__all__ = ["Form", "Shifts", "bus_cycles", "matrix_cycles", "shifts_of"]
 
 #: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: by a distance
 #: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: in the way of fewer cycles.
 Form = Literal["matrix", "shifts", "auto"]
-#: Words of an engine's instruction buffer (thesis 5.1).
-INSTRUCTION_WORDS = 1024
 #: Bytes of a vault's bus in a cycle.
 BUS_BYTES = 8
 #: Kernels that are compared: their lanes; 0: the one for many labels.
