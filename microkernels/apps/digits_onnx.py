@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isa.support.extras import need
+from isa.support.files import write_file
 from microkernels.common.fixed_point import Elements
 
 from .digits import CLASSES, SIDE, Network, load_digits
@@ -97,7 +98,7 @@ def write_digits(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, layers in NETWORKS.items():
         model = digits_model(train(digits, **layers))
-        (folder / f"digits_{name.lower()}.onnx").write_bytes(model.SerializeToString())
+        write_file(folder / f"digits_{name.lower()}.onnx", model.SerializeToString())
     parts = {
         "train": (digits.train_images, digits.train_labels),
         "test": (digits.test_images, digits.test_labels),

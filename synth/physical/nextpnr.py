@@ -11,7 +11,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from isa.support.files import write_atomically
+from isa.support.files import write_atomically, write_file
 from isa.support.processes import run_tool
 from isa.support.scratch import scratch_folder
 from synth.errors import SynthesisError
@@ -114,7 +114,7 @@ def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what:
     if known is not None:
         return known
     with scratch_folder("nextpnr") as folder:
-        (folder / _NETLIST).write_bytes(gzip.decompress(netlist.read_bytes()))
+        write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
         options = [device.option, "--package", device.package, "--speed", device.speed]
         options += ["--json", _NETLIST, "--report", _REPORT, "--seed", str(seed)]
         options += ["--freq", f"{mhz:g}", "--timing-allow-fail", "--quiet"]

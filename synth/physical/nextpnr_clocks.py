@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from isa.support.files import write_atomically
+from isa.support.files import write_atomically, write_file
 from isa.support.processes import run_tool
 from isa.support.scratch import scratch_folder
 from synth.errors import SynthesisError
@@ -113,9 +113,9 @@ def place_clocks(
     if known is not None:
         return known
     with scratch_folder("nextpnr") as folder:
-        (folder / _NETLIST).write_bytes(gzip.decompress(netlist.read_bytes()))
+        write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
         lines = [f'FREQUENCY PORT "{clock}" {rate:g} MHZ;\n' for clock, rate in mhz.items()]
-        (folder / _CONSTRAINTS).write_text("".join(lines), encoding="utf-8")
+        write_file(folder / _CONSTRAINTS, "".join(lines))
         options = [device.option, "--package", device.package, "--speed", device.speed]
         options += ["--json", _NETLIST, "--lpf", _CONSTRAINTS, "--report", _REPORT]
         options += ["--seed", str(seed), "--timing-allow-fail", "--lpf-allow-unconstrained"]

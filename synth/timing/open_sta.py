@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 
 from hdl.sram_macro import SramGeometry
+from isa.support.files import write_file
 from isa.support.processes import run_tool
 from isa.support.scratch import scratch_folder
 from synth.errors import SynthesisError
@@ -75,15 +76,11 @@ def open_sta_path(
     with scratch_folder("timing") as folder:
         # OpenSTA uses a library's default without a command.
         used = text if wires else _WIRES.sub("", text)
-        (folder / _CELLS).write_text(used, encoding="utf-8")
+        write_file(folder / _CELLS, used)
         data = next(p for p in register.pins.values() if p.direction == "input" and not p.clock)
-        (folder / _MEMORIES).write_text(
-            _memory_library(geometries, macros, data.capacitance, text), encoding="utf-8"
-        )
-        (folder / _NETLIST).write_text(
-            "\n".join(_verilog(netlist, library, register, ports)), encoding="utf-8"
-        )
-        (folder / _SCRIPT).write_text(_script(bool(geometries)), encoding="utf-8")
+        write_file(folder / _MEMORIES, _memory_library(geometries, macros, data.capacitance, text))
+        write_file(folder / _NETLIST, "\n".join(_verilog(netlist, library, register, ports)))
+        write_file(folder / _SCRIPT, _script(bool(geometries)))
         output = _run(command, folder)
     slack = _SLACK.search(output)
     failed = [line for line in output.splitlines() if line.startswith("Error")]
