@@ -41,7 +41,7 @@ from .clocks import CLOCK_PORTS, named_domain
 from .elaborated import ElaboratedModule, Port, elaborated, full_name, no_collections
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy
-from .yosys import YosysError, run_yosys
+from .yosys import YosysError, need_yosys, run_yosys
 
 __all__ = ["Emission", "EmissionError", "emit", "interface_only", "once"]
 
@@ -100,7 +100,9 @@ def emit(component: "wiring.Component[Any]", name: str) -> Emission:
 
     Raises:
         EmissionError: a component that can't be emitted, or a bad ``name``.
+        MissingExtraError: there is no Yosys.
     """
+    need_yosys()
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise EmissionError(f"module name {name!r} is not an identifier")
     emitter = _Emitter()

