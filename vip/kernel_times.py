@@ -7,6 +7,7 @@ from isa.support.errors import VipError
 from sim_tb.cosim.machine import Machine
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import NAMES, ROUNDS, measure_kernels, totals
+from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
 from soc.tile.config import VaultTileConfig
@@ -56,8 +57,11 @@ def kernel_times(
 
     Raises:
         KernelError: a kernel faulted, or a process ended.
+        MissingExtraError: a tool that runs Verilog is not installed on this machine, which is to.
         vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
+    if on != "model" and scheduler is None:
+        need_simulator()
     chosen = [name for name in NAMES if not names or name in names]
     shared = {"configuration": configuration_json(config), "rounds": rounds, "on": on}
     tasks = [{"name": name, **shared} for name in chosen]

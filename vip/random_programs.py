@@ -9,6 +9,7 @@ from isa.support.errors import VipError
 from isa.support.scratch import scratch_folder
 from pe.config import PeConfig
 from sim_tb.random.comparison import ENOUGH, check_programs
+from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
 from vip.executor.executor import opened
@@ -95,8 +96,11 @@ def check_random(
 
     Raises:
         RandomError: a simulator can't be built, or a process ended.
+        MissingExtraError: a tool that runs Verilog is not installed on this machine, which is to.
         vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
+    if scheduler is None:
+        need_simulator()
     tasks = list(_parts(config, programs, seed, disturbed))
     sums = dict.fromkeys(_SUMS, 0)
     different: dict[int, tuple[str, ...]] = {}

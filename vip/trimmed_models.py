@@ -38,6 +38,7 @@ from .models.machine import model_machine
 from .models.run import compiled_job, elements_of
 from .progress import Progress, by_part, counting, silent
 from .trimming.runs import MOST_SLOWER
+from .trimming.trim import need_tools
 
 AreaT = TypeVar("AreaT")
 
@@ -185,6 +186,7 @@ def trim_model(
     """
     if not 0 <= slower <= MOST_SLOWER:
         raise TrimError(f"slower must be a fraction from 0 to {MOST_SLOWER}, not {slower}")
+    need_tools(check=check, synthesis=area or prove or output is not None)
     compiled = load_folder(folder)
     machine = model_machine(compiled.preset)
     full = machine.config

@@ -11,6 +11,7 @@ import vip.models
 from bench import fingerprints
 from bench.functional import model_parts
 from bench.measurement import BenchError, Measurement
+from isa.support.files import write_file
 from microkernels.data.models.collection import inputs_of, make
 from microkernels.data.models.light import light_names
 from microkernels.data.models.small import SMALL
@@ -45,7 +46,7 @@ def _small(name: str, folder: Path) -> Iterator[Measurement]:
     """A small model, on every machine but the Verilog."""
     made = make(name)
     path, compiled = folder / f"{name}.onnx", folder / name
-    path.write_bytes(made.SerializeToString())
+    write_file(path, made.SerializeToString())
     yield from _checked(name, path, _VAULT)
     start = time.process_time()
     compile_model(path, inputs_of(name, made), compiled)
@@ -78,7 +79,7 @@ def onnx() -> Iterator[Measurement]:
         for name in light_names():
             model = make(name)
             path = folder / f"{name}.onnx"
-            path.write_bytes(model.SerializeToString())
+            write_file(path, model.SerializeToString())
             yield from _checked(name, path, _CHIP)
             if name == "resnet50":
                 start = time.process_time()
@@ -96,7 +97,7 @@ def made_of_onnx() -> dict[str, str]:
         for name in _SMALL:
             model = make(name)
             path = folder / f"{name}.onnx"
-            path.write_bytes(model.SerializeToString())
+            write_file(path, model.SerializeToString())
             compile_model(path, inputs_of(name, model), folder / name)
             programs += [launch.program for launch in load_folder(folder / name).launches]
     return {

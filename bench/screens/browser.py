@@ -11,6 +11,8 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
+from isa.support.files import write_file
+
 __all__ = ["CHROMIUM", "Browser"]
 
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -163,7 +165,7 @@ class Browser:
             sides = dict(zip(("x", "y", "width", "height"), part, strict=True))
             clip["clip"] = {**sides, "scale": 1}
         found = self.send("Page.captureScreenshot", captureBeyondViewport=True, **clip)
-        path.write_bytes(base64.b64decode(found["data"]))
+        write_file(path, base64.b64decode(found["data"]))
 
     def printed(self) -> bytes:
         """The page as PDF."""

@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 
 from bench.checkout import ROOT
 from bench.measurement import BenchError
+from isa.support.files import write_file
 from vip import browser_page
 
 from .browser import CHROMIUM, Browser
@@ -82,8 +83,8 @@ def _inputs(folder: Path) -> None:
     """The program of the tour and its data, which commands may name."""
     text = _TOUR.read_text(encoding="utf-8")
     blocks = dict(re.findall(r"```(asm|python)\n(.*?)```", text, re.DOTALL)[:2])
-    (folder / "sums.s").write_text(blocks["asm"], encoding="utf-8")
-    (folder / "data.py").write_text(blocks["python"], encoding="utf-8")
+    write_file(folder / "sums.s", blocks["asm"])
+    write_file(folder / "data.py", blocks["python"])
     _run(["data"], folder)
 
 

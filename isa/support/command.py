@@ -1,6 +1,8 @@
 """End of a command: an error that its user can correct is one line on standard error and exit code
 2 without a traceback, and a signal leaves no process and no half-written file."""
 
+import errno
+import os
 import sys
 import warnings
 from collections.abc import Callable
@@ -9,9 +11,10 @@ from typing import NoReturn
 
 from .cache import CacheError, build_folder
 from .errors import VipError, clipped, printable
+from .files import naming
 from .signals import Interrupted, interruptible
 
-__all__ = ["USER_ERROR", "run_command"]
+__all__ = ["USER_ERROR", "run_command", "settle_columns"]
 
 #: Exit code for input that can't be used; Typer uses the same for wrong arguments.
 USER_ERROR = 2
@@ -19,6 +22,30 @@ USER_ERROR = 2
 _NO_READER = 130
 #: Characters of a line of a message; a longer line loses its middle.
 _CHARACTERS = 2000
+_OUTPUT = "standard output"
+#: Errors of writing. Those of files have a name (isa/support/files.py).
+_FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
+#: Characters of a line in which tables and help still have room for words, and of the longest line
+#: that is worth its memory.
+_NARROW, _WIDE = 40, 1000
+
+
+def settle_columns() -> None:
+    """Make ``COLUMNS`` a width of 40 to 1,000 characters if it, or else the terminal, has another.
+
+    Libraries of the terminal take any width as it is: in none, or one character, they show nothing.
+    What is no number above 0 says nothing about the width, and is removed.
+    """
+    text = os.environ.pop("COLUMNS", "")
+    columns = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
+    if columns:
+        os.environ["COLUMNS"] = str(min(max(columns, _NARROW), _WIDE))
+        return
+    for handle in range(3):
+        with suppress(OSError):
+            if 0 < os.get_terminal_size(handle).columns < _NARROW:
+                os.environ["COLUMNS"] = str(_NARROW)
+            return
 
 
 def _end(message: str, code: int, lines: int = 1) -> NoReturn:
@@ -46,6 +73,52 @@ def _cache() -> str:
         return "the cache"
 
 
+def _complete(command: Callable[[], None]) -> None:
+    """Run ``command`` until all that it printed is written.
+
+    Raises:
+        BrokenPipeError: nobody reads the output.
+        OSError: it can't be written; the exception names it.
+    """
+    try:
+        command()
+    except SystemExit as end:
+        # Libraries of the terminal end with a code of their own, which says nothing.
+        if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
+            raise end.__context__ from None
+        _flush()
+        raise
+    _flush()
+
+
+def _flush() -> None:
+    if sys.stdout is not None:
+        with naming(_OUTPUT):
+            sys.stdout.flush()
+
+
+def _drop_output() -> None:
+    """Let what can't be written go nowhere: Python tries again at its end, and reports it."""
+    for stream in (sys.stdout, sys.stderr):
+        try:
+            stream.flush()
+        except OSError:
+            with suppress(OSError), open(os.devnull, "wb") as nowhere:
+                os.dup2(nowhere.fileno(), stream.fileno())
+
+
+def _where(error: OSError) -> str:
+    """What ``error`` is about, followed by a colon; "" if that is not known."""
+    if error.filename:
+        return f"{error.filename}: "
+    if error.errno in _FULL:
+        return f"{_OUTPUT}: "
+    with suppress(FileNotFoundError):
+        os.getcwd()
+        return ""
+    return "the current folder: "
+
+
 def run_command(command: Callable[[], None]) -> None:
     """Run ``command`` and end the process with the exit code of its outcome.
 
@@ -53,9 +126,10 @@ def run_command(command: Callable[[], None]) -> None:
         SystemExit: the command failed with an error that its user can correct, or was interrupted.
     """
     warnings.formatwarning = _one_line_warning
+    settle_columns()
     try:
         with interruptible():
-            command()
+            _complete(command)
     except Interrupted as signal:
         _end(
             f"vip: interrupted by {signal}; outputs are whole or as before, and what was finished "
@@ -63,9 +137,11 @@ def run_command(command: Callable[[], None]) -> None:
             signal.code,
         )
     except BrokenPipeError:
+        _drop_output()
         sys.exit(_NO_READER)
     except OSError as error:
-        where = f"{error.filename}: " if error.filename else ""
+        where = _where(error)
+        _drop_output()
         _end(f"vip: {where}{error.strerror or error}", USER_ERROR)
     except VipError as error:
         _end(f"vip: {error}", USER_ERROR, error.lines)

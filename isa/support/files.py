@@ -5,7 +5,8 @@ import os
 import shutil
 import stat
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO
 
@@ -14,13 +15,31 @@ from .scratch import own_file, sweep_files
 __all__ = [
     "check_regular",
     "copy_atomically",
+    "copy_file",
+    "full_folder",
+    "naming",
     "open_without_waiting",
     "read_bytes",
     "write_atomically",
+    "write_file",
 ]
 
 #: Characters of a temporary file's name, so that it is legal wherever the file's own is.
 _SHOWN = 40
+#: Free bytes of a file system that is full.
+_FULL_BYTES = 1 << 20
+
+
+@contextmanager
+def naming(path: Path | str) -> Iterator[None]:
+    """While open, an :class:`OSError` of the system's that names no file, as of a full disk, gets
+    the name ``path``."""
+    try:
+        yield
+    except OSError as error:
+        if error.errno is not None and error.filename is None:
+            error.filename = str(path)
+        raise
 
 
 def read_bytes(path: Path | str, most: int) -> bytes:
@@ -72,6 +91,37 @@ def check_regular(path: Path | str) -> int:
 
 def _not_regular(name: str) -> OSError:
     return OSError(errno.EINVAL, "it is a pipe or device, no regular file", name)
+
+
+def full_folder(*folders: Path | str) -> str | None:
+    """The first of ``folders`` whose file system has less than 1 MiB left; None: each has more.
+
+    Tools that meet a full disk seldom report it.
+    """
+    return next((str(path) for path in folders if shutil.disk_usage(path).free < _FULL_BYTES), None)
+
+
+def write_file(path: Path, content: str | bytes) -> None:
+    """Write ``content`` to ``path`` at once, in a folder that nobody else reads yet.
+
+    Parameters:
+        content: text is written as UTF-8, its line ends as they are.
+
+    Raises:
+        OSError: it can't be written, and a part of it may be there. The exception names ``path``.
+    """
+    with naming(path):
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+
+def copy_file(source: Path, path: Path) -> None:
+    """Write the contents of the file ``source`` to ``path``; see :func:`write_file`.
+
+    Raises:
+        OSError: as there, or ``source`` can't be read.
+    """
+    with source.open("rb") as contents, naming(path), path.open("wb") as file:
+        shutil.copyfileobj(contents, file)
 
 
 def write_atomically(path: Path, content: bytes | memoryview) -> None:

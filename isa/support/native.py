@@ -10,8 +10,9 @@ from pathlib import Path
 
 from .cache import build_folder
 from .errors import VipError
+from .files import copy_atomically, write_file
 from .processes import run_tool
-from .scratch import owned_folder
+from .scratch import plain_folder
 
 __all__ = ["CompilerError", "compile_library", "compiler"]
 
@@ -36,7 +37,7 @@ def compiler() -> list[str]:
 def _hiding(exports: str, folder: Path) -> list[str]:
     """Flags that hide all functions but those whose names have the pattern ``exports``."""
     script = folder / "exports.map"
-    script.write_text(f"{{ global: {exports}; local: *; }};\n", encoding="utf-8")
+    write_file(script, f"{{ global: {exports}; local: *; }};\n")
     return ["-flto=auto", f"-Wl,--version-script={script}"]
 
 
@@ -48,6 +49,12 @@ def _run(command: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[b
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
     )
+
+
+def _reason(said: bytes) -> str:
+    """The first line that reports an error, or else the first."""
+    lines = said.decode(errors="replace").split("\n")
+    return next((line for line in lines if "error: " in line), lines[0]).strip() or "no message"
 
 
 def compile_library(
@@ -84,9 +91,10 @@ def compile_library(
     target = build_folder() / "libraries" / f"{name}-{digest}.so"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
-        with owned_folder(target.parent, ".building-") as folder:
+        # The compiler optimizes at link time with make.
+        with plain_folder("compile") as folder:
             for file, text in (generated or {}).items():
-                (folder / file).write_text(text, encoding="utf-8")
+                write_file(folder / file, text)
             built = folder / target.name
             command = [*words, *flags, "-shared", "-fPIC", f"-I{folder}", str(source)]
             command += [*map(str, others), "-o", str(built)]
@@ -94,12 +102,11 @@ def compile_library(
                 done = _run([*command, *_hiding(exports, folder)], folder) if exports else None
                 if done is None or done.returncode:
                     done = _run(command, folder)
-            except OSError:
+            except FileNotFoundError:
                 raise CompilerError(
                     f"{name} needs a C++ compiler: {words[0]!r} is not on the path"
                 ) from None
             if done.returncode:
-                said = done.stderr.decode(errors="replace").strip() or "no message"
-                raise CompilerError(f"{words[0]} fails on {source.name}: {said.splitlines()[0]}")
-            built.replace(target)
+                raise CompilerError(f"{words[0]} fails on {source.name}: {_reason(done.stderr)}")
+            copy_atomically(built, target)
     return ctypes.CDLL(str(target), use_errno=True)

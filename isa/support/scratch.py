@@ -18,8 +18,10 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 __all__ = [
+    "is_plain",
     "own_file",
     "owned_folder",
+    "plain_folder",
     "remove_scratch",
     "scratch_file",
     "scratch_folder",
@@ -28,6 +30,8 @@ __all__ = [
 
 _LOCK = "lock"
 _RUN = "run-"
+#: Folders for temporary files that most systems have.
+_PLAIN = ("/tmp", "/var/tmp")
 #: Seconds after which a folder without a lock is no longer one that is just being made.
 _MAKING_SECONDS = 3600
 #: The same of a file, which is locked at once.
@@ -241,6 +245,36 @@ def scratch_folder(what: str) -> Iterator[Path]:
     finally:
         shutil.rmtree(folder, ignore_errors=True)
         _run.release()
+
+
+def is_plain(path: Path | str) -> bool:
+    """Whether ``path`` has only letters, digits and ``/ . _ - + @``: as make and shells take it
+    without quotes, which make doesn't know."""
+    return all(character.isalnum() or character in "/._-+@" for character in str(path))
+
+
+@contextmanager
+def plain_folder(what: str) -> Iterator[Path]:
+    """A :func:`scratch_folder` whose path is plain (:func:`is_plain`), in ``/tmp`` or ``/var/tmp``
+    if that of the folder for temporary files is not.
+
+    Raises:
+        OSError: it can't be made.
+    """
+    usual = tempfile.gettempdir()
+    parents = [parent for parent in _PLAIN if os.access(parent, os.W_OK | os.X_OK)]
+    with (
+        scratch_folder(what)
+        if is_plain(usual) or not parents
+        else owned_folder(Path(parents[0]), f"vip-{os.getuid()}-{what}-")
+    ) as folder:
+        if not is_plain(folder):
+            raise OSError(
+                errno.EINVAL,
+                "make can't work here; TMPDIR can name a folder without spaces and quotes",
+                usual,
+            )
+        yield folder
 
 
 def scratch_file(what: str, suffix: str) -> Path:

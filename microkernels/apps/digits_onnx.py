@@ -4,13 +4,16 @@
 ``digits_train.npz`` and ``digits_test.npz`` (images ``x``, labels ``y``), for ``vip nn``.
 """
 
-import sys
+import argparse
+import io
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from isa.support.command import run_command
 from isa.support.extras import need
+from isa.support.files import write_file
 from microkernels.common.fixed_point import Elements
 
 from .digits import CLASSES, SIDE, Network, load_digits
@@ -97,15 +100,27 @@ def write_digits(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for name, layers in NETWORKS.items():
         model = digits_model(train(digits, **layers))
-        (folder / f"digits_{name.lower()}.onnx").write_bytes(model.SerializeToString())
+        write_file(folder / f"digits_{name.lower()}.onnx", model.SerializeToString())
     parts = {
         "train": (digits.train_images, digits.train_labels),
         "test": (digits.test_images, digits.test_labels),
     }
     for name, (images, labels) in parts.items():
         channels_first = images.transpose(0, 3, 1, 2).astype(np.float32)
-        np.savez(folder / f"digits_{name}.npz", x=channels_first, y=labels)
+        data = io.BytesIO()
+        np.savez(data, x=channels_first, y=labels)
+        write_file(folder / f"digits_{name}.npz", data.getvalue())
+
+
+def main() -> None:
+    """The command ``python -m microkernels.apps.digits_onnx FOLDER``."""
+    parser = argparse.ArgumentParser(
+        prog="python -m microkernels.apps.digits_onnx",
+        description="Train networks on handwritten digits; write ONNX models and data.",
+    )
+    parser.add_argument("folder", type=Path, help="it is made if it is missing")
+    write_digits(parser.parse_args().folder)
 
 
 if __name__ == "__main__":
-    write_digits(Path(sys.argv[1]))
+    run_command(main)

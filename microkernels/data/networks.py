@@ -48,7 +48,8 @@ def photographs(size: MapSize, batch: int = 1) -> Elements:
     Raises:
         MissingExtraError: scikit-image or Pillow is not installed.
     """
-    need("skimage", "photographs")
+    for package in ("skimage", "PIL"):
+        need(package, "photographs")
     from PIL import Image
 
     found = []

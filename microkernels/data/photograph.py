@@ -24,7 +24,8 @@ def photograph(height: int, width: int) -> Elements:
         KernelError: a size outside its range.
         MissingExtraError: scikit-image or Pillow is not installed.
     """
-    need("skimage", "photographs")
+    for package in ("skimage", "PIL"):
+        need(package, "photographs")
     CHECK.within("height", height, 1, SIDE)
     CHECK.within("width", width, 1, SIDE)
     scale = min(SIDE // height, SIDE // width)

@@ -271,7 +271,10 @@ def _true_labels(
     enough = 2 * known.sum(axis=2) > inside.shape[2]
     middle = np.full(enough.shape, edges[0])
     # The lower median is a disparity that occurs, where the mean of two would invent one.
-    middle[enough] = np.nanquantile(inside[enough], 0.5, axis=1, method="lower")
+    place = (known[enough].sum(axis=1) - 1) // 2
+    # What is unknown comes last.
+    ordered = np.sort(inside[enough], axis=1)
+    middle[enough] = np.take_along_axis(ordered, place[:, None], axis=1)[:, 0]
     # A label's range of whole disparities reaches half a pixel to either side.
     found = np.searchsorted(edges - 0.5, middle, side="right") - 1
     return np.where(enough, np.clip(found, 0, len(edges) - 2), -1)

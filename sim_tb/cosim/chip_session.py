@@ -3,7 +3,6 @@
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from importlib.util import find_spec
 from pathlib import Path
 from typing import Any, Self
 
@@ -11,6 +10,7 @@ from hdl.axi import AxiResponse
 from hdl.ports import WORD_BITS
 from isa.image import DramImage
 from isa.support.checks import Checks
+from isa.support.extras import need
 from memory.axi.layout import AxiConfig
 from memory.model.device_model import device_setup
 from sim_tb.dut.chip import TOP, build_chip
@@ -232,8 +232,8 @@ class ChipSimulation(ChipSession):
         progress: called now and then with the cycles so far.
 
     Raises:
-        CosimError: as there, or cocotbext-axi is wanted and missing, or the chip has one clock and
-            ``periods`` are given.
+        CosimError: as there, or the chip has one clock and ``periods`` are given.
+        MissingExtraError: cocotbext-axi is wanted and not installed.
         sim_tb.runner.build.BuildError: the simulator can't be built.
         sim_tb.runner.session.SessionError: the simulator ended by itself.
     """
@@ -253,8 +253,8 @@ class ChipSimulation(ChipSession):
         if periods is not None and not config.tile.clocks.two:
             raise CosimError("a chip with one clock has no periods (clocks.domains must be 'two')")
         self.periods = periods or Periods()
-        if outer and find_spec("cocotbext") is None:
-            raise CosimError("cocotbext-axi is not installed; it comes with the extra 'dev'")
+        if outer:
+            need("cocotbext.axi", "accesses by another master")
         self.outer = outer
         self._progress = progress
         folder = build_chip(config, trace.suffix.lstrip(".") or "?" if trace else "")

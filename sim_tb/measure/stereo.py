@@ -13,6 +13,7 @@ from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import StereoScene, percent_wrong
 from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.runner.build import need_simulator
 from soc.tile.config import VaultTileConfig
 
 __all__ = ["StereoFigures", "measure_stereo"]
@@ -73,7 +74,10 @@ def measure_stereo(
         StereoError: the true disparity of no pixel is known.
         CosimError: an engine faulted, or the grid does not fit the vault.
         sim_tb.runner.build.BuildError: the simulator can't be built.
+        MissingExtraError: a tool that runs Verilog is not installed.
     """
+    if verilog:
+        need_simulator()
     job = bp_levels_job(
         scene.problem,
         coarse_iterations,

@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 
 from hdl.ports import COLUMN_BYTES
+from isa.support.command import run_command
 from isa.support.files import write_atomically
 from memory.config import AddressMap, PagePolicy, SchedulerPolicy, VaultConfig
 from memory.controller.starvation import starvation_bound
@@ -227,7 +228,7 @@ def _main(
     ] = None,
 ) -> None:
     """Look for timing violations and for lost, wrong, reordered or starved accesses."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     try:
         report = run_stress(
             accesses=accesses,
@@ -239,9 +240,9 @@ def _main(
         if json_file is not None:
             write_atomically(json_file, json.dumps(report.to_dict(), indent=1).encode() + b"\n")
     except (TrafficError, BuildError, OSError) as error:
-        console.print(f"error: {error}", markup=False)
+        console.print(f"error: {error}")
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    app()
+    run_command(app)

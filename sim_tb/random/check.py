@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+from isa.support.command import run_command
 from isa.support.files import write_atomically
 from pe.config import PeConfig
 
@@ -37,7 +38,7 @@ def _main(
     folder: Annotated[Path, typer.Option(help="where files about differing programs go")] = Path(),
 ) -> None:
     """Compare engine and instruction set simulator over random programs."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
         task = bar.add_task("random programs", total=programs)
@@ -51,7 +52,7 @@ def _main(
                 progress=lambda count: bar.update(task, completed=count),
             )
         except ValueError as error:
-            console.print(f"error: {error}", style="red", markup=False)
+            console.print(f"error: {error}", style="red")
             sys.exit(2)
     if report is not None:
         write_atomically(report, json.dumps(asdict(found), indent=1).encode())
@@ -66,4 +67,4 @@ def _main(
 
 
 if __name__ == "__main__":
-    typer.run(_main)
+    run_command(lambda: typer.run(_main))

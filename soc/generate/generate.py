@@ -12,7 +12,7 @@ from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from hdl.emission import Emission, emit, interface_only
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
 from isa.support.errors import VipError
-from isa.support.files import read_bytes
+from isa.support.files import read_bytes, write_file
 from isa.support.scratch import owned_folder
 from soc.chip.config import ChipConfig
 
@@ -231,7 +231,7 @@ def _write(target: Path, files: dict[str, str]) -> None:
         for name, text in files.items():
             path = new / name
             path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
+            write_file(path, text)
         if target.exists():
             target.rename(folder / "old")
         try:

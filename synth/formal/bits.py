@@ -3,6 +3,7 @@
 from pathlib import Path
 
 from hdl.yosys import YosysError, run_yosys
+from isa.support.files import write_file
 from isa.support.scratch import scratch_folder
 
 from .aig import Graph, read_aiger
@@ -23,7 +24,7 @@ def graph_of(text: str, top: str) -> Graph:
         ProofError: Yosys refused it.
     """
     with scratch_folder("proof") as folder:
-        (folder / "design.il").write_text(text, encoding="utf-8")
+        write_file(folder / "design.il", text)
         commands = [
             "read_rtlil design.il",
             f"hierarchy -check -top {top}",

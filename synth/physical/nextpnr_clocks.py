@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from isa.support.files import write_atomically
+from isa.support.files import write_atomically, write_file
 from isa.support.processes import run_tool
 from isa.support.scratch import scratch_folder
 from synth.errors import SynthesisError
@@ -104,7 +104,8 @@ def place_clocks(
         what: names the work in error messages.
 
     Raises:
-        SynthesisError: nextpnr is missing or refuses the design, or a clock has no path.
+        SynthesisError: nextpnr refuses the design, or a clock has no path.
+        MissingExtraError: nextpnr is not installed.
     """
     content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, dict(mhz)]
     key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
@@ -113,9 +114,9 @@ def place_clocks(
     if known is not None:
         return known
     with scratch_folder("nextpnr") as folder:
-        (folder / _NETLIST).write_bytes(gzip.decompress(netlist.read_bytes()))
+        write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
         lines = [f'FREQUENCY PORT "{clock}" {rate:g} MHZ;\n' for clock, rate in mhz.items()]
-        (folder / _CONSTRAINTS).write_text("".join(lines), encoding="utf-8")
+        write_file(folder / _CONSTRAINTS, "".join(lines))
         options = [device.option, "--package", device.package, "--speed", device.speed]
         options += ["--json", _NETLIST, "--lpf", _CONSTRAINTS, "--report", _REPORT]
         options += ["--seed", str(seed), "--timing-allow-fail", "--lpf-allow-unconstrained"]

@@ -93,7 +93,8 @@ class MappedDesign:
         """Place and route, or take the cached result; takes minutes for an engine.
 
         Raises:
-            SynthesisError: nextpnr is missing or refuses the design.
+            SynthesisError: nextpnr refuses the design.
+            MissingExtraError: it is not installed.
         """
         what = f"{self.what}, seed {seed}"
         return place_netlist(self.netlist, self.device, seed, AIM_MHZ, what=what)

@@ -12,10 +12,12 @@ from .asic import (
     LIBERTY_PREFIX,
     NANGATE45,
     NANGATE45_AREA,
+    REGISTER_RULE,
     RESET_RULES,
     asic_commands,
     drive_text,
     library_of,
+    register_rule,
     reset_rules,
 )
 from .yosys import CellCount
@@ -219,13 +221,18 @@ def _asic(name: str, gate_clocks: bool) -> Target:
     files = {_LIBRARY: text, _DRIVE: drive_text(library)}
     if gate_clocks:
         files[RESET_RULES] = reset_rules()
+    rule = register_rule(library)
+    if rule:
+        files[REGISTER_RULE] = rule
     area = name == NANGATE45_AREA
     return Target(
         name=name,
         summary=f"standard cells of {library.name}, mapped for {'area' if area else 'speed'}: area "
         "and the longest paths",
         sram="macro",
-        commands=asic_commands(_LIBRARY, _DRIVE, gate_clocks=gate_clocks, for_area=area),
+        commands=asic_commands(
+            _LIBRARY, _DRIVE, gate_clocks=gate_clocks, for_area=area, own_register=bool(rule)
+        ),
         files=files,
         liberty=_LIBRARY,
         measures=("logic_ge", "ffs"),

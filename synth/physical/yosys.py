@@ -11,7 +11,8 @@ from pathlib import Path
 
 from hdl.yosys import YosysError, run_yosys, yosys_version
 from isa.support.cache import build_folder
-from isa.support.scratch import owned_folder, scratch_folder
+from isa.support.files import write_file
+from isa.support.scratch import owned_folder, plain_folder
 from synth.errors import SynthesisError
 
 __all__ = ["CellCount", "Run", "cache_folder", "run"]
@@ -101,8 +102,8 @@ def run(work: Run, *, what: str) -> CellCount:
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
         owned_folder(target.parent, ".running-") as own,
-        # Apart, as ABC's mapper finds no library in a folder whose path has spaces.
-        scratch_folder("synthesis") as scratch,
+        # Apart, as ABC's mapper finds no library in a folder whose path has blanks or quotes.
+        plain_folder("synthesis") as scratch,
     ):
         folder = own / "run"
         folder.mkdir()
@@ -123,8 +124,8 @@ def run(work: Run, *, what: str) -> CellCount:
 def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
     """Run Yosys in ``scratch``; put result and messages into ``folder``."""
     for name, text in work.files.items():
-        (scratch / name).write_text(text, encoding="utf-8")
-    (scratch / _SOURCE).write_text("\n".join(work.sources.values()), encoding="utf-8")
+        write_file(scratch / name, text)
+    write_file(scratch / _SOURCE, "\n".join(work.sources.values()))
     commands = [f"read_verilog {_SOURCE}"]
     commands += [f"blackbox {box}" for box in work.boxes]
     commands += [f"hierarchy -check -top {work.top}"]
@@ -150,8 +151,8 @@ def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
     if work.netlist:
         netlist = (scratch / _JSON).read_bytes()
         # Without a time of day in it, equal netlists are equal files.
-        (folder / _NETLIST).write_bytes(gzip.compress(netlist, compresslevel=5, mtime=0))
-    (folder / _RESULT).write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
+        write_file(folder / _NETLIST, gzip.compress(netlist, compresslevel=5, mtime=0))
+    write_file(folder / _RESULT, json.dumps(result, indent=1) + "\n")
 
 
 def _read(folder: Path, netlist: bool) -> CellCount | None:

@@ -17,6 +17,7 @@ from synth.physical.netlist import RESET, Gate, Netlist
 from synth.timing.cell_library import Cell, CellLibrary
 from synth.timing.gate_function import MAX_INPUTS, needed_inputs, truth_table
 from synth.timing.order import driven, ordered
+from synth.timing.registers import is_constant
 
 from .gate_sim_native import WHOLE_EDGE, Array, Arrays, Cells, Counts, Macros, Stimulus, simulator
 
@@ -143,7 +144,11 @@ class GateSimulation:
             cell = self.library.cells[gate.kind]
             if cell.gates_clock:
                 (enable,) = (
-                    pin for pin in cell.inputs if not cell.pins[pin].clock and gate.pins.get(pin)
+                    pin
+                    for pin in cell.inputs
+                    if not cell.pins[pin].clock
+                    and gate.pins.get(pin)
+                    and gate.pins[pin][0] not in self.netlist.constants
                 )
                 for output in cell.outputs:
                     if gate.pins.get(output):
@@ -169,9 +174,13 @@ class GateSimulation:
     def _flip_flop(self, gate: Gate, cell: Cell) -> _Model:
         state = cell.state
         assert state is not None
-        if state.asynchronous:
+        held_at = {
+            pin: self.netlist.constants.get(gate.pins[pin][0]) if gate.pins.get(pin) else None
+            for pin in cell.inputs
+        }
+        if not all(is_constant(text, held_at, 0) for text in (state.clear, state.preset)):
             raise SynthesisError(
-                f"cell {gate.name}: a {gate.kind}, set or cleared without a clock, can't be"
+                f"cell {gate.name}: a {gate.kind} that is set or cleared without a clock can't be"
                 " simulated"
             )
         data = tuple(pin for pin in cell.inputs if not cell.pins[pin].clock)

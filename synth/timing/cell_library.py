@@ -1,16 +1,16 @@
 """Standard cells of a Liberty file: areas, pins, delays, constraints, energies."""
 
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
 from isa.support.files import read_bytes
 
 from .gate_function import FunctionError, truth_table
-from .liberty_reader import Group, LibertyError, read_groups
+from .liberty_reader import Group, LibertyError, number, numbers, read_groups, unit
 from .timing_table import TimingTable
+from .wire_load import WireLoad, read_wire_load
 
 __all__ = [
     "Arc",
@@ -20,7 +20,6 @@ __all__ = [
     "Pin",
     "PowerArc",
     "State",
-    "WireLoad",
     "parse_library",
     "read_library",
 ]
@@ -80,14 +79,16 @@ class State:
 
     Attributes:
         name, inverse: of the state and its opposite in the functions of outputs.
-        next_state: function that is stored at the clock.
-        asynchronous: whether it has a set or clear without the clock.
+        next_state: function that is stored when ``clock``, a function too, becomes 1.
+        clear, preset: functions that clear and set it without the clock; "0": nothing does.
     """
 
     name: str
     inverse: str
     next_state: str
-    asynchronous: bool
+    clock: str
+    clear: str = "0"
+    preset: str = "0"
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,6 +104,7 @@ class Cell:
         gates_clock: whether it is a clock gate.
         leakage: nW, mean over its states.
         leakages: condition on pins -> nW in such states.
+        usable: whether the library lets tools use it.
     """
 
     name: str
@@ -113,6 +115,7 @@ class Cell:
     gates_clock: bool = False
     leakage: float = 0.0
     leakages: tuple[tuple[str, float], ...] = ()
+    usable: bool = True
 
     @property
     def inputs(self) -> tuple[str, ...]:
@@ -123,26 +126,6 @@ class Cell:
     def outputs(self) -> tuple[str, ...]:
         """Names of its outputs, in the file's order."""
         return tuple(name for name, pin in self.pins.items() if pin.direction == "output")
-
-
-@dataclass(frozen=True)
-class WireLoad:
-    """Statistics of wires in blocks of some size: fF by the number of pins that a net drives.
-
-    Attributes:
-        loads: fF with 1, 2, ... pins. slope: fF for each pin beyond.
-    """
-
-    loads: tuple[float, ...] = ()
-    slope: float = 0.0
-
-    def load(self, pins: int) -> float:
-        """Load in fF of a net that drives ``pins`` pins."""
-        if not self.loads or not pins:
-            return self.slope * pins
-        return self.loads[min(pins, len(self.loads)) - 1] + self.slope * max(
-            0, pins - len(self.loads)
-        )
 
 
 @dataclass(frozen=True)
@@ -159,7 +142,7 @@ class CellLibrary:
     name: str
     cells: Mapping[str, Cell]
     volts: float = 1.0
-    wires: WireLoad = WireLoad()
+    wires: WireLoad = field(default_factory=WireLoad)
 
     @property
     def timed(self) -> bool:
@@ -217,8 +200,8 @@ def parse_library(text: str) -> CellLibrary:
     cells = {group.name: reader.cell(group) for group in library.of("cell")}
     if not cells:
         raise LibertyError(f"library {library.name} holds no cells")
-    volts = _number(library.values.get("nom_voltage", "1"), "nom_voltage")
-    return CellLibrary(library.name, cells, volts, _wires(library, reader.load))
+    volts = number(library.values.get("nom_voltage", "1"), "nom_voltage")
+    return CellLibrary(library.name, cells, volts, read_wire_load(library, reader.load))
 
 
 #: Bytes that a Liberty file may have.
@@ -243,44 +226,9 @@ def read_library(path: Path) -> CellLibrary:
         raise LibertyError(f"{path}: its groups are nested too deeply") from None
 
 
-def _number(text: str, what: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise LibertyError(f"{what}: {text!r} is no number") from None
-
-
-def _numbers(words: list[str], what: str) -> list[float]:
-    return [_number(word, what) for word in re.split(r"[\s,]+", " ".join(words)) if word]
-
-
-def _unit(text: str, name: str, units: Mapping[str, float]) -> float:
-    """Value of ``text``, a number and one of ``units`` (in small letters)."""
-    match = re.fullmatch(r"([\d.]+)\s*([a-z]+)", text.lower())
-    if match is None or match[2] not in units:
-        raise LibertyError(f"{name} {text!r} is none of {', '.join('1' + unit for unit in units)}")
-    return float(match[1]) * units[match[2]]
-
-
-def _wires(library: Group, load: float) -> WireLoad:
-    """The default wire load; gaps between the numbers of pins given are filled by lines."""
-    name = library.values.get("default_wire_load")
-    for group in library.of("wire_load"):
-        if group.name != name:
-            continue
-        what = f"wire_load {name}"
-        unit = load * _number(group.values.get("capacitance", "0"), what)
-        points = sorted(tuple(_numbers(words, what)[:2]) for words in group.repeated)
-        if not points or any(len(point) != 2 for point in points):
-            raise LibertyError(f"{what}: no fanout_length(pins, length) in it")
-        loads = []
-        for pins in range(1, int(points[-1][0]) + 1):
-            above = next(point for point in points if point[0] >= pins)
-            below = next((point for point in reversed(points) if point[0] <= pins), above)
-            share = (pins - below[0]) / (above[0] - below[0]) if above != below else 0.0
-            loads.append(unit * (below[1] + share * (above[1] - below[1])))
-        return WireLoad(tuple(loads), unit * _number(group.values.get("slope", "0"), what))
-    return WireLoad()
+#: What a table's rows and columns are over, by Liberty's names; without a name, the first ones.
+_SLEW = ("input_net_transition", "input_transition_time", "constrained_pin_transition")
+_SECOND = ("total_output_net_capacitance", "related_pin_transition")
 
 
 class _CellReader:
@@ -288,17 +236,17 @@ class _CellReader:
 
     def __init__(self, library: Group) -> None:
         values = library.values
-        self.time = _unit(
+        self.time = unit(
             values.get("time_unit", "1ns"),
             "time_unit",
             {"ns": 1.0, "ps": 1e-3, "fs": 1e-6, "us": 1e3, "ms": 1e6, "s": 1e9},
         )
-        number, unit = (library.lists.get("capacitive_load_unit") or ["1", "pf"])[:2]
-        self.load = _unit(f"{number}{unit}", "capacitive_load_unit", {"ff": 1.0, "pf": 1e3})
-        volt = _unit(values.get("voltage_unit", "1V"), "voltage_unit", {"v": 1.0, "mv": 1e-3})
+        load = "".join((library.lists.get("capacitive_load_unit") or ["1", "pf"])[:2])
+        self.load = unit(load, "capacitive_load_unit", {"ff": 1.0, "pf": 1e3})
+        volt = unit(values.get("voltage_unit", "1V"), "voltage_unit", {"v": 1.0, "mv": 1e-3})
         #: The unit of energy follows from those of load and voltage.
         self.energy = self.load * volt**2
-        self.leakage = _unit(
+        self.leakage = unit(
             values.get("leakage_power_unit", "1nW"),
             "leakage_power_unit",
             {"nw": 1.0, "pw": 1e-3, "uw": 1e3, "mw": 1e6},
@@ -307,36 +255,41 @@ class _CellReader:
 
     def cell(self, group: Group) -> Cell:
         what = f"cell {group.name}"
-        pins = {pin.name: self._pin(pin, f"{what}, pin {pin.name}") for pin in group.of("pin")}
+        state = next((_state(found) for found in group.of("ff")), None)
+        pins = {
+            pin.name: self._pin(pin, f"{what}, pin {pin.name}", state) for pin in group.of("pin")
+        }
         value = group.values.get("cell_leakage_power", "0")
-        state = next(group.of("ff"), None)
         gate = "clock_gating_integrated_cell" in group.values
         return Cell(
             name=group.name,
-            area=_number(group.values.get("area", "0"), f"area of {what}"),
+            area=number(group.values.get("area", "0"), f"area of {what}"),
             pins=pins,
             sequential=gate or any(True for _ in group.of("ff", "latch")),
-            state=None if state is None else _state(state),
+            state=state,
             gates_clock=gate,
-            leakage=self.leakage * _number(value, f"leakage of {what}"),
+            leakage=self.leakage * number(value, f"leakage of {what}"),
             leakages=tuple(
-                (found.values["when"], self.leakage * _number(found.values["value"], what))
+                (found.values["when"], self.leakage * number(found.values["value"], what))
                 for found in group.of("leakage_power")
                 if "when" in found.values and "value" in found.values
             ),
+            usable=group.values.get("dont_use", "false").lower() != "true",
         )
 
-    def _pin(self, pin: Group, what: str) -> Pin:
+    def _pin(self, pin: Group, what: str, state: State | None) -> Pin:
         values = pin.values
+        # Not every library marks the clocks of its flip-flops.
         clock = ("clock", "clock_gate_clock_pin")
+        clocked = state is not None and state.clock.strip("()!' ") == pin.name
         return Pin(
             direction=values.get("direction", "input"),
-            capacitance=self.load * _number(values.get("capacitance", "0"), what),
+            capacitance=self.load * number(values.get("capacitance", "0"), what),
             function=values.get("function", ""),
-            clock=any(values.get(name, "false").lower() == "true" for name in clock),
+            clock=clocked or any(values.get(name, "false").lower() == "true" for name in clock),
             arcs=tuple(self._arc(timing, what) for timing in pin.of("timing")),
             power=tuple(self._power(power, what) for power in pin.of("internal_power")),
-            max_load=self.load * _number(values.get("max_capacitance", "0"), what),
+            max_load=self.load * number(values.get("max_capacitance", "0"), what),
         )
 
     def _arc(self, timing: Group, what: str) -> Arc:
@@ -368,15 +321,18 @@ class _CellReader:
         )
 
     def _table(self, table: Group, value: float, second: float, what: str) -> TimingTable:
-        """A table over times and ``second``; missing values come from its template."""
-        template = self.templates.get(table.name)
-        values = [value * x for x in _numbers(table.lists.get("values", []), what)]
+        """A table over times and ``second``; missing values come from its template, which also
+        says what either index is."""
+        template = self.templates.get(table.name, Group("", ()))
+        values = [value * x for x in numbers(table.lists.get("values", []), what)]
+        swapped = template.values.get("variable_1") in _SECOND
         axes = []
-        for name in ("index_1", "index_2"):
-            words = table.lists.get(name)
-            if words is None and template is not None:
-                words = template.lists.get(name)
-            axes.append(_numbers(words or [], what))
+        for place, names in zip("21" if swapped else "12", (_SLEW, _SECOND), strict=True):
+            variable = template.values.get(f"variable_{place}", names[0])
+            if variable not in names or "variable_3" in template.values:
+                raise LibertyError(f"{what}: table {table.kind} is over {variable} and others")
+            index = f"index_{place}"
+            axes.append(numbers(table.lists.get(index, template.lists.get(index, [])), what))
         rows = [self.time * x for x in axes[0]] or [0.0]
         columns = [second * x for x in axes[1]] or [0.0]
         if len(values) != len(rows) * len(columns):
@@ -384,6 +340,8 @@ class _CellReader:
                 f"{what}: table {table.kind} has {len(values)} values"
                 f" for {len(rows)} x {len(columns)} places"
             )
+        if swapped:
+            values = [x for place in range(len(rows)) for x in values[place :: len(rows)]]
         return TimingTable(tuple(rows), tuple(columns), tuple(values))
 
 
@@ -393,5 +351,7 @@ def _state(group: Group) -> State:
         name=name,
         inverse=inverse,
         next_state=group.values.get("next_state", "0"),
-        asynchronous="clear" in group.values or "preset" in group.values,
+        clock=group.values.get("clocked_on", ""),
+        clear=group.values.get("clear", "0"),
+        preset=group.values.get("preset", "0"),
     )

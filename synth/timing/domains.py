@@ -15,8 +15,9 @@ from synth.errors import SynthesisError
 from synth.physical.netlist import CLOCK, Gate, Netlist
 from synth.sram.timing import SramTimes
 
-from .cell_library import CellLibrary, WireLoad
+from .cell_library import CellLibrary
 from .sta import Path, longest_paths
+from .wire_load import WireLoad
 
 __all__ = ["Crossing", "DomainPaths", "domain_paths"]
 

@@ -1,12 +1,12 @@
 """The syntax of Liberty files: groups, attributes and lists, without their meaning."""
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from synth.errors import SynthesisError
 
-__all__ = ["Group", "LibertyError", "read_groups"]
+__all__ = ["Group", "LibertyError", "number", "numbers", "read_groups", "unit"]
 
 
 class LibertyError(SynthesisError):
@@ -150,3 +150,32 @@ def read_groups(text: str) -> Group:
     while reader.token or reader.quoted:
         reader.statement(root)
     return root
+
+
+def number(text: str, what: str) -> float:
+    """The number in ``text``, of ``what``.
+
+    Raises:
+        LibertyError: it is none.
+    """
+    try:
+        return float(text)
+    except ValueError:
+        raise LibertyError(f"{what}: {text!r} is no number") from None
+
+
+def numbers(words: list[str], what: str) -> list[float]:
+    """The numbers in ``words``, between blanks and commas; errors as of :func:`number`."""
+    return [number(word, what) for word in re.split(r"[\s,]+", " ".join(words)) if word]
+
+
+def unit(text: str, name: str, units: Mapping[str, float]) -> float:
+    """Value of ``text``, a number and one of ``units`` (in small letters); ``name`` has it.
+
+    Raises:
+        LibertyError: it is none.
+    """
+    match = re.fullmatch(r"([\d.]+)\s*([a-z]+)", text.lower())
+    if match is None or match[2] not in units:
+        raise LibertyError(f"{name} {text!r} is none of {', '.join('1' + unit for unit in units)}")
+    return float(match[1]) * units[match[2]]

@@ -12,14 +12,16 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 
 from hdl.sram_macro import SramGeometry
+from isa.support.files import write_file
 from isa.support.processes import run_tool
 from isa.support.scratch import scratch_folder
 from synth.errors import SynthesisError
 from synth.physical.netlist import CLOCK, Gate, Netlist
 from synth.sram.timing import SramTimes
 
-from .cell_library import Cell, CellLibrary
-from .sta import CLOCK_SLEW_NS, Path, PathStep, port_register
+from .cell_library import CellLibrary
+from .registers import Register, port_register
+from .sta import CLOCK_SLEW_NS, Path, PathStep
 
 __all__ = ["OPEN_STA", "find_open_sta", "open_sta_path"]
 
@@ -75,15 +77,11 @@ def open_sta_path(
     with scratch_folder("timing") as folder:
         # OpenSTA uses a library's default without a command.
         used = text if wires else _WIRES.sub("", text)
-        (folder / _CELLS).write_text(used, encoding="utf-8")
-        data = next(p for p in register.pins.values() if p.direction == "input" and not p.clock)
-        (folder / _MEMORIES).write_text(
-            _memory_library(geometries, macros, data.capacitance, text), encoding="utf-8"
-        )
-        (folder / _NETLIST).write_text(
-            "\n".join(_verilog(netlist, library, register, ports)), encoding="utf-8"
-        )
-        (folder / _SCRIPT).write_text(_script(bool(geometries)), encoding="utf-8")
+        write_file(folder / _CELLS, used)
+        data = register.cell.pins[register.data]
+        write_file(folder / _MEMORIES, _memory_library(geometries, macros, data.capacitance, text))
+        write_file(folder / _NETLIST, "\n".join(_verilog(netlist, library, register, ports)))
+        write_file(folder / _SCRIPT, _script(bool(geometries)))
         output = _run(command, folder)
     slack = _SLACK.search(output)
     failed = [line for line in output.splitlines() if line.startswith("Error")]
@@ -150,7 +148,7 @@ def _named(netlist: Netlist, ports: Iterable[tuple[Gate, int, bool]]) -> Iterato
 def _verilog(
     netlist: Netlist,
     library: CellLibrary,
-    register: Cell,
+    register: Register,
     ports: list[tuple[Gate, int, bool]],
 ) -> Iterator[str]:
     """The netlist with a flip-flop at each bit of a port, whose other side is not timed."""
@@ -166,11 +164,6 @@ def _verilog(
         given = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
         return f"  {kind} {name} ({given});"
 
-    clock = next(name for name, pin in register.pins.items() if pin.clock)
-    data = next(
-        name for name, pin in register.pins.items() if pin.direction == "input" and not pin.clock
-    )
-    state = next(name for name, pin in register.pins.items() if pin.arcs and name not in (data,))
     body = []
     for number, gate in enumerate(netlist.gates):
         wide = gate.kind not in library.cells
@@ -181,9 +174,12 @@ def _verilog(
         }
         body.append(instance(gate.kind, f"g{number}", pins))
     for number, (_, bit, given) in enumerate(ports):
-        pins = {clock: CLOCK}
-        pins |= {data: f"p{number}_d", state: net(bit)} if given else {data: net(bit)}
-        body.append(instance(register.name, f"p{number}", pins))
+        pins = {register.clock: CLOCK}
+        pins |= {pin: f"1'b{value}" for pin, value in register.tied.items()}
+        pins[register.data] = f"p{number}_d" if given else net(bit)
+        if given:
+            pins[register.output] = net(bit)
+        body.append(instance(register.cell.name, f"p{number}", pins))
     yield f"module {_TOP} ({', '.join(inputs)});"
     yield from (f"  input {name};" for name in inputs)
     yield from (f"  wire {wire};" for wire in nets.values() if wire.startswith("n"))

@@ -16,8 +16,10 @@ from synth.physical.asic import node_nm
 from synth.physical.netlist import Gate, Netlist
 from synth.sram.timing import SramTimes
 
-from .cell_library import Arc, Cell, CellLibrary, WireLoad
+from .cell_library import Arc, Cell, CellLibrary
 from .order import driven, ordered
+from .registers import port_register
+from .wire_load import WireLoad
 
 __all__ = [
     "CLOCK_SLEW_NS",
@@ -27,7 +29,6 @@ __all__ = [
     "longest_path",
     "longest_paths",
     "net_states",
-    "port_register",
 ]
 
 #: Slew of the clock and load of an output's flip-flop, in place of values not yet known.
@@ -89,25 +90,6 @@ class _Net:
     )
 
 
-def port_register(library: CellLibrary) -> Cell:
-    """The flip-flop that stands at the ports: the smallest with a clock and one data input.
-
-    Raises:
-        SynthesisError: the library has none.
-    """
-    fitting = [
-        cell
-        for cell in library.cells.values()
-        if cell.state is not None
-        and not cell.state.asynchronous
-        and len(cell.inputs) == 2
-        and any(pin.clock for pin in cell.pins.values())
-    ]
-    if not fitting:
-        raise SynthesisError(f"library {library.name} has no plain flip-flop")
-    return min(fitting, key=lambda cell: (cell.area, cell.name))
-
-
 class _Analysis:
     def __init__(
         self,
@@ -133,9 +115,7 @@ class _Analysis:
 
     def run(self) -> None:
         gates = self.netlist.gates
-        data = next(
-            pin for pin in self.register.pins.values() if pin.direction == "input" and not pin.clock
-        )
+        data = self.register.cell.pins[self.register.data]
         for bits in self.netlist.outputs.values():
             self._load(bits, data.capacitance)
         for gate in gates:
@@ -148,10 +128,11 @@ class _Analysis:
         if self.wires is not None:
             for net in self.nets.values():
                 net.load += self.wires.load(net.pins)
-        start = Gate("input", self.register.name, "", {})
+        port = self.register.cell
         for name, bits in self.netlist.inputs.items():
             for bit in bits:
-                self._launch(bit, self.register, Gate(name, start.kind, "input", {}))
+                gate = Gate(name, port.name, "input", {})
+                self._launch(bit, port, gate, self.register.output)
         combinational = []
         for gate in gates:
             cell = self.library.cells.get(gate.kind)
@@ -173,15 +154,12 @@ class _Analysis:
             net.load += capacitance
             net.pins += 1
 
-    def _launch(self, bit: int, cell: Cell, gate: Gate, pin: str = "") -> None:
+    def _launch(self, bit: int, cell: Cell, gate: Gate, pin: str) -> None:
         """An edge of the clock reaches the output of a flip-flop."""
         if self.begins is not None and not self.begins(gate):
             return
         net = self.net(bit)
-        outputs = [
-            p for n, p in cell.pins.items() if p.direction == "output" and pin in ("", n) and p.arcs
-        ]
-        for arc in outputs[0].arcs if outputs else ():
+        for arc in cell.pins[pin].arcs:
             if not arc.kind.endswith("_edge"):
                 continue
             for edge, (delay, slew) in enumerate(_EDGES):
@@ -276,11 +254,9 @@ class _Analysis:
                 for pin, bits in gate.pins.items():
                     if cell.pins[pin].direction == "input" and not cell.pins[pin].clock:
                         yield from self._end(self.net(bits[0]), gate, cell.pins[pin].arcs, 0.0)
-        data = next(
-            pin for pin in self.register.pins.values() if pin.direction == "input" and not pin.clock
-        )
+        data = self.register.cell.pins[self.register.data]
         for name, port in self.netlist.outputs.items():
-            gate = Gate(name, self.register.name, "output", {})
+            gate = Gate(name, self.register.cell.name, "output", {})
             for bit in port:
                 yield from self._end(self.net(bit), gate, data.arcs, 0.0)
 

@@ -8,7 +8,7 @@ from amaranth.sim import Simulator
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN, named_domain
 from hdl.config import ConfigurationError
 from hdl.crossing import StreamCrossing
-from hdl.yosys import quote, run_yosys
+from hdl.yosys import run_yosys
 from synth.formal.solve import run_abc
 
 DEPTH = 4
@@ -109,11 +109,12 @@ def searched(folder, board, script, flaw=""):
     for domain in domains:
         m.domains += domain
     ports = [board.offers, board.accepts, board.mark, *(domain.clk for domain in domains)]
-    source, goal = folder / "crossing.il", folder / "goal.aig"
-    source.write_text(rtlil.convert(m, "top", Synchronisers(flaw), ports=ports, emit_src=False))
+    (folder / "crossing.il").write_text(
+        rtlil.convert(m, "top", Synchronisers(flaw), ports=ports, emit_src=False)
+    )
     run_yosys(
         [
-            f"read_rtlil {quote(source)}",
+            "read_rtlil crossing.il",
             "hierarchy -top top",
             "proc",
             "flatten",
@@ -125,9 +126,10 @@ def searched(folder, board, script, flaw=""):
             "opt -fast",
             "abc -g AND",
             "opt_clean",
-            f"write_aiger -zinit {quote(goal)}",
+            "write_aiger -zinit goal.aig",
         ],
         what="proof",
+        folder=folder,
     )
     return run_abc(folder, f"read_aiger goal.aig; orpos; scorr; {script}")
 

@@ -1,14 +1,29 @@
+import ast
 import os
+import re
 import shutil
 import socket
 import stat
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
 from isa.support import files
-from isa.support.files import copy_atomically, read_bytes, write_atomically
+from isa.support.files import copy_atomically, copy_file, read_bytes, write_atomically, write_file
+from vip_rooms import ROOMS
+
+ROOT = Path(__file__).resolve().parent.parent.parent
+#: What else opens files to write, each with a name in its errors, or without contents.
+_OPENS = {
+    "isa/support/command.py": 1,
+    "isa/support/scratch.py": 1,
+    "hdl/yosys.py": 2,
+    "sim_tb/runner/build.py": 1,
+    "vip/executor/executor.py": 1,
+    "vip/models/folder.py": 1,
+}
 
 
 def test_an_error_names_the_path_that_was_given(tmp_path: Path) -> None:
@@ -169,3 +184,49 @@ def test_what_a_killed_process_left_is_removed_by_the_next_write(tmp_path: Path)
         ".out.vip-young",
         "out",
     ]
+
+
+def test_a_full_disk_is_reported_with_the_file(small: Path, tmp_path: Path) -> None:
+    source, path = tmp_path / "source", small / "file"
+    source.write_bytes(bytes(1 << 21))
+    writes: list[Callable[[], None]] = [
+        lambda: write_file(path, source.read_bytes()),
+        lambda: copy_file(source, path),
+        lambda: write_atomically(path, source.read_bytes()),
+        lambda: copy_atomically(source, path),
+    ]
+    for write in writes:
+        with pytest.raises(OSError, match="No space left on device") as error:
+            write()
+        assert error.value.filename == str(path)
+        path.unlink(missing_ok=True)
+
+
+def _writes(node: ast.AST) -> bool:
+    """Whether a call writes a file without its name in the errors."""
+    match node:
+        case ast.Call(func=ast.Attribute(attr="write_text" | "write_bytes" | "tofile")):
+            return True
+        case ast.Call(
+            func=ast.Attribute(
+                value=ast.Name(id="shutil"), attr="copy" | "copy2" | "copyfile" | "copytree"
+            )
+        ):
+            return True
+        case ast.Call(func=ast.Name(id="open") | ast.Attribute(attr="open")):
+            modes = [part.value for part in ast.walk(node) if isinstance(part, ast.Constant)]
+            return any(mode in ("w", "wb", "a", "ab", "x", "xb") for mode in modes)
+    return False
+
+
+def test_every_error_of_writing_names_the_file() -> None:
+    counted = {}
+    for room in (*ROOMS, "bench"):
+        for path in (ROOT / room).rglob("*.py"):
+            text = path.read_text(encoding="utf-8")
+            if not re.search(r"open\(|\.write_|tofile|shutil\.copy", text):
+                continue
+            if count := sum(map(_writes, ast.walk(ast.parse(text)))):
+                counted[path.relative_to(ROOT).as_posix()] = count
+    del counted["isa/support/files.py"]
+    assert counted == _OPENS

@@ -6,7 +6,7 @@ import struct
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hdl.yosys import quote, run_yosys
+from hdl.yosys import run_yosys
 from isa.assembly.assembler import assemble
 from isa.formats import FORMATS
 from isa.program import Program
@@ -35,7 +35,7 @@ def test_a_memory_file_is_read_by_readmemh(tmp_path):
     )
     evaluations = [f"eval -set at {address} -show word" for address in range(size)]
     log = run_yosys(
-        [f"read_verilog {quote(tmp_path / 'rom.v')}", "prep -top rom", "memory_map", *evaluations],
+        ["read_verilog rom.v", "prep -top rom", "memory_map", *evaluations],
         what="rom",
         folder=tmp_path,
     )

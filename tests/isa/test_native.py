@@ -1,6 +1,7 @@
 """Libraries in C++ whose functions are hidden but for those that are called from outside."""
 
 import shlex
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,11 @@ _SOURCE = 'int hidden() { return 41; }\nextern "C" int vip_seen() { return hidde
 
 @pytest.fixture
 def source(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv(FOLDER_VARIABLE, str(tmp_path / "cache"))
+    # As a home may be called.
+    odd = tmp_path / 'o\'b "q" $x (1), #:;&'
+    odd.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(odd))
+    monkeypatch.setenv(FOLDER_VARIABLE, str(odd / "cache"))
     path = tmp_path / "source.cpp"
     path.write_text(_SOURCE, encoding="utf-8")
     return path
@@ -43,6 +48,18 @@ def test_a_compiler_that_cannot_hide_functions_does_without(
 
 
 def test_an_error_of_the_source_is_reported(source: Path) -> None:
-    source.write_text("int vip_seen(", encoding="utf-8")
-    with pytest.raises(CompilerError, match=r"fails on source\.cpp"):
+    # The compiler's first line says only where it is.
+    source.with_name("part.h").write_text("int vip_seen(", encoding="utf-8")
+    source.write_text('#include "part.h"\n', encoding="utf-8")
+    with pytest.raises(CompilerError, match=r"fails on source\.cpp: .*error: "):
         compile_library("broken", source, ("-O1",), exports="vip_*")
+
+
+def test_a_full_disk_is_reported(
+    small: Path, source: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    # Where the first fixture made it.
+    monkeypatch.setattr(tempfile, "tempdir", str(small))
+    source.write_text('extern "C" char vip_seen[1 << 22] = {1};\n', encoding="utf-8")
+    with pytest.raises(CompilerError, match=rf"{small}.*No space left on device"):
+        compile_library("large", source, ("-O1",))

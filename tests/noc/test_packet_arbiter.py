@@ -4,7 +4,7 @@ import pytest
 from amaranth.back import rtlil
 from amaranth.hdl import Assert, Assume, Module, Signal
 
-from hdl.yosys import YosysError, quote, run_yosys
+from hdl.yosys import YosysError, run_yosys
 from noc.router.arbiter import PacketArbiter
 
 
@@ -36,7 +36,7 @@ def prove(path, count, victim, most):
     module, ports = waiting_for_a_bound(count, victim, most)
     path.write_text(rtlil.convert(module, "top", ports=ports, emit_src=False))
     commands = [
-        f"read_rtlil {quote(path)}",
+        f"read_rtlil {path.name}",
         "hierarchy -top top",
         "proc",
         "flatten",
@@ -45,7 +45,7 @@ def prove(path, count, victim, most):
         "opt_clean",
         "sat -tempinduct -prove-asserts -set-assumes -set rst 0 -maxsteps 40 -verify top",
     ]
-    run_yosys(commands, what="proof")
+    run_yosys(commands, what="proof", folder=path.parent)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5])

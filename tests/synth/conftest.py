@@ -1,5 +1,6 @@
 """Fixtures of the synthesis tests."""
 
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -8,9 +9,13 @@ import pytest
 
 @pytest.fixture
 def no_results(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """An empty folder in which results are cached during the test."""
-    monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / "kept results"))
-    return tmp_path / "kept results"
+    """An empty folder in which results are cached during the test. It and the folder for temporary
+    files have names that tools take for something else without quotes, as a home may have."""
+    odd = tmp_path / 'o\'b "q" $x (1), #:;&'
+    odd.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(odd))
+    monkeypatch.setenv("VIP_BUILD_DIR", str(odd / "kept results"))
+    return odd / "kept results"
 
 
 @pytest.fixture(scope="module")

@@ -14,6 +14,20 @@ def _arc(pin: str, kind: str, rise: float, fall: float, sense: str) -> str:
     return f'timing () {{ related_pin : "{pin}"; {kind} timing_sense : {sense}; {tables} }}'
 
 
+def edge_arc(clock: str) -> str:
+    """The delay of a flip-flop."""
+    return _arc(clock, "timing_type : rising_edge;", 0.08, 0.09, "non_unate")
+
+
+def setup_arc(clock: str) -> str:
+    """The time that an input is needed before the clock."""
+    tables = " ".join(
+        f'{edge}_constraint (scalar) {{ values ("{time}"); }}'
+        for edge, time in (("rise", 0.05), ("fall", 0.07))
+    )
+    return f'timing () {{ related_pin : "{clock}"; timing_type : setup_rising; {tables} }}'
+
+
 LIBRARY = (
     """/* A library
    for tests */
@@ -40,11 +54,11 @@ library (tiny) {
   cell (DFF) { area : 4.0; ff (IQ, IQN) { next_state : "D"; clocked_on : "C"; }
     pin (C) { direction : input; clock : true; }
     pin (D) { direction : input; capacitance : 1.0;
-      timing () { related_pin : "C"; timing_type : setup_rising;
-        rise_constraint (scalar) { values ("0.05"); } fall_constraint (scalar) { values ("0.07"); }
-      } }
+      """
+    + setup_arc("C")
+    + """ }
     pin (Q) { direction : output; function : "IQ"; """
-    + _arc("C", "timing_type : rising_edge;", 0.08, 0.09, "non_unate")
+    + edge_arc("C")
     + """ } }
 }
 """

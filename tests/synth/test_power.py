@@ -16,8 +16,9 @@ from synth.power.clock_tree import FANOUT, clock_tree
 from synth.power.gate_sim import GateSimulation, Recording
 from synth.power.power import measure_power
 from synth.sram.energy import PUBLISHED, SramEnergies
-from synth.timing.cell_library import CellLibrary, WireLoad, parse_library
+from synth.timing.cell_library import CellLibrary, parse_library
 from synth.timing.gate_function import FunctionError, truth_table
+from synth.timing.wire_load import WireLoad
 
 
 def _power(name: str, rise: float, fall: float, related: str = "", when: str = "") -> str:

@@ -55,6 +55,46 @@ def test_missing_file_is_named(tmp_path: Path) -> None:
         read_library(tmp_path / "none.lib")
 
 
+TABLES = """library (a) { time_unit : "1ps"; capacitive_load_unit (1, pf);
+  lu_table_template (usual) { variable_1 : input_net_transition;
+    variable_2 : total_output_net_capacitance; index_1 ("1, 2"); index_2 ("3, 4, 5"); }
+  lu_table_template (other) { variable_1 : total_output_net_capacitance;
+    variable_2 : input_net_transition; index_1 ("3, 4, 5"); index_2 ("1, 2"); }
+  lu_table_template (load) { variable_1 : total_output_net_capacitance; index_1 ("3, 4"); }
+  lu_table_template (check) { variable_1 : related_pin_transition;
+    variable_2 : constrained_pin_transition; index_1 ("6, 7"); index_2 ("1, 2"); }
+  lu_table_template (odd) { variable_1 : output_net_length; index_1 ("3, 4"); }
+  cell (b) { area : 1; pin (Y) { direction : output; timing () { related_pin : "A";
+    KIND (NAME) { values (VALUES); } } } } }
+"""
+
+
+def _table(kind: str, name: str, values: str) -> TimingTable:
+    words = {"KIND": kind, "NAME": name, "VALUES": values}
+    text = TABLES
+    for word, now in words.items():
+        text = text.replace(word, now)
+    return parse_library(text).cells["b"].pins["Y"].arcs[0].tables[kind]
+
+
+def test_tables_are_over_what_their_template_says() -> None:
+    # Times in ns and loads in fF.
+    usual = _table("cell_rise", "usual", '"10, 20, 30", "40, 50, 60"')
+    assert usual.rows == (0.001, 0.002)
+    assert usual.columns == (3000, 4000, 5000)
+    assert usual == _table("cell_rise", "other", '"10, 40", "20, 50", "30, 60"')
+    load = _table("cell_rise", "load", '"10, 20"')
+    assert (load.rows, load.columns, load.values) == ((0.0,), (3000, 4000), (0.010, 0.020))
+    check = _table("rise_constraint", "check", '"10, 20", "30, 40"')
+    # By the time of the data's edge first.
+    assert (check.rows, check.columns) == ((0.001, 0.002), (0.006, 0.007))
+    assert check.at(0.002, 0.006) == pytest.approx(0.020)
+    with pytest.raises(
+        LibertyError, match="cell b, pin Y: table cell_rise is over output_net_length"
+    ):
+        _table("cell_rise", "odd", '"10, 20"')
+
+
 def test_table_between_and_beyond_its_points() -> None:
     table = TimingTable((0.0, 1.0), (0.0, 10.0), (1.0, 2.0, 3.0, 6.0))
     assert table.at(0.5, 5.0) == pytest.approx(3.0)

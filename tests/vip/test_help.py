@@ -1,8 +1,12 @@
 """Help: complete, like that of the commands themselves, and fast."""
 
+import inspect
+import re
 import resource
 import subprocess
 import sys
+from collections.abc import Iterator
+from typing import Any
 
 import pytest
 import typer
@@ -30,6 +34,36 @@ def test_every_command_is_listed_by_name(vip):
     code, text, _ = vip("bench", "--help")
     assert code == 0
     assert all(f"│ {name} " in text for name in Benches.entries)
+
+
+def every_command() -> Iterator[tuple[tuple[str, ...], Any]]:
+    """Words that call each command and group, and itself."""
+    waiting: list[tuple[tuple[str, ...], Any]] = [((), typer.main.get_command(app))]
+    while waiting:
+        words, command = waiting.pop()
+        yield words, command
+        load = getattr(command, "load", getattr(command, "commands", {}).get)
+        waiting += [((*words, name), load(name)) for name in getattr(command, "commands", {})]
+
+
+def test_help_shows_every_word(vip, monkeypatch):
+    monkeypatch.setenv("COLUMNS", "100")
+    count = 0
+    for words, command in every_command():
+        code, text, _ = vip(*words, "--help")
+        assert code == 0
+        shown = re.sub("[│╭╮╰╯─]", " ", text).split()
+        texts = [(command.callback and inspect.getdoc(command.callback)) or command.help]
+        texts += [one.help for one in command.params if getattr(one, "help", None)]
+        for written in texts:
+            # As it was written, not as it is given to the library.
+            expected = written.replace("\\[", "[").split()
+            # The option's name stands between the lines of its text.
+            left = iter(shown)
+            missing = [word for word in expected if word not in left]
+            assert not missing, (words, written)
+            count += 1
+    assert count > 300
 
 
 def test_a_misspelt_command_gets_a_suggestion(vip):

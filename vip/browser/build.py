@@ -63,7 +63,8 @@ def browser_page(folder: Path | str, *, pyodide: Path | None = None) -> BrowserP
         OSError: a file that can't be read or written.
     """
     need("markdown_it", "pages with a manual")
-    need("skimage", "photographs")
+    for package in ("skimage", "PIL"):
+        need(package, "photographs")
     contents = {**runtime_files(pyodide), LOCK: lock_file()}
     contents[_PYTHON] = _sources()
     contents[_SCENE], contents[_PHOTOGRAPH] = packed_scene()

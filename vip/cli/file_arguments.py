@@ -153,7 +153,7 @@ class FileArguments:
         try:
             mode = os.stat(path).st_mode
         except FileNotFoundError:
-            parent = Path(os.path.realpath(path)).parent
+            parent = Path(_real(path)).parent
             if not parent.is_dir():
                 shown = path.parent if not path.is_symlink() else parent
                 raise _unwritable(path, f"there is no folder {shown}") from None
@@ -164,7 +164,7 @@ class FileArguments:
         if not os.access(path, os.W_OK):
             raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
         if stat.S_ISREG(mode):
-            _check_right(Path(os.path.realpath(path)).parent)
+            _check_right(Path(_real(path)).parent)
             return True
         if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
             raise _unwritable(path, "it is a socket or a disk")
@@ -182,12 +182,20 @@ def _place(path: Path, role: str) -> _Place:
     try:
         held = os.stat(path)
     except OSError:
-        return _Place(os.path.realpath(path), None, role)
-    return _Place(os.path.realpath(path), (held.st_dev, held.st_ino), role)
+        return _Place(_real(path), None, role)
+    return _Place(_real(path), (held.st_dev, held.st_ino), role)
+
+
+def _real(path: Path) -> str:
+    try:
+        return os.path.realpath(path)
+    except FileNotFoundError:
+        # All else that is missing is no error here.
+        raise _unwritable(path, "the current folder was removed") from None
 
 
 def _check_folder(path: Path) -> None:
-    there = Path(os.path.realpath(path))
+    there = Path(_real(path))
     # An impossible name is an error here; a free name is not.
     with suppress(FileNotFoundError, NotADirectoryError):
         os.stat(there)

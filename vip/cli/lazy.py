@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any, ClassVar, NamedTuple
 
 import typer
+from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
 __all__ = ["Entry", "LazyGroup"]
@@ -34,7 +35,7 @@ class LazyGroup(TyperGroup):
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
         for name, entry in self.entries.items():
-            self.add_command(TyperCommand(name, help=entry.summary))
+            self.add_command(TyperCommand(name, help=escape(entry.summary)))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, listed, rest = super().resolve_command(ctx, args)
@@ -47,7 +48,19 @@ class LazyGroup(TyperGroup):
         if not isinstance(found, typer.Typer):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
             alone.command(name)(found)
-            return typer.main.get_command(alone)
+            return _verbatim(typer.main.get_command(alone))
         group = typer.main.get_group(found)
         group.name = name
-        return group
+        return _verbatim(group)
+
+
+def _verbatim(command: Any) -> Any:
+    """``command`` whose texts the help shows as they are: brackets are no markup."""
+    for part in (command, *command.params):
+        if getattr(part, "help", None):
+            part.help = escape(part.help)
+    # A group that loads its commands does this with each of them.
+    if not isinstance(command, LazyGroup):
+        for inner in getattr(command, "commands", {}).values():
+            _verbatim(inner)
+    return command

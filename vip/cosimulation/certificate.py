@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from isa.support.errors import VipError
 from sim_tb.measure import certificate
 from sim_tb.measure.certificate import KINDS, Certificate, certified_runs
+from sim_tb.runner.build import need_simulator
 from vip.progress import Progress, silent
 
 __all__ = ["ModelCertificate", "certify"]
@@ -69,6 +70,7 @@ def certify(
     for kind in kinds:
         if kind not in KINDS:
             raise VipError(f"unknown machine {kind!r}; there are: {', '.join(KINDS)}")
+    need_simulator()
     runs = list(certified_runs([kind for kind in KINDS if kind in kinds], layers=layers))
     stage = "timing model and Verilog"
     done = iter(range(len(runs)))

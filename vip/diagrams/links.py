@@ -8,8 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from hdl.emission import Emission
-from hdl.yosys import quote, run_yosys
+from hdl.yosys import run_yosys
 from isa.support.errors import VipError
+from isa.support.files import write_file
 from isa.support.scratch import scratch_folder
 
 __all__ = ["TILE", "Block", "DiagramError", "Link", "Links", "find_links"]
@@ -99,18 +100,18 @@ def find_links(emission: Emission, module: str | None = None) -> Links:
 
 def _netlist(emission: Emission, name: str) -> Any:
     with scratch_folder("links") as folder:
-        source, result = folder / "design.v", folder / "module.json"
-        source.write_text("\n".join(emission.modules.values()), encoding="utf-8")
+        write_file(folder / "design.v", "\n".join(emission.modules.values()))
         commands = [
-            f"read_verilog {quote(source)}",
+            "read_verilog design.v",
             f"hierarchy -top {name}",
             f"select {name}",
             "proc",
             "opt_clean",
-            f"write_json -selected {quote(result)}",
+            "write_json -selected module.json",
         ]
-        run_yosys(commands, what=f"links of {name}")
-        return json.loads(result.read_text(encoding="utf-8"))["modules"][name]
+        run_yosys(commands, what=f"links of {name}", folder=folder)
+        result = (folder / "module.json").read_text(encoding="utf-8")
+        return json.loads(result)["modules"][name]
 
 
 def _bits(netlist: Any, cells: Mapping[str, str]) -> Counter[tuple[str, str]]:

@@ -12,6 +12,7 @@ from queue import Queue
 from typing import Any, Protocol
 
 from isa.support.extras import need
+from isa.support.files import write_file
 from isa.support.processes import tool, workers
 from isa.support.scratch import scratch_folder
 
@@ -66,7 +67,7 @@ def _work(
     """Run tasks, one after the other, in a process. The one that ends the process is lost."""
     while tasks:
         try:
-            file.write_text(json.dumps({"work": work, "tasks": [task for _, task in tasks]}))
+            write_file(file, json.dumps({"work": work, "tasks": [task for _, task in tasks]}))
             command = [sys.executable, "-m", "vip.executor.worker", str(file)]
             said = file.with_suffix(".log")
             with (

@@ -24,7 +24,7 @@ from isa.assembly.listing import listing
 from isa.program import Program
 from isa.support.checks import shown
 from isa.support.errors import VipError
-from isa.support.files import read_bytes
+from isa.support.files import naming, read_bytes, write_file
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.golden import Weights
 from microkernels.networks.network import MapSize, Network
@@ -178,15 +178,16 @@ def _fill(
             if used == number
         ]
         text.append(f"; programs/{number:03}.vip: {', '.join(users)}\n{listing(program)}")
-    (work / "listing.txt").write_text("\n".join(text))
+    write_file(work / "listing.txt", "\n".join(text))
     segments = []
-    with (work / "memory.bin").open("wb") as file:
+    memory = work / "memory.bin"
+    with naming(memory), memory.open("wb") as file:
         for address, data in job.segments():
             segments.append([address, len(data)])
             file.write(data)
-    (work / "segments.json").write_text(json.dumps(segments) + "\n")
-    (work / "weights.npz").write_bytes(save_arrays(calibrated.weights, calibrated.constants))
-    (work / "model.onnx").write_bytes(model)
+    write_file(work / "segments.json", json.dumps(segments) + "\n")
+    write_file(work / "weights.npz", save_arrays(calibrated.weights, calibrated.constants))
+    write_file(work / "model.onnx", model)
     files = sorted(path for path in work.rglob("*") if path.is_file())
     manifest = {
         "schema": SCHEMA,
@@ -215,7 +216,7 @@ def _fill(
         },
         "provenance": provenance(),
     }
-    (work / _MANIFEST).write_text(json.dumps(manifest, indent=2) + "\n")
+    write_file(work / _MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
 
 def _port(content: Any) -> Port:

@@ -7,7 +7,10 @@ from pathlib import Path
 from isa.support.extras import need
 from isa.support.files import write_atomically
 from isa.support.picture import SUFFIXES
+from sim_tb.runner.build import need_simulator
+from synth.physical.asic import need_nangate
 from synth.physical.devices import find_device
+from synth.physical.nextpnr import need_nextpnr
 from vip.configurations import Design, engine
 from vip.progress import Progress, naming, silent
 
@@ -60,8 +63,11 @@ def report(
     """
     need("matplotlib", "pictures")
     need("skimage", "photographs")
+    need_simulator()
+    need_nangate()
     for name in devices:
         find_device(name)
+        need_nextpnr()
     found = collect(
         config if isinstance(config, str) else "engine",
         engine(config),

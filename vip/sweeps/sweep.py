@@ -6,10 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from hdl.config import ConfigurationError
+from hdl.yosys import need_yosys
 from isa.support.extras import need
+from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import write_configuration
 from soc.generate.generate import configuration_json
 from synth.physical.area import MEASURES
+from synth.physical.asic import need_nangate
 from vip.executor.executor import Executor, opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
@@ -131,6 +134,9 @@ def sweep(
     if not isinstance(specification, Specification):
         specification = read_specification(Path(specification))
     _check_objectives(specification)
+    if scheduler is None:
+        _need_tools(specification)
+    searched = search(specification)
     rows: list[Row] = []
     with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
         work = _Work(
@@ -140,7 +146,6 @@ def sweep(
             store=Store(),
             code=code_version(),
         )
-        searched = search(specification)
         for batch in searched:
             groups = _rows(specification, batch, len(rows), work)
             new = [row for group in groups for row in group]
@@ -162,6 +167,16 @@ def sweep(
     )
     _write(result, Path(output))
     return result
+
+
+def _need_tools(spec: Specification) -> None:
+    """Make sure that all is installed which the tasks of ``spec`` run."""
+    if spec.rtl or spec.power:
+        need_simulator()
+    elif spec.targets or spec.clock:
+        need_yosys()
+    if spec.clock or spec.power:
+        need_nangate()
 
 
 def _total(spec: Specification) -> int | None:

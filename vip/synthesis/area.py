@@ -3,12 +3,14 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json
 from synth.errors import SynthesisError
 from synth.physical.area import TOTAL, AreaReport, synthesise
-from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA
+from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, need_nangate
 from synth.physical.devices import DEVICES, is_device
+from synth.physical.nextpnr import need_nextpnr
 from synth.physical.place import PlaceReport
 from synth.physical.targets import DEFAULT_TARGETS, TARGETS
 from synth.physical.thesis_area import beside_thesis
@@ -76,10 +78,11 @@ class SynthReport:
 
 
 def check_targets(targets: Sequence[str]) -> None:
-    """Reject names that are neither a target nor a device.
+    """Reject names that are neither a target nor a device, and those whose tools are missing.
 
     Raises:
         SynthesisError: such a name; the message lists the targets and devices.
+        MissingExtraError: Yosys, nextpnr or a library is not installed.
     """
     cells = (NANGATE45, NANGATE45_AREA)
     for name in targets:
@@ -87,6 +90,11 @@ def check_targets(targets: Sequence[str]) -> None:
         if not is_device(name) and name not in TARGETS and not library:
             known = ", ".join((*TARGETS, *cells, f"{LIBERTY_PREFIX}PATH", *DEVICES))
             raise SynthesisError(f"unknown target or device {name!r}; there are: {known}")
+    need_yosys()
+    if any(map(is_device, targets)):
+        need_nextpnr()
+    if any(name in cells for name in targets):
+        need_nangate()
 
 
 def synth(

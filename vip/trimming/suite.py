@@ -11,6 +11,7 @@ from typing import Any
 from isa.support.errors import VipError
 from sim_tb.cosim.applications import Application, applications, choose
 from sim_tb.cosim.kernels import job_key
+from sim_tb.runner.build import need_simulator
 from sim_tb.runner.cache import Kept, fingerprint
 from vip.executor.executor import check_scheduler, opened
 from vip.executor.work import Task
@@ -70,7 +71,8 @@ def measure_trims(
     Raises:
         ApplicationError: a name that no application has.
         TrimSuiteError: an engine that can't be built, simulated or synthesised, or a process ended.
-        VipError: power is wanted, and its cells are missing.
+        MissingExtraError: cells for the power are not installed, or a tool that runs Verilog on
+            this machine, which is to.
         vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
     check_scheduler(_WORK, scheduler)
@@ -86,6 +88,8 @@ def measure_trims(
     missing = [name for name, row in found.items() if row is None]
     progress(_STAGE, len(wanted) - len(missing), len(wanted))
     tasks = [{"name": name, "applications": list(wanted[name]), "power": power} for name in missing]
+    if tasks and scheduler is None:
+        need_simulator()
     if tasks:
         with opened(_WORK, scheduler=scheduler, jobs=jobs) as executor:
             for number, result in executor(tasks):

@@ -6,10 +6,12 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Literal
 
+from hdl.yosys import need_yosys
 from isa.program import Program
 from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
+from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_text
 from soc.generate.generate import generate as write_verilog
 from synth.analysis.profile import Profile
@@ -27,7 +29,7 @@ from .result import Checked, TrimResult
 from .runs import MOST_SLOWER, Observed, observe
 from .subjects import Loaded, Subject, load_subjects
 
-__all__ = ["Launches", "Sizes", "Subject", "trim"]
+__all__ = ["Launches", "Sizes", "Subject", "need_tools", "trim"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,6 +129,7 @@ def trim(
         raise TrimError("a device is filled with engines that run the programs: check is needed")
     if sizes.slower and not check:
         raise TrimError("more cycles are allowed to runs that are measured: check is needed")
+    need_tools(check=check, synthesis=area or prove or output is not None)
     full = engine(config)
     subjects = load_subjects(programs, full, launches.parameters)
     # Early, as the runs of the programs on hardware take long.
@@ -155,6 +158,21 @@ def trim(
     if found.fitting is not None:
         beside[CHIP_FILE] = configuration_text(found.fitting.trimmed.chip.config)
     return replace(found, verilog=write_verilog(cut.trimmed, output, beside=beside))
+
+
+def need_tools(*, check: bool, synthesis: bool) -> None:
+    """Make sure, before the work, that what trimming runs is installed.
+
+    Parameters:
+        check: programs run on Verilog. synthesis: Verilog is written, measured or proved.
+
+    Raises:
+        MissingExtraError: something is not; the message names it.
+    """
+    if check:
+        need_simulator()
+    elif synthesis:
+        need_yosys()
 
 
 def _areas(

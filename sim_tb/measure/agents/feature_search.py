@@ -285,7 +285,7 @@ def _main(
     """Search for features and rates of a learning scheduler; an interrupted search goes on."""
     if json_file is not None and not json_file.parent.is_dir():
         raise typer.BadParameter(f"{json_file.parent} is no folder", param_hint="--json")
-    console = Console(stderr=True)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
 
     def show(found: Generation) -> None:
         (_, here), (best, least) = found.ranked[0], found.best[0]
@@ -293,7 +293,6 @@ def _main(
             f"generation {found.number + 1} of {generations}: best {here:.4f}, so far "
             f"{least:.4f} ({' '.join(best.agent.features)})",
             soft_wrap=True,
-            highlight=False,
         )
 
     found = search(generations, seed=seed, jobs=jobs, progress=show)

@@ -14,6 +14,7 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
+from isa.support.command import run_command
 from isa.support.files import write_atomically
 from memory.controller.counters import VaultCounter
 from sim_tb.cosim.chip_session import Periods
@@ -192,7 +193,7 @@ def _main(
     ] = None,
 ) -> None:
     """Look for accesses that a crossing of clocks loses, repeats, reorders or starves."""
-    console = Console(stderr=True)
+    console = Console(stderr=True, highlight=False, markup=False, emoji=False)
     try:
         report = run_clock_stress(
             accesses=accesses,
@@ -204,9 +205,9 @@ def _main(
         if json_file is not None:
             write_atomically(json_file, json.dumps(report.to_dict(), indent=1).encode() + b"\n")
     except (TrafficError, BuildError, OSError) as error:
-        console.print(f"error: {error}", markup=False, soft_wrap=True)
+        console.print(f"error: {error}", soft_wrap=True)
         sys.exit(1)
 
 
 if __name__ == "__main__":
-    app()
+    run_command(app)

@@ -6,6 +6,8 @@ import os
 import re
 import shutil
 import subprocess
+import sys
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 
@@ -92,9 +94,13 @@ endmodule
 """
 
 
+#: Characters that make or a shell would take for something else, as in the names of some homes.
+ODD = "o'b $x (1) #:;&"
+
+
 @pytest.fixture
 def empty_cache(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
-    cache = tmp_path / "cache"
+    cache = tmp_path / f"cache {ODD}"
     cache.mkdir()
     monkeypatch.setenv("VIP_BUILD_DIR", str(cache))
     monkeypatch.delenv("MAKEFLAGS", raising=False)
@@ -179,8 +185,11 @@ def test_the_runtime_library_is_compiled_for_each_way_to_use_it(empty_cache: Pat
 def test_an_environment_elsewhere_uses_the_same_simulator(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path, plain: Design
 ) -> None:
-    elsewhere, support = tmp_path / "elsewhere", tmp_path / "room"
+    odd = tmp_path / ODD
+    odd.mkdir()
+    elsewhere, support = odd / "elsewhere", odd / "room"
     elsewhere.symlink_to(build_module._verilator())
+    (odd / "python").symlink_to(sys.executable)
     shutil.copytree(build_module._MODELS, support)
     full = replace(plain, support=("pe_host.cpp",))
     keys = plain.key, full.key
@@ -188,9 +197,11 @@ def test_an_environment_elsewhere_uses_the_same_simulator(
         other.setattr(build_module, "_verilator", lambda: elsewhere)
         other.setattr(build_module, "_MODELS", support)
         assert (plain.key, full.key) == keys
-        libraries = tmp_path / "libraries"
+        libraries = odd / "libraries"
         libraries.symlink_to(cocotb_tools.config.libs_dir)
         other.setattr(cocotb_tools.config, "libs_dir", libraries)
+        other.setattr(tempfile, "tempdir", str(odd))
+        other.setattr(sys, "executable", str(odd / "python"))
         folder = build(plain)
     # That environment is removed.
     libraries.unlink()
@@ -229,6 +240,14 @@ def test_a_line_says_that_a_simulator_is_compiled_and_how_long_that_takes(
     assert caplog.messages[1:] == [
         "compiling a simulator, once: about 5 minutes, from an earlier one"
     ]
+
+
+def test_a_full_disk_is_reported(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("VIP_BUILD_DIR", str(small))
+    # Of its 1 MiB.
+    (small / "other").write_bytes(bytes(1_020_000))
+    with pytest.raises(BuildError, match=rf"^building blocks failed: no space is left in {small}"):
+        build(PLAIN)
 
 
 @pytest.mark.parametrize(

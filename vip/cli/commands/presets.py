@@ -73,7 +73,8 @@ def presets(
         uses.add_row(row.name, row.ports, fits)
     console.print(sizes)
     console.print(uses)
-    console.print(f"areas: {found.origin}; kGE without memories", soft_wrap=True)
+    origin = f"areas: {found.origin}, units mapped alone; kGE without memories"
+    console.print(origin, soft_wrap=True)
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
     console.print(f"fits: takes at most {parts}, of {', '.join(FPGAS)}", soft_wrap=True)
     write_json(json, found.to_json())

@@ -9,6 +9,7 @@ from rich.table import Table
 from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_train import NETWORKS, train
 from sim_tb.cosim.digits import cosim_digits
+from sim_tb.runner.build import need_simulator
 from soc.generate.generate import configuration_json
 from soc.generate.presets import preset
 from vip.cli.console import console, shown
@@ -34,6 +35,7 @@ def digits(
     Example: vip bench digits --images 500 --json digits.json
     """
     config = preset(preset_name)
+    need_simulator()
     data = load_digits()
     outcomes = {}
     for name, layers in NETWORKS.items():

@@ -12,6 +12,7 @@ from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import NAMES, QUICK, QUICK_ROUNDS, ROUNDS
 from sim_tb.measure.kernels_beside import ComparedRow, beside
 from sim_tb.measure.plots.roofline import draw_roofline
+from sim_tb.runner.build import need_simulator
 from soc.generate.generate import configuration_json
 from soc.generate.presets import tile_preset
 from vip.cli.console import console, shown
@@ -121,6 +122,8 @@ def kernels(
     names = QUICK if quick else tuple(layer or ())
     rounds = None if whole else QUICK_ROUNDS if quick else ROUNDS
     config = tile_preset(_TILE)
+    if on == "both" and scheduler is None:
+        need_simulator()
     with shown() as progress:
         machines: tuple[Machine, ...] = ("model", "rtl") if on == "both" else (on,)
         rows, *verilog = [

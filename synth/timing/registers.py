@@ -1,0 +1,140 @@
+"""The flip-flop that a library has for a plain register: its other inputs are constant."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+from .cell_library import Cell, CellLibrary, LibertyError
+from .gate_function import MAX_INPUTS, FunctionError, truth_table
+
+__all__ = ["Register", "is_constant", "port_register"]
+
+
+@dataclass(frozen=True)
+class Register:
+    """A flip-flop as a register that stores one bit at each rising edge.
+
+    Attributes:
+        cell: of the library.
+        clock, data, output: pins.
+        tied: every other input -> its constant value, with which it has no effect.
+        inverted: whether ``output`` shows the opposite of what ``data`` was.
+        plain: whether ``tied`` holds asynchronous inputs alone, as Yosys expects.
+    """
+
+    cell: Cell
+    clock: str
+    data: str
+    output: str
+    tied: Mapping[str, int]
+    inverted: bool
+    plain: bool
+
+
+def port_register(library: CellLibrary) -> Register:
+    """The register of the library that stands at the ports: of those with the fewest further inputs
+    the smallest.
+
+    Raises:
+        LibertyError: the library has none.
+    """
+    fitting = [
+        register
+        for cell in library.cells.values()
+        if cell.usable and cell.state is not None
+        for register in _registers(cell)
+    ]
+    if not fitting:
+        raise LibertyError(
+            f"library {library.name} has no flip-flop that stores an input at the rising edge of "
+            "its clock, with its other inputs constant"
+        )
+    # An input that is stored only while another is 1 is that of a scan chain.
+    return min(
+        fitting,
+        key=lambda one: (len(one.tied), one.cell.area, one.cell.name, sum(one.tied.values())),
+    )
+
+
+def is_constant(function: str, inputs: Mapping[str, int | None], value: int) -> bool:
+    """Whether a function is always ``value`` (0 or 1).
+
+    Parameters:
+        inputs: names that it may use -> their constant value; None: any.
+
+    Raises:
+        FunctionError: the function can't be read, uses other names, or has too many inputs.
+    """
+    free = tuple(name for name, fixed in inputs.items() if fixed is None)
+    rows = 1 << len(free)
+    return truth_table(_with(function, inputs), free) == ((1 << rows) - 1) * value
+
+
+def _with(function: str, values: Mapping[str, int | None]) -> str:
+    """``function`` with the values of some names in place of them."""
+    return re.sub(
+        r"[A-Za-z_][\w\[\]]*",
+        lambda name: name[0] if values.get(name[0]) is None else str(values[name[0]]),
+        function,
+    )
+
+
+def _registers(cell: Cell) -> Iterator[Register]:
+    """The ways to use a flip-flop; none if it can't be used so."""
+    state = cell.state
+    assert state is not None
+    clock = state.clock.strip("() ")
+    output = _output(cell)
+    others = [name for name in cell.inputs if name != clock]
+    if clock not in cell.inputs or output is None or len(others) >= MAX_INPUTS:
+        return
+    name, opposite = output
+    for data in others:
+        rest = [pin for pin in others if pin != data]
+        for values in product((0, 1), repeat=len(rest)):
+            tied = dict(zip(rest, values, strict=True))
+            stored = _stored(cell, data, tied)
+            if stored is not None:
+                yield Register(
+                    cell=cell,
+                    clock=clock,
+                    data=data,
+                    output=name,
+                    tied=tied,
+                    inverted=stored != opposite,
+                    plain=not any(_reads(state.next_state, pin) for pin in tied),
+                )
+
+
+def _stored(cell: Cell, data: str, tied: Mapping[str, int]) -> bool | None:
+    """Whether the opposite of ``data`` is stored; None: neither, or not at each edge alone."""
+    state = cell.state
+    assert state is not None
+    inputs: dict[str, int | None] = {**tied, data: None}
+    names = (data, state.name, state.inverse)
+    try:
+        for function in (state.clear, state.preset):
+            if not is_constant(function, inputs, 0):
+                return None
+        table = truth_table(_with(state.next_state, inputs), tuple(filter(None, names)))
+        plain = truth_table(data, tuple(filter(None, names)))
+        opposite = truth_table(f"!{data}", tuple(filter(None, names)))
+    except FunctionError:
+        return None
+    return {plain: False, opposite: True}.get(table)
+
+
+def _output(cell: Cell) -> tuple[str, bool] | None:
+    """The first output that is the state, or else its opposite, and whether it is that."""
+    state = cell.state
+    assert state is not None
+    for wanted, opposite in ((state.name, False), (state.inverse, True)):
+        for name in cell.outputs:
+            if wanted and cell.pins[name].function.strip("() ") == wanted:
+                return name, opposite
+    return None
+
+
+def _reads(function: str, pin: str) -> bool:
+    return re.search(rf"(?<![\w\[]){re.escape(pin)}(?![\w\[])", function) is not None
