@@ -28,6 +28,8 @@ _MOST_ELEMENTS = 1 << 30
 _MOST_NODES = 50_000
 _MOST_RANK = 16
 _OLDEST_OPSET = 6
+#: What some exporters write for a size that is open, as others write 0.
+_OPEN = -1
 #: Elements of a constant that shape inference may look at.
 _SMALL = 256
 #: Types of inputs, by their number in ONNX: real numbers of 32, 16 and 64 bits, and bfloat16;
@@ -147,6 +149,10 @@ def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
     """A model that ONNX's checker accepts, with its functions in place, and its opset."""
     from onnx import checker, defs, inliner
 
+    for value in model.graph.output:
+        # The checker wants a shape, which inference finds anew.
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.shape.SetInParent()
     try:
         checker.check_model(model)
         if model.functions:
@@ -182,7 +188,8 @@ def _check_limits(model: "ModelProto") -> None:
     for tensor in tensors:
         _check_tensor(tensor)
     for value in (*graph.input, *graph.output, *graph.value_info):
-        _check_dims(value.name, [dim.dim_value for dim in value.type.tensor_type.shape.dim])
+        dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        _check_dims(value.name, [0 if size == _OPEN else size for size in dims])
 
 
 def _check_dims(name: str, dims: Iterable[int]) -> None:
@@ -262,7 +269,7 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> None:
         if not value.type.tensor_type.HasField("shape"):
             raise ModelError(f"input {name} has no shape; export the model with fixed sizes")
         for number, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.HasField("dim_value"):
+            if dim.dim_value not in (0, _OPEN):
                 continue
             if number > 0:
                 raise ModelError(

@@ -105,6 +105,27 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
         assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("size", [0, -1])
+def test_sizes_of_0_and_minus_1_are_open(size: int) -> None:
+    made = relu()
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = size
+    assert read_graph(made).shapes["y"] == (1, 2, 3)
+    assert read_graph(made, batch=4).shapes["y"] == (4, 2, 3)
+    made.graph.input[0].type.tensor_type.shape.dim[1].dim_value = size
+    with pytest.raises(ModelError, match="input x leaves dimension 1 open; only the first"):
+        read_graph(made)
+    made.graph.input[0].type.tensor_type.shape.dim[1].dim_value = -2
+    with pytest.raises(ModelError, match=r"tensor x has a negative size: \[.*, -2, 3\]"):
+        read_graph(made)
+
+
+def test_an_output_may_lack_its_shape() -> None:
+    made = relu()
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    assert read_graph(made).shapes["y"] == (1, 2, 3)
+
+
 @pytest.mark.parametrize(
     ("node", "constants", "why"),
     [
