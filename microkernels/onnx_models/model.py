@@ -65,7 +65,7 @@ class Port:
     @property
     def inner(self) -> tuple[int, ...]:
         """Shape of one image: without the batch, if the tensor has one in front."""
-        if len(self.shape) > 1 and prod(self.shape[1:]) == self.size.elements:
+        if self.shape and prod(self.shape[1:]) == self.size.elements:
             return self.shape[1:]
         return self.shape
 
@@ -114,17 +114,13 @@ class Model:
     exact: Mapping[str, tuple[str, str]]
 
 
-def as_map(shape: tuple[int, ...]) -> tuple[int, MapSize]:
-    """Images and size of the map that holds a tensor: batch, channels, rows, columns. With three
-    dimensions there is one row; more than four end as columns."""
-    if len(shape) <= 1:
-        return 1, MapSize(1, 1, shape[0] if shape else 1)
-    batch, channels = shape[:2]
-    if len(shape) == 2:
-        return batch, MapSize(1, 1, channels)
-    if len(shape) == 3:
-        return batch, MapSize(shape[2], 1, channels)
-    return batch, MapSize(int(np.prod(shape[3:])), shape[2], channels)
+def as_map(shape: tuple[int, ...]) -> MapSize:
+    """Size of the map that holds an image: channels, rows, columns. With two dimensions there is
+    one row; more than three end as columns."""
+    channels, *sizes = shape or (1,)
+    if len(sizes) < 2:
+        return MapSize(prod(sizes), 1, channels)
+    return MapSize(prod(sizes[1:]), sizes[0], channels)
 
 
 def to_maps(

@@ -70,7 +70,8 @@ def read_graph(
 
     Parameters:
         model: is not changed.
-        batch: size of the first dimension of inputs that the model leaves open; None: 1.
+        batch: size of the first dimension of inputs, which is a batch then; None: 1 where the
+            model leaves it open.
         frozen: inputs that are constants from now on, by name.
 
     Raises:
@@ -86,7 +87,7 @@ def read_graph(
         work.graph.initializer.append(numpy_helper.from_array(values, name))
     work, opset = _checked(work)
     inputs = [each for each in work.graph.input if each.name not in constants]
-    _fix_batch(inputs, batch)
+    opened = _fix_batch(inputs, batch)
     _drop_shapes(work)
     fold(work, constants, opset, {each.name: _dims(each) for each in inputs})
     try:
@@ -117,6 +118,7 @@ def read_graph(
         inputs=tuple(each.name for each in inputs),
         outputs=tuple(each.name for each in work.graph.output),
         integers=integers,
+        batch=1 if opened and batch is None else batch,
     )
 
 
@@ -258,8 +260,9 @@ def _dims(value: Any) -> tuple[int, ...] | None:
     return None if any(size < 0 for size in sizes) else tuple(sizes)
 
 
-def _fix_batch(inputs: Iterable[Any], batch: int | None) -> None:
-    """Put the batch into the first dimension of inputs that leave it open."""
+def _fix_batch(inputs: Iterable[Any], batch: int | None) -> bool:
+    """Put the batch into the first dimension of inputs that leave it open; whether there is one."""
+    opened = False
     for value in inputs:
         name = clipped(printable(value.name), 60)
         if not value.type.HasField("tensor_type"):
@@ -278,6 +281,13 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> None:
                     "the first, the batch, may be: export the model with fixed sizes"
                 )
             dim.dim_value = batch or 1
+            opened = True
+        shape = _dims(value)
+        if batch is not None and shape is not None and shape[:1] != (batch,):
+            raise ModelError(
+                f"input {name} of shape {list(shape)} does not have the batch of {batch} first"
+            )
+    return opened
 
 
 def _drop_shapes(model: "ModelProto") -> None:

@@ -13,7 +13,7 @@ from isa.support.errors import VipError
 from microkernels.networks.network import Activation
 from microkernels.nn.element_curve import MOST_PIECES, curve
 from microkernels.onnx_models.curves import Function, evaluated, fitted
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from tests.onnx_models.graphs import model

@@ -11,7 +11,7 @@ from onnx import ModelProto, helper, numpy_helper
 
 from isa.support.errors import VipError
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
 from tests.onnx_models.graphs import model

@@ -3,7 +3,6 @@
 from pathlib import Path
 
 import numpy as np
-import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -14,7 +13,7 @@ from isa.support.errors import VipError
 from microkernels.onnx_models.balance import balanced
 from microkernels.onnx_models.operators.powers import MAGNITUDE_ERROR
 from microkernels.onnx_models.reference import real_layers
-from tests.onnx_models.graphs import model
+from tests.onnx_models.graphs import model, reference
 from tests.onnx_models.test_mapping import check, mapped
 from vip.models.backend import VipBackend
 
@@ -22,13 +21,6 @@ RANDOM = np.random.default_rng(7)
 FEW = settings(
     max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
-
-
-def outputs_of(made: ModelProto, x: np.ndarray) -> list[np.ndarray]:
-    session = onnxruntime.InferenceSession(
-        made.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    return list(session.run(None, {"x": x}))
 
 
 @st.composite
@@ -72,7 +64,7 @@ def recurrent(draw: st.DrawFn) -> tuple[ModelProto, np.ndarray]:
 @given(recurrent())
 def test_recurrent_layers(case: tuple[ModelProto, np.ndarray]) -> None:
     made, x = case
-    for found, wanted in zip(VipBackend.prepare(made).run([x]), outputs_of(made, x), strict=True):
+    for found, wanted in zip(VipBackend.prepare(made).run([x]), reference(made, x), strict=True):
         assert found.shape == wanted.shape
         np.testing.assert_allclose(found, wanted, atol=4e-3 * max(1.0, np.abs(wanted).max()))
 

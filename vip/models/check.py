@@ -8,11 +8,12 @@ from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import Activation, Conv, MapSize, Pool
 from microkernels.networks.pairs import pair
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.importer import Refusal, map_graph
 from microkernels.onnx_models.logistic import LOGISTIC, by_curves
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import Model
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
+from microkernels.onnx_models.values import Refusal
 from vip.progress import Progress, silent
 
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
@@ -156,7 +157,7 @@ def check_model(
     Parameters:
         model: ONNX file.
         preset: of a vault or chip.
-        batch: images, where the model leaves their number open; None: 1.
+        batch: as of :func:`vip.models.compile.compile_model`.
         progress: called with the stage of the work.
 
     Raises:

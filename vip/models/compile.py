@@ -17,7 +17,7 @@ from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.formats import as_elements
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import Model, Reals, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
@@ -116,16 +116,17 @@ def spread(
             names = ", ".join(repr(name) for name in arrays if name) or "one without a name"
             raise ModelError(f"{what}: there is no array {port.tensor!r}, only {names}")
         inner = port.inner
-        one = len(port.shape) == 1
-        if (held.shape if one else held.shape[1:]) != inner or held.ndim < 1 or not len(held):
-            wanted = " x ".join(map(str, (*(() if one else ("images",)), *inner)))
+        # Of a model without a batch one image may come as the model takes it.
+        alone = held.shape == inner == port.shape
+        images = 1 if alone else len(held) if held.ndim else 0
+        if not alone and (held.shape[1:] != inner or not images):
+            wanted = " x ".join(map(str, ("images", *inner)))
             raise ModelError(
                 f"{what}: input {port.tensor} needs the shape {wanted}, not "
                 f"{' x '.join(map(str, held.shape)) or 'a number'}"
             )
         if port.integers and held.dtype.kind == "f" and (held != np.rint(held)).any():
             raise ModelError(f"{what}: input {port.tensor} needs integers")
-        images = 1 if one else len(held)
         if count and images != count:
             raise ModelError(f"{what}: inputs of {count} and of {images} images")
         count = images
@@ -153,7 +154,8 @@ def compile_model(
             single input. Fraction bits are chosen so that they do not saturate.
         folder: to write; it must not exist.
         preset: of a vault or chip.
-        batch: images of a run, where the model leaves their number open; None: 1.
+        batch: images of a run, the first size of the inputs, where the model may leave it open;
+            None: 1 there, and what the operators show elsewhere.
         carry: output -> input: the output of an image is that input of the next one, such as the
             state of a recurrent network; zeros for the first.
         progress: called with the stage of the work.

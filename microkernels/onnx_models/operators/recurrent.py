@@ -154,8 +154,8 @@ def _sequence(importer: Importer, node: Node, gates: int) -> _Sequence:
     batch_first = bool(attribute(node, "layout", 0))
     if batch_first:
         index = index.swapaxes(0, 1)
-    elif importer.batched(value.shape) and importer.batch > 1:
-        raise node.refused("its first dimension is the time: the model must have a batch of 1")
+    elif importer.batch > 1:
+        raise node.mixing(f"the batch of {importer.batch} is the time of its input")
     weights, recurrent = importer.reals(node, 1), importer.reals(node, 2)
     cells = recurrent.shape[-1]
     count, inputs = len(reverse), index.shape[2]
@@ -241,10 +241,8 @@ def _name_outputs(
             whole = index.shape
             if importer.batched(whole):
                 whole = (importer.batch, *whole[1:])
-            importer.name_output(name, replace(values[0], shape=whole))
+            importer.name_output(node, name, replace(values[0], shape=whole))
             continue
-        if importer.batched(index.shape) and len(index) != 1:
-            raise node.refused("its outputs must keep the batch first")
         rearranged(importer, node, values, index, output=name)
 
 

@@ -49,6 +49,19 @@ def _affine(importer: Importer, node: Node, value: Value, factor: float) -> Valu
     return importer.add(node, layer, value.size, value.shape, last=False)
 
 
+def _terms(importer: Importer, node: Node, value: Value, kind: str) -> Value:
+    """What a sum of this kind adds, for each element."""
+    name = importer.unique(node.name)
+    match kind:
+        case "l1":
+            layer: Layer = Activation(name=name, source=value.layer, function="absolute")
+        case "squares":
+            layer = Multiply(name=name, source=value.layer, other=value.layer, fraction=0)
+        case _:
+            return value
+    return importer.add(node, layer, value.size, value.shape, last=False)
+
+
 def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[int]) -> Value:
     """A value with axes reduced to one element.
 
@@ -57,8 +70,8 @@ def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[
         kind: as of :func:`reduction`.
         axes: from 0 on, at least one.
     """
-    if importer.batched(value.shape) and 0 in axes and importer.batch > 1:
-        raise node.refused("the batch can't be reduced")
+    if importer.batched(value.shape) and 0 in axes:
+        raise node.mixing(f"the batch of {importer.batch} can't be reduced")
     index = index_of(importer, value)
     keep = [axis for axis in range(index.ndim) if axis not in axes]
     pixels = prod(index.shape[axis] for axis in axes)
@@ -66,16 +79,7 @@ def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[
     shape = tuple(1 if axis in axes else size for axis, size in enumerate(value.shape))
     if kind == "min":
         value = _affine(importer, node, value, -1.0)
-    elif kind == "l1":
-        layer: Layer = Activation(
-            name=importer.unique(node.name), source=value.layer, function="absolute"
-        )
-        value = importer.add(node, layer, value.size, value.shape, last=False)
-    elif kind == "squares":
-        layer = Multiply(
-            name=importer.unique(node.name), source=value.layer, other=value.layer, fraction=0
-        )
-        value = importer.add(node, layer, value.size, value.shape, last=False)
+    value = _terms(importer, node, value, kind)
     found = window_results(importer, node, value, lined, mean=kind not in ("max", "min"))
     if kind == "min":
         found = _affine(importer, node, found, -1.0)
@@ -154,8 +158,9 @@ def lp_normalization(importer: Importer, node: Node) -> None:
 def local_response(importer: Importer, node: Node) -> None:
     """LRN: elements by a power of the sum of the squares of channels around them."""
     value = importer.value(node)
-    if len(value.shape) < 3 or not importer.batched(value.shape):
+    if len(value.shape) < 3:
         raise node.refused(f"its input must have 3 dimensions or more, not {len(value.shape)}")
+    importer.check_images(node, value)
     channels, size = value.size.channels, int(attribute(node, "size", 0))
     if size < 1:
         raise node.refused(f"size must be at least 1, not {size}")
@@ -180,3 +185,4 @@ def local_response(importer: Importer, node: Node) -> None:
     sums = importer.add(node, layer, made, value.shape, last=False)
     factor = curve_value(importer, node, sums, Function("power", (-beta,)))
     combine(importer, node, "multiply", value, factor)
+    importer.check_images(node, value)
