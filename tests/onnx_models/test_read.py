@@ -14,7 +14,7 @@ from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
-from tests.onnx_models.graphs import model
+from tests.onnx_models.graphs import model, reference
 
 
 def relu() -> ModelProto:
@@ -151,6 +151,21 @@ def test_unsupported_nodes_are_refused_by_name(
     assert refused.node == "that one"
     assert refused.op == op
     assert re.search(why, refused.why), refused.why
+
+
+def test_constants_are_folded_as_onnxruntime_does() -> None:
+    """ONNX limits the start of a slice in reverse to the first element; its reference does not."""
+    numbers = {"s": [-9], "e": [-9], "a": [0], "t": [-1]}
+    made = model(
+        [
+            helper.make_node("Slice", ["c", *numbers], ["k"]),
+            helper.make_node("Mul", ["x", "k"], ["y"]),
+        ],
+        (1, 4),
+        {"c": np.arange(3.0, 6.0), **{name: np.array(held) for name, held in numbers.items()}},
+    )
+    assert read_graph(made).constants["k"].tolist() == [3.0]
+    np.testing.assert_array_equal(reference(made, np.ones((1, 4)))[0], [[3.0] * 4])
 
 
 def test_the_value_of_an_old_pad_is_not_taken_for_zero() -> None:
