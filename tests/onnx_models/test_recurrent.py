@@ -157,6 +157,21 @@ def test_convolutions_in_steps_of_many_samples(
     assert done.network.layers[-1].kernel.across == -(-kernel // stride)
 
 
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [("Softmax", {"axis": 2}), ("ReduceMax", {"axes": [2]}), ("Transpose", {"perm": [0, 2, 3, 1]})],
+)
+def test_convolutions_of_one_row_in_long_steps_keep_all_axes(
+    op: str, attributes: dict[str, object]
+) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], strides=[1, 16]),
+        helper.make_node(op, ["c"], ["y"], **attributes),
+    ]
+    made = model(nodes, (1, 1, 1, 64), {"w": RANDOM.normal(size=(4, 1, 1, 16))})
+    check(made, RANDOM.normal(size=(1, 1, 1, 64)))
+
+
 def test_balance_changes_weights_and_no_output() -> None:
     first, second = RANDOM.normal(size=(6, 3, 3, 3)), RANDOM.normal(size=(4, 6, 1, 1))
     first[2] /= 64

@@ -146,7 +146,7 @@ def _conv_of_samples(
     importer.real[layer.name] = Real(
         weights=held.reshape(filters, 1, taps, step * channels), bias=real.bias
     )
-    importer.add(node, layer, MapSize(width, 1, filters), (value.shape[0], filters, width))
+    importer.add(node, layer, MapSize(width, 1, filters), shape)
 
 
 def conv_bias(importer: Importer, node: Node, filters: int) -> Reals:
