@@ -74,6 +74,16 @@ UNARY = {
 }  # fmt: skip
 
 
+@pytest.mark.parametrize(
+    "kind",
+    ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Sum", "SumSquare"],
+)
+def test_reductions_of_no_axes_are_of_each_element(kind: str) -> None:
+    node = _node(f"Reduce{kind}", "x", noop_with_empty_axes=1)
+    least = 0.2 if kind == "LogSum" else -2
+    check(model([node], (2, 3, 4), opset=18), RANDOM.uniform(least, 3, (2, 3, 4)))
+
+
 @pytest.mark.parametrize("op", UNARY)
 def test_operators_of_one_input(op: str) -> None:
     attributes, least, most = UNARY[op]

@@ -23,6 +23,7 @@ __all__ = ["local_response", "log_softmax", "lp_normalization", "reduced", "redu
 _ONE_AXIS_OPSET = 13
 #: LRN is a product with a matrix of channels x channels.
 _MOST_LRN_CHANNELS = 4096
+_ROOT = Function("sqrt")
 
 
 def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
@@ -103,7 +104,7 @@ def reduction(
         value = importer.value(node)
         axes = _axes(importer, node, len(value.shape))
         if axes == []:
-            importer.alias(node, value, value.shape)
+            _reduced_alone(importer, node, value, kind, before, after)
             return
         if axes is None:
             axes = list(range(len(value.shape)))
@@ -117,6 +118,29 @@ def reduction(
         importer.alias(node, value, tuple(left))
 
     return operator
+
+
+def _reduced_alone(
+    importer: Importer,
+    node: Node,
+    value: Value,
+    kind: str,
+    before: Function | None,
+    after: Function | None,
+) -> None:
+    """The output of an operator that reduces each element alone: ``noop_with_empty_axes``.
+
+    Parameters:
+        kind, before, after: as of :func:`reduction`.
+    """
+    if after == _ROOT:
+        kind, after = "l1", None
+    if before is None:
+        value = _terms(importer, node, value, kind)
+        if after is not None:
+            value = curve_value(importer, node, value, after)
+    # Else a logarithm of one exponential.
+    importer.alias(node, value, value.shape)
 
 
 def _axis(node: Node, default: int, rank: int) -> int:
