@@ -36,7 +36,7 @@ from .errors import ModelError
 from .formats import Formats, as_elements, fraction_for, groups, real_of, with_fractions
 from .logistic import LOGISTIC, LOGISTIC_LIMIT, harmless, logistic_operands
 from .magnitudes import magnitudes, with_norms
-from .model import Model, Reals
+from .model import Model, Reals, of_images
 from .reference import real_layers
 
 __all__ = ["Calibrated", "MapReport", "calibrate"]
@@ -83,7 +83,7 @@ class Calibrated:
 
     Attributes:
         model: as mapped.
-        network, weights, constants: for the kernels; constants without a batch's images.
+        network, weights, constants: for the kernels; constants have the images of a batch.
         formats: of all maps.
         maps: reports, by layer in order.
     """
@@ -111,13 +111,7 @@ class _Calibration:
         self.largest, self.row_factors, self.ranges = found
         count = len(given[INPUT])
         chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
-        self.given = {
-            name: values if name in model.constants else values[chosen]
-            for name, values in given.items()
-        }
-        for name in model.constants:
-            values = self.given[name]
-            self.given[name] = np.broadcast_to(values[:1], (len(chosen), *values.shape[1:]))
+        self.given = {name: values[chosen] for name, values in given.items()}
         # Groups of integers that must be exact.
         self.kept = {self.group[name] for name in model.exact}
         self.fractions = self._fitting()
@@ -308,17 +302,6 @@ class _Calibration:
         return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
 
 
-def _alike(given: Mapping[str, Reals], constants: Mapping[str, Reals]) -> dict[str, Reals]:
-    """``given`` with as many images of each constant."""
-    count = len(given[INPUT])
-    return {
-        name: np.broadcast_to(values[:1], (count, *values.shape[1:]))
-        if name in constants
-        else values
-        for name, values in given.items()
-    }
-
-
 def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -> Calibrated:
     """Choose all fraction bits of a model.
 
@@ -329,9 +312,11 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
     Raises:
         ModelError: no fraction bits fit.
     """
-    every = {**given, **model.constants}
-    model = with_norms(model, _alike(every, model.constants))
-    model = balanced(model, _alike(every, model.constants))
+    numbers = np.arange(len(given[INPUT]))
+    constants = {name: of_images(values, numbers) for name, values in model.constants.items()}
+    every = {**given, **constants}
+    model = with_norms(model, every)
+    model = balanced(model, every)
     work = _Calibration(model, layout, every)
     work.run(search=True)
     reports, worst = work.run(search=False)

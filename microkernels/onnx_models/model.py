@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,11 @@ from microkernels.networks.network import MapSize, Network
 from .curves import Function
 from .errors import ModelError
 
-__all__ = ["Model", "Norm", "Port", "Real", "Reals", "as_map", "to_maps"]
+__all__ = ["Model", "Norm", "Port", "Real", "Reals", "as_map", "of_images", "to_maps"]
 
 #: Real numbers.
 Reals = NDArray[np.floating[Any]]
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -121,6 +122,18 @@ def as_map(shape: tuple[int, ...]) -> MapSize:
     if len(sizes) < 2:
         return MapSize(prod(sizes), 1, channels)
     return MapSize(prod(sizes[1:]), sizes[0], channels)
+
+
+def of_images(constant: NDArray[_ScalarT], numbers: NDArray[np.int64]) -> NDArray[_ScalarT]:
+    """The maps that a constant has for images of these numbers, from 0 on: those of each batch are
+    the same.
+
+    Parameters:
+        constant: as of :class:`Model`.
+    """
+    if len(constant) == 1 or (constant == constant[:1]).all():
+        return np.broadcast_to(constant[:1], (len(numbers), *constant.shape[1:]))
+    return constant[numbers % len(constant)]
 
 
 def to_maps(

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 from onnx import ModelProto, helper
+from onnx.reference import ReferenceEvaluator
 
 import vip
 from isa.support.errors import VipError
@@ -207,3 +208,57 @@ def test_models_with_the_time_first_are_refused_for_what_they_lack(
     (refused,) = coverage(model(nodes, shape, {**weights, **constants})).refused
     assert refused.node == nodes[-1].output[0]
     assert why in refused.why
+
+
+def run(folder: Path, made: ModelProto, images: int, x: np.ndarray) -> np.ndarray:
+    """The output for x of a model compiled with so many images, on the simulator."""
+    (folder / "m.onnx").write_bytes(made.SerializeToString())
+    more = drawn(images - len(x), *x.shape[1:])
+    vip.compile_model(folder / "m.onnx", {"x": np.concatenate([x, more])}, folder / "m")
+    return vip.run_model(folder / "m", {"x": x}, on="iss").outputs["y"]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "shape", "constants"),
+    [
+        ([node("Add", "x", "c")], (2, 4), {"c": drawn(2, 4)}),
+        ([node("Mul", "c", "x", output="m"), node("Max", "m", "c")], (2, 3, 2, 2),
+         {"c": drawn(2, 1, 1, 1)}),
+        ([node("Relu", "x", output="r"), node("MatMul", "r", "c")], (2, 3, 4),
+         {"c": drawn(2, 4, 5)}),
+        ([node("Concat", "c", "x", axis=1)], (2, 2, 3), {"c": drawn(2, 1, 3)}),
+        ([node("Gemm", "x", "w", "c")], (2, 4), {"w": drawn(4, 3), "c": drawn(2, 3)}),
+        ([node("PRelu", "x", "c")], (2, 4), {"c": drawn(2, 1)}),
+        ([node("GRU", "x", "w", "r", "", "", "c", layout=1, hidden_size=2, output="h"),
+          node("Squeeze", "h", "axis")], (2, 1, 3),
+         {"w": drawn(1, 6, 3), "r": drawn(1, 6, 2), "c": drawn(2, 1, 2), "axis": np.array([1])}),
+        ([node("LSTM", "x", "w", "r", "", "", "c", "c", layout=1, hidden_size=2, output="h"),
+          node("Squeeze", "h", "axis")], (2, 1, 3),
+         {"w": drawn(1, 8, 3), "r": drawn(1, 8, 2), "c": drawn(2, 1, 2), "axis": np.array([1])}),
+    ],
+    ids=["Add", "Mul", "MatMul", "Concat", "Gemm", "PRelu", "GRU", "LSTM"],
+)  # fmt: skip
+def test_constants_that_differ_by_image(tmp_path: Path, nodes, shape, constants) -> None:
+    """On the simulator, whose outputs the golden model has, too."""
+    made = model(nodes, shape, constants)
+    assert batch_of(made) == 2
+    x = drawn(*shape)
+    found = run(tmp_path, made, 5, x)
+    if nodes[0].op_type in ("GRU", "LSTM"):
+        # onnxruntime has no kernel with the batch first.
+        (wanted,) = ReferenceEvaluator(made).run(None, {"x": x})
+    else:
+        (wanted,) = reference(made, x)
+    np.testing.assert_allclose(found, wanted, atol=2e-3)
+
+
+def test_a_constant_before_the_input_of_a_model_without_a_batch(tmp_path: Path) -> None:
+    """The class token of a transformer of images."""
+    made = model(
+        [node("Concat", "c", "x", output="t", axis=1), node("MatMul", "t", "w")],
+        (1, 4, 6),
+        {"c": drawn(1, 1, 6), "w": drawn(6, 3)},
+    )
+    x = drawn(1, 4, 6)
+    found = run(tmp_path, made, 8, x)
+    np.testing.assert_allclose(found, reference(made, x)[0], atol=2e-3)

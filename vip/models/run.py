@@ -21,7 +21,7 @@ from microkernels.nn.element_curve import arguments_beyond
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.logistic import harmless, logistic_operands
-from microkernels.onnx_models.model import Reals
+from microkernels.onnx_models.model import Reals, of_images
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Launch
 from sim_tb.cosim.engine import CosimError
@@ -155,8 +155,9 @@ def _golden(
             part = {name: values[first : first + step] for name, values in elements.items()}
             part |= state
             size = len(part[INPUT])
+            numbers = np.arange(first, first + size)
             for name, values in compiled.constants.items():
-                part[name] = np.broadcast_to(values[:1], (size, *values.shape[1:]))
+                part[name] = of_images(values, numbers)
             first_map = part.pop(INPUT)
             made = activations(plan, dense, compiled.weights, first_map, begins, further=part)
             begins("")
