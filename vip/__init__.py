@@ -23,7 +23,8 @@ if TYPE_CHECKING:
     from .diagrams.draw import Diagram, diagram
     from .models.check import ModelCheck, check_model
     from .models.compile import CompileReport, compile_model
-    from .models.run import Evaluation, ModelRun, evaluate_model, run_model
+    from .models.evaluate import Evaluation, evaluate_model
+    from .models.run import ModelRun, run_model
     from .mrf.result import MrfRun
     from .mrf.run import solve_mrf
     from .mrf.stereo import MrfStereo, mrf_stereo
@@ -117,7 +118,8 @@ _MODULES = {
     "vip.mrf.stereo": ("MrfStereo", "mrf_stereo"),
     "vip.models.check": ("ModelCheck", "check_model"),
     "vip.models.compile": ("CompileReport", "compile_model"),
-    "vip.models.run": ("Evaluation", "ModelRun", "evaluate_model", "run_model"),
+    "vip.models.evaluate": ("Evaluation", "evaluate_model"),
+    "vip.models.run": ("ModelRun", "run_model"),
     "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.run.write": ("WrittenPage", "report_run"),

@@ -17,8 +17,9 @@ from microkernels.data.models.small import SMALL
 from soc.generate.presets import chip_preset, tile_preset
 from vip.models.check import check_model
 from vip.models.compile import compile_model
+from vip.models.evaluate import evaluate_model
 from vip.models.folder import load_folder
-from vip.models.run import evaluate_model, run_model
+from vip.models.run import run_model
 
 __all__ = ["made_of_onnx", "onnx"]
 

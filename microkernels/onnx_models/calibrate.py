@@ -63,7 +63,8 @@ class MapReport:
         layer: that makes it. node: of the model.
         fraction: bits. weight_fraction: of the layer's weights; None: it has none.
         largest: magnitude of the real numbers.
-        error: root of the mean squared error over that of the mean square.
+        error: what the elements cost: beside the mapped layers in floating point, root of the mean
+            squared error over that of the mean square.
         saturated: values limited on the way, of ``elements``.
     """
 
@@ -86,6 +87,8 @@ class Calibrated:
         network, weights, constants: for the kernels; constants have the images of a batch.
         formats: of all maps.
         maps: reports, by layer in order.
+        images: numbers of the images that the reports are of.
+        outputs: elements of the model's outputs for these images, by layer.
     """
 
     model: Model
@@ -94,6 +97,8 @@ class Calibrated:
     constants: Mapping[str, Elements]
     formats: Formats
     maps: tuple[MapReport, ...]
+    images: tuple[int, ...]
+    outputs: Mapping[str, Elements]
 
     @property
     def saturated(self) -> int:
@@ -111,7 +116,11 @@ class _Calibration:
         self.largest, self.row_factors, self.ranges = found
         count = len(given[INPUT])
         chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
-        self.given = {name: values[chosen] for name, values in given.items()}
+        self.images = tuple(map(int, chosen))
+        # The chosen images follow each other in batches of their own.
+        places = np.arange(len(chosen))
+        constants = {name: of_images(held, places) for name, held in model.constants.items()}
+        self.given = {name: values[chosen] for name, values in given.items()} | constants
         # Groups of integers that must be exact.
         self.kept = {self.group[name] for name in model.exact}
         self.fractions = self._fitting()
@@ -181,9 +190,9 @@ class _Calibration:
                 return made
         raise ModelError("no fraction bits fit all layers: the weights' magnitudes differ too much")
 
-    def run(self, *, search: bool) -> tuple[list[MapReport], float]:
-        """The golden model next to real numbers, layer by layer: reports of all maps, and the
-        largest error of an output.
+    def run(self, *, search: bool) -> tuple[float, list[MapReport], dict[str, Elements]]:
+        """The golden model next to real numbers, layer by layer: the largest error of an output,
+        reports of all maps, and the elements of the outputs.
 
         Parameters:
             search: layers may choose fewer bits for the group that they are the first of.
@@ -196,7 +205,8 @@ class _Calibration:
         used |= {layer.name: len(network.users(layer.name)) for layer in network.layers}
         decided: set[str] = set()
         reports = []
-        outputs = {port.layer for port in model.outputs}
+        ends = {port.layer for port in model.outputs}
+        outputs: dict[str, Elements] = {}
         worst = 0.0
         for layer, real in real_layers(model, self.given):
             sources = [values[source] for source in network.sources[layer.name]]
@@ -213,7 +223,8 @@ class _Calibration:
             found, saturated = self._golden(layer, sources, formats)
             values[layer.name] = found
             error = self._error(layer, found, formats, real)
-            if layer.name in outputs:
+            if layer.name in ends:
+                outputs[layer.name] = found
                 worst = max(worst, error)
             reports.append(
                 MapReport(
@@ -231,7 +242,7 @@ class _Calibration:
                 used[source] -= 1
                 if not used[source] and source not in self.given:
                     del values[source]
-        return reports, worst
+        return worst, reports, outputs
 
     def _golden(
         self, layer: Layer, sources: list[Elements], formats: Formats
@@ -319,19 +330,18 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
     model = balanced(model, every)
     work = _Calibration(model, layout, every)
     work.run(search=True)
-    reports, worst = work.run(search=False)
-    best = (worst, work.formats(), reports)
+    best, formats = work.run(search=False), work.formats()
     for _ in range(_ROUNDS):
-        lower = {work.group[each.layer] for each in best[2] if each.saturated} - work.kept
+        lower = {work.group[each.layer] for each in best[1] if each.saturated} - work.kept
         if not lower:
             break
         for group in lower:
             work.fractions[group] -= 1
-        reports, worst = work.run(search=False)
-        if worst >= best[0]:
+        tried = work.run(search=False)
+        if tried[0] >= best[0]:
             break
-        best = (worst, work.formats(), reports)
-    _, formats, reports = best
+        best, formats = tried, work.formats()
+    _, reports, outputs = best
     for each in reports:
         if each.saturated and each.layer in model.exact:
             raise ModelError(
@@ -357,4 +367,6 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
         },
         formats=formats,
         maps=tuple(reports),
+        images=work.images,
+        outputs=outputs,
     )

@@ -10,13 +10,14 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.support.extras import need
 from isa.support.files import read_bytes
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import MapReport, calibrate
+from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.formats import as_elements
+from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import Model, Reals, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
@@ -27,8 +28,9 @@ from .carry import carried_inputs, check_carry
 from .check import for_machine, long_program
 from .folder import check_new, save_folder
 from .machine import model_machine
+from .reference import OutputError, UnrunnableError, onnx_outputs, output_error
 
-__all__ = ["CompileReport", "compile_model", "input_arrays", "spread"]
+__all__ = ["CompileReport", "compile_model", "images_of", "input_arrays", "spread"]
 
 _MOST_BYTES = 1 << 32
 
@@ -42,6 +44,8 @@ class CompileReport:
         launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
         predicted_cycles: of a run.
         maps: fraction bits, errors and saturated values on the calibration data.
+        outputs: beside onnxruntime's, on at most 16 images of the calibration data.
+        unlike: why onnxruntime can't run the model, so that there are no ``outputs``; "": it can.
     """
 
     folder: str
@@ -52,6 +56,8 @@ class CompileReport:
     vault_bytes: int
     predicted_cycles: float
     maps: tuple[MapReport, ...]
+    outputs: tuple[OutputError, ...]
+    unlike: str
 
     @property
     def saturated(self) -> tuple[MapReport, ...]:
@@ -88,6 +94,53 @@ def input_arrays(path: Path) -> dict[str, NDArray[Any]]:
         raise ModelError(f"{path}: no file of NumPy arrays: {one_line(error)}") from error
 
 
+def images_of(
+    model: Model | Any,
+    arrays: Mapping[str, NDArray[Any]],
+    what: str,
+    carried: Collection[str] = (),
+) -> dict[str, NDArray[Any]]:
+    """Images x their shape of each input, by tensor, as the arrays have them.
+
+    Parameters:
+        model: with the inputs. arrays: by tensor; "" or ``x`` is the only input's. The array of an
+            input of a model without a batch may be a single image.
+        what: the data are, for messages.
+        carried: inputs that are left out.
+
+    Raises:
+        ModelError: an array is missing, or of another shape or number of images, or an input of
+            integers has other numbers.
+    """
+    found: dict[str, NDArray[Any]] = {}
+    count = 0
+    for port in model.inputs:
+        if port.tensor in carried:
+            continue
+        values = arrays.get(port.tensor)
+        if values is None and len(model.inputs) - len(carried) == 1:
+            values = arrays.get("", arrays.get("x"))
+        if values is None:
+            names = ", ".join(repr(name) for name in arrays if name) or "one without a name"
+            raise ModelError(f"{what}: there is no array {port.tensor!r}, only {names}")
+        shape = values.shape
+        if shape == port.inner == port.shape:
+            values = values[np.newaxis]
+        if not values.ndim or values.shape[1:] != port.inner or not len(values):
+            raise ModelError(
+                f"{what}: input {port.tensor} needs the shape "
+                f"{' x '.join(map(str, ('images', *port.inner)))}, not "
+                f"{' x '.join(map(str, shape)) or 'a number'}"
+            )
+        if port.integers and values.dtype.kind == "f" and (values != np.rint(values)).any():
+            raise ModelError(f"{what}: input {port.tensor} needs integers")
+        if count and len(values) != count:
+            raise ModelError(f"{what}: inputs of {count} and of {len(values)} images")
+        count = len(values)
+        found[port.tensor] = values
+    return found
+
+
 def spread(
     model: Model | Any,
     arrays: Mapping[str, NDArray[Any]],
@@ -97,43 +150,23 @@ def spread(
     """Arrays as images x height x width x channels real numbers of each input, by its layer.
 
     Parameters:
-        model: with the inputs. arrays: by tensor; "" is the only input's.
-        what: the data are, for messages.
-        carried: inputs that are left out.
+        model, arrays, what, carried: as of :func:`images_of`.
 
     Raises:
-        ModelError: an array is missing, of another shape, or has numbers that are not finite.
+        ModelError: as of :func:`images_of`, or numbers that are not finite.
     """
-    found: dict[str, Reals] = {}
-    count = 0
-    for port in model.inputs:
-        if port.tensor in carried:
-            continue
-        held = arrays.get(port.tensor)
-        if held is None and len(model.inputs) - len(carried) == 1:
-            held = arrays.get("", arrays.get("x"))
-        if held is None:
-            names = ", ".join(repr(name) for name in arrays if name) or "one without a name"
-            raise ModelError(f"{what}: there is no array {port.tensor!r}, only {names}")
-        inner = port.inner
-        # Of a model without a batch one image may come as the model takes it.
-        alone = held.shape == inner == port.shape
-        images = 1 if alone else len(held) if held.ndim else 0
-        if not alone and (held.shape[1:] != inner or not images):
-            wanted = " x ".join(map(str, ("images", *inner)))
-            raise ModelError(
-                f"{what}: input {port.tensor} needs the shape {wanted}, not "
-                f"{' x '.join(map(str, held.shape)) or 'a number'}"
-            )
-        if port.integers and held.dtype.kind == "f" and (held != np.rint(held)).any():
-            raise ModelError(f"{what}: input {port.tensor} needs integers")
-        if count and images != count:
-            raise ModelError(f"{what}: inputs of {count} and of {images} images")
-        count = images
-        found[port.layer] = to_maps(
-            f"{what}, input {port.tensor}", held, images, port.size, turned=port.turned
+    found = images_of(model, arrays, what, carried)
+    return {
+        port.layer: to_maps(
+            f"{what}, input {port.tensor}",
+            found[port.tensor],
+            len(found[port.tensor]),
+            port.size,
+            turned=port.turned,
         )
-    return found
+        for port in model.inputs
+        if port.tensor in found
+    }
 
 
 def compile_model(
@@ -167,6 +200,7 @@ def compile_model(
     """
     machine = model_machine(preset)
     check_new(folder)
+    need("onnxruntime", "comparisons with floating point")
     progress("reading the model")
     content = read_bytes(model, _MOST_BYTES)
     coverage = map_graph(read_graph(load_proto(model), batch=batch), OPERATORS)
@@ -178,6 +212,7 @@ def compile_model(
     check_carry(mapped, carry or {})
     held = input_arrays(calibration) if isinstance(calibration, Path) else calibration
     what = str(calibration) if isinstance(calibration, Path) else "the calibration data"
+    arrays = images_of(mapped, held, what, (carry or {}).values())
     given = spread(mapped, held, what, (carry or {}).values())
     given |= carried_inputs(mapped, given, carry or {})
     progress("planning")
@@ -188,6 +223,7 @@ def compile_model(
         raise ModelError(why)
     progress("calibrating")
     calibrated = calibrate(mapped, layout, given)
+    outputs, unlike = _compared(content, calibrated, arrays, given)
     progress("writing")
     zeros = {
         port.layer: np.zeros((mapped.batch, port.size.height, port.size.width, port.size.channels))
@@ -222,4 +258,44 @@ def compile_model(
         vault_bytes=made.job.end,
         predicted_cycles=plan.moved + sum(each.cycles for each in plan.layers.values()),
         maps=calibrated.maps,
+        outputs=outputs,
+        unlike=unlike,
     )
+
+
+def _compared(
+    content: bytes,
+    calibrated: Calibrated,
+    arrays: Mapping[str, NDArray[Any]],
+    given: Mapping[str, Reals],
+) -> tuple[tuple[OutputError, ...], str]:
+    """The outputs on the images of the calibration beside onnxruntime's, or why it can't run.
+
+    Parameters:
+        content: of the ONNX file.
+        arrays: images of the inputs that are not carried, by tensor. given: of all, by layer.
+    """
+    model = calibrated.model
+    chosen = list(calibrated.images)
+    feeds = {
+        port.tensor: arrays[port.tensor][chosen]
+        if port.tensor in arrays
+        else port.images(given[port.layer][chosen])
+        for port in model.inputs
+    }
+    try:
+        exact = onnx_outputs(
+            content, feeds, inputs=model.inputs, outputs=model.outputs, batch=model.batch
+        )
+    except UnrunnableError as error:
+        return (), str(error)
+    return tuple(
+        output_error(
+            port.tensor,
+            port.images(
+                real_of(calibrated.outputs[port.layer], calibrated.formats.maps[port.layer])
+            ).reshape(len(chosen), -1),
+            exact[port.tensor],
+        )
+        for port in model.outputs
+    ), ""

@@ -1,6 +1,11 @@
-"""onnxruntime's floating point, beside which compiled models are evaluated."""
+"""ONNX models in onnxruntime, with which mapped and compiled models are compared.
 
-from collections.abc import Callable, Mapping
+No other module runs onnxruntime for a comparison.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -8,72 +13,132 @@ from numpy.typing import NDArray
 
 from isa.support.extras import need
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.model import Reals
+from microkernels.onnx_models.model import Port, Reals
+from vip.progress import Progress, silent
 
-from .folder import CompiledModel
+__all__ = ["OutputError", "UnrunnableError", "onnx_outputs", "output_error"]
 
-__all__ = ["float_outputs"]
+
+class UnrunnableError(ModelError):
+    """A model that onnxruntime can't run; one line."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class OutputError:
+    """An output beside onnxruntime's.
+
+    Attributes:
+        tensor: in the ONNX model. images: compared.
+        error: root of the mean squared error over that of the mean square, or alone if that is 0.
+        largest: difference of two elements.
+    """
+
+    tensor: str
+    images: int
+    error: float
+    largest: float
+
 
 #: NumPy's names of onnxruntime's types of inputs, where they are others.
 _KINDS = {"float": "float32", "double": "float64"}
 
 
-def float_outputs(
-    compiled: CompiledModel,
+def onnx_outputs(
+    model: Path | bytes,
     arrays: Mapping[str, NDArray[Any]],
-    images: int,
-    progress: Callable[[str, int, int], None],
+    *,
+    inputs: Sequence[Port],
+    outputs: Sequence[Port],
+    batch: int,
+    carry: Mapping[str, str] | None = None,
+    progress: Progress = silent,
 ) -> dict[str, Reals]:
-    """onnxruntime's outputs, by tensor.
+    """Outputs of an ONNX model in onnxruntime, by tensor: images x the elements of an image, in
+    ONNX's order.
 
     Parameters:
-        arrays: of each input, by tensor; "" or ``x`` is the only input's.
-        images: of the arrays.
+        model: file, or its contents.
+        arrays: by tensor of each input that is not carried: images, at least one, along the first
+            axis, and an image's elements in ONNX's order along the others.
+        inputs: of the model. A run gets each in the shape of its port, whether or not that begins
+            with the batch, so that a model may leave dimensions open that the ports fix.
+        outputs: of the model, of which the result is.
+        batch: images of a run, at least 1. The last run repeats its last image where there are
+            fewer.
+        carry: output -> input of the next run; zeros for the first.
         progress: called with the images so far.
 
     Raises:
         MissingExtraError: onnxruntime is not installed.
-        ModelError: it can't run the model.
+        UnrunnableError: it can't run the model.
+        ModelError: an output has another shape than its port.
     """
     need("onnxruntime", "comparisons with floating point")
     import onnxruntime  # type: ignore[import-untyped]
 
+    carry = carry or {}
+    found: dict[str, list[NDArray[Any]]] = {port.tensor: [] for port in outputs}
+    needed = list(dict.fromkeys([*found, *carry]))
+    images = len(next(iter(arrays.values())))
     try:
         options = onnxruntime.SessionOptions()
         # Errors alone: warnings on standard error are not of this command.
         options.log_severity_level = 3
         # Without it, processors that lack dot products of bytes saturate sums of their products.
         options.add_session_config_entry("session.x64quantprecision", "1")
-        session = onnxruntime.InferenceSession(
-            str(compiled.model), options, providers=["CPUExecutionProvider"]
-        )
+        content = model if isinstance(model, bytes) else str(model)
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
         kinds = {}
-        for each in session.get_inputs():
-            kind = each.type.removeprefix("tensor(").removesuffix(")")
-            kinds[each.name] = np.dtype(_KINDS.get(kind, kind))
-        found: dict[str, list[Reals]] = {port.tensor: [] for port in compiled.outputs}
+        for one in session.get_inputs():
+            kind = one.type.removeprefix("tensor(").removesuffix(")")
+            kinds[one.name] = np.dtype(_KINDS.get(kind, kind))
         state = {
             port.tensor: np.zeros(port.shape, kinds[port.tensor])
-            for port in compiled.inputs
-            if port.tensor in compiled.carry.values()
+            for port in inputs
+            if port.tensor in carry.values()
         }
-        for first in range(0, images, compiled.batch):
+        for first in range(0, images, batch):
             progress("onnxruntime (images)", first, images)
-            feeds = dict(state)
-            for port in compiled.inputs:
-                if port.tensor in state:
-                    continue
-                held = arrays.get(port.tensor, arrays.get("", arrays.get("x")))
-                assert held is not None
-                part = held[first : first + compiled.batch].astype(kinds[port.tensor])
-                if len(part) < compiled.batch:
-                    more = compiled.batch - len(part)
-                    part = np.concatenate([part, np.repeat(part[-1:], more, axis=0)])
-                feeds[port.tensor] = part
-            made = dict(zip(found, session.run(list(found), feeds), strict=True))
-            for name, values in made.items():
-                found[name].append(np.asarray(values, np.float64))
-            state = {other: made[one] for one, other in compiled.carry.items()}
+            chosen = np.minimum(np.arange(first, first + batch), images - 1)
+            feeds = state | {
+                port.tensor: arrays[port.tensor][chosen]
+                .reshape(port.shape)
+                .astype(kinds[port.tensor])
+                for port in inputs
+                if port.tensor not in state
+            }
+            results = dict(zip(needed, session.run(needed, feeds), strict=True))
+            for tensor, values in found.items():
+                values.append(np.asarray(results[tensor]))
+            state = {
+                port.tensor: results[source].reshape(port.shape)
+                for source, target in carry.items()
+                for port in inputs
+                if port.tensor == target
+            }
     except Exception as error:  # onnxruntime has many, without a common base.
-        raise ModelError(f"onnxruntime can't run the model: {one_line(error)}") from error
-    return {name: np.concatenate(parts)[:images] for name, parts in found.items()}
+        raise UnrunnableError(f"onnxruntime can't run the model: {one_line(error)}") from error
+    for port in outputs:
+        if (shape := found[port.tensor][0].shape) != port.shape:
+            raise ModelError(
+                f"output {port.tensor} has the shape {list(shape)} in onnxruntime, but "
+                f"{list(port.shape)} as it was mapped"
+            )
+    return {
+        port.tensor: np.stack(found[port.tensor])
+        .astype(np.float64)
+        .reshape(-1, port.size.elements)[:images]
+        for port in outputs
+    }
+
+
+def output_error(tensor: str, values: Reals, exact: Reals) -> OutputError:
+    """How far ``values`` are from onnxruntime's ``exact`` ones, both of one shape, images first."""
+    error = float(np.sqrt(np.mean(np.square(values - exact))))
+    power = float(np.sqrt(np.mean(np.square(exact))))
+    return OutputError(
+        tensor=tensor,
+        images=len(values),
+        error=error / power if power else error,
+        largest=float(np.abs(values - exact).max()),
+    )

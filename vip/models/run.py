@@ -1,15 +1,14 @@
-"""The verbs ``run`` and ``evaluate`` of models."""
+"""The verb ``run`` of models."""
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
 from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements
 from microkernels.common.saturation import count_saturation
 from microkernels.networks.golden import activations
@@ -33,21 +32,19 @@ from .carry import carried_elements, zero_state
 from .compile import input_arrays, spread
 from .folder import CompiledModel, load_folder
 from .machine import ModelMachine, model_machine
-from .reference import float_outputs
 
 __all__ = [
-    "Evaluation",
     "ModelRun",
     "On",
     "compiled_job",
     "elements_of",
-    "evaluate_model",
+    "golden_outputs",
     "run_model",
 ]
 
 #: What a model runs on: the golden model, the instruction set simulator, the timing model, Verilog.
 On = Literal["golden", "iss", "model", "rtl"]
-#: Images of the golden model at a time, and of a session of onnxruntime.
+#: Images of the golden model at a time.
 _AT_A_TIME = 64
 
 
@@ -57,7 +54,8 @@ class ModelRun:
 
     Attributes:
         on: which machine. preset: its name.
-        outputs: real numbers by tensor, in the shapes of the ONNX model.
+        outputs: real numbers by tensor: images x their shape in the ONNX model, or the shape of an
+            output of one axis for a single image.
         launches: cycles of each; none of the golden model and of the simulator.
         instructions: of all engines; 0 unless the instruction set simulator ran.
         saturated: values limited on the way, by layer, or input; only those with some.
@@ -92,44 +90,22 @@ class ModelRun:
         }
 
 
-@dataclass(frozen=True, kw_only=True)
-class Evaluation:
-    """A compiled model beside onnxruntime's floating point, on the golden model.
-
-    Attributes:
-        images: evaluated.
-        error: of the first output, root of the mean squared error over that of the mean square.
-        largest: difference of the first output's elements.
-        agreement: share of the images whose highest output is the same.
-        accuracy, float_accuracy: share of the images whose highest output is the label, of the
-            compiled model and of onnxruntime; None: there are no labels.
-        saturated, beyond: as of :class:`ModelRun`.
-    """
-
-    images: int
-    error: float
-    largest: float
-    agreement: float
-    accuracy: float | None
-    float_accuracy: float | None
-    saturated: Mapping[str, int]
-    beyond: Mapping[str, int]
-
-    def to_json(self) -> dict[str, object]:
-        """Plain JSON data."""
-        return asdict(self)
-
-
 def elements_of(compiled: CompiledModel, given: Mapping[str, Reals]) -> dict[str, Elements]:
     """Images of each input, by its layer, as elements with the model's fractions."""
     return {name: as_elements(values, compiled.fractions[name]) for name, values in given.items()}
 
 
-def _golden(
+def golden_outputs(
     compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Reals], progress: Progress
 ) -> tuple[dict[str, Reals], dict[str, int], dict[str, int]]:
-    """Outputs of the golden model for any number of images, and by layer saturated values and
-    arguments beyond the range of a function."""
+    """Outputs of the golden model, and saturated values and arguments beyond the range of a
+    function, as of :class:`ModelRun`.
+
+    Parameters:
+        machine: that the model was compiled for.
+        given: any number of images of each input, by its layer.
+        progress: called with the images so far.
+    """
     plan = plan_network(compiled.network, batch=compiled.batch, engines=machine.engines)
     dense = NetworkLayout(plan, keep=compiled.keep).dense_layers
     elements = elements_of(compiled, given)
@@ -197,7 +173,8 @@ def _reals(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, R
     found = {}
     for port in compiled.outputs:
         values = port.images(real_of(maps[port.tensor], compiled.fractions[port.layer]))
-        found[port.tensor] = values if len(port.shape) > 1 else values.reshape(port.shape)
+        alone = len(port.shape) == 1 and len(values) == 1
+        found[port.tensor] = values.reshape(port.shape) if alone else values
     return found
 
 
@@ -271,7 +248,7 @@ def run_model(
         given = spread(compiled, inputs, "the inputs", compiled.carry.values())
     # Before the golden model, which may take long.
     frames = [] if on == "golden" else _frames(compiled, machine, given)
-    outputs, saturated, beyond = _golden(compiled, machine, given, progress)
+    outputs, saturated, beyond = golden_outputs(compiled, machine, given, progress)
     launches: dict[str, int] = {}
     instructions = 0
     if on != "golden":
@@ -347,49 +324,3 @@ def _run(
         for name, result in vault.results.items()
     }
     return vault.outputs, cycles, 0
-
-
-def evaluate_model(
-    folder: Path,
-    data: Path | Mapping[str, NDArray[Any]],
-    *,
-    progress: Progress = silent,
-) -> Evaluation:
-    """Compare a compiled model with onnxruntime's floating point.
-
-    Parameters:
-        folder: of :func:`vip.models.compile.compile_model`.
-        data: images of each input by its name, and labels as ``y``, or a file (``.npz``) of them.
-        progress: called with the images so far.
-
-    Raises:
-        VipError: no compiled model, data that do not fit it, or onnxruntime is not installed.
-        OSError: a file can't be read.
-    """
-    need("onnxruntime", "comparisons with floating point")
-    compiled = load_folder(folder)
-    arrays = input_arrays(data) if isinstance(data, Path) else dict(data)
-    what = str(data) if isinstance(data, Path) else "the data"
-    given = spread(compiled, arrays, what, compiled.carry.values())
-    images = len(given[INPUT])
-    labels = arrays.get("y")
-    if labels is not None and labels.shape != (images,):
-        raise ModelError(f"{what}: y needs {images} labels, not the shape {labels.shape}")
-    machine = model_machine(compiled.preset)
-    found, saturated, beyond = _golden(compiled, machine, given, progress)
-    tensor = compiled.outputs[0].tensor
-    exact = float_outputs(compiled, arrays, images, progress)[tensor]
-    made = found[tensor]
-    error = float(np.sqrt(np.mean(np.square(made - exact))))
-    power = float(np.sqrt(np.mean(np.square(exact))))
-    chosen, wanted = (each.reshape(images, -1).argmax(1) for each in (made, exact))
-    return Evaluation(
-        images=images,
-        error=error / power if power else error,
-        largest=float(np.abs(made - exact).max()),
-        agreement=float(np.mean(chosen == wanted)),
-        accuracy=None if labels is None else float(np.mean(chosen == labels)),
-        float_accuracy=None if labels is None else float(np.mean(wanted == labels)),
-        saturated=saturated,
-        beyond=beyond,
-    )

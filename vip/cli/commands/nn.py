@@ -123,7 +123,8 @@ def compile_command(
     """Compile a model: programs, memory image, launch table, manifest and listing.
 
     Fraction bits of all maps and weights are chosen from the calibration data, on which they are
-    reported with errors and saturated values.
+    reported with saturated values, what rounding to them costs (beside the same layers in floating
+    point), and the error of each output beside onnxruntime.
 
     Example: vip nn compile digits.onnx --calibrate digits_train.npz -o build/digits
     """
@@ -139,7 +140,7 @@ def compile_command(
         )
     table = Table(title=f"{model.name} on {preset_name}, calibration", box=box.SIMPLE)
     table.add_column("layer")
-    for column in ("fraction bits", "of weights", "largest", "error", "saturated"):
+    for column in ("fraction bits", "of weights", "largest", "rounding", "saturated"):
         table.add_column(column, justify="right")
     for each in found.maps:
         weights = "" if each.weight_fraction is None else f"{each.weight_fraction}"
@@ -152,10 +153,17 @@ def compile_command(
             f"{each.saturated:,}" if each.saturated else "",
         )
     console.print(table)
+    for tensor in found.outputs:
+        console.print(
+            f"{tensor.tensor} beside onnxruntime, {tensor.images} image(s): error "
+            f"{tensor.error:.2e} of its magnitude, largest difference {tensor.largest:.3g}"
+        )
     console.print(
         f"{found.folder}: {found.launches} launches of {found.programs} programs, "
         f"{found.vault_bytes:,} bytes of each vault, about {found.predicted_cycles:,.0f} cycles"
     )
+    if found.unlike:
+        warn(f"{found.unlike}; the outputs are not compared with it")
     _warn({each.layer: each.saturated for each in found.saturated}, "on the calibration data")
     write_json(json, found.to_json())
 
@@ -254,18 +262,24 @@ def evaluate(
 ) -> None:
     """Compare a compiled model with onnxruntime's floating point.
 
+    Labels are whole numbers: the index of the highest output. With a single output they are 0 and
+    1, for outputs above 0.5 if it is a probability (of Sigmoid, for instance), else above 0.
+
     Example: vip nn evaluate build/digits --data digits_test.npz
     """
     with shown() as progress:
         found = vip.evaluate_model(folder, data, progress=progress)
+    single = found.threshold is not None
     if found.accuracy is not None:
+        rule = f" (label 1: an output above {found.threshold:.4g})" if single else ""
         console.print(
             f"accuracy {found.accuracy:.2%}, of onnxruntime in floating point "
-            f"{found.float_accuracy:.2%}"
+            f"{found.float_accuracy:.2%}{rule}"
         )
     console.print(
         f"{found.images} images: error {found.error:.2e} of the outputs' magnitude, largest "
-        f"difference {found.largest:.3g}, same highest output in {found.agreement:.2%}"
+        f"difference {found.largest:.3g}, same {'label' if single else 'highest output'} in "
+        f"{found.agreement:.2%}"
     )
     _warn(found.saturated, _BEYOND)
     _warn_beyond(found.beyond)
