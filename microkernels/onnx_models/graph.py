@@ -75,6 +75,9 @@ class Graph:
         inputs, outputs: names of tensors.
         opset: version of ONNX's operators.
         integers: tensors of integers, by name, with the name of their type.
+        rounding: largest share by which the types of its real numbers round.
+        open_inputs: those whose first size the model leaves open, and the caller too; none where a
+            constant shape says that there is one image.
         batch: images along the first axis, if the model or the caller declares that axis a batch;
             None: the operators must show whether it is one.
     """
@@ -86,4 +89,6 @@ class Graph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     integers: Mapping[str, str]
+    rounding: float
+    open_inputs: tuple[str, ...]
     batch: int | None

@@ -5,23 +5,20 @@ The functions of :mod:`microkernels.onnx_models.operators` map one node each.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
-from typing import TypeVar
 
 import numpy as np
 
 from isa.support.errors import clipped, printable
-from microkernels.networks.network import INPUT, Layer, MapSize, Network, Source
+from microkernels.networks.network import INPUT, Layer, MapSize, Source
 
 from .curves import Function
-from .errors import ModelError
 from .evaluate import output_shape
 from .graph import Array, Graph, Node, attribute
-from .integers import exact_layers, integer_layers
-from .model import Model, Norm, Port, Real, Reals, as_map, to_maps
-from .moved import affine_layer, straight
+from .model import Norm, Port, Real, Reals, as_map, to_maps
+from .moved import straight
 from .values import Value
 
 __all__ = ["Importer", "Operator", "Value", "attribute"]
@@ -37,7 +34,6 @@ _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "D
 
 
 Operator = Callable[["Importer", Node], None]
-KeptT = TypeVar("KeptT")
 
 
 class Importer:
@@ -51,12 +47,13 @@ class Importer:
 
     Attributes:
         graph, batch: as given.
-        values: by name of the tensor.
+        inputs: of the model. values: by name of the tensor.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
         real, bounds, affine, curves, epsilons, constants, origins, norms, rounded: as of
             :class:`microkernels.onnx_models.model.Model`.
         scaled: tensors of integers that stand for real numbers.
         whole: layers that hold integers and no tensor of the model.
+        approximation: as of :class:`microkernels.onnx_models.model.Model`.
     """
 
     def __init__(self, graph: Graph, *, batch: int, mixed: str = "") -> None:
@@ -77,9 +74,10 @@ class Importer:
         self.rounded: set[str] = set()
         self.scaled: set[str] = set()
         self.whole: set[str] = set()
+        self.approximation = graph.rounding
         self._uses = Counter(name for node in graph.nodes for name in node.inputs)
         self._uses.update(graph.outputs)
-        self._inputs: list[Port] = []
+        self.inputs: list[Port] = []
         for number, name in enumerate(graph.inputs):
             self._add_input(number, name)
 
@@ -108,15 +106,17 @@ class Importer:
             self.layers[layer] = Source(name=layer, size=size)
         self.sizes[layer] = size
         self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone, turned=turned)
-        self._inputs.append(
-            Port(
-                tensor=name,
-                shape=shape,
-                layer=layer,
-                size=size,
-                turned=turned,
-                integers=name in self.graph.integers,
-            )
+        self.inputs.append(self.port(name, self.values[name]))
+
+    def port(self, tensor: str, value: Value) -> Port:
+        """A tensor and the layer that holds it."""
+        return Port(
+            tensor=tensor,
+            shape=value.shape,
+            layer=value.layer,
+            size=value.size,
+            turned=value.turned,
+            integers=tensor in self.graph.integers,
         )
 
     def batched(self, shape: tuple[int, ...]) -> bool:
@@ -332,66 +332,3 @@ class Importer:
         size = self.rows_of(shape) if turned else self.map_of(shape)
         like = Value(layer="", size=size, shape=shape, alone=False, turned=turned)
         return self.constant_map(node, values, like)
-
-    def _copy(self, tensor: str, value: Value) -> Value:
-        """A layer that copies an input, to be an output."""
-        layer = affine_layer(self.unique(tensor), value.layer)
-        self.layers[layer.name] = layer
-        self.affine[layer.name] = (1.0, 0.0)
-        return replace(value, layer=layer.name, alone=False)
-
-    def _needed(self, wanted: set[str]) -> dict[str, Layer]:
-        """The layers that these need, and the further inputs."""
-        wanted |= {port.layer for port in self._inputs}
-        for layer in reversed(self.layers.values()):
-            if layer.name in wanted:
-                wanted.update(layer.sources)
-        return {name: layer for name, layer in self.layers.items() if name in wanted}
-
-    def finish(self) -> Model:
-        """The mapped model.
-
-        Raises:
-            ModelError: an output that no layer computes.
-        """
-        outputs = []
-        for name in self.graph.outputs:
-            shown = clipped(printable(name), 60)
-            if name not in self.values:
-                raise ModelError(f"output {shown} does not depend on the model's inputs")
-            value = self.values[name]
-            if value.layer == INPUT or isinstance(self.layers[value.layer], Source):
-                value = self._copy(name, value)
-                self.values[name] = value
-            outputs.append(
-                Port(
-                    tensor=name,
-                    shape=value.shape,
-                    layer=value.layer,
-                    size=value.size,
-                    turned=value.turned,
-                    integers=name in self.graph.integers,
-                )
-            )
-        layers = self._needed({port.layer for port in outputs})
-
-        def kept(values: Mapping[str, KeptT]) -> dict[str, KeptT]:
-            return {name: value for name, value in values.items() if name in layers}
-
-        return Model(
-            network=Network(input=self._inputs[0].size, layers=tuple(layers.values())),
-            batch=self.batch,
-            real=kept(self.real),
-            bounds=kept(self.bounds),
-            affine=kept(self.affine),
-            curves=kept(self.curves),
-            epsilons=kept(self.epsilons),
-            constants=kept(self.constants),
-            inputs=tuple(self._inputs),
-            outputs=tuple(outputs),
-            origins=self.origins,
-            norms=kept(self.norms),
-            integers=frozenset(integer_layers(self) & {INPUT, *layers}),
-            rounded=frozenset(self.rounded & set(layers)),
-            exact=exact_layers(self),
-        )

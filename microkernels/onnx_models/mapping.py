@@ -1,17 +1,24 @@
 """Mapping of a graph onto layers: its batch, and the nodes that are refused."""
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TypeVar
 
-from isa.support.errors import VipError
+from isa.support.errors import VipError, clipped, printable
+from microkernels.networks.network import INPUT, Layer, Network, Source
 
 from .errors import MixedImagesError, ModelError
 from .graph import Graph
 from .importer import Importer, Operator
-from .integers import refused_integers
-from .values import Coverage, Refusal
+from .integers import exact_layers, integer_layers, refused_integers
+from .model import Model, Port
+from .moved import affine_layer
+from .values import Coverage, Refusal, Value
 
 __all__ = ["map_graph"]
+
+ValueT = TypeVar("ValueT")
 
 
 def map_graph(graph: Graph, operators: Mapping[str, Operator]) -> Coverage:
@@ -72,6 +79,77 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
         if why:
             begin = str(node.refused(""))
             refused.append(Refusal(op=node.op, node=node.name, why=why.removeprefix(begin)))
-    model = None if refused else importer.finish()
+    model = None if refused else _model(importer)
     operators_found = {op: (count, mapped[op]) for op, count in sorted(counts.items())}
     return Coverage(operators=operators_found, refused=tuple(refused), model=model)
+
+
+def _model(importer: Importer) -> Model:
+    """The mapped model.
+
+    Raises:
+        ModelError: an output that no layer computes.
+    """
+    outputs = []
+    for name in importer.graph.outputs:
+        if name not in importer.values:
+            shown = clipped(printable(name), 60)
+            raise ModelError(f"output {shown} does not depend on the model's inputs")
+        value = importer.values[name]
+        if value.layer == INPUT or isinstance(importer.layers[value.layer], Source):
+            value = importer.values[name] = _copy(importer, name, value)
+        outputs.append(importer.port(name, value))
+    layers = _needed(importer, {port.layer for port in (*outputs, *importer.inputs)})
+
+    def of_layers(values: Mapping[str, ValueT]) -> dict[str, ValueT]:
+        return {name: value for name, value in values.items() if name in layers}
+
+    return Model(
+        network=Network(input=importer.inputs[0].size, layers=tuple(layers.values())),
+        batch=importer.batch,
+        real=of_layers(importer.real),
+        bounds=of_layers(importer.bounds),
+        affine=of_layers(importer.affine),
+        curves=of_layers(importer.curves),
+        epsilons=of_layers(importer.epsilons),
+        constants=of_layers(importer.constants),
+        inputs=tuple(importer.inputs),
+        outputs=tuple(outputs),
+        origins=importer.origins,
+        norms=of_layers(importer.norms),
+        integers=frozenset(integer_layers(importer) & {INPUT, *layers}),
+        rounded=frozenset(importer.rounded & set(layers)),
+        exact=exact_layers(importer),
+        inner=_inner(importer, layers),
+        approximation=importer.approximation,
+    )
+
+
+def _copy(importer: Importer, tensor: str, value: Value) -> Value:
+    """A layer that copies an input, to be an output."""
+    layer = affine_layer(importer.unique(tensor), value.layer)
+    importer.layers[layer.name] = layer
+    importer.affine[layer.name] = (1.0, 0.0)
+    return replace(value, layer=layer.name, alone=False)
+
+
+def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
+    """These layers, and those that they need."""
+    needed = set(names)
+    for layer in reversed(importer.layers.values()):
+        if layer.name in needed:
+            needed.update(layer.sources)
+    return {name: layer for name, layer in importer.layers.items() if name in needed}
+
+
+def _inner(importer: Importer, layers: Collection[str]) -> tuple[Port, ...]:
+    """Tensors of real numbers that are outputs of these layers: the last one of each, as earlier
+    ones may lack what was taken into the layer."""
+    graph = importer.graph
+    tensors = {name for node in graph.nodes for name in node.outputs} - set(graph.integers)
+    last = {
+        value.layer: name
+        for name, value in importer.values.items()
+        if name in tensors and value.layer in layers
+    }
+    return tuple(importer.port(name, importer.values[name]) for name in last.values())

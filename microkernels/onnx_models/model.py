@@ -96,6 +96,10 @@ class Model:
             of real numbers, to nearest.
         exact: those on which outputs of integers depend -> the tensor, and the type of its
             integers.
+        inner: tensors of real numbers between inputs and outputs that a layer holds, in the graph's
+            order.
+        approximation: largest share of a tensor by which layers in floating point, or the types of
+            the graph, differ from real numbers.
     """
 
     network: Network
@@ -113,6 +117,8 @@ class Model:
     integers: frozenset[str]
     rounded: frozenset[str]
     exact: Mapping[str, tuple[str, str]]
+    inner: tuple[Port, ...]
+    approximation: float
 
 
 def as_map(shape: tuple[int, ...]) -> MapSize:

@@ -30,12 +30,15 @@ __all__ = [
     "combine",
     "combined",
     "function",
+    "gelu",
     "limited",
     "variadic",
     "with_constant",
 ]
 
 _UNBOUNDED = float("inf")
+#: Error of Gelu's approximation by tanh.
+_GELU_ERROR = 4.8e-4
 #: From here on operands are spread as NumPy does.
 _BROADCAST_OPSET = 7
 
@@ -221,12 +224,19 @@ def function(name: str) -> Callable[[Importer, Node], None]:
 
     def operator(importer: Importer, node: Node) -> None:
         value = importer.held(node)
-        if name in ("tanh", "sigmoid", "gelu", "erf"):
+        if name in ("tanh", "sigmoid", "erf"):
             _activation(importer, node, value, name, fraction=0)
         else:
             _activation(importer, node, value, name)
 
     return operator
+
+
+def gelu(importer: Importer, node: Node) -> None:
+    """Gelu; with the approximation by tanh, too, it is computed without it."""
+    if attribute(node, "approximate", "none") != "none":
+        importer.approximation = max(importer.approximation, _GELU_ERROR)
+    _activation(importer, node, importer.held(node), "gelu", fraction=0)
 
 
 def relu(importer: Importer, node: Node) -> None:

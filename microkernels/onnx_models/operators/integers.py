@@ -216,6 +216,8 @@ def _limits(importer: Importer, node: Node) -> tuple[float, float, float]:
     if kind.name not in ("uint8", "int8", "uint16", "int16"):
         raise node.refused(f"integers must have 8 or 16 bits, not {kind.name}")
     ends = np.iinfo(kind.name)
+    # Steps are left out, or halves of them rounded up.
+    importer.approximation = max(importer.approximation, 1 / (int(ends.max) - int(ends.min)))
     return _one(importer, node, 2, "zero point"), float(ends.min), float(ends.max)
 
 

@@ -162,8 +162,6 @@ def compile_command(
         f"{found.folder}: {found.launches} launches of {found.programs} programs, "
         f"{found.vault_bytes:,} bytes of each vault, about {found.predicted_cycles:,.0f} cycles"
     )
-    if found.unlike:
-        warn(f"{found.unlike}; the outputs are not compared with it")
     _warn({each.layer: each.saturated for each in found.saturated}, "on the calibration data")
     write_json(json, found.to_json())
 

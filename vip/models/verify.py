@@ -1,0 +1,159 @@
+"""Mapped models beside onnxruntime on random numbers, before anything is made of them.
+
+Mapped layers are computed in 64-bit floating point (:mod:`microkernels.onnx_models.reference`),
+without fraction bits, so that a difference is a fault of the mapping. They may differ by:
+
+- 32-bit numbers in onnxruntime: :data:`_TOLERANCE` of the tensor's largest magnitude,
+- what the mapping itself leaves out (:attr:`microkernels.onnx_models.model.Model.approximation`),
+  which layers that follow may enlarge: :data:`_ENLARGED` times that,
+- where a function is steep, such as a reciprocal near 0: :data:`_ENLARGED` times what onnxruntime's
+  output changes when its inputs change by :data:`_NUDGE`.
+
+Elements that are not finite in one of both are not compared: random numbers may be beyond the
+domain of a function.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.onnx_models.errors import ModelError
+from microkernels.onnx_models.magnitudes import with_norms
+from microkernels.onnx_models.model import Model, Port, Reals, of_images, to_maps
+from microkernels.onnx_models.reference import real_layers
+
+from .images import with_every_output
+from .reference import OnnxModel, onnx_outputs
+
+__all__ = ["check_mapping"]
+
+_TOLERANCE = 5e-4
+_ENLARGED = 8
+_NUDGE = 1e-5
+#: Share of the range of data, or of the standard normal distribution, of the second set of numbers.
+_SMALL = 1 / 8
+#: Products of an image from which on one set of numbers is enough.
+_MOST_PRODUCTS = 1 << 30
+
+
+class _Difference(NamedTuple):
+    """How far a tensor is from onnxruntime's: difference, and its largest magnitude."""
+
+    error: float
+    largest: float
+
+
+def check_mapping(
+    model: Path, session: OnnxModel, mapped: Model, given: Mapping[str, Reals] | None = None
+) -> None:
+    """Refuse a mapped model whose layers do not do what onnxruntime does.
+
+    Parameters:
+        model: ONNX file. session, mapped: of it.
+        given: calibration data, images x height x width x channels of each input by its layer: a
+            set of numbers; others are random ones within their range, or of the standard normal
+            distribution without data. Of integers there are no random ones: types may not hold
+            their differences.
+
+    Raises:
+        ModelError: a tensor has another shape, or other numbers; the message names the first one.
+        UnrunnableError: onnxruntime can't run the model.
+    """
+    sets = _sets(mapped, given)
+    if _products(mapped) > _MOST_PRODUCTS:
+        del sets[1:]
+    for numbers in sets:
+        differing = _differing(session, mapped, numbers, mapped.outputs)
+        if not differing:
+            continue
+        content, makers = with_every_output(model)
+        ports = [port for port in (*mapped.inner, *mapped.outputs) if port.tensor in makers]
+        differing = _differing(OnnxModel(content), mapped, numbers, ports) or differing
+        tensor, (error, largest) = next(iter(differing.items()))
+        op, node = makers.get(tensor, ("", tensor))
+        raise ModelError(
+            f"node {node} ({op}): its output {tensor} differs by {error:.3g} between the mapped "
+            f"layers and onnxruntime, where it reaches {largest:.3g}: one of both is wrong"
+        )
+
+
+def _sets(mapped: Model, given: Mapping[str, Reals] | None) -> list[dict[str, NDArray[Any]]]:
+    """Sets of a batch's numbers, by tensor."""
+    random = np.random.default_rng(0)
+    wide: dict[str, NDArray[Any]] = {}
+    small: dict[str, NDArray[Any]] = {}
+    own: dict[str, NDArray[Any]] = {}
+    for port in mapped.inputs:
+        shape = (mapped.batch, *port.inner)
+        if given is None:
+            wide[port.tensor] = random.standard_normal(shape)
+            small[port.tensor] = _SMALL * random.standard_normal(shape)
+        else:
+            values = port.images(given[port.layer])
+            low, high, middle = values.min(), values.max(), values.mean()
+            wide[port.tensor] = random.uniform(low, high, shape)
+            small[port.tensor] = middle + _SMALL * (wide[port.tensor] - middle)
+            own[port.tensor] = values[np.arange(mapped.batch) % len(values)]
+    sets = [own] if any(port.integers for port in mapped.inputs) else [wide, small, own]
+    return [numbers for numbers in sets if numbers]
+
+
+def _products(mapped: Model) -> int:
+    """Products of the layers with weights, of an image."""
+    sizes = mapped.network.sizes
+    return sum(
+        real.weights.size * sizes[name].width * sizes[name].height
+        for name, real in mapped.real.items()
+    )
+
+
+def _differing(
+    session: OnnxModel, mapped: Model, numbers: Mapping[str, NDArray[Any]], ports: Sequence[Port]
+) -> dict[str, _Difference]:
+    """The tensors of ``ports`` that differ, in their order."""
+    random = np.random.default_rng(1)
+    both: dict[str, Reals] = {}
+    for port in mapped.inputs:
+        values = numbers[port.tensor]
+        nudge = 0.0 if port.integers else _NUDGE
+        signs = random.choice((-1, 1), values.shape)
+        both[port.tensor] = np.concatenate([values, values * (1 + nudge * signs)])
+    exact = onnx_outputs(session, both, inputs=mapped.inputs, outputs=ports, batch=mapped.batch)
+    made = _float_outputs(mapped, numbers, ports)
+    share = _TOLERANCE + _ENLARGED * mapped.approximation
+    found = {}
+    for port in ports:
+        wanted, moved = np.split(exact[port.tensor], 2)
+        values = made[port.tensor]
+        with np.errstate(invalid="ignore"):
+            error, change = np.abs(values - wanted), np.abs(moved - wanted)
+        finite = np.isfinite(values) & np.isfinite(wanted) & np.isfinite(moved)
+        largest = float(np.abs(wanted[finite]).max(initial=0.0))
+        wrong = finite & (error > share * largest + _ENLARGED * change)
+        if wrong.any():
+            found[port.tensor] = _Difference(float(error[wrong].max()), largest)
+    return found
+
+
+def _float_outputs(
+    mapped: Model, numbers: Mapping[str, NDArray[Any]], ports: Sequence[Port]
+) -> dict[str, Reals]:
+    """Tensors of mapped layers in floating point: images x elements."""
+    images = np.arange(mapped.batch)
+    maps = {
+        port.layer: to_maps(
+            port.tensor, numbers[port.tensor], mapped.batch, port.size, turned=port.turned
+        )
+        for port in mapped.inputs
+    }
+    maps |= {name: of_images(values, images) for name, values in mapped.constants.items()}
+    wanted = {port.layer for port in ports}
+    layers = {
+        layer.name: values
+        for layer, values in real_layers(with_norms(mapped, maps), maps)
+        if layer.name in wanted
+    }
+    return {port.tensor: port.images(layers[port.layer]).reshape(len(images), -1) for port in ports}
