@@ -41,28 +41,33 @@ def calibrated(found: Model, x: np.ndarray, engines: ChipEngines) -> Calibrated:
     return calibrate(found, NetworkLayout(plan), {INPUT: maps})
 
 
-def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None) -> Calibrated:
-    """Check a model on ``x``: the mapping against onnxruntime, the golden model against that
-    within ``bound`` of the outputs' magnitude, and the simulator against the golden model."""
+def check_layers(made: ModelProto, x: np.ndarray) -> tuple[Model, dict[str, np.ndarray], list]:
+    """Check the mapping of a model of one input against onnxruntime: the model, the map of its
+    input, and onnxruntime's outputs."""
     found = mapped(made)
     exact = reference(made, x)
     given = found.inputs[0]
-    maps = to_maps("x", x, found.batch, given.size, turned=given.turned)
-    real = {
-        layer.name: values for layer, values in real_layers(found, {INPUT: maps, **found.constants})
-    }
+    maps = {INPUT: to_maps("x", x, found.batch, given.size, turned=given.turned)}
+    real = {layer.name: values for layer, values in real_layers(found, maps | found.constants)}
     for port, wanted in zip(found.outputs, exact, strict=True):
         assert port.shape == wanted.shape
         values = port.images(real[port.layer]).reshape(wanted.shape)
         # onnxruntime computes with 32 bits, and tanh by an approximation.
         limit = max(1e-4 * np.abs(wanted).max(), 3e-5)
         np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=limit)
+    return found, maps, exact
+
+
+def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None) -> Calibrated:
+    """Check a model on ``x``: the mapping against onnxruntime, the golden model against that
+    within ``bound`` of the outputs' magnitude, and the simulator against the golden model."""
+    found, maps, exact = check_layers(made, x)
     machine = engines or ChipEngines()
     done = calibrated(found, x, machine)
     job = network_job(
         done.network,
         done.weights,
-        as_elements(maps, done.formats.maps[INPUT]),
+        as_elements(maps[INPUT], done.formats.maps[INPUT]),
         engines=machine,
         further=done.constants,
     )

@@ -128,4 +128,5 @@ OPERATORS: Mapping[str, Operator] = {
     "Transpose": arrange.movement,
     "Trilu": arrange.movement,
     "Unsqueeze": views.unsqueeze,
+    "Upsample": arrange.movement,
 }
