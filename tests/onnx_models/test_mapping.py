@@ -12,7 +12,8 @@ from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import Calibrated, calibrate
+from microkernels.onnx_models.calibrate import calibrate
+from microkernels.onnx_models.calibrated import Calibrated
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import Model, to_maps

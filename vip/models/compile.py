@@ -14,7 +14,8 @@ from isa.support.files import read_bytes
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
+from microkernels.onnx_models.calibrate import calibrate
+from microkernels.onnx_models.calibrated import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.model import Model, Reals, to_maps
@@ -58,6 +59,11 @@ class CompileReport:
     def saturated(self) -> tuple[MapReport, ...]:
         """Maps with saturated values."""
         return tuple(each for each in self.maps if each.saturated)
+
+    @property
+    def beyond(self) -> tuple[MapReport, ...]:
+        """Maps of functions with arguments beyond their range."""
+        return tuple(each for each in self.maps if each.beyond)
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
