@@ -243,6 +243,11 @@ GRAPHS = {
         {"s": np.array([2, 60]), "t": np.array([2, 5, 4, 3]),
          "w": RANDOM.normal(0, 1, (2, 5, 2, 2))},
     ),
+    "a reshaped map and another": (
+        [_node("Flatten", "x", output="r"), _node("MatMul", "r", "w", output="q"),
+         _node("Reshape", "q", "t", output="p"), _node("Add", "p", "x")],
+        {"w": RANDOM.normal(0, 0.1, (60, 60)), "t": np.array([2, 3, 4, 5])},
+    ),
     "transposed": (
         [_node("ConvTranspose", "x", "w", "b", strides=[2, 3], group=3, pads=[0, 1, 2, 1],
                output_padding=[1, 2])],

@@ -78,8 +78,12 @@ def combine(
     if first.turned or second.turned:
         first, second = (rows(importer, node, one) for one in (first, second))
     elif first.size != second.size:
-        # One of them was reshaped; elements have one order all the same.
-        second = rearranged(importer, node, [second], index_of(importer, second))
+        # One of them, or both, were reshaped.
+        size = importer.map_of(first.shape)
+        first, second = (
+            one if one.size == size else rearranged(importer, node, [one], index_of(importer, one))
+            for one in (first, second)
+        )
     name = importer.unique(node.name)
     layer: Layer
     match kind:
