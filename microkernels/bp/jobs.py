@@ -1,11 +1,13 @@
 """Belief propagation on one level and on two as jobs of an engine, a vault or a chip."""
 
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isa.program import Program
+from microkernels.common.builder import INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
@@ -21,7 +23,7 @@ from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
 from .problem import BpProblem, Messages
-from .shifts.choice import INSTRUCTION_WORDS, Form, shifts_of
+from .shifts.choice import Form, shifts_of
 from .tiles import TileCut
 from .traffic import remote_share
 from .variants.plain import plain_program
@@ -77,7 +79,14 @@ def bp_job(
     CHECK.at_least("iterations", iterations, 0)
     check_damping(damping)
     shifts = shifts_of(
-        problem, form, scratchpad_bytes, instruction_words, blocks=True, pes=pes, damping=damping
+        problem,
+        form,
+        scratchpad_bytes,
+        instruction_words,
+        blocks=True,
+        pes=pes,
+        vaults=1 if ring is None else ring.vaults,
+        damping=damping,
     )
     layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut, damping=damping)
     labels, updates = problem.labels, problem.updates * iterations
@@ -143,15 +152,22 @@ class _Levels:
         self.coarse = coarse_problem(problem, smoothness)
         costs = np.zeros_like(self.coarse.data_costs)
         self.unmade = replace(self.coarse, data_costs=costs)
+        chosen = partial(
+            shifts_of,
+            form=form,
+            scratchpad_bytes=scratchpad_bytes,
+            instruction_words=instruction_words,
+            pes=pes,
+            vaults=1 if ring is None else ring.vaults,
+            damping=damping,
+        )
         self.layout = LevelsLayout(
             problem=problem,
             sharers=pes,
             ring=ring or VaultRing(),
             coarse_symmetric=ring is not None and self.coarse.symmetric,
-            shifts=shifts_of(problem, form, scratchpad_bytes, instruction_words, damping=damping),
-            coarse_shifts=shifts_of(
-                self.coarse, form, scratchpad_bytes, instruction_words, damping=damping
-            ),
+            shifts=chosen(problem),
+            coarse_shifts=chosen(self.coarse),
             cut=cut,
             damping=damping,
         )

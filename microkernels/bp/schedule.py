@@ -21,8 +21,9 @@ A lone line (the last of an odd number) has no partner; pads take the place of t
 from dataclasses import dataclass
 
 from isa.table import MAX_VL
-from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import round_up
 
 from .problem import element_type
 from .record import LOADED_VECTORS, vector_stride
@@ -107,7 +108,8 @@ class ScratchpadPlan:
 def _place(labels: int, bits: int, slots: int) -> ScratchpadPlan:
     vector = vector_stride(labels, bits)
     matrix = labels * labels * element_type(bits).itemsize
-    start = -(-matrix // WORD_BYTES) * WORD_BYTES
+    # So that slots share no range, and none waits for a load into another one.
+    start = round_up(matrix, RANGE_BYTES)
     places = [start + number * vector for number in range(8)]
     presum, partial, total, pad, raw_x, raw_y, message_x, message_y = places
     ring = message_y + vector

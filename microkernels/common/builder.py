@@ -15,10 +15,17 @@ from .entry import Entry, line_text
 from .errors import CHECK, KernelError
 from .hazard_check import HazardCheck, Line
 
-__all__ = ["DEFAULT_SCRATCHPAD", "WORD_BYTES", "KernelBuilder", "launch_registers"]
+__all__ = [
+    "DEFAULT_SCRATCHPAD",
+    "INSTRUCTION_WORDS",
+    "WORD_BYTES",
+    "KernelBuilder",
+    "launch_registers",
+]
 
-#: Bytes of the scratchpad (thesis 5.1).
+#: Bytes of the scratchpad, and words of the instruction buffer (thesis 5.1).
 DEFAULT_SCRATCHPAD = 4096
+INSTRUCTION_WORDS = 1024
 #: Bytes of a word of a parameter block.
 WORD_BYTES = 8
 _LOG_WORD = 3

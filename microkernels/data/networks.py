@@ -9,6 +9,8 @@ from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.golden import Weights
 from microkernels.networks.network import Conv, Dense, Depthwise, MapSize, Network
 
+from .pictures import read_samples
+
 __all__ = ["photographs", "usual_network_weights"]
 
 #: Fraction bits of images and activations.
@@ -50,10 +52,11 @@ def photographs(size: MapSize, batch: int = 1) -> Elements:
     from PIL import Image
 
     found = []
-    with as_file(files("skimage") / "data" / "astronaut.png") as path, Image.open(path) as image:
-        for number in range(batch):
-            scaled = image.convert("RGB").resize((size.width, size.height))
-            turned = np.rot90(np.asarray(scaled, np.float64), number)
-            normal = (turned - turned.mean((0, 1))) / turned.std((0, 1))
-            found.append(to_fixed(normal, _FRACTION))
+    with as_file(files("skimage") / "data" / "astronaut.png") as path:
+        image = Image.fromarray(read_samples(path).values)
+    scaled = np.asarray(image.resize((size.width, size.height)), np.float64)
+    for number in range(batch):
+        turned = np.rot90(scaled, number)
+        normal = (turned - turned.mean((0, 1))) / turned.std((0, 1))
+        found.append(to_fixed(normal, _FRACTION))
     return np.stack(found)

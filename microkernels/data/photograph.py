@@ -8,6 +8,8 @@ from isa.support.extras import need
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements
 
+from .pictures import read_samples
+
 __all__ = ["SIDE", "photograph"]
 
 #: Pixels across and down of the whole photograph.
@@ -23,13 +25,11 @@ def photograph(height: int, width: int) -> Elements:
         MissingExtraError: scikit-image or Pillow is not installed.
     """
     need("skimage", "photographs")
-    from PIL import Image
-
     CHECK.within("height", height, 1, SIDE)
     CHECK.within("width", width, 1, SIDE)
     scale = min(SIDE // height, SIDE // width)
-    with as_file(files("skimage") / "data" / "camera.png") as path, Image.open(path) as image:
-        pixels = np.asarray(image, np.int64)
+    with as_file(files("skimage") / "data" / "camera.png") as path:
+        pixels = read_samples(path).values[..., 0].astype(np.int64)
     top, left = (SIDE - height * scale) // 2, (SIDE - width * scale) // 2
     middle = pixels[top : top + height * scale, left : left + width * scale]
     blocks = middle.reshape(height, scale, width, scale)

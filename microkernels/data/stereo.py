@@ -3,7 +3,8 @@
 The photographs are rectified: a point at column ``x`` of the left photograph is at column ``x - d``
 of the same row of the right one; the disparity ``d`` is larger for nearer objects. The grid of the
 problem is coarser than the photographs: each of its pixels is a *cell* of ``f x f`` photograph
-pixels.
+pixels. A grid that is finer than the photographs repeats the costs of a coarser one: each of its
+pixels stands for ``e x e`` of the grid.
 
 Data costs: for every whole disparity of the photographs, the absolute difference of the two in grey
 (0..255), truncated, is averaged over each cell; a label stands for a range of disparities and has
@@ -11,10 +12,8 @@ the least of their costs. Smoothness costs are truncated linear in the differenc
 are integers, in units of 1/16 grey level.
 """
 
-import warnings
 from dataclasses import dataclass
 from importlib.resources import as_file, files
-from io import BytesIO
 from pathlib import Path
 from typing import TypeVar
 
@@ -22,9 +21,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.support.extras import need
-from isa.support.files import read_bytes
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
+
+from .pictures import Photograph, displayed, read_photographs
 
 __all__ = [
     "StereoError",
@@ -32,7 +32,6 @@ __all__ = [
     "motorcycle",
     "percent_wrong",
     "read_pair",
-    "read_photograph",
     "stereo_scene",
 ]
 
@@ -44,17 +43,12 @@ DATA_TRUNCATION = 20.0
 SMOOTHNESS_WEIGHT = 1.0
 #: Labels at which that difference is truncated.
 SMOOTHNESS_TRUNCATION = 3
-#: Fewest columns and rows of the problem's grid.
+#: Fewest columns and rows of the problem's grid, and most of its data costs.
 MIN_SIDE = 2
+MAX_COSTS = 1 << 28
 
 #: Shares of red, green and blue in the luminance of ITU-R BT.709.
 _LUMINANCE = (0.2125, 0.7154, 0.0721)
-#: Pillow's names of the formats, and further down of the modes, of images that are read.
-_FORMATS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
-#: Bytes and pixels that a photograph may have: work on it takes some 30 bytes a pixel.
-MAX_PHOTOGRAPH_BYTES = 1 << 26
-MAX_PHOTOGRAPH_PIXELS = 1 << 24
-_MODES = ("1", "L", "LA", "P", "RGB", "RGBA", "CMYK", "YCbCr")
 
 #: The Motorcycle pair's disparities (pixels): the least and the greatest true one, rounded outward.
 _MOTORCYCLE_DISPARITIES = (7, 60)
@@ -86,63 +80,20 @@ class StereoScene:
     name: str
 
 
-def read_pair(left: Path, right: Path) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
-    """Read two photographs of equal size, as ``[y, x, rgb]``.
+def read_pair(left: Path, right: Path) -> tuple[Photograph, Photograph]:
+    """Read two photographs of equal size (:func:`microkernels.data.pictures.read_photographs`).
 
     Raises:
-        StereoError: a file that is missing or no image; images of different sizes.
+        StereoError: images of different sizes.
+        KernelError: a file that can't be read as a photograph.
         MissingExtraError: Pillow is not installed.
     """
-    images = (read_photograph(left), read_photograph(right))
-    _same_size(*images)
-    return images
+    one, other = read_photographs(left, right)
+    _same_size(one, other)
+    return one, other
 
 
-def read_photograph(path: Path) -> NDArray[np.uint8]:
-    """Read a photograph as ``[y, x, rgb]``.
-
-    Raises:
-        StereoError: a file that is missing or no image.
-        MissingExtraError: Pillow is not installed.
-    """
-    try:
-        content = read_bytes(path, MAX_PHOTOGRAPH_BYTES)
-    except OSError as error:
-        raise StereoError(f"{path}: can't be read: {error.strerror}") from error
-    with warnings.catch_warnings(record=True) as warned:
-        # For a rejected image only the reason is shown, not the decoder's warnings.
-        pixels = _decode(path, content)
-    for one in warned:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    return pixels
-
-
-def _decode(path: Path, content: bytes) -> NDArray[np.uint8]:
-    need("PIL", "photographs")
-    from PIL import Image
-
-    try:
-        with Image.open(BytesIO(content), formats=_FORMATS) as image:
-            pixels = image.width * image.height
-            if pixels > MAX_PHOTOGRAPH_PIXELS:
-                raise StereoError(
-                    f"{path}: the image has {image.width} x {image.height} pixels; at most "
-                    f"{MAX_PHOTOGRAPH_PIXELS:,} can be taken"
-                )
-            if image.mode not in _MODES:
-                raise StereoError(
-                    f"{path}: an image of 8 bits a channel, grey or colour, is needed, "
-                    f"not {image.mode}"
-                )
-            return np.asarray(image.convert("RGB"))
-    except StereoError:
-        raise
-    except Exception as error:
-        # Pillow's decoders raise many kinds of exceptions on damaged files.
-        raise StereoError(f"{path}: not a readable image") from error
-
-
-def _same_size(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> None:
+def _same_size(left: Photograph, right: Photograph) -> None:
     if left.shape != right.shape:
         sizes = " and ".join(f"{image.shape[1]} x {image.shape[0]}" for image in (left, right))
         raise StereoError(f"the two images must be of equal size, not {sizes}")
@@ -152,7 +103,7 @@ def motorcycle(width: int = 64, height: int = 48, labels: int = 16) -> StereoSce
     """The Motorcycle pair of the Middlebury set with its true disparities, from scikit-image.
 
     Parameters:
-        width, height: grid, from 2 up to the photographs' 741 x 500.
+        width, height: grid, as of :func:`stereo_scene`; the photographs have 741 x 500 pixels.
         labels: at least 2.
 
     Raises:
@@ -182,8 +133,8 @@ def motorcycle(width: int = 64, height: int = 48, labels: int = 16) -> StereoSce
 
 
 def stereo_scene(
-    left: NDArray[np.uint8],
-    right: NDArray[np.uint8],
+    left: Photograph,
+    right: Photograph,
     *,
     width: int,
     height: int,
@@ -196,8 +147,10 @@ def stereo_scene(
 
     Parameters:
         left, right: ``[y, x, rgb]``.
-        width, height: grid. Its cells are the largest squares of whole pixels for which the grid
-            fits; they cover the middle of the left photograph.
+        width, height: grid, at least 2 a side. Its cells are the largest squares of whole pixels
+            for which the grid fits; they cover the middle of the left photograph. Of a grid that is
+            larger than the photographs, squares of the fewest pixels with which it fits share a
+            cell.
         labels: at least 2.
         disparities: least and greatest, in pixels of the photographs; the labels share the range
             evenly.
@@ -208,10 +161,9 @@ def stereo_scene(
     """
     _same_size(left, right)
     rows, columns = left.shape[:2]
-    if not (MIN_SIDE <= width <= columns and MIN_SIDE <= height <= rows):
+    if min(width, height) < MIN_SIDE:
         raise StereoError(
-            f"the grid must be from {MIN_SIDE} x {MIN_SIDE} to the images' {columns} x {rows}, "
-            f"not {width} x {height}"
+            f"the grid must have at least {MIN_SIDE} x {MIN_SIDE} pixels, not {width} x {height}"
         )
     low, high = disparities
     if not 0 <= low < high < columns:
@@ -229,14 +181,27 @@ def stereo_scene(
             f"the true disparities must have the images' size {columns} x {rows}, "
             f"not {truth.shape[::-1]}"
         )
-    cells = _Cells(rows, columns, width, height)
+    count = width * height * labels
+    if count > MAX_COSTS:
+        raise StereoError(
+            f"{width} x {height} pixels with {labels} labels have {count:,} costs; at most "
+            f"{MAX_COSTS:,} can be taken"
+        )
+    times = max(-(-width // columns), -(-height // rows))
+    cells = _Cells(rows, columns, -(-width // times), -(-height // times))
     edges = np.linspace(low, high + 1, labels + 1)
-    costs = _data_costs(left, right, cells, edges)
+
+    def enlarged(values: NDArray[_Pixel]) -> NDArray[_Pixel]:
+        """``[y, x, ...]`` of the cells, which then have one pixel, on a finer grid."""
+        if times == 1:
+            return values
+        return values.repeat(times, axis=0).repeat(times, axis=1)[:height, :width]
+
     return StereoScene(
-        problem=BpProblem(costs, _smoothness(labels)),
-        picture=cells.cut(left),
+        problem=BpProblem(enlarged(_data_costs(left, right, cells, edges)), _smoothness(labels)),
+        picture=enlarged(displayed(cells.cut(left))),
         disparities=(edges[:-1] + edges[1:] - 1) / 2,
-        truth=None if truth is None else _true_labels(truth, cells, edges),
+        truth=None if truth is None else enlarged(_true_labels(truth, cells, edges)),
         name=name,
     )
 
@@ -264,7 +229,7 @@ class _Cells:
         return parts.swapaxes(1, 2).reshape(self.height, self.width, -1)
 
 
-def _grey(image: NDArray[np.uint8]) -> NDArray[np.float32]:
+def _grey(image: Photograph) -> NDArray[np.float32]:
     """``[y, x]``, 0 to 255: luminance; a test holds it against scikit-image's, bit for bit."""
     share = np.multiply(image, 1 / 255, dtype=np.float64) @ np.array(_LUMINANCE)
     grey: NDArray[np.float32] = 255 * share.astype(np.float32)
@@ -272,7 +237,7 @@ def _grey(image: NDArray[np.uint8]) -> NDArray[np.float32]:
 
 
 def _data_costs(
-    left: NDArray[np.uint8], right: NDArray[np.uint8], cells: _Cells, edges: NDArray[np.float64]
+    left: Photograph, right: Photograph, cells: _Cells, edges: NDArray[np.float64]
 ) -> NDArray[np.int64]:
     left_grey, right_grey = (_grey(image) for image in (left, right))
     labels = len(edges) - 1

@@ -1,7 +1,6 @@
 """Disparity maps as files, and their error in the measures of the Middlebury stereo pages."""
 
 import re
-import warnings
 from dataclasses import asdict, dataclass
 from io import BytesIO
 from pathlib import Path
@@ -11,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.support.extras import need
-from isa.support.files import read_bytes
 from microkernels.common.errors import KernelError
+from microkernels.data.pictures import HEADER_GAP, read_content, read_samples
 
 __all__ = [
     "ENDINGS",
@@ -32,9 +31,12 @@ ENDINGS = (".png", ".npy", ".pfm")
 Disparities = NDArray[np.float64]
 #: Type of one value of an array over pixels.
 Value = TypeVar("Value", bound=np.generic)
-_MOST_BYTES = 1 << 28
-_MOST_PIXELS = 1 << 24
-_PFM = re.compile(rb"Pf\s+(\d{1,5})\s+(\d{1,5})\s+(-?\d{1,9}(?:\.\d{0,9})?)\s")
+#: White of masks of 1, 8 and 16 bits.
+_WHITES = (1, 255, 65535)
+_SCALE = rb"([-+]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(?:[eE][-+]?\d{1,2})?)"
+_PFM = re.compile(HEADER_GAP.join([rb"Pf", rb"(\d{1,5})", rb"(\d{1,5})", _SCALE]))
+#: What parts the header of a portable float map from its numbers.
+_PFM_END = re.compile(rb"[ \t]*(?:\r\n|\s)")
 
 
 def encoded(disparities: Disparities, ending: str) -> bytes:
@@ -74,43 +76,42 @@ def read_truth(path: Path, factor: float) -> Disparities:
     """True disparities in pixels; unknown ones are not finite.
 
     Parameters:
-        path: PNG or another picture with one channel of 8 or 16 bits, where 0 means unknown; PFM;
-            or an array of NumPy (``.npy``, or the only one of ``.npz``).
+        path: PNG or another picture with one channel, where 0 means unknown; PFM, whose scale is
+            not applied; or an array of NumPy (``.npy``, or the only one of ``.npz``).
         factor: the file's numbers are disparities times ``factor``, above 0.
 
     Raises:
         KernelError: a file that holds no such map.
         MissingExtraError: Pillow is not installed, which pictures need.
     """
-    content = _read(path)
     ending = path.suffix.lower()
     if ending in (".npy", ".npz"):
-        found = _array(path, content)
+        found = _array(path, read_content(path))
     elif ending == ".pfm":
-        found = _float_map(path, content)
+        found = _float_map(path, read_content(path))
     else:
-        found = _picture(path, content)
+        found = _numbers(path).astype(np.float64)
         found[found == 0] = np.inf
     return found / factor
 
 
 def read_mask(path: Path) -> NDArray[np.bool_]:
-    """``[y, x]``: the pixels of a picture that are white (255), as Middlebury marks those that both
-    pictures of a pair show.
+    """``[y, x]``: the pixels of a picture that are white, as Middlebury marks those that both
+    pictures of a pair show. White is 1, 255 or 65535, whichever is the picture's largest sample.
 
     Raises:
-        KernelError: no picture of one channel.
+        KernelError: no picture of one channel, or another largest sample.
         MissingExtraError: Pillow is not installed.
     """
-    found: NDArray[np.bool_] = _picture(path, _read(path)) == 255
-    return found
-
-
-def _read(path: Path) -> bytes:
-    try:
-        return read_bytes(path, _MOST_BYTES)
-    except OSError as error:
-        raise KernelError(f"{path}: can't be read: {error.strerror}") from error
+    samples = _numbers(path)
+    white = samples.max()
+    if white not in _WHITES:
+        raise KernelError(
+            f"{path}: a mask must be white (1, 255 or 65535) where it holds; its largest number is "
+            f"{white}"
+        )
+    shown: NDArray[np.bool_] = samples == white
+    return shown
 
 
 def _array(path: Path, content: bytes) -> Disparities:
@@ -130,45 +131,30 @@ def _array(path: Path, content: bytes) -> Disparities:
 
 def _float_map(path: Path, content: bytes) -> Disparities:
     head = _PFM.match(content)
-    if head is None:
+    scale = float(head[3]) if head else 0.0
+    if head is None or not scale:
         raise KernelError(f"{path}: no portable float map with one channel (Pf)")
-    width, height, scale = int(head[1]), int(head[2]), float(head[3])
+    width, height = int(head[1]), int(head[2])
     kind = np.dtype("<f4" if scale < 0 else ">f4")
-    body = content[head.end() :]
-    if len(body) != width * height * kind.itemsize or not body:
+    size = width * height * kind.itemsize
+    # The numbers, the last of the file, may begin with bytes that are white space.
+    end = len(content) - size
+    if not size or end <= head.end() or not _PFM_END.fullmatch(content, head.end(), end):
         raise KernelError(
-            f"{path}: {width} x {height} pixels need {width * height * kind.itemsize} bytes, the "
-            f"file has {len(body)}"
+            f"{path}: {width} x {height} pixels need {size} bytes after the header, the file has "
+            f"{len(content) - head.end() - 1}"
         )
-    rows = np.frombuffer(body, kind).reshape(height, width)
+    rows = np.frombuffer(content, kind, offset=end).reshape(height, width)
     result: Disparities = rows[::-1].astype(np.float64)
     return result
 
 
-def _picture(path: Path, content: bytes) -> Disparities:
-    need("PIL", "pictures")
-    from PIL import Image
-
-    try:
-        with warnings.catch_warnings(action="ignore"), Image.open(BytesIO(content)) as image:
-            # Pillow warns of damaged files that it then refuses.
-            if image.width * image.height > _MOST_PIXELS:
-                raise KernelError(
-                    f"{path}: the image has {image.width} x {image.height} pixels; at most "
-                    f"{_MOST_PIXELS:,} can be taken"
-                )
-            pixels = np.asarray(image)
-    except KernelError:
-        raise
-    except Exception as error:
-        # Pillow's decoders raise many kinds of exceptions on damaged files.
-        raise KernelError(f"{path}: not a readable image") from error
-    if pixels.ndim == 3 and (pixels == pixels[..., :1]).all():
-        pixels = pixels[..., 0]
-    if pixels.ndim != 2 or pixels.dtype.kind not in "iu":
-        raise KernelError(f"{path}: an image with one channel of 8 or 16 bits is needed")
-    result: Disparities = pixels.astype(np.float64)
-    return result
+def _numbers(path: Path) -> NDArray[np.integer | np.floating]:
+    """``[y, x]``: samples of a grey picture."""
+    grey = read_samples(path).grey
+    if grey is None:
+        raise KernelError(f"{path}: an image with one channel is needed, this one is in colour")
+    return grey
 
 
 def sampled(values: NDArray[Value], shape: tuple[int, int]) -> NDArray[Value]:

@@ -1,18 +1,18 @@
 """Weights of edges that follow a picture: smoothness where the picture is smooth."""
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isa.support.errors import clipped
 from microkernels.bp.problem import MOST_WEIGHT, EdgeWeights
 from microkernels.common.errors import KernelError
+from microkernels.data.pictures import Photograph
 
 __all__ = ["edge_weights"]
 
 _MOST_THRESHOLD = 255
 
 
-def edge_weights(name: str, picture: NDArray[np.uint8]) -> EdgeWeights:
+def edge_weights(name: str, picture: Photograph) -> EdgeWeights:
     """Weights of all edges by name.
 
     ``gradient:T,P``: P for an edge between pixels of like colour, else 1, as the option of that
@@ -40,7 +40,7 @@ def edge_weights(name: str, picture: NDArray[np.uint8]) -> EdgeWeights:
             f"to {_MOST_THRESHOLD} and a weight P from 1 to {MOST_WEIGHT}"
         )
     threshold, weight = map(int, found)
-    colours = picture.astype(np.int64)
+    colours = picture.astype(np.float64)
     weights = []
     for axis in (1, 0):
         squares = np.diff(colours, axis=axis) ** 2

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.data.pictures import Photograph
 
 __all__ = ["CENSUS_SIDE", "Cost", "matching_costs"]
 
@@ -22,13 +23,13 @@ Cost = Literal["ad", "bt", "census"]
 CENSUS_SIDE = 5
 #: Shares of red, green and blue in the luminance of ITU-R BT.709, of 10,000.
 _LUMINANCE = (2125, 7154, 721)
-_Picture = NDArray[np.uint8]
-_Plane = NDArray[np.int16]
+#: Costs, or values of a picture: whole numbers, or with fractions where samples have many bits.
+_Plane = NDArray[np.int16 | np.float32]
 
 
 def matching_costs(
-    left: _Picture,
-    right: _Picture,
+    left: Photograph,
+    right: Photograph,
     *,
     labels: int,
     first: int = 0,
@@ -72,7 +73,7 @@ def matching_costs(
     for label in range(labels):
         disparity = first + label
         found = compare.at(slice(disparity, width), slice(0, width - disparity))
-        np.minimum(found, most, out=costs[:, disparity:, label])
+        np.minimum(found, most, out=costs[:, disparity:, label], casting="unsafe")
     return costs
 
 
@@ -90,13 +91,13 @@ class _Differences:
 
     most = 255
 
-    def __init__(self, left: _Picture, right: _Picture) -> None:
-        self._left, self._right = left.astype(np.int16), right.astype(np.int16)
+    def __init__(self, left: Photograph, right: Photograph) -> None:
+        self._left, self._right = _values(left), _values(right)
 
     def at(self, columns: slice, others: slice) -> _Plane:
         """As of :class:`_Comparison`."""
-        total = np.abs(self._left[:, columns] - self._right[:, others]).sum(axis=2, dtype=np.int16)
-        return _mean(total, self._left.shape[2])
+        differences = np.abs(self._left[:, columns] - self._right[:, others])
+        return _mean(differences, self._left.shape[2])
 
 
 class _BirchfieldTomasi:
@@ -104,7 +105,7 @@ class _BirchfieldTomasi:
 
     most = 255
 
-    def __init__(self, left: _Picture, right: _Picture) -> None:
+    def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _Range(left), _Range(right)
 
     def at(self, columns: slice, others: slice) -> _Plane:
@@ -114,15 +115,14 @@ class _BirchfieldTomasi:
             right.distance(left.value[:, columns], others),
             left.distance(right.value[:, others], columns),
         )
-        total = np.minimum(*ways).sum(axis=2, dtype=np.int16)
-        return _mean(total, 2 * left.value.shape[2])
+        return _mean(np.minimum(*ways), 2 * left.value.shape[2])
 
 
 class _Range:
     """Twice the values of a picture, and twice the least and the largest within half a pixel."""
 
-    def __init__(self, picture: _Picture) -> None:
-        values = picture.astype(np.int16)
+    def __init__(self, picture: Photograph) -> None:
+        values = _values(picture)
         padded = np.pad(values, ((0, 0), (1, 1), (0, 0)), mode="edge")
         self.value = 2 * values
         before, after = padded[:, :-2] + values, padded[:, 2:] + values
@@ -141,7 +141,7 @@ class _Census:
 
     most = CENSUS_SIDE * CENSUS_SIDE - 1
 
-    def __init__(self, left: _Picture, right: _Picture) -> None:
+    def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _census(left), _census(right)
 
     def at(self, columns: slice, others: slice) -> _Plane:
@@ -151,8 +151,11 @@ class _Census:
         return result
 
 
-def _census(picture: _Picture) -> NDArray[np.uint32]:
-    grey = (picture.astype(np.int32) @ np.array(_LUMINANCE, np.int32)) // sum(_LUMINANCE)
+def _census(picture: Photograph) -> NDArray[np.uint32]:
+    grey = picture.astype(np.float64) @ np.array(_LUMINANCE) / sum(_LUMINANCE)
+    if picture.dtype == np.uint8:
+        # Whole grey levels, as the picture has.
+        grey = np.floor(grey)
     reach = CENSUS_SIDE // 2
     padded = np.pad(grey, reach, mode="edge")
     height, width = grey.shape
@@ -165,14 +168,20 @@ def _census(picture: _Picture) -> NDArray[np.uint32]:
     return result
 
 
-_COMPARISONS: dict[Cost, Callable[[_Picture, _Picture], _Comparison]] = {
+_COMPARISONS: dict[Cost, Callable[[Photograph, Photograph], _Comparison]] = {
     "ad": _Differences,
     "bt": _BirchfieldTomasi,
     "census": _Census,
 }
 
 
-def _mean(totals: _Plane, count: int) -> _Plane:
-    """``totals / count``, rounded to nearest, halves up."""
+def _values(picture: Photograph) -> _Plane:
+    """A picture's values in a type in which their sums and differences are exact, or nearly so."""
+    return picture.astype(np.int16 if picture.dtype == np.uint8 else np.float32)
+
+
+def _mean(values: _Plane, count: int) -> _Plane:
+    """Sums of the channels, divided by ``count``, rounded to nearest, halves up."""
+    totals = values.sum(axis=2, dtype=values.dtype)
     result: _Plane = (2 * totals + count) // (2 * count)
     return result

@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from isa.support.extras import need
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
+from microkernels.data.pictures import Photograph, displayed
 from microkernels.data.stereo import read_pair
 
 from .disparities import Disparities, StereoErrors, read_mask, read_truth, sampled, stereo_errors
@@ -139,12 +140,12 @@ def stereo_field(
         options=options,
         truth=None if known is None else sampled(known, grid),
         visible=None if shown is None else sampled(shown, grid),
-        picture=scaled[0],
+        picture=displayed(scaled[0]),
         name=left.stem,
     )
 
 
-def _check_kinds(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> None:
+def _check_kinds(left: Photograph, right: Photograph) -> None:
     grey = [bool((one == one[..., :1]).all()) for one in (left, right)]
     if grey[0] != grey[1]:
         kinds = ["grey" if one else "in colour" for one in grey]
@@ -153,7 +154,7 @@ def _check_kinds(left: NDArray[np.uint8], right: NDArray[np.uint8]) -> None:
         )
 
 
-def _scaled(picture: NDArray[np.uint8], scale: float) -> NDArray[np.uint8]:
+def _scaled(picture: Photograph, scale: float) -> Photograph:
     if not 0 < scale <= 1:
         raise KernelError(f"the scale must be above 0 and at most 1, not {scale}")
     if scale == 1:
@@ -170,8 +171,8 @@ def _scaled(picture: NDArray[np.uint8], scale: float) -> NDArray[np.uint8]:
     found: Disparities = resize(  # type: ignore[no-untyped-call]
         picture, (height, width), anti_aliasing=True, preserve_range=True
     )
-    result: NDArray[np.uint8] = np.rint(found).clip(0, 255).astype(np.uint8)
-    return result
+    found = found.clip(0, 255)
+    return displayed(found) if picture.dtype == np.uint8 else found.astype(np.float32)
 
 
 def _fitting(path: Path, values: Values, size: tuple[int, ...]) -> Values:

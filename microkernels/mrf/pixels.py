@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from isa.support.files import read_bytes
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.data.stereo import read_photograph
+from microkernels.data.pictures import Photograph, read_photographs, read_samples
 
 from .smoothness import smoothness_costs
 
@@ -36,7 +36,7 @@ def grey_levels(labels: int) -> NDArray[np.int64]:
 
 
 def denoising_costs(
-    picture: NDArray[np.uint8], labels: int, truncation: int | None = None
+    picture: Photograph, labels: int, truncation: int | None = None
 ) -> NDArray[np.int64]:
     """``[y, x, label]``: the absolute difference of each pixel and the label's grey level.
 
@@ -50,12 +50,12 @@ def denoising_costs(
     """
     if (picture != picture[..., :1]).any():
         raise KernelError("denoising needs a grey image; this one is in colour")
-    costs = np.abs(picture[..., :1].astype(np.int64) - grey_levels(labels))
-    return _truncated(costs, truncation)
+    costs = np.abs(picture[..., :1].astype(np.float64) - grey_levels(labels))
+    return _truncated(np.rint(costs).astype(np.int64), truncation)
 
 
 def segmentation_costs(
-    picture: NDArray[np.uint8],
+    picture: Photograph,
     seeds: NDArray[np.integer],
     truncation: int | None = None,
 ) -> NDArray[np.int64]:
@@ -84,11 +84,11 @@ def segmentation_costs(
             "seeds must have the numbers from 1 on, at least 1 and 2, each at one pixel or more; "
             f"the largest is {labels}, {int((counts == 0).sum())} are missing"
         )
-    values = picture.astype(np.int64)
+    values = picture.astype(np.float64)
     channels = values.shape[2]
     costs = np.empty((*seeds.shape, labels), np.int64)
     for label in range(labels):
-        mean = np.rint(values[seeds == label + 1].mean(axis=0)).astype(np.int64)
+        mean = np.rint(values[seeds == label + 1].mean(axis=0))
         total = np.abs(values - mean).sum(axis=2)
         costs[..., label] = (2 * total + channels) // (2 * channels)
     costs = _truncated(costs, truncation)
@@ -139,10 +139,13 @@ def read_seeds(path: Path) -> NDArray[np.int64]:
     Raises:
         KernelError: no readable picture, or one in colour.
     """
-    picture = read_photograph(path)
-    if (picture != picture[..., :1]).any():
-        raise KernelError(f"{path}: seeds must be a grey image: 0 for none, else label + 1")
-    return picture[..., 0].astype(np.int64)
+    grey = read_samples(path).grey
+    if grey is None or not np.isin(grey, range(_GREY_LEVELS + 1)).all():
+        raise KernelError(
+            f"{path}: seeds must be a grey image: 0 for none, else label + 1, at most "
+            f"{_GREY_LEVELS}"
+        )
+    return grey.astype(np.int64)
 
 
 def denoising_problem(
@@ -164,7 +167,8 @@ def denoising_problem(
     Raises:
         KernelError: as from these, or costs that ``bits`` bits can't hold.
     """
-    costs = denoising_costs(read_photograph(picture), labels, truncation)
+    (photograph,) = read_photographs(picture)
+    costs = denoising_costs(photograph, labels, truncation)
     return BpProblem(costs, smoothness_costs(labels, smooth, weight), bits)
 
 
@@ -187,7 +191,8 @@ def segmentation_problem(
     Raises:
         KernelError: as from these, or costs that ``bits`` bits can't hold.
     """
-    costs = segmentation_costs(read_photograph(picture), read_seeds(seeds), truncation)
+    (photograph,) = read_photographs(picture)
+    costs = segmentation_costs(photograph, read_seeds(seeds), truncation)
     return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight), bits)
 
 

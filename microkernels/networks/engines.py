@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK
 from microkernels.runtime.ring import VaultRing
 
@@ -16,7 +16,7 @@ class ChipEngines:
     Attributes:
         ring: of the vaults; the default is one vault.
         pes: engines of a vault, at least 1.
-        scratchpad_bytes: of an engine.
+        scratchpad_bytes, instruction_words: of an engine's scratchpad and instruction buffer.
 
     Raises:
         KernelError: a value outside its range.
@@ -25,6 +25,7 @@ class ChipEngines:
     ring: VaultRing = field(default_factory=VaultRing)
     pes: int = 4
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    instruction_words: int = INSTRUCTION_WORDS
 
     def __post_init__(self) -> None:
         CHECK.fields(self)

@@ -43,11 +43,12 @@ from .stored import Tiles, Windows, inside
 
 __all__ = ["LayerPlan", "NetworkPlan", "plan_network"]
 
-#: For estimates alone: bytes that a vault moves in a cycle; cycles of a launch, and of an output of
-#: pooling on an engine; bytes that the vault's memory moves in a cycle.
+#: For estimates alone: bytes that a vault moves in a cycle; cycles of a launch, and, on an engine,
+#: of an output of pooling and of a column of a window; bytes that the vault's memory moves in a
+#: cycle.
 _MOVED_BYTES = 3.0
 _LAUNCH = 4000
-_POOLED = 60
+_POOLED, _POOLED_COLUMN = 60, 22
 _MEMORY_BYTES = 8
 #: How much longer an element takes that moves alone.
 _SCATTERED = 8
@@ -290,7 +291,7 @@ class _Planner:
         lines = -(-tile.height * slices // self.pes)
         across, down = pair(layer.window)
         read = across * down * plan.depth * ELEMENT_BYTES / 8 * self.pes
-        cycles = lines * tile.width * max(_POOLED, read)
+        cycles = lines * tile.width * max(_POOLED, read, across * _POOLED_COLUMN)
         return replace(plan, cycles=plan.rounds(self.batch) * (cycles + _LAUNCH))
 
     def _depthwise(self, plan: LayerPlan, layer: Depthwise) -> LayerPlan:

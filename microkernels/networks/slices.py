@@ -102,8 +102,8 @@ def _readable(
             break
     where = ", the fewest of a fully connected layer's output," if step > 1 else ""
     raise KernelError(
-        f"{unfit(step)} of {step} channel(s){where} does not fit an engine with a scratchpad of "
-        f"{scratchpad_bytes} bytes"
+        f"{unfit(step)} of {step} channel(s){where} does not fit an engine with vectors of "
+        f"{MAX_VL} elements and a scratchpad of {scratchpad_bytes} bytes"
     )
 
 

@@ -294,6 +294,7 @@ class PoolStep(BareStep):
             base=self.ring.address(vault, offset),
             sharers=self.pes,
             scratchpad_bytes=self.engines.scratchpad_bytes,
+            instruction_words=self.engines.instruction_words,
         )
 
     def _program(self, offset: int) -> Program:

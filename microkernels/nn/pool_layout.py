@@ -1,8 +1,9 @@
 """Layout of pooling's data in the scratchpad and in DRAM, and its parameter block.
 
 The scratchpad holds the threshold and the reciprocal, the bias, two outputs, and a ring of *slots*:
-the windows of one output in all segments, column by column. All begin at multiples of
-:data:`isa.timing.RANGE_BYTES`.
+the windows of one output in all segments, column by column. Where the program is a loop over a
+window's columns, the sum of those so far and a ring of single columns take its place. All begin at
+multiples of :data:`isa.timing.RANGE_BYTES`.
 
 The work is cut into *lines*: a row of outputs of one slice of the channels. The engines take the
 lines in turns. An engine's part of the parameter block::
@@ -14,6 +15,8 @@ lines in turns. An engine's part of the parameter block::
 """
 
 from dataclasses import dataclass
+from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
@@ -21,7 +24,7 @@ from isa.declared import Declared, Span
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
 from microkernels.common.block_layout import BlockLayout
-from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, LOWEST, Elements, check_elements
@@ -30,7 +33,7 @@ from microkernels.common.parameter_block import block_bytes, part_sizes
 
 from .pool_shape import PoolShape
 
-__all__ = ["PoolLayout", "window_fits"]
+__all__ = ["PoolLayout", "Ring", "window_fits"]
 
 _HEADER_WORDS = 2
 _LINE_WORDS = 3
@@ -38,14 +41,25 @@ _LINE_WORDS = 3
 _MOST_LOADS = 16
 
 
-def _slot_bytes(shape: PoolShape, depth: int) -> int:
-    """Bytes of a slot: for each column of the window, that of each segment."""
-    return shape.window * shape.segments * round_up(shape.down * depth * ELEMENT_BYTES, RANGE_BYTES)
+def _column_bytes(shape: PoolShape, depth: int) -> int:
+    """Bytes of a column of a window."""
+    return round_up(shape.down * depth * ELEMENT_BYTES, RANGE_BYTES)
 
 
 def _ring(depth: int, *, biased: bool) -> int:
     """Scratchpad address of the ring."""
     return RANGE_BYTES + (2 + biased) * round_up(depth * ELEMENT_BYTES, RANGE_BYTES)
+
+
+def _fits(shape: PoolShape, depth: int, loads: int, *, biased: bool, scratchpad_bytes: int) -> bool:
+    """Whether a column of a slice fits a vector, and ``loads`` of them the scratchpad."""
+    end = _ring(depth, biased=biased) + loads * _column_bytes(shape, depth)
+    return shape.down * depth <= MAX_VL and end <= scratchpad_bytes
+
+
+def _least(shape: PoolShape) -> int:
+    """Columns that the scratchpad must hold at least: a window, or one with what is combined."""
+    return min(shape.window * shape.segments, 1 + shape.segments)
 
 
 def window_fits(
@@ -55,10 +69,28 @@ def window_fits(
     biased: bool = False,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> bool:
-    """Whether an engine can work on slices of ``depth`` channels: a column of a window fits a
-    vector, and a window the scratchpad."""
-    end = _ring(depth, biased=biased) + _slot_bytes(shape, depth)
-    return shape.down * depth <= MAX_VL and end <= scratchpad_bytes
+    """Whether slices of ``depth`` channels suit an engine: a column of a window fits a vector, and
+    a window the scratchpad. Where no window of one channel does, a column need only fit."""
+    fits = partial(_fits, shape, biased=biased, scratchpad_bytes=scratchpad_bytes)
+    window = shape.window * shape.segments
+    return fits(depth, window if fits(1, window) else _least(shape))
+
+
+class Ring(NamedTuple):
+    """A ring of slots in the scratchpad.
+
+    Attributes:
+        start: address. slots: 0: none fits. slot_bytes: of a slot.
+    """
+
+    start: int
+    slots: int
+    slot_bytes: int
+
+    @property
+    def end(self) -> int:
+        """First byte after the ring."""
+        return self.start + self.slots * self.slot_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -74,6 +106,7 @@ class PoolLayout(BlockLayout):
         biased: there is a bias.
         sharers: engines that share the layer, at least 1.
         scratchpad_bytes: size of the scratchpad.
+        instruction_words: of the instruction buffer.
 
     Raises:
         KernelError: maps that do not fit the layer, windows that do not fit the scratchpad, or a
@@ -86,6 +119,7 @@ class PoolLayout(BlockLayout):
     segment_step: int = 0
     biased: bool = False
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    instruction_words: int = INSTRUCTION_WORDS
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -110,7 +144,7 @@ class PoolLayout(BlockLayout):
                 f"{self.column} elements, a vector at most {MAX_VL}: give slices of at most "
                 f"{MAX_VL // shape.down} channels"
             )
-        if self.slots < 1:
+        if self.windows.slots < 1 and self.columns.slots < 1:
             raise KernelError(
                 f"a window of {shape.window} x {shape.down} pixels of {self.source.depth} "
                 f"channels and {shape.segments} segment(s) does not fit a scratchpad of "
@@ -121,8 +155,12 @@ class PoolLayout(BlockLayout):
     def _fitting(self) -> str:
         """Suggestion, for the error message, of sizes that fit where the window is too large."""
         for depth in range(self.source.depth - 1, 0, -1):
-            if window_fits(
-                self.shape, depth, biased=self.biased, scratchpad_bytes=self.scratchpad_bytes
+            if _fits(
+                self.shape,
+                depth,
+                _least(self.shape),
+                biased=self.biased,
+                scratchpad_bytes=self.scratchpad_bytes,
             ):
                 return f"give slices of at most {depth} channels"
         return "no slice does"
@@ -135,17 +173,12 @@ class PoolLayout(BlockLayout):
     @property
     def column_bytes(self) -> int:
         """Bytes of a column in the scratchpad."""
-        return round_up(self.column * ELEMENT_BYTES, RANGE_BYTES)
+        return _column_bytes(self.shape, self.source.depth)
 
     @property
     def depth_bytes(self) -> int:
         """Bytes of a pixel in the scratchpad."""
         return round_up(self.source.depth * ELEMENT_BYTES, RANGE_BYTES)
-
-    @property
-    def slot_bytes(self) -> int:
-        """Bytes of a slot: for each column of the window, that of each segment."""
-        return _slot_bytes(self.shape, self.source.depth)
 
     @property
     def bias_place(self) -> int:
@@ -158,21 +191,26 @@ class PoolLayout(BlockLayout):
         return self.bias_place + (self.depth_bytes if self.biased else 0)
 
     @property
-    def ring(self) -> int:
-        """Scratchpad address of the ring."""
-        return _ring(self.source.depth, biased=self.biased)
+    def windows(self) -> Ring:
+        """The ring of windows: for each column of a window, that of each segment."""
+        return self._ring_from(_ring(self.source.depth, biased=self.biased), self.shape.window)
 
     @property
-    def slots(self) -> int:
-        """Slots of the ring."""
-        loads = self.shape.window * self.shape.segments
-        fitting = (self.scratchpad_bytes - self.ring) // self.slot_bytes
-        return min(fitting, max(2, _MOST_LOADS // loads))
+    def columns(self) -> Ring:
+        """The ring of columns, each in all segments."""
+        ring = self._ring_from(self.combined + self.column_bytes, 1)
+        return ring._replace(slots=min(ring.slots, self.shape.window))
 
     @property
-    def ring_end(self) -> int:
-        """First byte after the ring."""
-        return self.ring + self.slots * self.slot_bytes
+    def combined(self) -> int:
+        """Scratchpad address of what the columns so far make, where there is a ring of columns."""
+        return self.windows.start
+
+    def _ring_from(self, start: int, columns: int) -> Ring:
+        loads = columns * self.shape.segments
+        size = loads * self.column_bytes
+        fitting = (self.scratchpad_bytes - start) // size
+        return Ring(start, max(0, min(fitting, max(2, _MOST_LOADS // loads))), size)
 
     @property
     def _lines(self) -> list[tuple[int, int]]:

@@ -38,7 +38,8 @@ class PoolShape:
         segments: maps to add, at least 1.
 
     Raises:
-        KernelError: a value outside its range, or a window larger than the padded map.
+        KernelError: a value outside its range, a window larger than the padded map, or a mean of
+            more than 65,536 pixels, whose reciprocal would be 0.
     """
 
     width: int
@@ -68,6 +69,12 @@ class PoolShape:
             raise KernelError(
                 f"a window of {size} does not fit a map of {self.width} x {self.height} "
                 f"pixels with {self.padding} pixels around it"
+            )
+
+        if self.scaled and not self.reciprocal:
+            raise KernelError(
+                f"a mean is of at most {2 << MEAN_FRACTION:,} pixels, not "
+                f"{self.window} x {self.down}"
             )
 
     @property

@@ -270,6 +270,7 @@ def chip_engines(config: ChipConfig) -> ChipEngines:
         ring=chip_ring(config),
         pes=config.tile.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
+        instruction_words=config.pe.instruction_words,
     )
 
 

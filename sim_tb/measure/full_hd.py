@@ -10,7 +10,6 @@ from dataclasses import asdict, dataclass
 from functools import partial
 
 from microkernels.bp.jobs import bp_job, bp_levels_job
-from microkernels.bp.problem import BpProblem
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
@@ -27,7 +26,6 @@ __all__ = ["FULL_HD", "MEMORY_WAITS", "RUNS", "Phase", "full_hd_job", "measure_f
 
 #: Pixels across and down.
 FULL_HD = (1920, 1080)
-_ENLARGED = 3
 _LABELS = 16
 #: Counters of cycles in which an instruction waits for memory, or for another engine's flag there.
 MEMORY_WAITS = (
@@ -74,12 +72,6 @@ class Phase:
         return self.cycles / self.iterations * self.tck_ns / 1e6
 
 
-def _problem(width: int, height: int) -> BpProblem:
-    small = motorcycle(width // _ENLARGED, height // _ENLARGED, _LABELS).problem
-    costs = small.data_costs.repeat(_ENLARGED, axis=0).repeat(_ENLARGED, axis=1)
-    return BpProblem(costs, small.smoothness, small.bits)
-
-
 def full_hd_job(
     name: str, config: ChipConfig, *, width: int = FULL_HD[0], height: int = FULL_HD[1]
 ) -> KernelJob:
@@ -88,7 +80,7 @@ def full_hd_job(
     Parameters:
         name: of the run.
         config: of the chip.
-        width, height: of the image in pixels, multiples of 3.
+        width, height: of the image in pixels.
 
     Raises:
         KernelError: tiles that don't fit their vault.
@@ -97,7 +89,7 @@ def full_hd_job(
     network = config.network
     make = bp_job if coarse is None else partial(bp_levels_job, coarse_iterations=coarse)
     return make(
-        _problem(width, height),
+        motorcycle(width, height, _LABELS).problem,
         iterations=fine,
         ring=VaultRing(
             columns=network.columns, rows=network.rows, address_bits=network.address_bits

@@ -72,8 +72,8 @@ def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
         (lambda: conv(bias=zeros(7)), "bias must have the shape (8,), not (7,)"),
         (lambda: conv(image=zeros(64, 8, 8)), "image must have the shape (8, 8, 64)"),
         (
-            lambda: pooled(PoolShape(width=9, height=9, channels=20, window=9), room=1024),
-            "slices of at most 5 channels",
+            lambda: pooled(PoolShape(width=9, height=9, channels=20, window=9), room=512),
+            "slices of at most 11 channels",
         ),
         (lambda: pooled(PoolShape(width=4, height=4, channels=3), room=16), "no slice does"),
         (lambda: dense(5000), "at most 64 at a time"),
@@ -117,8 +117,8 @@ def test_what_does_not_fit_is_refused_in_one_line(make: Callable[[], object], me
 
 def test_what_is_said_to_fit_does() -> None:
     shape = PoolShape(width=9, height=9, channels=5, window=9)
-    assert pooled(shape, room=1024).expected.shape == (1, 1, 5)
+    assert pooled(shape, room=256).expected.shape == (1, 1, 5)
     with pytest.raises(KernelError, match="at most 5 channels"):
-        pooled(replace(shape, channels=6), room=1024)
+        pooled(replace(shape, channels=6), room=256)
     largest = ConvShape(width=28, height=28, channels=1, filters=1, kernel=28)
     assert conv(largest).expected.shape == (1, 1, 1)

@@ -40,12 +40,12 @@ def test_one_score_is_compared_with_the_threshold_of_its_operator(
 ) -> None:
     compiled(tmp_path, made, {"x": IMAGES})
     labels = (IMAGES @ WEIGHTS)[:, 0] > 0
-    found = vip.evaluate_model(tmp_path / "m", {"x": IMAGES, "y": labels})
-    assert (found.accuracy, found.float_accuracy, found.agreement) == (1, 1, 1)
+    evaluation = vip.evaluate_model(tmp_path / "m", {"x": IMAGES, "y": labels})
+    assert (evaluation.accuracy, evaluation.float_accuracy, evaluation.agreement) == (1, 1, 1)
     wrong = labels.astype(int)
     wrong[:6] = 1 - wrong[:6]
-    found = vip.evaluate_model(tmp_path / "m", {"x": IMAGES, "y": wrong})
-    assert (found.accuracy, found.float_accuracy) == (0.75, 0.75)
+    evaluation = vip.evaluate_model(tmp_path / "m", {"x": IMAGES, "y": wrong})
+    assert (evaluation.accuracy, evaluation.float_accuracy) == (0.75, 0.75)
 
 
 QUANTISED = {"scale": np.float32(1 / 256), "zero": np.uint8(10), "low": np.float32(0)} | {
@@ -130,8 +130,8 @@ def test_other_labels_are_refused(four: Path, labels: np.ndarray, message: str) 
 @pytest.mark.parametrize("kind", [np.uint8, np.int64, np.float32])
 def test_labels_may_have_any_type_of_numbers(four: Path, kind: type) -> None:
     exact = vip.run_model(four, {"x": IMAGES}, on="golden").outputs["y"].argmax(1)
-    found = vip.evaluate_model(four, {"x": IMAGES, "y": exact.astype(kind)})
-    assert found.accuracy == 1
+    evaluation = vip.evaluate_model(four, {"x": IMAGES, "y": exact.astype(kind)})
+    assert evaluation.accuracy == 1
 
 
 def test_labels_of_one_score_are_0_and_1(tmp_path: Path) -> None:
@@ -144,9 +144,9 @@ def test_outputs_of_one_axis(tmp_path: Path) -> None:
     """A score without its axis, as of ``squeeze``."""
     made = scored(node("Sigmoid", ["s"], ["p"]), node("Squeeze", ["p", "axis"], ["y"]))
     compiled(tmp_path, made, {"x": IMAGES})
-    found = vip.evaluate_model(tmp_path / "m", {"x": IMAGES})
-    assert found.images == 24
-    assert found.error < 1e-3
+    evaluation = vip.evaluate_model(tmp_path / "m", {"x": IMAGES})
+    assert evaluation.images == 24
+    assert evaluation.error < 1e-3
     run = vip.run_model(tmp_path / "m", {"x": IMAGES}, on="golden")
     np.testing.assert_allclose(run.outputs["y"].ravel(), reference(made, IMAGES)[0], atol=1e-3)
     run = vip.run_model(tmp_path / "m", {"x": IMAGES[:1]}, on="iss")
@@ -174,19 +174,19 @@ def test_a_model_without_a_batch_gets_an_image_at_a_time(tmp_path: Path) -> None
     made = model([last], (2, 1, 3), constants)
     x = RANDOM.normal(0, 1, (5, 2, 1, 3)).astype(np.float32)
     report = compiled(tmp_path, made, {"x": x})
-    found = vip.evaluate_model(tmp_path / "m", {"x": x})
-    assert found.images == 5
-    assert found.error < 1e-3
-    assert report.outputs[0].error == found.error
+    evaluation = vip.evaluate_model(tmp_path / "m", {"x": x})
+    assert evaluation.images == 5
+    assert evaluation.error < 1e-3
+    assert report.outputs[0].error == evaluation.error
 
 
 def test_a_batch_that_the_model_fixes_is_filled_by_the_last_image(tmp_path: Path) -> None:
     made = model([node("Tanh", ["x"], ["y"])], (4, 10))
     x = RANDOM.uniform(-1, 1, (6, 10)).astype(np.float32)
     compiled(tmp_path, made, {"x": x})
-    found = vip.evaluate_model(tmp_path / "m", {"x": x})
-    assert found.images == 6
-    assert found.error < 1e-3
+    evaluation = vip.evaluate_model(tmp_path / "m", {"x": x})
+    assert evaluation.images == 6
+    assert evaluation.error < 1e-3
 
 
 def test_a_compilation_reports_the_error_beside_the_model(tmp_path: Path) -> None:
@@ -196,8 +196,12 @@ def test_a_compilation_reports_the_error_beside_the_model(tmp_path: Path) -> Non
     x = RANDOM.normal(0, 2, (12, 16)).astype(np.float32)
     report = compiled(tmp_path, made, {"x": x})
     (output,) = report.outputs
-    found = vip.evaluate_model(tmp_path / "m", {"x": x})
-    assert (output.images, output.error, output.largest) == (12, found.error, found.largest)
+    evaluation = vip.evaluate_model(tmp_path / "m", {"x": x})
+    assert (output.images, output.error, output.largest) == (
+        12,
+        evaluation.error,
+        evaluation.largest,
+    )
     assert output.error > 1.5 * report.maps[-1].error
 
 

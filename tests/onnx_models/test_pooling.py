@@ -35,6 +35,23 @@ def test_pooling_along_three_axes(op: str, attributes: dict[str, object]) -> Non
     check(made, RANDOM.normal(size=(1, 3, 4, 5, 6)), engines=SEVERAL)
 
 
+@pytest.mark.parametrize(
+    ("op", "attributes", "shape", "bound"),
+    [
+        ("GlobalAveragePool", {}, (1, 2, 300), 0.02),
+        ("MaxPool", {"kernel_shape": [120], "strides": [50]}, (1, 3, 400), 2e-3),
+        ("ReduceMax", {"axes": [2], "keepdims": 0}, (1, 2, 700), 2e-3),
+        ("LogSoftmax", {}, (1, 128), 2e-3),
+        ("LpNormalization", {}, (1, 128), 0.01),
+    ],
+)
+def test_windows_of_more_columns_than_a_program_or_the_scratchpad_holds(
+    op: str, attributes: dict[str, object], shape: tuple[int, ...], bound: float
+) -> None:
+    made = model([helper.make_node(op, ["x"], ["y"], **attributes)], shape, opset=13)
+    check(made, RANDOM.normal(1, 1, size=shape), bound=bound)
+
+
 def test_elements_go_back_to_the_places_of_their_indices() -> None:
     nodes = [
         helper.make_node("Abs", ["x"], ["a"]),

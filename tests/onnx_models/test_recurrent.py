@@ -1,6 +1,7 @@
 """LSTM, GRU, magnitudes and other operators of networks for sound, against onnxruntime."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -232,6 +233,29 @@ def test_a_carry_of_other_tensors_is_refused(
         vip.compile_model(tmp_path / "sum.onnx", {"x": x}, tmp_path / "sum", carry=carry)
 
 
+@pytest.mark.parametrize(
+    ("shape", "weights", "attributes", "preset"),
+    [
+        ((1, 16, 96), (16, 16, 48), {}, "vault"),
+        ((1, 16, 48), (16, 16, 17), {}, "tiny"),
+        ((1, 8, 29, 29), (8, 1, 7, 7), {"group": 8, "strides": [2, 2]}, "tiny"),
+    ],
+)
+def test_windows_whose_programs_are_too_long_are_refused(
+    tmp_path: Path,
+    shape: tuple[int, ...],
+    weights: tuple[int, ...],
+    attributes: dict[str, Any],
+    preset: str,
+) -> None:
+    node = helper.make_node("Conv", ["x", "w"], ["y"], **attributes)
+    made = model([node], shape, {"w": RANDOM.normal(size=weights)})
+    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    problem = vip.check_model(tmp_path / "m.onnx", preset=preset).problem
+    assert "needs a program of" in problem
+    assert f"the engines of {preset} have an instruction buffer of" in problem
+
+
 def test_a_program_that_is_too_long_is_refused(tmp_path: Path) -> None:
     nodes = [
         helper.make_node("Abs", ["x"], ["a"]),
@@ -241,7 +265,7 @@ def test_a_program_that_is_too_long_is_refused(tmp_path: Path) -> None:
     (tmp_path / "wide.onnx").write_bytes(made.SerializeToString())
     found = vip.check_model(tmp_path / "wide.onnx")
     assert not found.supported
-    assert found.problem.startswith("wide: a window of 256 columns needs a program of")
+    assert found.problem.startswith("wide: a window of 256 x 1 pixels needs a program of")
     with pytest.raises(VipError, match="the engines of vault have an instruction buffer of 1024"):
         vip.compile_model(
             tmp_path / "wide.onnx", {"x": np.ones((2, 1, 640), np.float32)}, tmp_path / "wide"

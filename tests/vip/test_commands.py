@@ -107,6 +107,20 @@ def test_images_of_different_sizes(vip, tmp_path):
     assert not (tmp_path / "out.json").exists()
 
 
+def test_a_grid_may_be_larger_than_the_photographs(vip, tmp_path):
+    noise = np.random.default_rng(1).integers(0, 256, (8, 12, 3)).astype(np.uint8)
+    for name in ("left.png", "right.png"):
+        imsave(tmp_path / name, noise, check_contrast=False)
+    code, _, err = vip(
+        *("cosim", "bp", "--left", "left.png", "--right", "right.png", "--disparities", 0, 5),
+        *("--width", 20, "--height", 15, "--labels", 4, "--iterations", 1, "--on", "model"),
+        *("--json", "out.json"),
+    )
+    assert code == 0, err
+    report = json.loads((tmp_path / "out.json").read_text())
+    assert (report["width"], report["height"], report["match"]) == (20, 15, True)
+
+
 def test_more_labels_than_fit(vip, tmp_path):
     # The disparities allow more than the scratchpad does.
     _refused(vip("cosim", "bp", "--labels", "53", "--json", "out.json"), "53", "scratchpad")

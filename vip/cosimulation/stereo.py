@@ -185,7 +185,9 @@ def stereo_pair(
     Parameters:
         left, right: image files, both or none.
         config: of the hardware that solves it, for the default size.
-        width, height: of the grid in pixels; None: a size that ``config`` solves in a minute.
+        width, height: of the grid in pixels, also more than the photographs have
+            (:func:`microkernels.data.stereo.stereo_scene`); None: those that ``config`` solves in
+            a minute.
         labels: levels of disparity, at least 2.
         disparities: their range in pixels of the photographs given.
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from isa.support.errors import VipError
 from microkernels.networks.layout import NetworkLayout
-from microkernels.networks.network import Activation, Conv, MapSize, Pool
+from microkernels.networks.network import Activation, Conv, Depthwise, MapSize
 from microkernels.networks.pairs import pair
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.logistic import LOGISTIC, by_curves
@@ -30,8 +30,9 @@ __all__ = [
     "read_model",
 ]
 
-#: Columns of a window from which on a program may not fit the instruction buffer.
-_WIDE = 64
+#: Words that a program has at most, for a column of a convolution's window and for a pixel of a
+#: depthwise one's.
+_COLUMN_WORDS, _PIXEL_WORDS = 64, 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,15 +131,17 @@ def for_machine(machine: ModelMachine, model: Model) -> Model:
 def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
     """Which layer's program does not fit the engines' instruction buffer; "": all fit.
 
-    Programs grow with the columns of a window and with the pieces of a curve, of which there are as
-    many as there may be before calibration; those of small windows are not written.
+    Programs grow with the window of a convolution and with the pieces of a curve, of which there
+    are as many as there may be before calibration; those of small windows are not written.
     """
     most = machine.config.pe.instruction_words
     for layer in layout.plan.network.layers:
-        if isinstance(layer, Conv | Pool):
-            across = pair(layer.kernel if isinstance(layer, Conv) else layer.window).across
-            what = f"a window of {across} columns"
-            if across < _WIDE:
+        if isinstance(layer, Conv | Depthwise):
+            kernel = pair(layer.kernel)
+            what = f"a window of {kernel.across} x {kernel.down} pixels"
+            depthwise = isinstance(layer, Depthwise)
+            words = kernel.down * _PIXEL_WORDS if depthwise else _COLUMN_WORDS
+            if kernel.across * words <= most:
                 continue
         elif isinstance(layer, Activation) and layer.function == "curve":
             what = "a function by polynomials"

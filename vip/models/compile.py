@@ -113,7 +113,7 @@ def images_of(
         ModelError: an array is missing, or of another shape or number of images, or an input of
             integers has other numbers.
     """
-    found: dict[str, NDArray[Any]] = {}
+    images: dict[str, NDArray[Any]] = {}
     count = 0
     for port in model.inputs:
         if port.tensor in carried:
@@ -138,8 +138,8 @@ def images_of(
         if count and len(values) != count:
             raise ModelError(f"{what}: inputs of {count} and of {len(values)} images")
         count = len(values)
-        found[port.tensor] = values
-    return found
+        images[port.tensor] = values
+    return images
 
 
 def spread(
@@ -156,17 +156,17 @@ def spread(
     Raises:
         ModelError: as of :func:`images_of`, or numbers that are not finite.
     """
-    found = images_of(model, arrays, what, carried)
+    images = images_of(model, arrays, what, carried)
     return {
         port.layer: to_maps(
             f"{what}, input {port.tensor}",
-            found[port.tensor],
-            len(found[port.tensor]),
+            images[port.tensor],
+            len(images[port.tensor]),
             port.size,
             turned=port.turned,
         )
         for port in model.inputs
-        if port.tensor in found
+        if port.tensor in images
     }
 
 

@@ -78,37 +78,37 @@ def evaluate_model(
     arrays = input_arrays(data) if isinstance(data, Path) else dict(data)
     what = str(data) if isinstance(data, Path) else "the data"
     carried = compiled.carry.values()
-    given = images_of(compiled, arrays, what, carried)
-    images = len(next(iter(given.values())))
+    inputs = images_of(compiled, arrays, what, carried)
+    images = len(next(iter(inputs.values())))
     port = compiled.outputs[0]
     scores = port.size.elements
     labels = None
-    if "y" in arrays and "y" not in given:
+    if "y" in arrays and "y" not in inputs:
         labels = checked_labels(arrays["y"], images, scores, what)
     threshold = score_threshold(load_proto(compiled.model), port.tensor) if scores == 1 else None
     machine = model_machine(compiled.preset)
     maps = spread(compiled, arrays, what, carried)
-    found, saturated, beyond = golden_outputs(compiled, machine, maps, progress)
-    made = found[port.tensor].reshape(images, scores)
+    outputs, saturated, beyond = golden_outputs(compiled, machine, maps, progress)
+    values = outputs[port.tensor].reshape(images, scores)
     exact = onnx_outputs(
         compiled.model,
-        given,
+        inputs,
         inputs=compiled.inputs,
         outputs=[port],
         batch=compiled.batch,
         carry=compiled.carry,
         progress=progress,
     )[port.tensor]
-    chosen, wanted = (chosen_labels(values, threshold) for values in (made, exact))
-    difference = output_error(port.tensor, made, exact)
+    chosen, reference = (chosen_labels(one, threshold) for one in (values, exact))
+    difference = output_error(port.tensor, values, exact)
     return Evaluation(
         images=images,
         error=difference.error,
         largest=difference.largest,
         threshold=threshold,
-        agreement=float(np.mean(chosen == wanted)),
+        agreement=float(np.mean(chosen == reference)),
         accuracy=None if labels is None else float(np.mean(chosen == labels)),
-        float_accuracy=None if labels is None else float(np.mean(wanted == labels)),
+        float_accuracy=None if labels is None else float(np.mean(reference == labels)),
         saturated=saturated,
         beyond=beyond,
     )

@@ -40,11 +40,11 @@ def checked_labels(labels: NDArray[Any], images: int, scores: int, what: str) ->
         )
     if labels.shape != (images,):
         raise ModelError(f"{what}: y needs {images} labels, not the shape {labels.shape}")
-    most = max(scores - 1, 1)
-    wrong = labels[~((labels >= 0) & (labels <= most) & (labels == np.rint(labels)))]
+    last = max(scores - 1, 1)
+    wrong = labels[~((labels >= 0) & (labels <= last) & (labels == np.rint(labels)))]
     if wrong.size:
         raise ModelError(
-            f"{what}: labels y must be whole numbers from 0 to {most}, as the model has {scores} "
+            f"{what}: labels y must be whole numbers from 0 to {last}, as the model has {scores} "
             f"score(s); there is {wrong[0]}"
         )
     return labels.astype(np.int64)
@@ -92,21 +92,21 @@ def score_threshold(model: "ModelProto", tensor: str) -> float:
 def _constants(model: "ModelProto") -> dict[str, NDArray[Any]]:
     from onnx import numpy_helper
 
-    found = {each.name: numpy_helper.to_array(each) for each in model.graph.initializer}
+    constants = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
     for node in model.graph.node:
         for attribute in node.attribute:
             if node.op_type == "Constant" and attribute.name == "value":
-                found[node.output[0]] = numpy_helper.to_array(attribute.t)
-    return found
+                constants[node.output[0]] = numpy_helper.to_array(attribute.t)
+    return constants
 
 
 def _bounds(node: "NodeProto", constants: dict[str, NDArray[Any]]) -> tuple[float, float]:
-    found = {"min": -np.inf, "max": np.inf}
-    found |= {each.name: each.f for each in node.attribute}
+    bounds = {"min": -np.inf, "max": np.inf}
+    bounds |= {attribute.name: attribute.f for attribute in node.attribute}
     for side, name in zip(("min", "max"), node.input[1:], strict=False):
         if name in constants:
-            found[side] = float(constants[name].ravel()[0])
-    return found["min"], found["max"]
+            bounds[side] = float(constants[name].ravel()[0])
+    return bounds["min"], bounds["max"]
 
 
 def chosen_labels(scores: Reals, threshold: float | None) -> NDArray[np.int64]:

@@ -56,5 +56,6 @@ def model_machine(preset: str) -> ModelMachine:
         ring=VaultRing(columns=1, rows=1, address_bits=bits),
         pes=config.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
+        instruction_words=config.pe.instruction_words,
     )
     return ModelMachine(preset=preset, config=config, engines=engines)

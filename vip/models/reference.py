@@ -157,8 +157,8 @@ def onnx_outputs(
     """
     session = model if isinstance(model, OnnxModel) else OnnxModel(model)
     carry = carry or {}
-    found: dict[str, list[NDArray[Any]]] = {port.tensor: [] for port in outputs}
-    needed = list(dict.fromkeys([*found, *carry]))
+    runs: dict[str, list[NDArray[Any]]] = {port.tensor: [] for port in outputs}
+    tensors = list(dict.fromkeys([*runs, *carry]))
     images = len(next(iter(arrays.values())))
     state = {port.tensor: np.zeros(port.shape) for port in inputs if port.tensor in carry.values()}
     for first in range(0, images, batch):
@@ -169,8 +169,8 @@ def onnx_outputs(
             for port in inputs
             if port.tensor not in state
         }
-        results = session.run(needed, feeds)
-        for tensor, values in found.items():
+        results = session.run(tensors, feeds)
+        for tensor, values in runs.items():
             values.append(results[tensor])
         state = {
             port.tensor: results[source].reshape(port.shape)
@@ -179,13 +179,13 @@ def onnx_outputs(
             if port.tensor == target
         }
     for port in outputs:
-        if (shape := found[port.tensor][0].shape) != port.shape:
+        if (shape := runs[port.tensor][0].shape) != port.shape:
             raise ModelError(
                 f"output {port.tensor} has the shape {list(shape)} in onnxruntime, but "
                 f"{list(port.shape)} as it was mapped"
             )
     return {
-        port.tensor: np.stack(found[port.tensor])
+        port.tensor: np.stack(runs[port.tensor])
         .astype(np.float64)
         .reshape(-1, port.size.elements)[:images]
         for port in outputs

@@ -165,7 +165,7 @@ def solve_mrf(
         differing=differing + int(np.count_nonzero(found != expected.outputs)),
         cycles=cycles,
         engines=0 if job is None else job.pes * job.vaults,
-        form="" if job is None else _form(problem, chosen, form, damping),
+        form="" if job is None else _form(problem, chosen, method, form, damping),
         chosen_on=chosen_on,
     )
 
@@ -226,12 +226,29 @@ def _expected(
     )
 
 
-def _form(problem: BpProblem, config: Configuration, form: Form, damping: int) -> str:
+def _form(
+    problem: BpProblem, config: Configuration, method: Method, form: Form, damping: int
+) -> str:
+    """The form of the messages of the finest level, chosen as its job does."""
     engine = engine_of(config)
     found = shifts_of(
-        problem, form, engine.scratchpad_bytes, engine.instruction_words, damping=damping
+        problem,
+        form,
+        engine.scratchpad_bytes,
+        engine.instruction_words,
+        blocks=method == "bp",
+        pes=_engines(config),
+        vaults=config.vaults if isinstance(config, ChipConfig) else 1,
+        damping=damping,
     )
     return "matrix" if found is None else "shifts"
+
+
+def _engines(config: Configuration) -> int:
+    """Engines of a vault."""
+    if isinstance(config, ChipConfig):
+        return config.tile.pes
+    return config.pes if isinstance(config, VaultTileConfig) else 1
 
 
 def _labels_fit(problem: BpProblem, config: Configuration) -> bool:
@@ -278,13 +295,11 @@ def _job(
     *,
     choose: bool,
 ) -> KernelJob:
-    ring, pes, cut = None, 1, None
+    ring, pes, cut = None, _engines(config), None
     if isinstance(config, ChipConfig):
-        ring, pes = chip_ring(config), config.tile.pes
+        ring = chip_ring(config)
         block = BLOCK if method == "hbp" else 1
         cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=pes, block=block)
-    elif isinstance(config, VaultTileConfig):
-        pes = config.pes
     engine = engine_of(config)
     if method == "bp":
         return bp_job(

@@ -3,49 +3,88 @@
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import product
+from statistics import mean
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isa.program import Program
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
 
-from ..blocks import block_fit
+from ..blocks import BLOCK, block_fit
+from ..kernel import bp_program
+from ..pace import update_cycles
 from ..partition import PAIR
-from ..problem import BpProblem
-from ..record import LOADED_VECTORS, vector_stride
-from ..schedule import Spacing, most_labels
-from ..variants.plain import plain_cycles, plain_plan
+from ..problem import BpProblem, element_type
+from ..record import LOADED_VECTORS, PLACE, vector_stride
+from ..variants.plain import plain_program
 from ..variants.variant import USUAL, Variant
 from .block_kernel import BLOCK_LANES, block_builder, block_plan
 from .kernel import LANES, constants, transform_builder
-from .rhythm import MOST_SLOTS, TransformPlan, beats_of, rhythm, transform_plan
+from .rhythm import MOST_SLOTS, Rhythm, TransformPlan, beats_of, rhythm, transform_plan
 from .transform import Transform, transform_of
 from .wide import wide_builder, wide_constants
 from .wide_plan import WidePlan, wide_order, wide_plan
 
-__all__ = ["INSTRUCTION_WORDS", "Form", "Shifts", "bus_cycles", "matrix_cycles", "shifts_of"]
+__all__ = ["Form", "Shifts", "bus_cycles", "matrix_cycles", "shifts_of"]
 
 #: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: by a distance
 #: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: in the way of fewer cycles.
 Form = Literal["matrix", "shifts", "auto"]
-#: Instructions of an update that every program by shifts has beside those of the vector unit.
-_SCALAR_INSTRUCTIONS = 13
-#: The same on blocks.
-_BLOCK_INSTRUCTIONS = 11
-#: Those that weights and damping add.
-_WEIGHT_INSTRUCTIONS, _DAMPING_INSTRUCTIONS = 5, 9
-#: Words of an engine's instruction buffer (thesis 5.1).
-INSTRUCTION_WORDS = 1024
 #: Bytes of a vault's bus in a cycle.
 BUS_BYTES = 8
 #: Kernels that are compared: their lanes; 0: the one for many labels.
 KINDS = (*LANES, 0)
 #: The kernel on blocks, which comes first among equals.
 _BLOCKS = -1
+#: Measured on the timing model, about: cycles from a load to its first data, of one engine and of a
+#: ring of vaults; cycles of an update that the ends of lines take in kernels by shifts; factor of
+#: kernels on four lines in a ring, whose steps have few lines.
+_LATENCY, _RING_LATENCY = 52, 77
+_ENDS, _STEPS = 1.5, 1.3
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an image is solved.
+
+    Attributes:
+        height, width: of the image.
+        pes: engines that share a vault. vaults: of the ring.
+    """
+
+    height: int
+    width: int
+    pes: int = 1
+    vaults: int = 1
+
+    def cycles(self, lanes: int, cycles: float, bus: float) -> float:
+        """Cycles of an engine for an update, about, with idle engines and lines that are worked on
+        several times.
+
+        Parameters:
+            lanes: lines that are worked on at a time. cycles: with as many lines for each engine.
+            bus: cycles of a vault's bus for an update.
+        """
+        # Two sweeps at once, of half of the engines each (steps.py).
+        team = self.pes // 2 if self.pes % 2 == 0 else self.pes
+        groups, slowest, loaded = max(1, lanes // PAIR), [], []
+        for size in (self.height, self.width):
+            # A ring of vaults works on a part of a tile's lines at a time.
+            lines = -(-size // self.vaults)
+            pairs = -(-lines // PAIR)
+            worked = [-(-((pairs + engine) // team) // groups) for engine in range(team)]
+            share = min(lanes, PAIR) * groups / lines
+            loaded.append(sum(worked) * share)
+            # Pairs are cut for engines to end together (partition.py), lone lines are not.
+            balanced = self.vaults == 1 and lines % PAIR == 0
+            slowest.append(loaded[-1] if balanced else max(worked) * share * team)
+        if lanes == 1:
+            return max(cycles, self.pes * bus)
+        return max(cycles * mean(slowest), self.pes * bus * mean(loaded))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -81,8 +120,7 @@ class Shifts:
             return wide_plan(*shape, self.scratchpad_bytes, self.slots, self.variant)
         if self.in_blocks:
             return block_plan(*shape, self.scratchpad_bytes)
-        beat = rhythm(*shape, self.lanes, self.variant)
-        return transform_plan(*shape, beat, self.scratchpad_bytes, self.slots, self.variant)
+        return transform_plan(*shape, self._rhythm, self.scratchpad_bytes, self.slots, self.variant)
 
     @property
     def constants(self) -> NDArray[np.signedinteger]:
@@ -91,18 +129,56 @@ class Shifts:
             return wide_constants(self.transform, self.bits, self.plan, self.variant.damping)
         return constants(self.transform, self.labels, self.bits, self.plan, self.variant.damping)
 
-    @property
-    def cycles(self) -> int:
-        """Cycles of an engine for an update with ideal memory, about."""
+    @cached_property
+    def _rhythm(self) -> Rhythm:
+        return rhythm(self.transform, self.labels, self.bits, self.lanes, self.variant)
+
+    @cached_property
+    def cycles(self) -> float:
+        """Cycles of an engine for an update, about, with operands that are there in time.
+
+        Raises:
+            KernelError: the program does not fit an engine.
+        """
         plan = self.plan
         if isinstance(plan, WidePlan):
             shape = self.transform, self.labels, plan.slots, self.variant
             return sum(one.beats(self.bits) for one in wide_order(*shape, joined=plan.joined))
-        period = rhythm(self.transform, self.labels, self.bits, self.lanes, self.variant).period
-        others = _BLOCK_INSTRUCTIONS if self.in_blocks else _SCALAR_INSTRUCTIONS
-        others += _WEIGHT_INSTRUCTIONS * self.variant.weighted
-        others += _DAMPING_INSTRUCTIONS * self.variant.damped
-        return max(period * beats_of(self.labels, self.bits), period + others)
+        words = tuple(self.program(vault_bits=None).words)
+        # Messages of blocks are stored two at a time.
+        return update_cycles(words, self.labels, 1) / (BLOCK if self.in_blocks else 1) + _ENDS
+
+    def shared_cycles(self, place: "Place") -> float:
+        """Cycles of an engine for an update, about, where several share a vault.
+
+        Raises:
+            KernelError: the program does not fit an engine.
+        """
+        if self.in_blocks:
+            # Columns are full.
+            bus = (LOADED_VECTORS + 1) * vector_stride(self.labels, self.bits) / BUS_BYTES
+            return max(self.cycles, place.pes * bus)
+        bus = bus_cycles(self.labels, self.bits, self.variant)
+        cycles = self.cycles
+        if not isinstance(self.plan, WidePlan):
+            cycles = max(cycles, self._loads(place, bus))
+        if place.vaults > 1 and self.lanes > PAIR:
+            cycles *= _STEPS
+        return place.cycles(self.lanes, cycles, bus)
+
+    def _loads(self, place: "Place", bus: float) -> float:
+        """Cycles of an update by which the loads of slots keep up: a slot is loaded when its last
+        update is over, and must be there for q of the next one."""
+        beat = self._rhythm
+        assert not isinstance(self.plan, WidePlan)
+        ahead = self.plan.slots - (beat.freed - beat.places["q"]) / beat.period
+        if place.pes > 1 and self.lanes > PAIR:
+            # Loads of four lines, of several engines, wait longer for banks.
+            ahead /= 2
+        inputs = (LOADED_VECTORS - 1) * self.plan.vector
+        inputs += self.labels * element_type(self.bits).itemsize
+        latency = _LATENCY if place.vaults == 1 else _RING_LATENCY
+        return (latency + inputs / BUS_BYTES + (place.pes - 1) * bus) / ahead
 
     def program(self, vault_bits: int | None) -> Program:
         """The program; ``vault_bits`` as of :func:`microkernels.bp.kernel.bp_builder`.
@@ -140,7 +216,7 @@ class Shifts:
         )
 
 
-@lru_cache(maxsize=8)
+@lru_cache(maxsize=32)
 def _program(shifts: Shifts, vault_bits: int | None) -> Program:
     shape = f"{shifts.labels}x{shifts.bits}"
     program = shifts.builder(vault_bits).program(f"bp_m_shifts_{shape}.s")
@@ -154,12 +230,30 @@ def _program(shifts: Shifts, vault_bits: int | None) -> Program:
     return program
 
 
-def matrix_cycles(labels: int, bits: int) -> int:
-    """Cycles of an engine for an update by a matrix with ideal memory, about."""
-    spacing = Spacing.of(labels, bits)
-    # q, p, t, the difference, and a row for each label.
-    rows = labels + 4 + spacing.before_total + spacing.after_total
-    return rows * beats_of(labels, bits)
+@lru_cache(maxsize=64)
+def matrix_cycles(
+    labels: int,
+    bits: int,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+    instruction_words: int = INSTRUCTION_WORDS,
+    variant: Variant = USUAL,
+) -> float | None:
+    """Cycles of an engine for an update by a matrix, about, with operands that are there in time;
+    None: it does not fit an engine."""
+    try:
+        if variant.usual:
+            program = bp_program(labels, bits, scratchpad_bytes=scratchpad_bytes)
+        else:
+            program = plain_program(labels, bits, variant, scratchpad_bytes)
+    except KernelError:
+        return None
+    if len(program.words) >= instruction_words:
+        return None
+    cycles = update_cycles(tuple(program.words), labels, labels)
+    if variant.weighted:
+        # The matrix times a weight is one long vector.
+        cycles += beats_of(labels * labels, bits) - beats_of(labels, bits)
+    return cycles
 
 
 def shifts_of(
@@ -170,6 +264,7 @@ def shifts_of(
     *,
     blocks: bool = False,
     pes: int = 1,
+    vaults: int = 1,
     damping: int = 0,
 ) -> Shifts | None:
     """The kernel by shifts for ``problem``; None: the one by a matrix is chosen.
@@ -177,7 +272,7 @@ def shifts_of(
     Parameters:
         form: as given for the job. scratchpad_bytes, instruction_words: of an engine.
         blocks: records may hold blocks (:mod:`microkernels.bp.blocks`), where the problem suits.
-        pes: engines that share a vault's bus.
+        pes: engines that share a vault's bus. vaults: of a ring, that share the image.
         damping: as of :func:`microkernels.bp.golden.iterate`.
 
     Raises:
@@ -194,52 +289,48 @@ def shifts_of(
             "are convex and may end in one value"
         )
     variant = Variant(problem.weights is not None, damping)
+    place = Place(problem.height, problem.width, pes, vaults)
     in_blocks = blocks and variant.usual
     try:
-        found = _best(
+        fastest = _best(
             transform,
             problem.labels,
             problem.bits,
             scratchpad_bytes,
             instruction_words,
             in_blocks and block_fit(problem.width, problem.height, problem.labels, problem.bits),
-            pes * bus_cycles(problem.labels, problem.bits, variant),
+            place,
             variant,
         )
     except KernelError:
         if form == "shifts":
             raise
         return None
-    by_matrix = _matrix_cycles(problem.labels, problem.bits, scratchpad_bytes, variant)
-    if form == "auto" and by_matrix is not None and by_matrix <= found.cycles:
-        return None
-    return found
+    if form == "shifts":
+        return fastest
+    shape = problem.labels, problem.bits
+    by_matrix = matrix_cycles(*shape, scratchpad_bytes, instruction_words, variant)
+    if by_matrix is None:
+        return fastest
+    shared = place.cycles(PAIR if variant.usual else 1, by_matrix, bus_cycles(*shape, variant))
+    by_shifts = fastest.shared_cycles(place), fastest.cycles
+    return None if (shared, by_matrix) <= by_shifts else fastest
 
 
-def _matrix_cycles(labels: int, bits: int, scratchpad_bytes: int, variant: Variant) -> int | None:
-    """As :func:`matrix_cycles`; None: labels that don't fit an engine."""
-    if variant.usual:
-        fits = labels <= most_labels(bits, scratchpad_bytes)
-        return matrix_cycles(labels, bits) if fits else None
-    try:
-        plain_plan(labels, bits, scratchpad_bytes, variant)
-    except KernelError:
-        return None
-    return plain_cycles(labels, bits, variant)
-
-
-def bus_cycles(labels: int, bits: int, variant: Variant = USUAL) -> int:
-    """Cycles of a vault's bus for an update: three vectors are read, one is written; with damping
-    four are read."""
+def bus_cycles(labels: int, bits: int, variant: Variant = USUAL) -> float:
+    """Cycles of a vault's bus for an update, in the mean of the sweeps: three vectors are read, one
+    is written; with damping four are read."""
+    size = element_type(bits).itemsize
     vector = vector_stride(labels + variant.tail, bits)
-    columns = -(-LOADED_VECTORS * vector // COLUMN_BYTES)
-    columns += (1 + variant.damped) * -(-vector // COLUMN_BYTES)
-    return columns * COLUMN_BYTES // BUS_BYTES
 
+    def columns(first: int, used: int) -> int:
+        return (first + used - 1) // COLUMN_BYTES - first // COLUMN_BYTES + 1
 
-def _works_twice(one: Shifts) -> bool:
-    """Whether the kernel works twice on a pair of lines without another."""
-    return one.lanes > PAIR and not one.in_blocks
+    inputs = (LOADED_VECTORS - 1) * vector + (labels + variant.tail) * size
+    # Sweeps along rows read the first vectors of a record, sweeps along columns the last ones.
+    loaded = mean(columns(first, inputs) for first in (0, (LOADED_VECTORS - 1) * vector))
+    message = mean(columns(place * vector, labels * size) for place in PLACE.values())
+    return (loaded + (1 + variant.damped) * message) * COLUMN_BYTES / BUS_BYTES
 
 
 @lru_cache(maxsize=64)
@@ -250,16 +341,18 @@ def _best(
     scratchpad_bytes: int,
     instruction_words: int,
     blocks: bool,
-    bus: int,
+    place: Place,
     variant: Variant,
 ) -> Shifts:
-    """The fastest kernel that fits an engine, on a vault whose bus takes ``bus`` cycles for an
-    update of each engine."""
-    found: list[tuple[int, int, int, Shifts]] = []
+    """The fastest kernel that fits an engine."""
+    fitting: list[tuple[float, float, int, Shifts]] = []
     reasons: list[KernelError] = []
+    planned: list[KernelError] = []
     # Fewer slots make a shorter program.
     kinds = product(KINDS, (MOST_SLOTS, MOST_SLOTS // 2, MOST_SLOTS // 4))
     for lanes, slots in [*([(_BLOCKS, MOST_SLOTS)] if blocks else []), *kinds]:
+        if fitting and fitting[-1][2] == lanes:
+            continue
         one = Shifts(
             transform=transform,
             labels=labels,
@@ -273,19 +366,17 @@ def _best(
             variant=variant,
         )
         try:
-            found.append((one.cycles, -one.plan.slots, lanes, one))
+            assert one.plan
         except KernelError as error:
             reasons.append(error)
-    ranked = [one for *_, one in sorted(found, key=lambda each: each[:3])]
-    if ranked and _works_twice(ranked[0]):
-        # Lines worked on twice are loaded twice: where the bus binds, two lanes are faster.
-        ranked.sort(key=lambda one: one.cycles > bus or one.lanes != PAIR)
-    for one in ranked:
+            continue
         try:
             one.program(vault_bits=None)
         except KernelError as error:
-            reasons.append(error)
+            planned.append(error)
         else:
-            return one
+            fitting.append((one.shared_cycles(place), one.cycles, lanes, one))
+    if fitting:
+        return min(fitting, key=lambda one: one[:3])[3]
     # What keeps a program from an engine says more than what keeps vectors from a plan.
-    raise reasons[-1] if found else reasons[0]
+    raise planned[-1] if planned else reasons[0]

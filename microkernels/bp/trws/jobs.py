@@ -3,11 +3,12 @@
 from functools import lru_cache
 
 from isa.program import Program
+from microkernels.common.builder import INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.runtime.job import Golden, KernelJob, Launch
 
 from ..problem import BpProblem, Messages
-from ..shifts.choice import INSTRUCTION_WORDS, Form
+from ..shifts.choice import Form
 from ..shifts.transform import Transform, transform_of
 from .golden import TrwsField, check_costs
 from .kernel import trws_builder

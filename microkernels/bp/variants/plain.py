@@ -23,7 +23,6 @@ from functools import lru_cache
 
 from isa.program import Program
 from isa.table import MAX_VL, Width
-from isa.timing import VECTOR_LATENCY
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
@@ -32,16 +31,13 @@ from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
 from ..shifts.lane_frame import LaneFrame
 from ..shifts.lane_parts import LaneParts
-from ..shifts.rhythm import beats_of
 from .variant import Variant
 
-__all__ = ["PlainPlan", "plain_cycles", "plain_plan", "plain_program"]
+__all__ = ["PlainPlan", "plain_plan", "plain_program"]
 
 _ALIGN = 16
 #: Slots of the ring; a program with more would not fit an engine.
 _FEWEST_SLOTS, _MOST_SLOTS = 2, 4
-#: Instructions of an update beside those of the matrix, and drains.
-_VECTORS, _DRAINS = 4, 3
 
 
 @dataclass(frozen=True)
@@ -109,15 +105,6 @@ def _place(labels: int, bits: int, scratchpad_bytes: int, variant: Variant) -> P
         vector=vector,
         used=ring + slot * slots,
     )
-
-
-def plain_cycles(labels: int, bits: int, variant: Variant) -> int:
-    """Cycles of an engine for an update with ideal memory, about."""
-    beats = beats_of(labels, bits)
-    rows = labels + (beats_of(labels * labels, bits) // beats if variant.weighted else 0)
-    vectors = _VECTORS + 3 * variant.damped
-    drains = _DRAINS + 3 * variant.damped
-    return (rows + vectors) * beats + drains * VECTOR_LATENCY
 
 
 @lru_cache(maxsize=8)

@@ -9,14 +9,14 @@ from hypothesis import strategies as st
 
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
-from isa.timing import VECTOR_LATENCY
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY
 from microkernels.bp import golden as bp_golden
 from microkernels.bp import schedule as bp_schedule
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.kernel import bp_builder, bp_program
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, Messages
-from microkernels.bp.schedule import Spacing, most_labels
+from microkernels.bp.schedule import MIN_SLOTS, Spacing, most_labels, plan
 from microkernels.common.errors import KernelError
 from microkernels.common.schedule import ScheduleModel, watch
 from microkernels.data.stereo import motorcycle
@@ -179,3 +179,11 @@ def test_bad_input_is_refused_in_one_line(make, message: str) -> None:
 def test_fewer_slots_when_they_do_not_fit() -> None:
     assert "ring of 4 slots" in bp_builder(34).text()
     assert "ring of 8 slots" in bp_builder(16).text()
+
+
+@pytest.mark.parametrize("bits", [8, 16, 32])
+def test_slots_share_no_range(bits: int) -> None:
+    """Else an instruction next to a load waits for it, with most odd numbers of labels."""
+    for labels in range(2, most_labels(bits, 4096) + 1):
+        places = plan(labels, bits, MIN_SLOTS, 4096)
+        assert places.ring % RANGE_BYTES == places.slot % RANGE_BYTES == 0

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.shifts.choice import bus_cycles, matrix_cycles, shifts_of
+from microkernels.bp.shifts.choice import Form, bus_cycles, matrix_cycles, shifts_of
 from microkernels.bp.shifts.kernel import LANES, transform_builder
 from microkernels.bp.shifts.rhythm import beats_of, dependences, rhythm
 from microkernels.bp.shifts.transform import transform_of
@@ -16,6 +16,8 @@ from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import VaultRing
+from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from soc.generate.presets import preset, tile_preset
 
 NAMES = ("potts", "linear:2", "linear:4", "quadratic:7", "linear")
 
@@ -111,20 +113,68 @@ def test_the_cheaper_form_is_chosen() -> None:
     assert form(16, "linear:2")
     assert form(16, "linear:2", 8)
     assert form(60, "potts")
-    # With few labels the matrix takes as many cycles as a sum.
-    assert not form(2, "linear:2")
-    assert matrix_cycles(16, 16) == 80
+    assert not form(3, "linear:2")
+    assert not form(3, "linear:2", 8)
+
+
+@pytest.mark.parametrize(
+    ("labels", "bits", "name"),
+    [
+        (2, 16, "linear:2"),
+        (3, 16, "linear:2"),
+        (4, 8, "potts"),
+        (5, 16, "linear:2"),
+        (8, 8, "quadratic:7"),
+        (9, 16, "quadratic:7"),
+        (12, 16, "linear:5"),
+    ],
+)
+@pytest.mark.parametrize("pes", [1, 4])
+def test_the_faster_form_is_chosen(
+    labels: int, bits: int, name: str, pes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By cycles of the timing model, of one engine and of four on a vault."""
+    monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
+    one = problem(*((40, 24) if pes == 1 else (60, 34)), labels, bits, name, 1)
+
+    def cycles(form: Form) -> float:
+        job = bp_job(one, pes=pes, form=form)
+        if pes == 1:
+            outcome = cosim_engine(job, preset("pe"), on="model")
+            return outcome.cycles
+        return cosim_vault(job, tile_preset("vault"), on="model").cycles
+
+    assert cycles("auto") <= 1.01 * min(cycles("matrix"), cycles("shifts"))
+
+
+@pytest.mark.parametrize(
+    ("labels", "bits", "cycles"),
+    [(2, 16, 64.8), (5, 16, 36.3), (8, 8, 52.8), (9, 16, 42.4), (16, 16, 80.1), (30, 16, 272.2)],
+)
+def test_cycles_of_a_loop_are_those_of_the_timing_model(
+    labels: int, bits: int, cycles: float
+) -> None:
+    """Measured on 64 x 48 pixels, with ends of lines."""
+    assert matrix_cycles(labels, bits) == pytest.approx(cycles, rel=0.02)
 
 
 def test_two_lanes_where_the_bus_binds() -> None:
-    """With four a lone pair of lines is loaded twice."""
-    one = problem(2, 2, 16, 16, "linear:3")
+    """With four a lone pair of lines is loaded twice; 36 lines are 18 pairs, 5 of some engines."""
+    one = problem(36, 36, 16, 16, "linear:3")
     alone, shared = (shifts_of(one, "shifts", 4096, pes=pes) for pes in (1, 4))
     assert alone is not None
     assert shared is not None
     assert bus_cycles(16, 16) == 16
     assert (alone.lanes, shared.lanes) == (4, 2)
     assert alone.cycles < shared.cycles <= 64
+    # All engines have four lines, or more.
+    whole = shifts_of(problem(32, 32, 16, 16, "linear:3"), "shifts", 4096, pes=4)
+    assert whole is not None
+    assert whole.lanes == 4
+    # Engines of a ring have few lines in each step.
+    ring = shifts_of(problem(320, 180, 2, 16, "linear:2"), "auto", 4096, pes=4, vaults=32)
+    assert ring is not None
+    assert ring.lanes == 2
 
 
 def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> None:

@@ -18,7 +18,7 @@ def pictures(seed: int, height: int = 6, width: int = 9) -> tuple[np.ndarray, np
 
 
 def differences(left: np.ndarray, right: np.ndarray, y: int, x: int, other: int) -> float:
-    return sum(abs(int(left[y, x, c]) - int(right[y, other, c])) for c in range(3)) / 3
+    return sum(abs(float(left[y, x, c]) - float(right[y, other, c])) for c in range(3)) / 3
 
 
 def birchfield_tomasi(left: np.ndarray, right: np.ndarray, y: int, x: int, other: int) -> float:
@@ -145,3 +145,26 @@ def test_bad_input_is_refused_in_one_line(make, message: str, tmp_path: Path) ->
         make(tmp_path)
     assert message in str(error.value)
     assert "\n" not in str(error.value)
+
+
+def test_all_bits_of_the_samples_count() -> None:
+    """A texture within a grey level, as of a dark scene in 16 bits, is matched by its fractions."""
+    texture = np.random.default_rng(4).uniform(80, 80.9, (20, 40, 1)).astype(np.float32)
+    picture = np.repeat(texture, 3, axis=2)
+    left, right = picture[:, 3:], picture[:, :-3]
+    costs = matching_costs(right, left, labels=8, cost="census")
+    inside = costs[2:-2, 10:-2]
+    assert (inside[..., 3] == 0).all()
+    assert (np.delete(inside, 3, axis=2).mean(axis=(0, 1)) > 5).all()
+
+
+@pytest.mark.parametrize(("cost", "model"), [("ad", differences), ("bt", birchfield_tomasi)])
+def test_costs_of_deep_pictures_are_rounded_once(cost, model) -> None:
+    """Not the pictures: their fractions add up."""
+    left, right = (one + np.float32(0.375) * n for n, one in enumerate(pictures(3)))
+    left, right = left.astype(np.float32) / 2, right.astype(np.float32) / 2
+    found = matching_costs(left, right, labels=2, cost=cost)
+    for y, x in np.ndindex(left.shape[:2]):
+        for label in range(min(2, x + 1)):
+            expected = np.floor(model(left, right, y, x, x - label) + 0.5)
+            assert found[y, x, label] == expected

@@ -43,10 +43,59 @@ def test_pfm_has_its_rows_from_the_bottom() -> None:
     assert np.frombuffer(content[-24:], "<f4").reshape(2, 3).tolist() == MAP[::-1].tolist()
 
 
-def test_a_mask_is_white_where_it_holds(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "head",
+    [
+        b"Pf\n3 2\n-1e0\n",
+        b"Pf\r\n3 2\r\n-1.0\r\n",
+        b"Pf\n# made by hand\n3 2 # columns, rows\n-1\n",
+        b"Pf 3 2 -.5 ",
+        b"Pf\n3\n2\n-0.003922  \n",
+        b"Pf\r3 2\r-1\r",
+    ],
+)
+def test_spellings_of_pfm(tmp_path: Path, head: bytes) -> None:
+    path = tmp_path / "map.pfm"
+    # 1.25 begins with a line feed's byte.
+    values = np.array([[1.25, 3, 7], [np.inf, 2, 60]], "<f4")
+    values.view(np.uint8)[0, 0] = 10
+    path.write_bytes(head + values.tobytes())
+    np.testing.assert_array_equal(read_truth(path, 1.0), values[::-1])
+
+
+def test_pfm_of_the_other_order_of_bytes(tmp_path: Path) -> None:
+    path = tmp_path / "map.pfm"
+    path.write_bytes(b"Pf\n3 2\n+1.0E+0\n" + MAP[::-1].astype(">f4").tobytes())
+    assert (read_truth(path, 1.0) == MAP).all()
+
+
+@pytest.mark.parametrize("kind", ["u1", "u2", "f4"])
+def test_a_truth_in_a_picture_has_all_bits(tmp_path: Path, kind: str) -> None:
+    """As KITTI's, of 16 bits, 256 times the disparity."""
+    path = tmp_path / "map.tif"
+    values = np.array([[0, 7, 200], [1, 2, 255 if kind == "u1" else 60000]]).astype(kind)
+    Image.fromarray(values).save(path)
+    expected = np.where(values == 0, np.inf, values / 4)
+    np.testing.assert_array_equal(read_truth(path, 4.0), expected)
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [
+        (np.array([[0, 128, 255]], np.uint8), [False, False, True]),
+        (np.array([[0, 1, 1]], np.uint8), [False, True, True]),
+        (np.array([[False, True, False]]), [False, True, False]),
+        (np.array([[0, 32768, 65535]], np.uint16), [False, False, True]),
+        (np.array([[0, 255, 128]], np.uint16), [False, True, False]),
+        (np.array([[0, 1, 0]], np.uint16), [False, True, False]),
+    ],
+)
+def test_a_mask_is_white_where_it_holds(
+    tmp_path: Path, values: np.ndarray, expected: list[bool]
+) -> None:
     path = tmp_path / "mask.png"
-    Image.fromarray(np.array([[0, 128, 255]], np.uint8)).save(path)
-    assert read_mask(path).tolist() == [[False, False, True]]
+    Image.fromarray(values).save(path)
+    assert read_mask(path).tolist() == [expected]
 
 
 def test_a_coarser_grid_takes_the_nearest_value() -> None:
@@ -77,6 +126,7 @@ def picture(values: np.ndarray) -> bytes:
     return target.getvalue()
 
 
+GREY = picture(np.array([[0, 200]], np.uint8))
 COLOUR = picture(np.arange(12, dtype=np.uint8).reshape(2, 2, 3))
 
 
@@ -90,7 +140,10 @@ COLOUR = picture(np.arange(12, dtype=np.uint8).reshape(2, 2, 3))
         (lambda f: read_truth(write(f / "a.npz", b"x"), 1.0), "no array"),
         (lambda f: read_truth(write(f / "a.png", b"x"), 1.0), "not a readable image"),
         (lambda f: read_truth(write(f / "a.png", COLOUR), 1.0), "one channel"),
+        (lambda f: read_truth(write(f / "a.pfm", b"Pf\n3 2\n0\n"), 1.0), "one channel"),
+        (lambda f: read_truth(write(f / "a.pfm", b"Pf\n3 2\nnan\n"), 1.0), "one channel"),
         (lambda f: read_mask(write(f / "a.png", COLOUR)), "one channel"),
+        (lambda f: read_mask(write(f / "a.png", GREY)), "its largest number is 200"),
         (lambda _: stereo_errors(MAP, MAP[:1]), "the truth has 3 x 1 pixels"),
         (lambda _: stereo_errors(MAP, MAP, np.ones((1, 3), bool)), "the mask has 3 x 1"),
         (lambda _: stereo_errors(MAP, np.full(MAP.shape, np.inf)), "no pixel"),

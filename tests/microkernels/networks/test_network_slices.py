@@ -83,14 +83,15 @@ def test_pooling_of_large_windows_has_thinner_slices(mean: bool) -> None:
     ("given", "message"),
     [
         (
-            network(Pool(name="pool", window=60, mean=True), side=60),
-            "pool: a window of 60 x 60 pixels of 1 channel(s) does not fit an engine with a "
-            "scratchpad of 4096 bytes",
+            network(Pool(name="pool", window=257), side=257),
+            "pool: a window of 257 x 257 pixels of 1 channel(s) does not fit an engine with "
+            "vectors of 256 elements and a scratchpad of 4096 bytes",
         ),
         (
             network(fc(), head(15, 7)),
             "head: a window of 15 x 15 pixels of 16 channel(s), the fewest of a fully connected "
-            "layer's output, does not fit an engine with a scratchpad of 4096 bytes",
+            "layer's output, does not fit an engine with vectors of 256 elements and a scratchpad "
+            "of 4096 bytes",
         ),
         (
             network(head(33), side=40),

@@ -1,6 +1,8 @@
 """The pooling kernel on the instruction set simulator against its golden model, and that model
 against ONNX's reference."""
 
+from dataclasses import replace
+
 import numpy as np
 import onnx.parser
 import pytest
@@ -9,10 +11,17 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.jobs import pool_job
+from microkernels.nn.pool_kernel import pool_program
+from microkernels.nn.pool_layout import PoolLayout
 from microkernels.nn.pool_shape import PoolShape, pool
+from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
+
+#: Columns up to which a window takes little time on the simulator in Python.
+_SIMULATED = 500
 
 
 def values(seed: int, *shape: int, limit: int = 1000) -> Elements:
@@ -73,6 +82,81 @@ def test_equals_the_golden_model(
     assert not hazards
 
 
+@settings(max_examples=20, deadline=None, derandomize=True)
+@given(
+    window=st.integers(90, 2000),
+    down=st.integers(1, 5),
+    segments=st.integers(1, 2),
+    channels=st.integers(1, 3),
+    mean=st.booleans(),
+    biased=st.booleans(),
+    stride=st.integers(1, 3),
+    limit=st.sampled_from([3, 30000]),
+    seed=st.integers(0, 1 << 20),
+)
+def test_long_windows_equal_the_golden_model(
+    window: int,
+    down: int,
+    segments: int,
+    channels: int,
+    mean: bool,
+    biased: bool,
+    stride: int,
+    limit: int,
+    seed: int,
+) -> None:
+    """Windows of which programs without a loop, or the scratchpad, hold only the shortest."""
+    padding = seed % 3 if segments == 1 else 0
+    shape = PoolShape(
+        width=window + seed % 2 * stride - 2 * padding,
+        height=down,
+        channels=channels,
+        window=window,
+        window_down=down + 2 * padding,
+        stride=stride,
+        padding=padding,
+        mean=mean,
+        segments=segments,
+    )
+    job = pool_job(
+        shape,
+        values(seed, segments, shape.height, shape.width, channels, limit=limit),
+        values(seed + 1, channels) if biased else None,
+        relu=seed % 4 == 0,
+        sharers=1 + seed % 2,
+        depth=1 + seed % channels,
+    )
+    assert len(job.program.words) <= 1024
+    assert execute(job).match
+    if window < _SIMULATED:
+        outputs, hazards = simulate(job, seed=seed)
+        assert np.array_equal(outputs, job.expected)
+        assert not hazards
+
+
+def layout(window: int, instruction_words: int) -> PoolLayout:
+    shape = PoolShape(width=window, height=1, channels=1, window=window, window_down=1)
+    source = FeatureMap(base=0, width=window, height=1, channels=1, depth=1)
+    target = replace(source, base=1 << 16, width=1)
+    return PoolLayout(
+        shape=shape,
+        source=source,
+        target=target,
+        base=1 << 17,
+        instruction_words=instruction_words,
+    )
+
+
+@pytest.mark.parametrize(("instruction_words", "longest"), [(512, 46), (1024, 103)])
+def test_programs_have_a_loop_only_where_they_must(instruction_words: int, longest: int) -> None:
+    words = [
+        len(pool_program(layout(window, instruction_words)).words)
+        for window in (longest - 1, longest, longest + 1, 250, 2000)
+    ]
+    assert words[0] < words[1] <= instruction_words
+    assert max(words[2:]) < 200
+
+
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(shape=shapes(segments=1), seed=st.integers(0, 1 << 20))
 def test_golden_model_is_near_the_reference(shape: PoolShape, seed: int) -> None:
@@ -114,6 +198,10 @@ def test_completes_and_pools_partial_sums() -> None:
         ({"padding": 2}, "padding must be from 0 to 1"),
         ({"padding": 1, "segments": 2}, "can't be padded"),
         ({"channels": 0}, "channels must be at least 1"),
+        (
+            {"width": 65537, "height": 1, "window": 65537, "window_down": 1, "mean": True},
+            "a mean is of at most 65,536 pixels, not 65537 x 1",
+        ),
     ],
 )
 def test_shapes_that_can_not_be(changes: dict[str, int], message: str) -> None:
@@ -127,8 +215,8 @@ def test_windows_that_do_not_fit() -> None:
     with pytest.raises(KernelError, match="give slices of at most 128 channels"):
         pool_job(shape, maps, depth=200)
     with pytest.raises(
-        KernelError, match="a scratchpad of 4096 bytes: give slices of at most 112 channels"
+        KernelError, match="a scratchpad of 2048 bytes: give slices of at most 84 channels"
     ):
-        pool_job(shape, maps, depth=128)
+        pool_job(shape, maps, depth=128, scratchpad_bytes=2048)
     with pytest.raises(KernelError, match=r"bias must have the shape \(200,\)"):
         pool_job(shape, maps, values(2, 100), depth=32)

@@ -103,6 +103,8 @@ def connected(
         pooling(PoolShape(width=6, height=6, channels=40)),
         pooling(PoolShape(width=5, height=3, channels=3, window=1, stride=1, segments=5)),
         pooling(PoolShape(width=7, height=6, channels=9, window=3, padding=1, mean=True)),
+        # Windows that neither a program without a loop nor the scratchpad holds.
+        pooling(PoolShape(width=301, height=1, channels=2, window=300, window_down=1, stride=1)),
         connected(DenseShape(inputs=300, outputs=21)),
         connected(DenseShape(inputs=13, outputs=40, batch=7), others=3),
         connected(DenseShape(inputs=1, outputs=1)),

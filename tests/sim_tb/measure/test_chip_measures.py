@@ -8,7 +8,7 @@ import pytest
 from isa.image import MAX_IMAGE_BYTES
 from sim_tb.measure import scaling
 from sim_tb.measure.full_hd import measure_full_hd
-from sim_tb.measure.full_hd_shifts import full_hd_shifts_job, measure_full_hd_shifts
+from sim_tb.measure.full_hd_shifts import measure_full_hd_shifts
 from sim_tb.measure.plots.scaling import draw_scaling
 from sim_tb.measure.scaling import measure_scaling
 from soc.generate.presets import chip_preset
@@ -49,8 +49,6 @@ def test_full_hd_by_shifts() -> None:
     assert 0 < wide.vector_busy < 1
     assert wide.energy <= narrow.energy < 1.05 * wide.energy
     assert measure_full_hd_shifts(8, chip, width=48, height=36) == narrow
-    # The sums of 8 bits fit.
-    assert full_hd_shifts_job(8, chip, width=48, height=36).saturated == 0
 
 
 def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -8,7 +8,12 @@ import pytest
 from PIL import Image
 
 from microkernels.common.errors import KernelError
-from microkernels.mrf.pixels import denoising_costs, grey_levels, segmentation_costs
+from microkernels.mrf.pixels import (
+    denoising_costs,
+    grey_levels,
+    read_seeds,
+    segmentation_costs,
+)
 
 SHAPE = (14, 18)
 
@@ -88,6 +93,19 @@ def test_costs_of_pixels() -> None:
     colour = np.array([[[10, 20, 30], [0, 0, 0], [40, 40, 41]]], np.uint8)
     costs = segmentation_costs(colour, np.array([[1, 2, 0]]))
     assert costs.tolist() == [[[0, 255], [255, 0], [20, 40]]]
+
+
+def test_seeds_are_samples_as_they_are(tmp_path: Path) -> None:
+    """Not grey levels of a photograph."""
+    path = tmp_path / "seeds.png"
+    seeds = np.array([[0, 1, 2], [256, 0, 3]], np.uint16)
+    Image.fromarray(seeds).save(path)
+    assert read_seeds(path).tolist() == seeds.tolist()
+    path.write_bytes(b"P2 3 1 3\n0 1 3\n")
+    assert read_seeds(path).tolist() == [[0, 1, 3]]
+    Image.fromarray(seeds + 1).save(path)
+    with pytest.raises(KernelError, match="label \\+ 1, at most 256"):
+        read_seeds(path)
 
 
 @pytest.mark.parametrize(

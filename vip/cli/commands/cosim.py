@@ -65,7 +65,11 @@ class SceneOptions:
     """The photographs and the grid on them."""
 
     width: Annotated[
-        int | None, typer.Option(help="Pixels across (default: 64; a vault's: 60).", min=1)
+        int | None,
+        typer.Option(
+            help="Pixels across, also more than the photographs' (default: 64; a vault's: 60).",
+            min=1,
+        ),
     ] = None
     height: Annotated[
         int | None, typer.Option(help="Pixels down (default: 48; a vault's: 34).", min=1)
@@ -177,7 +181,7 @@ def bp(
 
     Example: vip cosim bp --preset tiny --iterations 2
 
-    Example: vip cosim bp --preset thesis --on model --width 320 --height 180 --iterations 1
+    Example: vip cosim bp --preset thesis --on model --width 1920 --height 1080 --iterations 1
     """
     config = any_preset(preset_name)
     _check_options(context, preset_name, config)

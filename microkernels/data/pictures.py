@@ -1,0 +1,275 @@
+"""Pictures from files: photographs, and pictures whose samples are numbers, such as masks.
+
+All pictures of users are read here: with all bits of their samples, upright (by their EXIF
+orientation), without alpha, and with the colours of their palette.
+"""
+
+import re
+import sys
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.support.extras import need
+from isa.support.files import read_bytes
+from microkernels.common.errors import KernelError
+
+__all__ = [
+    "HEADER_GAP",
+    "MAX_PIXELS",
+    "Photograph",
+    "Samples",
+    "displayed",
+    "read_content",
+    "read_photographs",
+    "read_samples",
+]
+
+#: ``[y, x, rgb]`` in grey levels, 0 to 255: with fractions where samples have more than 8 bits.
+Photograph = NDArray[np.uint8 | np.float32]
+#: Pixels of a picture: work on it takes some 30 bytes a pixel.
+MAX_PIXELS = 1 << 24
+#: What parts the words of a header of portable maps: white space and comments.
+HEADER_GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
+
+_MAX_BYTES = 1 << 28
+_LEVELS = 255
+_DEEPEST = (1 << 16) - 1
+#: Bits of the numbers in samples of 16 bits, as cameras have them.
+_DEPTHS = (8, 10, 12, 14, 16)
+#: Pillow's names of the formats that are read.
+_FORMATS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
+#: Pillow's modes of at most 8 bits a sample -> grey or RGB.
+_MODES = {"1": "1", "L": "L", "LA": "L", "RGB": "RGB"} | dict.fromkeys(
+    ("CMYK", "P", "PA", "RGBA", "RGBX", "YCbCr"), "RGB"
+)
+#: Pillow's layouts of few bits a sample, which it multiplies by this factor.
+_SPREAD = {"L;2": 85, "L;4": 17}
+#: Of layouts of 16 bits a sample Pillow takes the more significant bytes: in the other order of
+#: bytes those are the less significant ones.
+_OTHER = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
+#: What libtiff has brought into the machine's order of bytes.
+_NATIVE = {"F;32BF": "F;32NF", "I;16BS": "I;16NS", "I;32BS": "I;32NS"}
+#: Tags of TIFF; channels that lie apart.
+_BITS, _PHOTOMETRIC, _PLANES, _ORIENTATION = 258, 262, 284, 274
+_APART = 2
+_TURNS: dict[int, Callable[[NDArray[Any]], NDArray[Any]]] = {
+    1: lambda pixels: pixels,
+    2: lambda pixels: pixels[:, ::-1],
+    3: lambda pixels: pixels[::-1, ::-1],
+    4: lambda pixels: pixels[::-1],
+    5: lambda pixels: pixels.swapaxes(0, 1),
+    6: lambda pixels: np.rot90(pixels, -1),
+    7: lambda pixels: pixels[::-1, ::-1].swapaxes(0, 1),
+    8: lambda pixels: np.rot90(pixels),
+}
+_PORTABLE = re.compile(
+    rb"P([2356])" + HEADER_GAP + rb"(\d{1,9})" + HEADER_GAP + rb"(\d{1,9})" + HEADER_GAP
+    + rb"(\d{1,5})\s"
+)  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Samples:
+    """A picture as its file has it.
+
+    Attributes:
+        values: ``[y, x, channel]``: grey, or red, green and blue; whole numbers or, of TIFF,
+            floating point.
+        limit: the largest number that the format allows, 1 (of a bitmap) to 65535; 0: floating
+            point, or more than 16 bits.
+    """
+
+    values: NDArray[np.integer | np.floating]
+    limit: int
+
+    @property
+    def grey(self) -> NDArray[np.integer | np.floating] | None:
+        """``[y, x]``: samples of a picture whose channels are equal; None: it is in colour."""
+        if (self.values != self.values[..., :1]).any():
+            return None
+        return self.values[..., 0]
+
+
+def read_content(path: Path) -> bytes:
+    """The bytes of a file that holds a picture or a map.
+
+    Raises:
+        KernelError: it can't be read; one line.
+    """
+    try:
+        return read_bytes(path, _MAX_BYTES)
+    except OSError as error:
+        raise KernelError(f"{path}: can't be read: {error.strerror}") from error
+
+
+def read_samples(path: Path) -> Samples:
+    """The samples of a picture: PNG, JPEG, PGM, PPM, PBM, BMP, TIFF, WebP, or the first of a GIF.
+
+    Raises:
+        KernelError: a file that is missing, damaged, too large, no picture, or of a kind that would
+            lose bits or colours; one line.
+        MissingExtraError: Pillow is not installed.
+    """
+    content = read_content(path)
+    if head := _PORTABLE.match(content):
+        return _portable(path, head, content)
+    need("PIL", "pictures")
+    try:
+        with warnings.catch_warnings(action="ignore"):
+            return _decoded(path, content)
+    except KernelError:
+        raise
+    except Exception as error:
+        # Pillow's decoders raise many kinds of exceptions on damaged files.
+        raise KernelError(f"{path}: not a readable image") from error
+
+
+def _check_size(path: Path, width: int, height: int) -> None:
+    if width * height > MAX_PIXELS:
+        raise KernelError(
+            f"{path}: the image has {width} x {height} pixels; at most {MAX_PIXELS:,} can be taken"
+        )
+
+
+def _portable(path: Path, head: re.Match[bytes], content: bytes) -> Samples:
+    """A PGM or PPM, whose samples Pillow would scale."""
+    kind, width, height, limit = (int(head[number]) for number in range(1, 5))
+    _check_size(path, width, height)
+    channels = 1 if kind in (2, 5) else 3
+    count = width * height * channels
+    try:
+        if kind in (2, 3):
+            words = re.sub(rb"#[^\r\n]*", b"", content[head.end() :]).split(maxsplit=count)
+            flat = np.array(words[:count], np.int64)
+        else:
+            flat = np.frombuffer(content, ">u2" if limit > _LEVELS else "u1", count, head.end())
+        if flat.size != count or not 0 <= flat.min() <= flat.max() <= limit <= _DEEPEST:
+            raise ValueError
+    except ValueError as error:
+        raise KernelError(f"{path}: not a readable image") from error
+    values = flat.astype(np.uint16).reshape(height, width, channels)
+    return Samples(values=values, limit=limit)
+
+
+def _decoded(path: Path, content: bytes) -> Samples:
+    """A picture that Pillow reads."""
+    with _opened(content) as image:
+        _check_size(path, image.width, image.height)
+        mode, layout = image.mode, _layout(image)
+        tags: Any = getattr(image, "tag_v2", {})
+        bits = max(tags.get(_BITS, (16 if mode.startswith("I;16") else 8,)))
+        apart = tags.get(_PLANES) == _APART and bits > 8
+        inverted = tags.get(_PHOTOMETRIC) == 0
+    if apart:
+        # Pillow takes such planes for those of 8 bits.
+        raise KernelError(f"{path}: channels of {bits} bits that lie apart can't be read")
+    if mode.startswith("I;16"):
+        limit = (1 << bits) - 1
+        values = _pixels(content).astype(np.uint16)
+        return Samples(values=limit - values if inverted else values, limit=limit)
+    if mode in ("I", "F"):
+        return Samples(values=_pixels(content), limit=0)
+    if layout == "LA;16B":
+        parts = _pixels(content, lambda _: "RGBA").astype(np.uint16)
+        return Samples(values=(parts[..., :1] << 8) + parts[..., 1:2], limit=_DEEPEST)
+    if re.fullmatch("RGB[AX]?;16[BLN]", layout):
+        high = _pixels(content).astype(np.uint16)
+        low = _pixels(content, lambda name: name[:-1] + _OTHER[name[-1]])
+        return Samples(values=((high << 8) + low)[..., :3], limit=_DEEPEST)
+    if mode == "1":
+        return Samples(values=_pixels(content).astype(np.uint8), limit=1)
+    if mode in _MODES and ";16" not in layout:
+        factor = _SPREAD.get(layout, 1)
+        return Samples(values=_pixels(content, to=_MODES[mode]) // factor, limit=_LEVELS // factor)
+    raise KernelError(
+        f"{path}: a grey or RGB image is needed, not one of the kind {layout or mode}"
+    )
+
+
+def _opened(content: bytes) -> Any:
+    from PIL import Image
+
+    return Image.open(BytesIO(content), formats=_FORMATS)
+
+
+def _layout(image: Any) -> str:
+    """Pillow's name of the layout of samples in a PNG or TIFF, such as ``RGB;16B``; "": others."""
+    if image.format not in ("PNG", "TIFF") or not image.tile:
+        return ""
+    args = image.tile[0].args
+    return str(args if isinstance(args, str) else args[0])
+
+
+def _pixels(
+    content: bytes, change: Callable[[str], str] = lambda name: name, to: str = ""
+) -> NDArray[Any]:
+    """``[y, x, channel]``: upright pixels as Pillow decodes them.
+
+    Parameters:
+        change: the layout to read the file by, for that which it has.
+        to: mode to convert the picture to; "": it stays.
+    """
+    with _opened(content) as image:
+        if _layout(image):
+            image.tile = [
+                tile._replace(args=_renamed(tile.codec_name, tile.args, change))
+                for tile in image.tile
+            ]
+        image.load()
+        pixels = np.asarray(image.convert(to) if to else image)
+        turn = _TURNS.get(image.getexif().get(_ORIENTATION), _TURNS[1])
+    return turn(pixels.reshape(*pixels.shape[:2], -1))
+
+
+def _renamed(codec: str, args: Any, change: Callable[[str], str]) -> Any:
+    name = args if isinstance(args, str) else args[0]
+    if codec == "libtiff":
+        name = _NATIVE.get(name, name)
+    return change(name) if isinstance(args, str) else (change(name), *args[1:])
+
+
+def read_photographs(*paths: Path) -> list[Photograph]:
+    """Photographs that belong together, in grey or colour.
+
+    A sample of 16 bits is taken for a number of 8, 10, 12, 14 or 16 bits: of the fewest that hold
+    the largest sample of all of them, of which white is the largest number.
+
+    Raises:
+        KernelError: as of :func:`read_samples`, or samples in floating point or of more than 16
+            bits; one line.
+        MissingExtraError: Pillow is not installed.
+    """
+    pictures = [read_samples(path) for path in paths]
+    largest = max((int(one.values.max()) for one in pictures if one.limit == _DEEPEST), default=0)
+    white = next(white for bits in _DEPTHS if (white := (1 << bits) - 1) >= largest)
+    return [
+        _photograph(path, one, white if one.limit == _DEEPEST else one.limit)
+        for path, one in zip(paths, pictures, strict=True)
+    ]
+
+
+def _photograph(path: Path, picture: Samples, white: int) -> Photograph:
+    if not white:
+        raise KernelError(
+            f"{path}: a photograph must have whole numbers of at most 16 bits a sample, not "
+            f"{picture.values.dtype}"
+        )
+    values: Photograph
+    if _LEVELS % white:
+        values = np.multiply(picture.values, _LEVELS / white, dtype=np.float32)
+    else:
+        values = (picture.values * (_LEVELS // white)).astype(np.uint8)
+    return np.repeat(values, 3, axis=2) if values.shape[2] == 1 else values
+
+
+def displayed(photograph: NDArray[np.integer | np.floating]) -> NDArray[np.uint8]:
+    """A photograph with 8 bits a channel, for display."""
+    levels: NDArray[np.uint8] = np.rint(photograph).astype(np.uint8)
+    return levels
