@@ -57,7 +57,7 @@ _FACTOR_BITS = 28
 _SEARCH_IMAGES = 16
 
 
-class _Made(NamedTuple):
+class _Golden(NamedTuple):
     """Outputs of a layer on the golden model, and as of :class:`MapReport`."""
 
     elements: Elements
@@ -211,39 +211,41 @@ class _Calibration:
         network = self.model.network
         last = {source: layer for layer in network.layers for source in network.sources[layer.name]}
         rest = np.setdiff1d(np.arange(len(self.every[INPUT])), self.images)
-        found = {each.layer: each for each in reports}
+        counts = {each.layer: each for each in reports}
         for first in range(0, len(rest), _SEARCH_IMAGES):
             numbers = rest[first : first + _SEARCH_IMAGES]
             values = {
-                name: as_elements(held[numbers], formats.maps[name])
-                for name, held in self.every.items()
+                name: as_elements(real[numbers], formats.maps[name])
+                for name, real in self.every.items()
             }
             for layer in network.layers:
                 if layer.name in self.every:
                     continue
                 sources = network.sources[layer.name]
-                made = self._golden(layer, [values[source] for source in sources], formats)
-                before = found[layer.name]
-                found[layer.name] = replace(
+                golden = self._golden(layer, [values[source] for source in sources], formats)
+                before = counts[layer.name]
+                counts[layer.name] = replace(
                     before,
-                    saturated=before.saturated + made.saturated,
-                    elements=before.elements + made.elements.size,
-                    beyond=before.beyond + made.beyond,
+                    saturated=before.saturated + golden.saturated,
+                    elements=before.elements + golden.elements.size,
+                    beyond=before.beyond + golden.beyond,
                 )
-                values[layer.name] = made.elements
+                values[layer.name] = golden.elements
                 for source in set(sources):
                     if last[source] is layer:
                         del values[source]
-        return list(found.values())
+        return list(counts.values())
 
-    def _golden(self, layer: Layer, sources: list[Elements], formats: Formats) -> _Made:
-        made, held = with_fractions(self.model, formats, layer)
-        weights = {} if held is None else {layer.name: held}
+    def _golden(self, layer: Layer, sources: list[Elements], formats: Formats) -> _Golden:
+        layer, parameters = with_fractions(self.model, formats, layer)
+        weights = {} if parameters is None else {layer.name: parameters}
+        plan, dense = self.layout.plan, self.layout.dense_layers
         with count_saturation() as count:
-            found = activation(self.layout.plan, made, self.layout.dense_layers, weights, sources)
+            elements = activation(plan, layer, dense, weights, sources)
         saturated = 0 if harmless(layer, self.operands) else count.values
-        curve = made.curve if isinstance(made, Activation) else None
-        return _Made(found, saturated, 0 if curve is None else arguments_beyond(curve, sources[0]))
+        curve = layer.curve if isinstance(layer, Activation) else None
+        beyond = 0 if curve is None else arguments_beyond(curve, sources[0])
+        return _Golden(elements, saturated, beyond)
 
     def _search(
         self, layer: Layer, sources: list[Elements], real: Reals, formats: Formats

@@ -59,10 +59,10 @@ def evaluate(node: "NodeProto", feeds: Mapping[str, Array], opset: int) -> list[
         # NumPy has no such type: onnxruntime takes none of those that a package adds, as bfloat16.
         if any(values.dtype.kind == "V" for values in feeds.values()):
             raise NoKernelError("types of another package")
-        made = session.run(None, feeds)
+        results = session.run(None, feeds)
     except NoKernelError:
-        made = ReferenceEvaluator(model).run(None, feeds)
-    return [np.asarray(values) for values in made]
+        results = ReferenceEvaluator(model).run(None, feeds)
+    return [np.asarray(values) for values in results]
 
 
 def output_shape(
@@ -74,7 +74,7 @@ def output_shape(
         feeds, opset: as of :func:`evaluate`.
     """
     try:
-        made = evaluate(node, feeds, opset)
+        results = evaluate(node, feeds, opset)
     except Exception:  # Any of another library.
         return None
-    return made[[name for name in node.output if name].index(tensor)].shape
+    return results[[name for name in node.output if name].index(tensor)].shape

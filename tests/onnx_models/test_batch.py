@@ -27,15 +27,15 @@ def drawn(*shape: int) -> np.ndarray:
     return RANDOM.uniform(-1, 1, shape).astype(np.float32)
 
 
-def coverage(made: ModelProto, batch: int | None = None) -> Coverage:
-    return map_graph(read_graph(made, batch=batch), OPERATORS)
+def coverage(proto: ModelProto, batch: int | None = None) -> Coverage:
+    return map_graph(read_graph(proto, batch=batch), OPERATORS)
 
 
-def batch_of(made: ModelProto, batch: int | None = None) -> int:
+def batch_of(proto: ModelProto, batch: int | None = None) -> int:
     """Images of the mapped model."""
-    found = coverage(made, batch)
-    assert found.model is not None, found.refused
-    return found.model.batch
+    result = coverage(proto, batch)
+    assert result.model is not None, result.refused
+    return result.model.batch
 
 
 FIRST = {"start": [-1], "end": [-(2**62)], "axis": [0], "step": [-1]}
@@ -109,19 +109,19 @@ ALONE = {
 @pytest.mark.parametrize("name", ALONE)
 def test_a_first_axis_whose_slices_are_mixed_is_no_batch(tmp_path: Path, name: str) -> None:
     nodes, shape, constants = ALONE[name]
-    made = model(nodes, shape, constants)
-    (tmp_path / "m.onnx").write_bytes(made.SerializeToString())
+    proto = model(nodes, shape, constants)
+    (tmp_path / "m.onnx").write_bytes(proto.SerializeToString())
     data = drawn(5, *shape)
     vip.compile_model(tmp_path / "m.onnx", {"x": data}, tmp_path / "m")
     # One image of such a model has the shape of the model's input.
     ran = vip.run_model(tmp_path / "m", {"x": data[2]}, on="iss")
-    (wanted,) = reference(made, data[2])
-    np.testing.assert_allclose(ran.outputs["y"][0], wanted, atol=3e-3 * np.abs(wanted).max())
+    (expected,) = reference(proto, data[2])
+    np.testing.assert_allclose(ran.outputs["y"][0], expected, atol=3e-3 * np.abs(expected).max())
 
 
 def test_products_of_two_square_inputs() -> None:
-    made = model([node("MatMul", "a", "b")], (8, 8), inputs=("a", "b"))
-    assert batch_of(made) == 1
+    proto = model([node("MatMul", "a", "b")], (8, 8), inputs=("a", "b"))
+    assert batch_of(proto) == 1
 
 
 @pytest.mark.parametrize(
@@ -168,10 +168,10 @@ def test_nodes_that_mix_images_of_a_declared_batch_are_refused(nodes, constants,
 
 
 def test_a_batch_that_the_model_does_not_have_is_refused() -> None:
-    made = model([node("Relu", "x")], (4, 3))
+    proto = model([node("Relu", "x")], (4, 3))
     with pytest.raises(VipError, match=r"input x of shape \[4, 3\] does not have the batch of 2"):
-        read_graph(made, batch=2)
-    assert batch_of(made, 4) == 4
+        read_graph(proto, batch=2)
+    assert batch_of(proto, 4) == 4
 
 
 def test_operators_of_images_tell_why_there_is_no_batch() -> None:
@@ -185,8 +185,8 @@ def test_operators_of_images_tell_why_there_is_no_batch() -> None:
 
 
 def test_a_batch_of_numbers() -> None:
-    made = model([node("Mul", "x", "two", output="m"), node("Abs", "m")], ("n",), {"two": 2.0})
-    assert batch_of(made, 4) == 4
+    proto = model([node("Mul", "x", "two", output="m"), node("Abs", "m")], ("n",), {"two": 2.0})
+    assert batch_of(proto, 4) == 4
 
 
 @pytest.mark.parametrize(
@@ -210,9 +210,9 @@ def test_models_with_the_time_first_are_refused_for_what_they_lack(
     assert why in refused.why
 
 
-def run(folder: Path, made: ModelProto, images: int, x: np.ndarray) -> np.ndarray:
+def run(folder: Path, proto: ModelProto, images: int, x: np.ndarray) -> np.ndarray:
     """The output for x of a model compiled with so many images, on the simulator."""
-    (folder / "m.onnx").write_bytes(made.SerializeToString())
+    (folder / "m.onnx").write_bytes(proto.SerializeToString())
     more = drawn(images - len(x), *x.shape[1:])
     vip.compile_model(folder / "m.onnx", {"x": np.concatenate([x, more])}, folder / "m")
     return vip.run_model(folder / "m", {"x": x}, on="iss").outputs["y"]
@@ -240,25 +240,25 @@ def run(folder: Path, made: ModelProto, images: int, x: np.ndarray) -> np.ndarra
 )  # fmt: skip
 def test_constants_that_differ_by_image(tmp_path: Path, nodes, shape, constants) -> None:
     """On the simulator, whose outputs the golden model has, too."""
-    made = model(nodes, shape, constants)
-    assert batch_of(made) == 2
+    proto = model(nodes, shape, constants)
+    assert batch_of(proto) == 2
     x = drawn(*shape)
-    found = run(tmp_path, made, 5, x)
+    output = run(tmp_path, proto, 5, x)
     if nodes[0].op_type in ("GRU", "LSTM"):
         # onnxruntime has no kernel with the batch first.
-        (wanted,) = ReferenceEvaluator(made).run(None, {"x": x})
+        (expected,) = ReferenceEvaluator(proto).run(None, {"x": x})
     else:
-        (wanted,) = reference(made, x)
-    np.testing.assert_allclose(found, wanted, atol=2e-3)
+        (expected,) = reference(proto, x)
+    np.testing.assert_allclose(output, expected, atol=2e-3)
 
 
 def test_a_constant_before_the_input_of_a_model_without_a_batch(tmp_path: Path) -> None:
     """The class token of a transformer of images."""
-    made = model(
+    proto = model(
         [node("Concat", "c", "x", output="t", axis=1), node("MatMul", "t", "w")],
         (1, 4, 6),
         {"c": drawn(1, 1, 6), "w": drawn(6, 3)},
     )
     x = drawn(1, 4, 6)
-    found = run(tmp_path, made, 8, x)
-    np.testing.assert_allclose(found, reference(made, x)[0], atol=2e-3)
+    output = run(tmp_path, proto, 8, x)
+    np.testing.assert_allclose(output, reference(proto, x)[0], atol=2e-3)

@@ -34,23 +34,25 @@ class Graph:
 
     def __call__(self, op: str, *inputs: Any, outputs: int = 1, **attributes: Any) -> Any:
         """Add a node; inputs that are no names are constants."""
-        names = [each if isinstance(each, str) else self.held(each) for each in inputs]
-        made = [f"t{len(self.nodes)}_{number}" for number in range(outputs)]
-        self.nodes.append(helper.make_node(op, names, made, **attributes))
-        return made[0] if outputs == 1 else made
+        names = [each if isinstance(each, str) else self.constant(each) for each in inputs]
+        tensors = [f"t{len(self.nodes)}_{number}" for number in range(outputs)]
+        self.nodes.append(helper.make_node(op, names, tensors, **attributes))
+        return tensors[0] if outputs == 1 else tensors
 
-    def held(self, values: Any) -> str:
+    def constant(self, values: Any) -> str:
         name = f"c{len(self.constants)}"
         self.constants[name] = np.asarray(values)
         return name
 
     def weights(self, *shape: int) -> str:
         """Random ones, by which variances stay."""
-        return self.held(RANDOM.normal(0, np.prod(shape[1:]) ** -0.5, shape))
+        return self.constant(RANDOM.normal(0, np.prod(shape[1:]) ** -0.5, shape))
 
     def linear(self, x: str, inputs: int, outputs: int) -> str:
-        made = self("MatMul", x, self.held(RANDOM.normal(0, inputs**-0.5, (inputs, outputs))))
-        return self("Add", made, self.held(RANDOM.normal(0, 0.1, outputs)))
+        weights = self.constant(RANDOM.normal(0, inputs**-0.5, (inputs, outputs)))
+        return self(
+            "Add", self("MatMul", x, weights), self.constant(RANDOM.normal(0, 0.1, outputs))
+        )
 
     def done(self, last: str, *shape: int | str, **more: Any) -> Case:
         self("Identity", last)
@@ -124,7 +126,7 @@ def time_first(op: str) -> Callable[[], Case]:
         g = Graph()
         gates = 4 if op == "LSTM" else 3
         w, r = g.weights(1, gates * 6, 4), g.weights(1, gates * 6, 6)
-        b = g.held(RANDOM.normal(0, 0.1, (1, 2 * gates * 6)))
+        b = g.constant(RANDOM.normal(0, 0.1, (1, 2 * gates * 6)))
         sequence, _ = g(op, "x", w, r, b, hidden_size=6, outputs=2)
         last = g("Gather", g("Squeeze", sequence, [1]), -1)
         return g.done(g.linear(last, 6, 3), 3, 1, 4)
@@ -145,8 +147,8 @@ def class_token() -> Case:
     g = Graph()
     patches = g("Conv", "x", g.weights(6, 3, 4, 4), strides=[4, 4])
     patches = g("Transpose", g("Reshape", patches, [0, 6, -1]), perm=[0, 2, 1])
-    x = g("Concat", g.held(RANDOM.normal(size=(1, 1, 6))), patches, axis=1)
-    x = g("Add", x, g.held(RANDOM.normal(0, 0.2, (1, 5, 6))))
+    x = g("Concat", g.constant(RANDOM.normal(size=(1, 1, 6))), patches, axis=1)
+    x = g("Add", x, g.constant(RANDOM.normal(0, 0.2, (1, 5, 6))))
     x = g("LayerNormalization", x, np.ones(6), np.zeros(6))
     return g.done(g.linear(g("Gather", x, 0, axis=1), 6, 3), 1, 3, 8, 8)
 
@@ -184,7 +186,7 @@ def mixer() -> Case:
 def rows_of_all_images() -> Case:
     """A fully connected layer of PyTorch on three axes."""
     g = Graph()
-    x = g("Gemm", g("Reshape", "x", [-1, 6]), g.weights(5, 6), g.held(np.ones(5)), transB=1)
+    x = g("Gemm", g("Reshape", "x", [-1, 6]), g.weights(5, 6), g.constant(np.ones(5)), transB=1)
     return g.done(g("Reshape", x, [-1, 4, 5]), "n", 4, 6)
 
 
@@ -253,10 +255,10 @@ def gated() -> Case:
 
 def constants_by_image() -> Case:
     g = Graph()
-    x = g("Mul", "x", g.held(RANDOM.normal(size=(3, 1, 4))))
-    x = g("MatMul", x, g.held(RANDOM.normal(size=(3, 4, 4))))
-    x = g("Concat", x, g.held(RANDOM.normal(size=(3, 1, 4))), axis=1)
-    return g.done(g("Add", x, g.held(RANDOM.normal(size=(3, 1, 1)))), 3, 2, 4)
+    x = g("Mul", "x", g.constant(RANDOM.normal(size=(3, 1, 4))))
+    x = g("MatMul", x, g.constant(RANDOM.normal(size=(3, 4, 4))))
+    x = g("Concat", x, g.constant(RANDOM.normal(size=(3, 1, 4))), axis=1)
+    return g.done(g("Add", x, g.constant(RANDOM.normal(size=(3, 1, 1)))), 3, 2, 4)
 
 
 def declared_batch() -> Case:
@@ -274,7 +276,7 @@ def one_axis() -> Case:
 def spread_constants() -> Case:
     """Anchors of a detector: constants of more positions than the input has."""
     g = Graph()
-    anchors = g.held(RANDOM.uniform(0.5, 2, (1, 6, 1)))
+    anchors = g.constant(RANDOM.uniform(0.5, 2, (1, 6, 1)))
     x = g("Mul", g("Reshape", "x", [1, 1, 4]), anchors)
     return g.done(g("Clip", g("Add", x, anchors), -1.0, 2.0), 1, 4)
 
@@ -295,18 +297,18 @@ CASES: dict[str, Callable[[], Case]] = {
 @pytest.mark.parametrize("name", CASES)
 def test_compiled_models_do_what_onnxruntime_does(tmp_path: Path, name: str) -> None:
     case = CASES[name]()
-    made = model(case.nodes, case.shape, case.constants, opset=case.opset)
-    onnx.save(made, tmp_path / "m.onnx")
+    proto = model(case.nodes, case.shape, case.constants, opset=case.opset)
+    onnx.save(proto, tmp_path / "m.onnx")
     count = case.batch or (1 if case.shape[0] == "n" else case.shape[0])
     shape = (count, *case.shape[1:])
     runs = RANDOM.uniform(-1, 1, (6, *shape)).astype(np.float32)
     batched = case.shape[0] in ("n", 1) or case.batch or name == "constants by image"
     data = runs.reshape(-1, *shape[1:]) if batched else runs
     vip.compile_model(tmp_path / "m.onnx", {"x": data}, tmp_path / "m", batch=case.batch)
-    found = vip.run_model(tmp_path / "m", {"x": data}, on="golden").outputs["y"]
-    wanted = np.stack([reference(made, x)[0] for x in runs])
+    output = vip.run_model(tmp_path / "m", {"x": data}, on="golden").outputs["y"]
+    expected = np.stack([reference(proto, x)[0] for x in runs])
     # A first axis of one image is that of the images.
-    joined = batched or wanted.shape[1] == 1
-    assert found.shape == (wanted.reshape(-1, *wanted.shape[2:]) if joined else wanted).shape
-    largest = np.abs(wanted).max()
-    np.testing.assert_allclose(found.reshape(wanted.shape), wanted, atol=4e-3 * largest)
+    joined = batched or expected.shape[1] == 1
+    assert output.shape == (expected.reshape(-1, *expected.shape[2:]) if joined else expected).shape
+    largest = np.abs(expected).max()
+    np.testing.assert_allclose(output.reshape(expected.shape), expected, atol=4e-3 * largest)

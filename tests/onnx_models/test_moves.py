@@ -241,10 +241,10 @@ def node_of(op: str, move: Move, data: str) -> Any:
     return helper.make_node(op, inputs, outputs, **move.attributes)
 
 
-def wanted(made: ModelProto, x: np.ndarray) -> list[np.ndarray]:
+def expected(proto: ModelProto, x: np.ndarray) -> list[np.ndarray]:
     """onnxruntime's outputs; no example if it has none, or empty ones."""
     try:
-        exact = reference(made, x)
+        exact = reference(proto, x)
     except Exception:  # onnxruntime has many, without a common base.
         assume(False)
     assume(all(values.size for values in exact))
@@ -257,8 +257,8 @@ def test_movements_of_an_input(op: str) -> None:
     @given(st.data())
     def run(data: st.DataObject) -> None:
         move = MOVES[op](data.draw)
-        constants = {name: held for name, held in move.more.items() if name.strip()}
-        made = model(
+        constants = {name: values for name, values in move.more.items() if name.strip()}
+        proto = model(
             [node_of(op, move, "x")],
             move.shape,
             constants,
@@ -266,8 +266,8 @@ def test_movements_of_an_input(op: str) -> None:
             opset=move.opset,
         )
         x = np.arange(1, np.prod(move.shape) + 1, dtype=np.float32).reshape(move.shape)
-        wanted(made, x)
-        check_layers(made, x)
+        expected(proto, x)
+        check_layers(proto, x)
 
     run()
 
@@ -278,14 +278,16 @@ def test_movements_of_constants(op: str) -> None:
     @given(st.data())
     def run(data: st.DataObject) -> None:
         move = MOVES[op](data.draw)
-        held = np.arange(1, np.prod(move.shape) + 1, dtype=np.float32).reshape(move.shape)
+        numbers = np.arange(1, np.prod(move.shape) + 1, dtype=np.float32).reshape(move.shape)
         constants = {name: values for name, values in move.more.items() if name.strip()}
-        nodes = [node_of(op, move, "held"), helper.make_node("Mul", ["x", "y"], ["w"])]
-        made = model(nodes, (1,), {"held": held, **constants}, outputs=("w",), opset=move.opset)
+        nodes = [node_of(op, move, "numbers"), helper.make_node("Mul", ["x", "y"], ["w"])]
+        proto = model(
+            nodes, (1,), {"numbers": numbers, **constants}, outputs=("w",), opset=move.opset
+        )
         x = np.ones(1, np.float32)
-        (exact,) = wanted(made, x)
-        np.testing.assert_array_equal(read_graph(made).constants["y"], exact)
-        assert map_graph(read_graph(made), OPERATORS).model is not None
-        check_layers(made, x)
+        (exact,) = expected(proto, x)
+        np.testing.assert_array_equal(read_graph(proto).constants["y"], exact)
+        assert map_graph(read_graph(proto), OPERATORS).model is not None
+        check_layers(proto, x)
 
     run()

@@ -1,4 +1,4 @@
-"""Mapped models are compared with onnxruntime before anything is made of them."""
+"""Mapped models are compared with onnxruntime before anything is step of them."""
 
 import re
 from pathlib import Path
@@ -42,21 +42,21 @@ def network() -> ModelProto:
     return model(nodes, ("n", 2, 6, 6), constants, outputs=("y", "d"))
 
 
-def _scaled(importer: Importer, made: Node) -> None:
+def _scaled(importer: Importer, step: Node) -> None:
     """Weights of one filter are 1 % larger."""
-    OPERATORS["Conv"](importer, made)
+    OPERATORS["Conv"](importer, step)
     name, real = next(iter(importer.real.items()))
     weights = real.weights.copy()
     weights[1] *= 1.01
     importer.real[name] = Real(weights=weights, bias=real.bias)
 
 
-def _swapped(importer: Importer, made: Node) -> None:
+def _swapped(importer: Importer, step: Node) -> None:
     """Two elements change places."""
-    value = importer.value(made)
+    value = importer.value(step)
     index = index_of(importer, value).swapaxes(2, 3).copy()
     index[0, 0, 0, 0], index[0, 0, 0, 1] = index[0, 0, 0, 1], index[0, 0, 0, 0]
-    rearranged(importer, made, [value], index, output=made.outputs[0])
+    rearranged(importer, step, [value], index, output=step.outputs[0])
 
 
 @pytest.mark.parametrize(
@@ -131,19 +131,19 @@ OPEN: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
 @pytest.mark.parametrize("name", OPEN)
 def test_images_of_an_open_number_must_stay_apart(tmp_path: Path, name: str) -> None:
     mixing, nodes, constants = OPEN[name]
-    held = {key: np.asarray(values) for key, values in constants.items()}
-    onnx.save(model(nodes, ("n", 4), held), tmp_path / "m.onnx")
-    found = vip.check_model(tmp_path / "m.onnx")
+    arrays = {key: np.asarray(values) for key, values in constants.items()}
+    onnx.save(model(nodes, ("n", 4), arrays), tmp_path / "m.onnx")
+    report = vip.check_model(tmp_path / "m.onnx")
     x = RANDOM.normal(size=(3, 4)).astype(np.float32)
 
     def compiled(folder: str, **more: Any) -> Any:
         return vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / folder, **more)
 
     if not mixing:
-        assert found.supported
+        assert report.supported
         compiled("m")
         return
-    (refused,) = found.refused
+    (refused,) = report.refused
     assert refused.node == mixing
     assert refused.why.endswith("--batch 1 takes one image at a time")
     with pytest.raises(VipError, match=f"node {mixing} .* of two images its output"):
@@ -151,5 +151,5 @@ def test_images_of_an_open_number_must_stay_apart(tmp_path: Path, name: str) -> 
     compiled("one", batch=1)
     ran = vip.run_model(tmp_path / "one", {"x": x}, on="golden")
     exact = ReferenceEvaluator(str(tmp_path / "m.onnx"))
-    wanted = np.concatenate([exact.run(None, {"x": image[np.newaxis]})[0] for image in x])
-    np.testing.assert_allclose(ran.outputs["y"].ravel(), wanted.ravel(), atol=3e-3)
+    expected = np.concatenate([exact.run(None, {"x": image[np.newaxis]})[0] for image in x])
+    np.testing.assert_allclose(ran.outputs["y"].ravel(), expected.ravel(), atol=3e-3)

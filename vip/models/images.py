@@ -86,8 +86,8 @@ def _mixed(
         name
         for name in tensors
         if not any(
-            _alike(both[name], wanted, share)
-            for wanted in _joined(*(each[name] for each in alone), any_axis=any_axis)
+            _alike(both[name], expected, share)
+            for expected in _joined(*(run[name] for run in alone), any_axis=any_axis)
         )
     ]
 
@@ -102,13 +102,13 @@ def _joined(one: NDArray[Any], other: NDArray[Any], *, any_axis: bool) -> Iterat
             yield np.concatenate([one, other], axis=axis)
 
 
-def _alike(values: NDArray[Any], wanted: NDArray[Any], share: float) -> bool:
-    if values.size != wanted.size or values.dtype.kind not in "biuf":
-        return values.size == wanted.size
-    made, exact = (each.ravel().astype(np.float64) for each in (values, wanted))
-    finite = np.isfinite(made) & np.isfinite(exact)
-    largest = np.abs(exact[finite]).max(initial=0.0)
-    return bool((np.abs(made - exact)[finite] <= share * largest).all())
+def _alike(values: NDArray[Any], expected: NDArray[Any], share: float) -> bool:
+    if values.size != expected.size or values.dtype.kind not in "biuf":
+        return values.size == expected.size
+    ones, others = (each.ravel().astype(np.float64) for each in (values, expected))
+    finite = np.isfinite(ones) & np.isfinite(others)
+    largest = np.abs(others[finite]).max(initial=0.0)
+    return bool((np.abs(ones - others)[finite] <= share * largest).all())
 
 
 def with_every_output(model: Path) -> tuple[bytes, dict[str, tuple[str, str]]]:

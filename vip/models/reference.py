@@ -109,8 +109,8 @@ class OnnxModel:
             UnrunnableError: the model can't be run on them.
         """
         try:
-            given = {name: values.astype(self._kinds[name]) for name, values in feeds.items()}
-            made = self._run(list(tensors), given)
+            typed = {name: values.astype(self._kinds[name]) for name, values in feeds.items()}
+            results = self._run(list(tensors), typed)
         except Exception as error:  # Any of another library.
             if self._ran:
                 raise _unrunnable(error) from error
@@ -118,7 +118,7 @@ class OnnxModel:
             self._take_reference(error)
             return self.run(tensors, feeds)
         self._ran = True
-        return {name: np.asarray(values) for name, values in zip(tensors, made, strict=True)}
+        return {name: np.asarray(values) for name, values in zip(tensors, results, strict=True)}
 
 
 def _unrunnable(why: Exception) -> UnrunnableError:

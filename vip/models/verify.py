@@ -50,13 +50,13 @@ class _Difference(NamedTuple):
 
 
 def check_mapping(
-    model: Path, session: OnnxModel, mapped: Model, given: Mapping[str, Reals] | None = None
+    model: Path, session: OnnxModel, mapped: Model, data: Mapping[str, Reals] | None = None
 ) -> None:
     """Refuse a mapped model whose layers do not do what onnxruntime does.
 
     Parameters:
         model: ONNX file. session, mapped: of it.
-        given: calibration data, images x height x width x channels of each input by its layer;
+        data: calibration data, images x height x width x channels of each input by its layer;
             random numbers are within their range. None: there are none, and random numbers have
             the standard normal distribution; models of integers are not compared.
 
@@ -64,9 +64,9 @@ def check_mapping(
         ModelError: a tensor has another shape, or other numbers; the message names the first one.
         UnrunnableError: onnxruntime can't run the model.
     """
-    if given is None and any(port.integers for port in mapped.inputs):
+    if data is None and any(port.integers for port in mapped.inputs):
         return
-    numbers = _numbers(mapped, given)
+    numbers = _numbers(mapped, data)
     differing = _differing(session, mapped, numbers, mapped.outputs)
     if not differing:
         return
@@ -81,26 +81,26 @@ def check_mapping(
     )
 
 
-def _numbers(mapped: Model, given: Mapping[str, Reals] | None) -> dict[str, Reals]:
+def _numbers(mapped: Model, data: Mapping[str, Reals] | None) -> dict[str, Reals]:
     """Sets of a batch's numbers, one after the other, by tensor."""
     random = np.random.default_rng(0)
     many = _products(mapped) <= _MOST_PRODUCTS
-    found = {}
+    numbers: dict[str, Reals] = {}
     for port in mapped.inputs:
         shape = (mapped.batch, *port.inner)
         wide: Reals = random.standard_normal(shape)
-        middle, own = 0.0, wide
-        if given is not None:
-            values = port.images(given[port.layer])
+        middle, sample = 0.0, wide
+        if data is not None:
+            values = port.images(data[port.layer])
             wide = random.uniform(values.min(), values.max(), shape)
-            middle, own = float(values.mean()), values[np.arange(mapped.batch) % len(values)]
+            middle, sample = float(values.mean()), values[np.arange(mapped.batch) % len(values)]
         small = middle + _SMALL * (wide - middle)
-        sets = [wide, small, own] if many else [wide]
+        sets = [wide, small, sample] if many else [wide]
         # The types of integers may not hold the differences of random ones.
-        sets = [np.rint(own)] if port.integers else sets
-        found[port.tensor] = np.concatenate(sets)
-    count = min(map(len, found.values()))
-    return {name: values[:count] for name, values in found.items()}
+        sets = [np.rint(sample)] if port.integers else sets
+        numbers[port.tensor] = np.concatenate(sets)
+    count = min(map(len, numbers.values()))
+    return {name: values[:count] for name, values in numbers.items()}
 
 
 def _products(mapped: Model) -> int:
@@ -124,25 +124,25 @@ def _differing(
         signs = random.choice((-1, 1), values.shape)
         both[port.tensor] = np.concatenate([values, values * (1 + nudge * signs)])
     exact = onnx_outputs(session, both, inputs=mapped.inputs, outputs=ports, batch=mapped.batch)
-    made = _float_outputs(mapped, numbers, ports)
+    floats = _float_outputs(mapped, numbers, ports)
     share = _TOLERANCE + _ENLARGED * mapped.approximation
     logistic = any(
         isinstance(layer, Activation) and layer.function in _LOGISTIC
         for layer in mapped.network.layers
     )
     least = _LOGISTIC_ERROR if logistic else 0.0
-    found = {}
+    differing = {}
     for port in ports:
-        wanted, moved = np.split(exact[port.tensor], 2)
-        values = made[port.tensor]
+        expected, moved = np.split(exact[port.tensor], 2)
+        values = floats[port.tensor]
         with np.errstate(invalid="ignore"):
-            error, change = np.abs(values - wanted), np.abs(moved - wanted)
-        finite = np.isfinite(values) & np.isfinite(wanted) & np.isfinite(moved)
-        largest = float(np.abs(wanted[finite]).max(initial=0.0))
+            error, change = np.abs(values - expected), np.abs(moved - expected)
+        finite = np.isfinite(values) & np.isfinite(expected) & np.isfinite(moved)
+        largest = float(np.abs(expected[finite]).max(initial=0.0))
         wrong = finite & (error > share * largest + least + _ENLARGED * change)
         if wrong.any():
-            found[port.tensor] = _Difference(float(error[wrong].max()), largest)
-    return found
+            differing[port.tensor] = _Difference(float(error[wrong].max()), largest)
+    return differing
 
 
 def _float_outputs(
@@ -157,10 +157,10 @@ def _float_outputs(
         for port in mapped.inputs
     }
     maps |= {name: of_images(values, images) for name, values in mapped.constants.items()}
-    wanted = {port.layer for port in ports}
+    names = {port.layer for port in ports}
     layers = {
         layer.name: values
         for layer, values in real_layers(with_norms(mapped, maps), maps)
-        if layer.name in wanted
+        if layer.name in names
     }
     return {port.tensor: port.images(layers[port.layer]).reshape(len(images), -1) for port in ports}

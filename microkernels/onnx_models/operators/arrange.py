@@ -96,15 +96,15 @@ def _indices(importer: Importer, node: Node, operands: Mapping[str, Value]) -> l
         raise node.refused(
             f"its inputs have {first - 1:,} elements an image; {_MOST_EXACT - 1:,} are allowed"
         )
-    found = _evaluated(importer, node, elements)
+    indices = _evaluated(importer, node, elements)
     if batch == 1:
-        return found
+        return indices
     numbers = np.arange(1, batch + 1)
     images: dict[str, Array] = {
         name: np.broadcast_to(_by_image(numbers, len(value.shape)), value.shape)
         for name, value in operands.items()
     }
-    for index, image in zip(found, _evaluated(importer, node, images), strict=True):
+    for index, image in zip(indices, _evaluated(importer, node, images), strict=True):
         if index.shape[:1] != (batch,):
             raise node.mixing(
                 f"its output of shape {list(index.shape)} must keep the batch of {batch} first"
@@ -113,27 +113,29 @@ def _indices(importer: Importer, node: Node, operands: Mapping[str, Value]) -> l
             raise node.mixing(f"it moves elements between the {batch} images of the batch")
         if (index != index[:1]).any():
             raise node.mixing(f"it moves elements of the {batch} images of the batch differently")
-    return [index[:1] for index in found]
+    return [index[:1] for index in indices]
 
 
 def _by_image(numbers: Index, rank: int) -> Index:
     return numbers.reshape(-1, *(1,) * (rank - 1))
 
 
-def _evaluated(importer: Importer, node: Node, given: Mapping[str, Array]) -> list[Index]:
+def _evaluated(importer: Importer, node: Node, integers: Mapping[str, Array]) -> list[Index]:
     """The node's outputs for integers up to :data:`_MOST_EXACT`."""
     names = [name for name in dict.fromkeys(node.inputs) if name]
     feeds = {
-        name: given[name].astype(np.float32) if name in given else importer.graph.constants[name]
+        name: integers[name].astype(np.float32)
+        if name in integers
+        else importer.graph.constants[name]
         for name in names
     }
     try:
-        made = evaluate(node.proto(), feeds, importer.graph.opset)
+        results = evaluate(node.proto(), feeds, importer.graph.opset)
     except MissingExtraError:
         raise
     except Exception as error:  # Any of an evaluator of another library.
         raise node.refused(f"its order can't be found: {one_line(error)}") from error
-    return [values.astype(np.int64) for values in made]
+    return [values.astype(np.int64) for values in results]
 
 
 def window_results(

@@ -204,12 +204,12 @@ def _state(
     else:
         state = importer.value(node, number)
     directions = len(of.reverse)
-    wanted = (directions, of.batch, of.cells)
+    expected = (directions, of.batch, of.cells)
     if of.batch_first:
-        wanted = (importer.batch * of.batch, directions, of.cells)
-    if state.shape != wanted:
+        expected = (importer.batch * of.batch, directions, of.cells)
+    if state.shape != expected:
         raise node.refused(
-            f"input {number} must have the shape {list(wanted)}, not {list(state.shape)}"
+            f"input {number} must have the shape {list(expected)}, not {list(state.shape)}"
         )
     chosen = (sequence, direction) if of.batch_first else (direction, sequence)
     if not isinstance(state, Value):

@@ -83,13 +83,13 @@ def _check_products(importer: Importer, node: Node, operands: Sequence[Value | R
     if importer.batch == 1:
         return
     first, second = operands
-    ranks = [len(each.shape) for each in operands]
+    ranks = [len(operand.shape) for operand in operands]
     inner = (isinstance(first, Value) and ranks[0] == 1) or (
         isinstance(second, Value) and ranks[1] <= 2
     )
     if inner:
         raise node.mixing(f"its sums are over the batch of {importer.batch}")
-    if any(isinstance(each, Value) and len(each.shape) < max(ranks) for each in operands):
+    if any(isinstance(operand, Value) and len(operand.shape) < max(ranks) for operand in operands):
         raise node.mixing(
             f"the batch of {importer.batch} is not the first axis of both inputs and of its output"
         )
@@ -129,11 +129,11 @@ def product_of(
     Raises:
         ModelError: they do not fit each other, or rows are too long.
     """
-    ranks = [len(each.shape) for each in (first, second)]
+    ranks = [len(operand.shape) for operand in (first, second)]
     if not all(ranks):
         raise node.refused("its inputs must be vectors or matrices")
     _check_products(importer, node, (first, second))
-    given = [list(each.shape) for each in (first, second)]
+    shapes = [list(operand.shape) for operand in (first, second)]
     first, one = _image_operand(importer, node, first, max(ranks))
     second, other = _image_operand(importer, node, second, max(ranks))
     # A vector is a row of the first operand, and a column of the second.
@@ -145,7 +145,7 @@ def product_of(
         lead = np.broadcast_shapes(one[:-2], other[:-2])
     inner, columns = other[-2:]
     if lead is None or one[-1] != inner:
-        raise node.refused(f"inputs of shapes {given[0]} and {given[1]} have no product")
+        raise node.refused(f"inputs of shapes {shapes[0]} and {shapes[1]} have no product")
     if inner > _MOST_PARTS * MOST_INNER:
         raise node.refused(
             f"its rows have {inner} elements; at most {_MOST_PARTS * MOST_INNER} are supported"
@@ -158,9 +158,9 @@ def product_of(
             index = np.broadcast_to(index, (*lead, *shape[-2:]))
         indices.append(index[np.newaxis] if batch else index)
     size = MapSize(prod(lead), one[-2], columns)
-    found = (*batch, *lead)
-    found += () if row else (one[-2],)
-    found += () if column else (columns,)
+    output = (*batch, *lead)
+    output += () if row else (one[-2],)
+    output += () if column else (columns,)
     parts = -(-inner // MOST_INNER)
     edges = [inner * part // parts for part in range(parts + 1)]
     total: Value | None = None
@@ -173,10 +173,10 @@ def product_of(
         )
         named = last and end == inner
         alone = total is None
-        made = importer.add(node, layer, size, found, last=named and alone, turned=True)
+        part = importer.add(node, layer, size, output, last=named and alone, turned=True)
         if total is not None:
-            made = combine(importer, node, "add", total, made, last=named)
-        total = made
+            part = combine(importer, node, "add", total, part, last=named)
+        total = part
     assert total is not None
     return total
 
@@ -195,26 +195,26 @@ def gemm(importer: Importer, node: Node) -> None:
             weights = weights * alpha
         value = importer.held(node)
         if value.shape[:1] == (importer.batch,):
-            found = connect(importer, node, weights.T, last=False)
+            product = connect(importer, node, weights.T, last=False)
         else:
-            found = _pixels(importer, node, value, weights, last=False)
+            product = _pixels(importer, node, value, weights, last=False)
     else:
         operands = [
             _matrix(importer, node, number, swap=swap) for number, swap in enumerate(swapped)
         ]
-        found = product_of(importer, node, *operands, last=False)
+        product = product_of(importer, node, *operands, last=False)
         if alpha != 1:
-            found = affine(importer, node, found, alpha, 0.0, last=False)
+            product = affine(importer, node, product, alpha, 0.0, last=False)
     if len(node.inputs) < 3 or not node.inputs[2]:
-        importer.alias(node, found, found.shape)
+        importer.alias(node, product, product.shape)
     elif importer.is_constant(node, 2):
-        held = importer.reals(node, 2) * beta
-        with_constant(importer, node, "add", found, held, first=False)
+        bias = importer.reals(node, 2) * beta
+        with_constant(importer, node, "add", product, bias, first=False)
     else:
         added = importer.held(node, 2)
         if beta != 1:
             added = affine(importer, node, added, beta, 0.0, last=False)
-        combine(importer, node, "add", found, added)
+        combine(importer, node, "add", product, added)
 
 
 def _matrix(importer: Importer, node: Node, number: int, *, swap: bool) -> Value | Reals:
