@@ -8,13 +8,14 @@ filters of a layer, as the shift is a setting of the whole vector unit.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
 from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements
 from microkernels.common.saturation import count_saturation
-from microkernels.networks.golden import Weights, activation
+from microkernels.networks.golden import activation
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import (
     INPUT,
@@ -24,22 +25,23 @@ from microkernels.networks.network import (
     Depthwise,
     Layer,
     Multiply,
-    Network,
     Normalize,
     Product,
     Source,
 )
+from microkernels.nn.element_curve import arguments_beyond
 from microkernels.nn.element_polynomials import MOST_FRACTION, POLYNOMIALS
 
 from .balance import balanced
+from .calibrated import Calibrated, MapReport
 from .errors import ModelError
 from .formats import Formats, as_elements, fraction_for, groups, real_of, with_fractions
 from .logistic import LOGISTIC, LOGISTIC_LIMIT, harmless, logistic_operands
 from .magnitudes import magnitudes, with_norms
-from .model import Model, Reals
+from .model import Model, Reals, of_images
 from .reference import real_layers
 
-__all__ = ["Calibrated", "MapReport", "calibrate"]
+__all__ = ["calibrate"]
 
 #: Fewer bits than fit that a layer tries; times that groups get one bit less; images of the search.
 _TRIED = 3
@@ -55,61 +57,19 @@ _FACTOR_BITS = 28
 _SEARCH_IMAGES = 16
 
 
-@dataclass(frozen=True, kw_only=True)
-class MapReport:
-    """A map on the calibration data.
+class _Golden(NamedTuple):
+    """Outputs of a layer on the golden model, and as of :class:`MapReport`."""
 
-    Attributes:
-        layer: that makes it. node: of the model.
-        fraction: bits. weight_fraction: of the layer's weights; None: it has none.
-        largest: magnitude of the real numbers.
-        error: what the elements cost: beside the mapped layers in floating point, root of the mean
-            squared error over that of the mean square.
-        saturated: values limited on the way, of ``elements``.
-    """
-
-    layer: str
-    node: str
-    fraction: int
-    weight_fraction: int | None
-    largest: float
-    error: float
+    elements: Elements
     saturated: int
-    elements: int
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Calibrated:
-    """A model with its fraction bits.
-
-    Attributes:
-        model: as mapped.
-        network, weights, constants: for the kernels; constants without a batch's images.
-        formats: of all maps.
-        maps: reports, by layer in order.
-        images: numbers of the images that the reports are of.
-        outputs: elements of the model's outputs for these images, by layer.
-    """
-
-    model: Model
-    network: Network
-    weights: Mapping[str, Weights]
-    constants: Mapping[str, Elements]
-    formats: Formats
-    maps: tuple[MapReport, ...]
-    images: tuple[int, ...]
-    outputs: Mapping[str, Elements]
-
-    @property
-    def saturated(self) -> int:
-        """Values limited on the calibration data."""
-        return sum(each.saturated for each in self.maps)
+    beyond: int
 
 
 class _Calibration:
     def __init__(self, model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -> None:
         self.model = model
         self.layout = layout
+        self.every = given
         self.group = groups(model.network)
         self.operands = logistic_operands(model.network)
         found = magnitudes(model, given)
@@ -117,13 +77,10 @@ class _Calibration:
         count = len(given[INPUT])
         chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
         self.images = tuple(map(int, chosen))
-        self.given = {
-            name: values if name in model.constants else values[chosen]
-            for name, values in given.items()
-        }
-        for name in model.constants:
-            values = self.given[name]
-            self.given[name] = np.broadcast_to(values[:1], (len(chosen), *values.shape[1:]))
+        # The chosen images follow each other in batches of their own.
+        places = np.arange(len(chosen))
+        constants = {name: of_images(held, places) for name, held in model.constants.items()}
+        self.given = {name: values[chosen] for name, values in given.items()} | constants
         # Groups of integers that must be exact.
         self.kept = {self.group[name] for name in model.exact}
         self.fractions = self._fitting()
@@ -223,11 +180,11 @@ class _Calibration:
             if search and layer.name in model.real:
                 formats = self._search_weights(layer, sources, real, formats)
             decided.update(self.group[each] for each in (layer.name, *network.sources[layer.name]))
-            found, saturated = self._golden(layer, sources, formats)
-            values[layer.name] = found
-            error = self._error(layer, found, formats, real)
+            made = self._golden(layer, sources, formats)
+            values[layer.name] = made.elements
+            error = self._error(layer, made.elements, formats, real)
             if layer.name in ends:
-                outputs[layer.name] = found
+                outputs[layer.name] = made.elements
                 worst = max(worst, error)
             reports.append(
                 MapReport(
@@ -237,8 +194,9 @@ class _Calibration:
                     weight_fraction=formats.weights.get(layer.name),
                     largest=float(np.abs(real).max()),
                     error=error,
-                    saturated=0 if harmless(layer, self.operands) else saturated,
-                    elements=found.size,
+                    saturated=made.saturated,
+                    elements=made.elements.size,
+                    beyond=made.beyond,
                 )
             )
             for source in network.sources[layer.name]:
@@ -247,14 +205,47 @@ class _Calibration:
                     del values[source]
         return worst, reports, outputs
 
-    def _golden(
-        self, layer: Layer, sources: list[Elements], formats: Formats
-    ) -> tuple[Elements, int]:
-        made, held = with_fractions(self.model, formats, layer)
-        weights = {} if held is None else {layer.name: held}
+    def on_all_images(self, reports: list[MapReport], formats: Formats) -> list[MapReport]:
+        """Reports with saturated values, and arguments beyond the range of functions, of the images
+        that were not searched, too."""
+        network = self.model.network
+        last = {source: layer for layer in network.layers for source in network.sources[layer.name]}
+        rest = np.setdiff1d(np.arange(len(self.every[INPUT])), self.images)
+        counts = {each.layer: each for each in reports}
+        for first in range(0, len(rest), _SEARCH_IMAGES):
+            numbers = rest[first : first + _SEARCH_IMAGES]
+            values = {
+                name: as_elements(real[numbers], formats.maps[name])
+                for name, real in self.every.items()
+            }
+            for layer in network.layers:
+                if layer.name in self.every:
+                    continue
+                sources = network.sources[layer.name]
+                golden = self._golden(layer, [values[source] for source in sources], formats)
+                before = counts[layer.name]
+                counts[layer.name] = replace(
+                    before,
+                    saturated=before.saturated + golden.saturated,
+                    elements=before.elements + golden.elements.size,
+                    beyond=before.beyond + golden.beyond,
+                )
+                values[layer.name] = golden.elements
+                for source in set(sources):
+                    if last[source] is layer:
+                        del values[source]
+        return list(counts.values())
+
+    def _golden(self, layer: Layer, sources: list[Elements], formats: Formats) -> _Golden:
+        layer, parameters = with_fractions(self.model, formats, layer)
+        weights = {} if parameters is None else {layer.name: parameters}
+        plan, dense = self.layout.plan, self.layout.dense_layers
         with count_saturation() as count:
-            found = activation(self.layout.plan, made, self.layout.dense_layers, weights, sources)
-        return found, count.values
+            elements = activation(plan, layer, dense, weights, sources)
+        saturated = 0 if harmless(layer, self.operands) else count.values
+        curve = layer.curve if isinstance(layer, Activation) else None
+        beyond = 0 if curve is None else arguments_beyond(curve, sources[0])
+        return _Golden(elements, saturated, beyond)
 
     def _search(
         self, layer: Layer, sources: list[Elements], real: Reals, formats: Formats
@@ -304,7 +295,8 @@ class _Calibration:
     def _made_error(
         self, layer: Layer, sources: list[Elements], formats: Formats, real: Reals
     ) -> float:
-        return self._error(layer, self._golden(layer, sources, formats)[0], formats, real)
+        made = self._golden(layer, sources, formats)
+        return self._error(layer, made.elements, formats, real)
 
     def _error(self, layer: Layer, found: Elements, formats: Formats, real: Reals) -> float:
         """Root of the mean squared error over that of the mean square."""
@@ -314,17 +306,6 @@ class _Calibration:
         power = float(np.mean(np.square(real)))
         error = float(np.mean(np.square(made - real)))
         return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
-
-
-def _alike(given: Mapping[str, Reals], constants: Mapping[str, Reals]) -> dict[str, Reals]:
-    """``given`` with as many images of each constant."""
-    count = len(given[INPUT])
-    return {
-        name: np.broadcast_to(values[:1], (count, *values.shape[1:]))
-        if name in constants
-        else values
-        for name, values in given.items()
-    }
 
 
 def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -> Calibrated:
@@ -337,9 +318,11 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
     Raises:
         ModelError: no fraction bits fit.
     """
-    every = {**given, **model.constants}
-    model = with_norms(model, _alike(every, model.constants))
-    model = balanced(model, _alike(every, model.constants))
+    numbers = np.arange(len(given[INPUT]))
+    constants = {name: of_images(values, numbers) for name, values in model.constants.items()}
+    every = {**given, **constants}
+    model = with_norms(model, every)
+    model = balanced(model, every)
     work = _Calibration(model, layout, every)
     work.run(search=True)
     best, formats = work.run(search=False), work.formats()
@@ -354,6 +337,7 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
             break
         best, formats = tried, work.formats()
     _, reports, outputs = best
+    reports = work.on_all_images(reports, formats)
     for each in reports:
         if each.saturated and each.layer in model.exact:
             raise ModelError(

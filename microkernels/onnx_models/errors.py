@@ -2,7 +2,7 @@
 
 from isa.support.errors import VipError, clipped, printable
 
-__all__ = ["ModelError", "one_line"]
+__all__ = ["MixedImagesError", "ModelError", "one_line"]
 
 #: Characters of a message of another library.
 _MOST_SHOWN = 200
@@ -11,6 +11,11 @@ _MOST_SHOWN = 200
 class ModelError(VipError):
     """A model, or data for one, that can't be used; the message is one line: what, where, what
     would do."""
+
+
+class MixedImagesError(ModelError):
+    """The first axis of a node's output does not hold the images of its inputs' first axes, one
+    by one, so that this axis is no batch."""
 
 
 def one_line(error: BaseException) -> str:

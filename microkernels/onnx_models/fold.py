@@ -7,8 +7,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from isa.support.errors import clipped, printable
+from isa.support.extras import MissingExtraError
 
 from .errors import ModelError, one_line
+from .evaluate import evaluate
 from .graph import Array
 
 if TYPE_CHECKING:
@@ -16,8 +18,6 @@ if TYPE_CHECKING:
 
 __all__ = ["fold"]
 
-#: Opset with which the reference implementation of DequantizeLinear begins.
-_DEQUANTIZE_OPSET = 19
 #: Elements of a tensor that constant folding makes, and of all; of one that shape inference sees.
 _MOST_FOLDED = 1 << 28
 _MOST_FOLDED_IN_ALL = 1 << 29
@@ -131,22 +131,12 @@ def _growth(node: "NodeProto", constants: Mapping[str, Array]) -> int:
 
 
 def _computed(node: "NodeProto", constants: Mapping[str, Array], opset: int) -> list[Array]:
-    from onnx import helper
-    from onnx.reference import ReferenceEvaluator
-
-    names = [name for name in dict.fromkeys(node.input) if name]
-    values = [helper.make_empty_tensor_value_info(name) for name in names]
-    results = [helper.make_empty_tensor_value_info(name) for name in node.output if name]
-    if node.op_type == "DequantizeLinear":
-        # Earlier ones mean the same.
-        opset = max(opset, _DEQUANTIZE_OPSET)
-    graph = helper.make_graph([node], "constant", values, results)
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", opset)])
     try:
-        found = ReferenceEvaluator(model).run(None, {name: constants[name] for name in names})
+        return evaluate(node, {name: constants[name] for name in node.input if name}, opset)
+    except MissingExtraError:
+        raise
     except Exception as error:  # Any of an evaluator of another library.
         raise ModelError(
             f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}): its "
             f"constants can't be computed: {one_line(error)}"
         ) from error
-    return [np.asarray(each) for each in found]

@@ -2,14 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isa.support.errors import clipped, printable
 
-from .errors import ModelError
+from .errors import MixedImagesError, ModelError
+
+if TYPE_CHECKING:
+    from onnx import NodeProto
 
 __all__ = ["Array", "Graph", "Node", "attribute"]
 
@@ -36,10 +39,23 @@ class Node:
     outputs: tuple[str, ...]
     attributes: Mapping[str, Any]
 
+    def proto(self) -> "NodeProto":
+        """The node as ONNX has it."""
+        from onnx import helper
+
+        return helper.make_node(self.op, self.inputs, self.outputs, **self.attributes)
+
     def refused(self, why: str) -> ModelError:
         """The exception that refuses this node."""
+        return ModelError(self._message(why))
+
+    def mixing(self, why: str) -> MixedImagesError:
+        """The exception that refuses this node in a model with a batch."""
+        return MixedImagesError(self._message(why))
+
+    def _message(self, why: str) -> str:
         name = clipped(printable(self.name), _MOST_SHOWN)
-        return ModelError(f"node {name} ({clipped(printable(self.op), _MOST_SHOWN)}): {why}")
+        return f"node {name} ({clipped(printable(self.op), _MOST_SHOWN)}): {why}"
 
 
 def attribute(node: Node, name: str, default: Any) -> Any:
@@ -59,6 +75,11 @@ class Graph:
         inputs, outputs: names of tensors.
         opset: version of ONNX's operators.
         integers: tensors of integers, by name, with the name of their type.
+        rounding: largest share by which the types of its real numbers round.
+        open_inputs: those whose first size the model leaves open, and the caller too; none where a
+            constant shape says that there is one image.
+        batch: images along the first axis, if the model or the caller declares that axis a batch;
+            None: the operators must show whether it is one.
     """
 
     nodes: tuple[Node, ...]
@@ -68,3 +89,6 @@ class Graph:
     inputs: tuple[str, ...]
     outputs: tuple[str, ...]
     integers: Mapping[str, str]
+    rounding: float
+    open_inputs: tuple[str, ...]
+    batch: int | None

@@ -1,31 +1,29 @@
-"""Mapping of a graph onto layers, node by node.
+"""A graph that is being mapped onto layers, node by node.
 
 :class:`Importer` holds what is known so far: the layers, and for each tensor its :class:`Value`.
 The functions of :mod:`microkernels.onnx_models.operators` map one node each.
 """
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from math import prod
-from typing import TypeVar
 
 import numpy as np
 
-from isa.support.errors import VipError, clipped, printable
-from microkernels.networks.network import INPUT, Layer, MapSize, Network, Source
+from isa.support.errors import clipped, printable
+from microkernels.networks.network import INPUT, Layer, MapSize, Source
 
 from .curves import Function
-from .errors import ModelError
+from .evaluate import output_shape
 from .graph import Array, Graph, Node, attribute
-from .integers import exact_layers, integer_layers, refused_integers
-from .model import Model, Norm, Port, Real, Reals, as_map, to_maps
-from .moved import affine_layer, straight
-from .values import Coverage, Refusal, Value
+from .model import Norm, Port, Real, Reals, as_map, to_maps
+from .moved import straight
+from .values import Value
 
-__all__ = ["Coverage", "Importer", "Operator", "Refusal", "Value", "attribute", "map_graph"]
+__all__ = ["Importer", "Operator", "Value", "attribute"]
 
-#: Elements of a tensor without a batch that are one pixel, whose parts are moved fast.
+#: Elements of a tensor, not of one image, that are one pixel, whose parts are moved fast.
 _VECTOR = 2048
 #: Operators that make all outputs that are used.
 _SEVERAL_OUTPUTS = frozenset({"Split", "LSTM", "GRU"})
@@ -36,7 +34,6 @@ _VIEWS = frozenset({"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "D
 
 
 Operator = Callable[["Importer", Node], None]
-KeptT = TypeVar("KeptT")
 
 
 class Importer:
@@ -44,21 +41,25 @@ class Importer:
 
     Parameters:
         graph: as read.
-        flat: no tensor has a batch: each is one image, whatever its first dimension.
+        batch: images along the first axis of all tensors. With 1 all tensors together are one
+            image, whatever their first dimensions.
+        mixed: why several images along first axes are no batch, for messages; "": there are none.
 
     Attributes:
-        graph: as given. batch: images.
-        values: by name of the tensor.
+        graph, batch: as given.
+        inputs: of the model. values: by name of the tensor.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
         real, bounds, affine, curves, epsilons, constants, origins, norms, rounded: as of
             :class:`microkernels.onnx_models.model.Model`.
         scaled: tensors of integers that stand for real numbers.
         whole: layers that hold integers and no tensor of the model.
+        approximation: as of :class:`microkernels.onnx_models.model.Model`.
     """
 
-    def __init__(self, graph: Graph, *, flat: bool = False) -> None:
+    def __init__(self, graph: Graph, *, batch: int, mixed: str = "") -> None:
         self.graph = graph
-        self._flat = flat
+        self.batch = batch
+        self._mixed = mixed
         self.values: dict[str, Value] = {}
         self.layers: dict[str, Layer] = {}
         self.sizes: dict[str, MapSize] = {}
@@ -73,19 +74,17 @@ class Importer:
         self.rounded: set[str] = set()
         self.scaled: set[str] = set()
         self.whole: set[str] = set()
+        self.approximation = graph.rounding
         self._uses = Counter(name for node in graph.nodes for name in node.inputs)
         self._uses.update(graph.outputs)
-        self._inputs: list[Port] = []
-        self.batch = 1
+        self.inputs: list[Port] = []
         for number, name in enumerate(graph.inputs):
             self._add_input(number, name)
 
     def _add_input(self, number: int, name: str) -> None:
         shape = self.graph.shapes[name]
-        if 0 in shape:
-            raise ModelError(f"input {clipped(printable(name), 60)} is empty: {list(shape)}")
         seen, alone = name, self._uses[name] == 1
-        batch, size = self.map_of(shape)
+        size = self.map_of(shape)
         # A view of an input is what the host puts into memory.
         while self._uses[seen] == 1:
             node = next((node for node in self.graph.nodes if seen in node.inputs), None)
@@ -93,51 +92,68 @@ class Importer:
                 break
             seen = node.outputs[0]
             viewed = self.graph.shapes.get(seen)
-            if viewed is not None and self.map_of(viewed)[0] == batch:
-                size = self.map_of(viewed)[1]
+            if viewed is not None and self.has_images(viewed):
+                size = self.map_of(viewed)
         # Operators that work on rows want the last axis in channels.
         viewed = self.graph.shapes.get(seen, ())
         turned = any(seen in node.inputs and node.op in _ROWS for node in self.graph.nodes)
         turned = turned and len(viewed) > 1 and prod(viewed) == prod(shape)
-        if turned:
+        if turned and self.has_images(viewed):
             size = self.rows_of(viewed)
-        if number == 0:
-            self.batch = batch
-        elif batch != self.batch:
-            raise ModelError(
-                f"input {clipped(printable(name), 60)} has a batch of {batch}, the first input one "
-                f"of {self.batch}"
-            )
         layer = INPUT
         if number:
             layer = self.unique(name)
             self.layers[layer] = Source(name=layer, size=size)
         self.sizes[layer] = size
         self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone, turned=turned)
-        port = Port(
-            tensor=name,
-            shape=shape,
-            layer=layer,
-            size=size,
-            turned=turned,
-            integers=name in self.graph.integers,
+        self.inputs.append(self.port(name, self.values[name]))
+
+    def port(self, tensor: str, value: Value) -> Port:
+        """A tensor and the layer that holds it."""
+        return Port(
+            tensor=tensor,
+            shape=value.shape,
+            layer=value.layer,
+            size=value.size,
+            turned=value.turned,
+            integers=tensor in self.graph.integers,
         )
-        self._inputs.append(port)
 
     def batched(self, shape: tuple[int, ...]) -> bool:
-        """Whether the first dimension of a tensor of this shape is the batch."""
-        return len(shape) > 1 and not self._flat
+        """Whether the first axis of a tensor of this shape holds several images."""
+        return self.batch > 1 and len(shape) > 0
 
-    def map_of(self, shape: tuple[int, ...]) -> tuple[int, MapSize]:
-        """Images and size of the map that holds a tensor."""
-        if not self._flat or (len(shape) > 1 and shape[0] == 1):
-            return as_map(shape)
+    def has_images(self, shape: tuple[int, ...]) -> bool:
+        """Whether a tensor of this shape may be one of the model: all have the batch first."""
+        return self.batch == 1 or shape[:1] == (self.batch,)
+
+    def image_of(self, shape: tuple[int, ...]) -> tuple[int, ...]:
+        """Shape of one image of a tensor."""
+        return shape[1:] if self.batched(shape) else shape
+
+    def check_images(self, node: Node, value: Value) -> None:
+        """Refuse a value whose first axis a node takes for images where that is no batch.
+
+        Raises:
+            ModelError: there are several images, which are no batch.
+        """
+        if value.shape[:1] != (self.batch,):
+            why = f": {self._mixed}" if self._mixed else ""
+            raise node.refused(
+                f"its input of shape {list(value.shape)} has several images, but the model has no "
+                f"batch{why}"
+            )
+
+    def map_of(self, shape: tuple[int, ...]) -> MapSize:
+        """Size of the map that holds an image of a tensor."""
+        if self.batched(shape) or (len(shape) > 1 and shape[0] == 1):
+            return as_map(shape[1:])
         elements = prod(shape)
-        return 1, MapSize(1, 1, elements) if elements <= _VECTOR else as_map((1, *shape))[1]
+        return MapSize(1, 1, elements) if elements <= _VECTOR else as_map(shape)
 
     def rows_of(self, shape: tuple[int, ...]) -> MapSize:
         """Size of the map that holds an image of a tensor with its last axis as channels."""
-        inner = (1, 1, *(shape[1:] if self.batched(shape) else shape))
+        inner = (1, 1, *self.image_of(shape))
         return MapSize(prod(inner[:-2]), inner[-2], inner[-1])
 
     # What operators ask for.
@@ -244,24 +260,45 @@ class Importer:
         self.layers[layer.name] = layer
         self.sizes[layer.name] = size
         self.origins[layer.name] = node.name
-        alone = not last or self._uses[node.outputs[0]] == 1
-        found = Value(layer=layer.name, size=size, shape=shape, alone=alone, turned=turned)
-        if last:
-            self.values[node.outputs[0]] = found
-        return found
+        value = Value(layer=layer.name, size=size, shape=shape, alone=True, turned=turned)
+        return self.name_output(node, node.outputs[0], value) if last else value
 
     def alias(self, node: Node, value: Value, shape: tuple[int, ...]) -> None:
         """The node's first output holds the elements of ``value`` in their order."""
-        kept = self.map_of(shape)[0] == self.batch or self.map_of(value.shape)[0] != self.batch
-        if not kept:
-            raise node.refused(
+        self.name_output(node, node.outputs[0], replace(value, shape=shape))
+
+    def name_output(self, node: Node, tensor: str, value: Value) -> Value:
+        """The elements of ``value``, in its shape, are a tensor that a node makes.
+
+        Raises:
+            MixedImagesError: the shape does not have the batch first.
+            ModelError: the tensor has another shape.
+        """
+        shape = value.shape
+        if not self.has_images(shape):
+            raise node.mixing(
                 f"its output of shape {list(shape)} must keep the batch of {self.batch} first"
             )
-        self.name_output(node.outputs[0], replace(value, shape=shape))
+        # ONNX infers shapes of some windows that no implementation has.
+        if self.graph.shapes.get(tensor, shape) != shape != self._true_shape(node, tensor):
+            raise node.refused(
+                f"its output {clipped(printable(tensor), 60)} has the shape "
+                f"{list(self.graph.shapes[tensor])}, but its layers make {list(shape)}, which is a "
+                "fault of this program"
+            )
+        named = replace(value, alone=value.alone and self._uses[tensor] == 1)
+        self.values[tensor] = named
+        return named
 
-    def name_output(self, tensor: str, value: Value) -> None:
-        """The elements of ``value``, in its shape, are a tensor of the model."""
-        self.values[tensor] = replace(value, alone=value.alone and self._uses[tensor] == 1)
+    def _true_shape(self, node: Node, tensor: str) -> tuple[int, ...] | None:
+        kinds, held = self.graph.integers, self.values
+        feeds = {
+            name: np.zeros(held[name].shape, kinds.get(name, "float32"))
+            if name in held
+            else self.graph.constants[name]
+            for name in filter(None, node.inputs)
+        }
+        return output_shape(node.proto(), tensor, feeds, self.graph.opset)
 
     def constant_map(self, node: Node, values: Reals, like: Value) -> Value:
         """A map of constants, spread to the shape of ``like``.
@@ -281,119 +318,17 @@ class Importer:
         layer = Source(name=name, size=like.size)
         return self.add(node, layer, like.size, like.shape, last=False, turned=turned)
 
-    def _copy(self, tensor: str, value: Value) -> Value:
-        """A layer that copies an input, to be an output."""
-        layer = affine_layer(self.unique(tensor), value.layer)
-        self.layers[layer.name] = layer
-        self.affine[layer.name] = (1.0, 0.0)
-        return replace(value, layer=layer.name, alone=False)
+    def constant_of(self, node: Node, values: Reals, *, turned: bool = False) -> Value:
+        """A map of constants in their own shape, which must have the batch first.
 
-    def _needed(self, wanted: set[str]) -> dict[str, Layer]:
-        """The layers that these need, and the further inputs."""
-        wanted |= {port.layer for port in self._inputs}
-        for layer in reversed(self.layers.values()):
-            if layer.name in wanted:
-                wanted.update(layer.sources)
-        return {name: layer for name, layer in self.layers.items() if name in wanted}
-
-    def finish(self) -> Model:
-        """The mapped model.
-
-        Raises:
-            ModelError: an output that no layer computes.
+        Parameters:
+            turned: as of :class:`Value`.
         """
-        outputs = []
-        for name in self.graph.outputs:
-            shown = clipped(printable(name), 60)
-            if name not in self.values:
-                raise ModelError(f"output {shown} does not depend on the model's inputs")
-            value = self.values[name]
-            if value.layer == INPUT or isinstance(self.layers[value.layer], Source):
-                value = self._copy(name, value)
-                self.values[name] = value
-            outputs.append(
-                Port(
-                    tensor=name,
-                    shape=value.shape,
-                    layer=value.layer,
-                    size=value.size,
-                    turned=value.turned,
-                    integers=name in self.graph.integers,
-                )
+        shape = values.shape
+        if not self.has_images(shape):
+            raise node.mixing(
+                f"its constant of shape {list(shape)} must have the batch of {self.batch} first"
             )
-        layers = self._needed({port.layer for port in outputs})
-
-        def kept(values: Mapping[str, KeptT]) -> dict[str, KeptT]:
-            return {name: value for name, value in values.items() if name in layers}
-
-        return Model(
-            network=Network(input=self._inputs[0].size, layers=tuple(layers.values())),
-            batch=self.batch,
-            real=kept(self.real),
-            bounds=kept(self.bounds),
-            affine=kept(self.affine),
-            curves=kept(self.curves),
-            epsilons=kept(self.epsilons),
-            constants=kept(self.constants),
-            inputs=tuple(self._inputs),
-            outputs=tuple(outputs),
-            origins=self.origins,
-            norms=kept(self.norms),
-            integers=frozenset(integer_layers(self) & {INPUT, *layers}),
-            rounded=frozenset(self.rounded & set(layers)),
-            exact=exact_layers(self),
-        )
-
-
-def map_graph(graph: Graph, operators: Mapping[str, Operator]) -> Coverage:
-    """Map a graph: with the first dimension of tensors as the batch, or, where that is refused,
-    without a batch.
-
-    Parameters:
-        operators: that are supported, by type.
-
-    Raises:
-        ModelError: a model without inputs, or with inputs of different batches.
-    """
-    if not graph.inputs:
-        raise ModelError("the model has no input")
-    try:
-        found = _mapped(graph, operators, flat=False)
-    except ModelError:
-        found = None
-    if found is not None and found.model is not None:
-        return found
-    # Tensors whose first dimension is no batch.
-    flat = _mapped(graph, operators, flat=True)
-    return flat if found is None or flat.model is not None else found
-
-
-def _mapped(graph: Graph, operators: Mapping[str, Operator], *, flat: bool) -> Coverage:
-    importer = Importer(graph, flat=flat)
-    counts: Counter[str] = Counter()
-    mapped: Counter[str] = Counter()
-    refused = []
-    known = set(graph.constants) | set(importer.values) | {""}
-    for node in graph.nodes:
-        counts[node.op] += 1
-        operator = operators.get(node.op)
-        why = ""
-        if operator is None:
-            why = "the operator is not supported"
-        elif unknown := importer.extra_outputs(node):
-            why = f"its output {unknown} is not supported"
-        elif unlike := refused_integers(importer, node):
-            why = unlike
-        elif known.issuperset(node.inputs):
-            try:
-                operator(importer, node)
-                mapped[node.op] += 1
-                known.update(name for name in node.outputs if name in importer.values)
-            except VipError as error:
-                why = str(error)
-        if why:
-            begin = str(node.refused(""))
-            refused.append(Refusal(op=node.op, node=node.name, why=why.removeprefix(begin)))
-    model = None if refused else importer.finish()
-    operators_found = {op: (count, mapped[op]) for op, count in sorted(counts.items())}
-    return Coverage(operators=operators_found, refused=tuple(refused), model=model)
+        size = self.rows_of(shape) if turned else self.map_of(shape)
+        like = Value(layer="", size=size, shape=shape, alone=False, turned=turned)
+        return self.constant_map(node, values, like)

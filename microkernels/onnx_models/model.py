@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,11 @@ from microkernels.networks.network import MapSize, Network
 from .curves import Function
 from .errors import ModelError
 
-__all__ = ["Model", "Norm", "Port", "Real", "Reals", "as_map", "to_maps"]
+__all__ = ["Model", "Norm", "Port", "Real", "Reals", "as_map", "of_images", "to_maps"]
 
 #: Real numbers.
 Reals = NDArray[np.floating[Any]]
+_ScalarT = TypeVar("_ScalarT", bound=np.generic)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -65,7 +66,7 @@ class Port:
     @property
     def inner(self) -> tuple[int, ...]:
         """Shape of one image: without the batch, if the tensor has one in front."""
-        if len(self.shape) > 1 and prod(self.shape[1:]) == self.size.elements:
+        if self.shape and prod(self.shape[1:]) == self.size.elements:
             return self.shape[1:]
         return self.shape
 
@@ -95,6 +96,10 @@ class Model:
             of real numbers, to nearest.
         exact: those on which outputs of integers depend -> the tensor, and the type of its
             integers.
+        inner: tensors of real numbers between inputs and outputs that a layer holds, in the graph's
+            order.
+        approximation: largest share of a tensor by which layers in floating point, or the types of
+            the graph, differ from real numbers.
     """
 
     network: Network
@@ -112,19 +117,29 @@ class Model:
     integers: frozenset[str]
     rounded: frozenset[str]
     exact: Mapping[str, tuple[str, str]]
+    inner: tuple[Port, ...]
+    approximation: float
 
 
-def as_map(shape: tuple[int, ...]) -> tuple[int, MapSize]:
-    """Images and size of the map that holds a tensor: batch, channels, rows, columns. With three
-    dimensions there is one row; more than four end as columns."""
-    if len(shape) <= 1:
-        return 1, MapSize(1, 1, shape[0] if shape else 1)
-    batch, channels = shape[:2]
-    if len(shape) == 2:
-        return batch, MapSize(1, 1, channels)
-    if len(shape) == 3:
-        return batch, MapSize(shape[2], 1, channels)
-    return batch, MapSize(int(np.prod(shape[3:])), shape[2], channels)
+def as_map(shape: tuple[int, ...]) -> MapSize:
+    """Size of the map that holds an image: channels, rows, columns. With two dimensions there is
+    one row; more than three end as columns."""
+    channels, *sizes = shape or (1,)
+    if len(sizes) < 2:
+        return MapSize(prod(sizes), 1, channels)
+    return MapSize(prod(sizes[1:]), sizes[0], channels)
+
+
+def of_images(constant: NDArray[_ScalarT], numbers: NDArray[np.int64]) -> NDArray[_ScalarT]:
+    """The maps that a constant has for images of these numbers, from 0 on: those of each batch are
+    the same.
+
+    Parameters:
+        constant: as of :class:`Model`.
+    """
+    if len(constant) == 1 or (constant == constant[:1]).all():
+        return np.broadcast_to(constant[:1], (len(numbers), *constant.shape[1:]))
+    return constant[numbers % len(constant)]
 
 
 def to_maps(

@@ -51,12 +51,6 @@ def copied(importer: "Importer", node: Node, value: Value) -> Value:
     return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
 
 
-def _image(importer: "Importer", shape: Sequence[int]) -> tuple[int, ...]:
-    """Shape of the elements of one image: with a batch of 1 in front, if the tensor has one."""
-    batched = importer.batched(tuple(shape))
-    return (1, *shape[1:]) if batched else tuple(shape)
-
-
 def index_of(importer: "Importer", value: Value, first: int = 1) -> Index:
     """Numbers of an image's elements in the order of ONNX, from ``first`` on, in the tensor's shape
     with a batch of 1.
@@ -64,7 +58,7 @@ def index_of(importer: "Importer", value: Value, first: int = 1) -> Index:
     Raises:
         ModelError: too many elements.
     """
-    shape = _image(importer, value.shape)
+    shape = (1, *value.shape[1:]) if importer.batched(value.shape) else value.shape
     if prod(shape) > _MOST_INDEXED:
         raise ModelError(
             f"an image of {prod(shape):,} elements can't be rearranged; at most {_MOST_INDEXED:,}"
@@ -108,7 +102,7 @@ def rearranged(
     shape = index.shape
     if importer.batched(shape):
         shape = (importer.batch, *shape[1:])
-    size = importer.rows_of(shape) if turned else importer.map_of(shape)[1]
+    size = importer.rows_of(shape) if turned else importer.map_of(shape)
     held = [copied(importer, node, value) for value in values]
     places, before = [], 0
     for value in held:
@@ -133,7 +127,7 @@ def rearranged(
         )
         found = importer.add(node, layer, size, shape, last=False, turned=turned)
     if output:
-        importer.name_output(output, found)
+        importer.name_output(node, output, found)
     return found
 
 
@@ -176,7 +170,7 @@ def straight(importer: "Importer", node: Node, value: Value) -> Value:
     """``value`` with its elements in a map of its shape's order: channels, rows, columns."""
     if not value.turned:
         return value
-    if _vector(value) and importer.map_of(value.shape)[1] == value.size:
+    if _vector(value) and importer.map_of(value.shape) == value.size:
         return replace(value, turned=False)
     return rearranged(importer, node, [value], index_of(importer, value))
 

@@ -28,6 +28,8 @@ _MOST_ELEMENTS = 1 << 30
 _MOST_NODES = 50_000
 _MOST_RANK = 16
 _OLDEST_OPSET = 6
+#: What some exporters write for a size that is open, as others write 0.
+_OPEN = -1
 #: Elements of a constant that shape inference may look at.
 _SMALL = 256
 #: Types of inputs, by their number in ONNX: real numbers of 32, 16 and 64 bits, and bfloat16;
@@ -36,6 +38,8 @@ _REALS = (1, 10, 11, 16)
 _INTEGERS = {2: "uint8", 3: "int8", 4: "uint16", 5: "int16", 6: "int32", 7: "int64"} | {
     12: "uint32", 13: "uint64"
 }  # fmt: skip
+#: How far types of real numbers round, as a share of the number.
+_ROUNDING = {10: 2.0**-11, 16: 2.0**-8}
 
 
 def load_proto(path: Path) -> "ModelProto":
@@ -68,7 +72,8 @@ def read_graph(
 
     Parameters:
         model: is not changed.
-        batch: size of the first dimension of inputs that the model leaves open; None: 1.
+        batch: size of the first dimension of inputs, which is a batch then; None: 1 where the
+            model leaves it open.
         frozen: inputs that are constants from now on, by name.
 
     Raises:
@@ -84,8 +89,10 @@ def read_graph(
         work.graph.initializer.append(numpy_helper.from_array(values, name))
     work, opset = _checked(work)
     inputs = [each for each in work.graph.input if each.name not in constants]
-    _fix_batch(inputs, batch)
+    opened = _fix_batch(inputs, batch)
     _drop_shapes(work)
+    written = {each.name for each in work.graph.initializer}
+    written |= {node.output[0] for node in work.graph.node if node.op_type == "Constant"}
     fold(work, constants, opset, {each.name: _dims(each) for each in inputs})
     try:
         inferred = shape_inference.infer_shapes(work, strict_mode=False, data_prop=True)
@@ -93,28 +100,44 @@ def read_graph(
         raise ModelError(f"the model's shapes contradict: {one_line(error)}") from error
     shapes = {name: array.shape for name, array in constants.items()}
     integers: dict[str, str] = {}
+    rounding = 0.0
     known = (inferred.graph.input, inferred.graph.value_info, inferred.graph.output)
     for value in (each for group in known for each in group):
         dims = _dims(value)
         if dims is not None:
             shapes[value.name] = dims
-        kind = _INTEGERS.get(value.type.tensor_type.elem_type)
-        if kind is not None and value.name not in constants:
-            integers[value.name] = kind
+        if value.name in constants:
+            continue
+        kind = value.type.tensor_type.elem_type
+        if kind in _INTEGERS:
+            integers[value.name] = _INTEGERS[kind]
+        rounding = max(rounding, _ROUNDING.get(kind, 0.0))
     fold(work, constants, opset, shapes)
     nodes = [
         _node(number, node)
         for number, node in enumerate(work.graph.node)
         if not all(name in constants for name in node.output if name)
     ]
+    nodes = _needed(nodes, [each.name for each in work.graph.output])
+    # A constant shape of one image, which no size of an input has decided.
+    alone = any(
+        node.op == "Reshape"
+        and node.inputs[1] in written
+        and _first(constants[node.inputs[1]]) == 1
+        for node in nodes
+        if len(node.inputs) > 1
+    )
     return Graph(
-        nodes=tuple(_needed(nodes, [each.name for each in work.graph.output])),
+        nodes=tuple(nodes),
         constants=constants,
         shapes=shapes,
         opset=opset,
         inputs=tuple(each.name for each in inputs),
         outputs=tuple(each.name for each in work.graph.output),
         integers=integers,
+        rounding=rounding,
+        open_inputs=() if alone or batch is not None else tuple(opened),
+        batch=1 if opened and batch is None else batch,
     )
 
 
@@ -147,6 +170,10 @@ def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
     """A model that ONNX's checker accepts, with its functions in place, and its opset."""
     from onnx import checker, defs, inliner
 
+    for value in model.graph.output:
+        # The checker wants a shape, which inference finds anew.
+        if value.type.HasField("tensor_type"):
+            value.type.tensor_type.shape.SetInParent()
     try:
         checker.check_model(model)
         if model.functions:
@@ -182,7 +209,8 @@ def _check_limits(model: "ModelProto") -> None:
     for tensor in tensors:
         _check_tensor(tensor)
     for value in (*graph.input, *graph.output, *graph.value_info):
-        _check_dims(value.name, [dim.dim_value for dim in value.type.tensor_type.shape.dim])
+        dims = [dim.dim_value for dim in value.type.tensor_type.shape.dim]
+        _check_dims(value.name, [0 if size == _OPEN else size for size in dims])
 
 
 def _check_dims(name: str, dims: Iterable[int]) -> None:
@@ -251,8 +279,13 @@ def _dims(value: Any) -> tuple[int, ...] | None:
     return None if any(size < 0 for size in sizes) else tuple(sizes)
 
 
-def _fix_batch(inputs: Iterable[Any], batch: int | None) -> None:
-    """Put the batch into the first dimension of inputs that leave it open."""
+def _first(shape: Array) -> int:
+    return int(shape.ravel()[0]) if shape.size else 0
+
+
+def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
+    """Put the batch into the first dimension of inputs that leave it open; their names."""
+    opened = []
     for value in inputs:
         name = clipped(printable(value.name), 60)
         if not value.type.HasField("tensor_type"):
@@ -262,7 +295,7 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> None:
         if not value.type.tensor_type.HasField("shape"):
             raise ModelError(f"input {name} has no shape; export the model with fixed sizes")
         for number, dim in enumerate(value.type.tensor_type.shape.dim):
-            if dim.HasField("dim_value"):
+            if dim.dim_value not in (0, _OPEN):
                 continue
             if number > 0:
                 raise ModelError(
@@ -271,6 +304,13 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> None:
                     "the first, the batch, may be: export the model with fixed sizes"
                 )
             dim.dim_value = batch or 1
+            opened.append(value.name)
+        shape = _dims(value)
+        if batch is not None and shape is not None and shape[:1] != (batch,):
+            raise ModelError(
+                f"input {name} of shape {list(shape)} does not have the batch of {batch} first"
+            )
+    return opened
 
 
 def _drop_shapes(model: "ModelProto") -> None:

@@ -4,6 +4,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import onnx
 import pytest
 from onnx import helper
 
@@ -99,6 +100,57 @@ def test_arguments_and_inputs_beyond_the_calibration_are_counted(
     shown = capsys.readouterr().err
     warned = f"range: {beyond} arguments of functions were beyond what the calibration data had"
     assert (warned in " ".join(shown.split())) == (beyond > 0)
+
+
+@pytest.mark.parametrize(
+    ("op", "warning"),
+    [
+        ("Relu", "saturation: on the calibration data, "),
+        ("Exp", "range: on the calibration data, "),
+    ],
+)
+def test_compilation_warns_of_the_calibration_data(
+    tmp_path: Path,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    op: str,
+    warning: str,
+) -> None:
+    """Of all of them, as a run on them does: one image has partial sums that 16 bits do not hold,
+    or a weight takes bits from others, so that an argument is beyond its range."""
+    if op == "Relu":
+        random = np.random.default_rng(0)
+        weights = random.normal(size=(64, 8))
+        x = random.normal(size=(40, 64))
+        # None of the images on which fractions are searched.
+        x[17] *= 10
+    else:
+        random = np.random.default_rng(1)
+        weights = random.normal(size=(64, 4)) * 0.01
+        weights[0, 0] = 3
+        x = random.uniform(-1, 1, (40, 64))
+        x[:, 0] *= 0.01
+    nodes = [helper.make_node("Gemm", ["x", "w"], ["g"]), helper.make_node(op, ["g"], ["y"])]
+    onnx.save(model(nodes, ("n", 64), {"w": weights}), tmp_path / "m.onnx")
+    x = x.astype(np.float32)
+    np.save(tmp_path / "x.npy", x)
+    report = vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m")
+    run = vip.run_model(tmp_path / "m", {"x": x}, on="golden")
+    assert {each.layer: each.saturated for each in report.saturated} == run.saturated
+    assert {each.layer: each.beyond for each in report.beyond} == run.beyond
+    assert run.saturated if op == "Relu" else run.beyond
+    command = ["nn", "compile", tmp_path / "m.onnx", "--calibrate", tmp_path / "x.npy", "-o"]
+    monkeypatch.setattr("sys.argv", ["vip", *map(str, [*command, tmp_path / "again"])])
+    with pytest.raises(SystemExit):
+        main()
+    assert warning in " ".join(capsys.readouterr().err.split())
+
+
+def test_inputs_at_the_limit_of_a_logistic_function_are_not_counted(tmp_path: Path) -> None:
+    onnx.save(model([helper.make_node("Sigmoid", ["x"], ["y"])], ("n", 16)), tmp_path / "m.onnx")
+    x = np.linspace(-60, 60, 64).reshape(4, 16).astype(np.float32)
+    vip.compile_model(tmp_path / "m.onnx", {"x": x}, tmp_path / "m", preset="vault-logistic")
+    assert not vip.run_model(tmp_path / "m", {"x": x}, on="golden").saturated
 
 
 def test_a_folder_that_exists_stays_as_it_is(

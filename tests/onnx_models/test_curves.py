@@ -13,7 +13,7 @@ from isa.support.errors import VipError
 from microkernels.networks.network import Activation
 from microkernels.nn.element_curve import MOST_PIECES, curve
 from microkernels.onnx_models.curves import Function, evaluated, fitted
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from tests.onnx_models.graphs import model
@@ -72,6 +72,16 @@ UNARY = {
     "LRN": ({"size": 3, "alpha": 0.5, "bias": 1.5}, -2, 2), "LogSoftmax": ({"axis": 1}, -4, 4),
     "LpNormalization": ({"axis": 2}, -2, 2), "ReduceL2": ({}, -2, 2),
 }  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    "kind",
+    ["L1", "L2", "LogSum", "LogSumExp", "Max", "Mean", "Min", "Sum", "SumSquare"],
+)
+def test_reductions_of_no_axes_are_of_each_element(kind: str) -> None:
+    node = _node(f"Reduce{kind}", "x", noop_with_empty_axes=1)
+    least = 0.2 if kind == "LogSum" else -2
+    check(model([node], (2, 3, 4), opset=18), RANDOM.uniform(least, 3, (2, 3, 4)))
 
 
 @pytest.mark.parametrize("op", UNARY)

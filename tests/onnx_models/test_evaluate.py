@@ -205,12 +205,14 @@ def test_a_compilation_reports_the_error_beside_the_model(tmp_path: Path) -> Non
     assert output.error > 1.5 * report.maps[-1].error
 
 
-def test_a_model_that_onnxruntime_cannot_run_is_compiled(tmp_path: Path) -> None:
+def test_a_model_that_onnxruntime_does_not_take_is_compared_with_the_reference(
+    tmp_path: Path,
+) -> None:
+    """It has no function of 16-bit numbers, which have 8 bits here."""
     made = model([node("Tanh", ["x"], ["y"])], ("n", 10))
     for value in (*made.graph.input, *made.graph.output):
         value.type.tensor_type.elem_type = TensorProto.BFLOAT16
-    report = compiled(tmp_path, made, {"x": RANDOM.uniform(-1, 1, (6, 10))})
-    assert report.outputs == ()
-    assert report.unlike.startswith("onnxruntime can't run the model: ")
-    with pytest.raises(VipError, match="onnxruntime can't run the model: "):
-        vip.evaluate_model(tmp_path / "m", {"x": RANDOM.uniform(-1, 1, (6, 10))})
+    x = RANDOM.uniform(-1, 1, (6, 10))
+    report = compiled(tmp_path, made, {"x": x})
+    assert report.outputs[0].error < 1 / 256
+    assert vip.evaluate_model(tmp_path / "m", {"x": x}).error == report.outputs[0].error

@@ -10,7 +10,7 @@ from onnx import ModelProto, NodeProto, helper
 
 import vip
 from isa.support.errors import VipError
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from tests.onnx_models.graphs import model as model_of

@@ -12,9 +12,10 @@ from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import Calibrated, calibrate
+from microkernels.onnx_models.calibrate import calibrate
+from microkernels.onnx_models.calibrated import Calibrated
 from microkernels.onnx_models.formats import as_elements, real_of
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import Model, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
@@ -41,28 +42,33 @@ def calibrated(found: Model, x: np.ndarray, engines: ChipEngines) -> Calibrated:
     return calibrate(found, NetworkLayout(plan), {INPUT: maps})
 
 
-def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None) -> Calibrated:
-    """Check a model on ``x``: the mapping against onnxruntime, the golden model against that
-    within ``bound`` of the outputs' magnitude, and the simulator against the golden model."""
+def check_layers(made: ModelProto, x: np.ndarray) -> tuple[Model, dict[str, np.ndarray], list]:
+    """Check the mapping of a model of one input against onnxruntime: the model, the map of its
+    input, and onnxruntime's outputs."""
     found = mapped(made)
     exact = reference(made, x)
     given = found.inputs[0]
-    maps = to_maps("x", x, found.batch, given.size, turned=given.turned)
-    real = {
-        layer.name: values for layer, values in real_layers(found, {INPUT: maps, **found.constants})
-    }
+    maps = {INPUT: to_maps("x", x, found.batch, given.size, turned=given.turned)}
+    real = {layer.name: values for layer, values in real_layers(found, maps | found.constants)}
     for port, wanted in zip(found.outputs, exact, strict=True):
         assert port.shape == wanted.shape
         values = port.images(real[port.layer]).reshape(wanted.shape)
         # onnxruntime computes with 32 bits, and tanh by an approximation.
         limit = max(1e-4 * np.abs(wanted).max(), 3e-5)
         np.testing.assert_allclose(values, wanted, rtol=1e-4, atol=limit)
+    return found, maps, exact
+
+
+def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None) -> Calibrated:
+    """Check a model on ``x``: the mapping against onnxruntime, the golden model against that
+    within ``bound`` of the outputs' magnitude, and the simulator against the golden model."""
+    found, maps, exact = check_layers(made, x)
     machine = engines or ChipEngines()
     done = calibrated(found, x, machine)
     job = network_job(
         done.network,
         done.weights,
-        as_elements(maps, done.formats.maps[INPUT]),
+        as_elements(maps[INPUT], done.formats.maps[INPUT]),
         engines=machine,
         further=done.constants,
     )
@@ -236,6 +242,11 @@ GRAPHS = {
          _node("Reshape", "q", "t", output="p"), _node("Conv", "p", "w")],
         {"s": np.array([2, 60]), "t": np.array([2, 5, 4, 3]),
          "w": RANDOM.normal(0, 1, (2, 5, 2, 2))},
+    ),
+    "a reshaped map and another": (
+        [_node("Flatten", "x", output="r"), _node("MatMul", "r", "w", output="q"),
+         _node("Reshape", "q", "t", output="p"), _node("Add", "p", "x")],
+        {"w": RANDOM.normal(0, 0.1, (60, 60)), "t": np.array([2, 3, 4, 5])},
     ),
     "transposed": (
         [_node("ConvTranspose", "x", "w", "b", strides=[2, 3], group=3, pads=[0, 1, 2, 1],

@@ -11,10 +11,10 @@ from onnx import ModelProto, helper, numpy_helper
 
 from isa.support.errors import VipError
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
-from tests.onnx_models.graphs import model
+from tests.onnx_models.graphs import model, reference
 
 
 def relu() -> ModelProto:
@@ -105,6 +105,27 @@ def test_truncated_files_are_refused(tmp_path: Path) -> None:
         assert "\n" not in str(refused.value)
 
 
+@pytest.mark.parametrize("size", [0, -1])
+def test_sizes_of_0_and_minus_1_are_open(size: int) -> None:
+    made = relu()
+    for value in (*made.graph.input, *made.graph.output):
+        value.type.tensor_type.shape.dim[0].dim_value = size
+    assert read_graph(made).shapes["y"] == (1, 2, 3)
+    assert read_graph(made, batch=4).shapes["y"] == (4, 2, 3)
+    made.graph.input[0].type.tensor_type.shape.dim[1].dim_value = size
+    with pytest.raises(ModelError, match="input x leaves dimension 1 open; only the first"):
+        read_graph(made)
+    made.graph.input[0].type.tensor_type.shape.dim[1].dim_value = -2
+    with pytest.raises(ModelError, match=r"tensor x has a negative size: \[.*, -2, 3\]"):
+        read_graph(made)
+
+
+def test_an_output_may_lack_its_shape() -> None:
+    made = relu()
+    made.graph.output[0].type.tensor_type.ClearField("shape")
+    assert read_graph(made).shapes["y"] == (1, 2, 3)
+
+
 @pytest.mark.parametrize(
     ("node", "constants", "why"),
     [
@@ -130,6 +151,21 @@ def test_unsupported_nodes_are_refused_by_name(
     assert refused.node == "that one"
     assert refused.op == op
     assert re.search(why, refused.why), refused.why
+
+
+def test_constants_are_folded_as_onnxruntime_does() -> None:
+    """ONNX limits the start of a slice in reverse to the first element; its reference does not."""
+    numbers = {"s": [-9], "e": [-9], "a": [0], "t": [-1]}
+    made = model(
+        [
+            helper.make_node("Slice", ["c", *numbers], ["k"]),
+            helper.make_node("Mul", ["x", "k"], ["y"]),
+        ],
+        (1, 4),
+        {"c": np.arange(3.0, 6.0), **{name: np.array(held) for name, held in numbers.items()}},
+    )
+    assert read_graph(made).constants["k"].tolist() == [3.0]
+    np.testing.assert_array_equal(reference(made, np.ones((1, 4)))[0], [[3.0] * 4])
 
 
 def test_the_value_of_an_old_pad_is_not_taken_for_zero() -> None:

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
@@ -15,7 +14,7 @@ from isa.support.errors import VipError
 from microkernels.onnx_models.balance import balanced
 from microkernels.onnx_models.operators.powers import MAGNITUDE_ERROR
 from microkernels.onnx_models.reference import real_layers
-from tests.onnx_models.graphs import model
+from tests.onnx_models.graphs import model, reference
 from tests.onnx_models.test_mapping import check, mapped
 from vip.models.backend import VipBackend
 
@@ -23,13 +22,6 @@ RANDOM = np.random.default_rng(7)
 FEW = settings(
     max_examples=5, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
 )
-
-
-def outputs_of(made: ModelProto, x: np.ndarray) -> list[np.ndarray]:
-    session = onnxruntime.InferenceSession(
-        made.SerializeToString(), providers=["CPUExecutionProvider"]
-    )
-    return list(session.run(None, {"x": x}))
 
 
 @st.composite
@@ -73,7 +65,7 @@ def recurrent(draw: st.DrawFn) -> tuple[ModelProto, np.ndarray]:
 @given(recurrent())
 def test_recurrent_layers(case: tuple[ModelProto, np.ndarray]) -> None:
     made, x = case
-    for found, wanted in zip(VipBackend.prepare(made).run([x]), outputs_of(made, x), strict=True):
+    for found, wanted in zip(VipBackend.prepare(made).run([x]), reference(made, x), strict=True):
         assert found.shape == wanted.shape
         np.testing.assert_allclose(found, wanted, atol=4e-3 * max(1.0, np.abs(wanted).max()))
 
@@ -164,6 +156,21 @@ def test_convolutions_in_steps_of_many_samples(
     made = model([node], (2, channels, samples), constants)
     done = check(made, RANDOM.normal(size=(2, channels, samples)).astype(np.float32))
     assert done.network.layers[-1].kernel.across == -(-kernel // stride)
+
+
+@pytest.mark.parametrize(
+    ("op", "attributes"),
+    [("Softmax", {"axis": 2}), ("ReduceMax", {"axes": [2]}), ("Transpose", {"perm": [0, 2, 3, 1]})],
+)
+def test_convolutions_of_one_row_in_long_steps_keep_all_axes(
+    op: str, attributes: dict[str, object]
+) -> None:
+    nodes = [
+        helper.make_node("Conv", ["x", "w"], ["c"], strides=[1, 16]),
+        helper.make_node(op, ["c"], ["y"], **attributes),
+    ]
+    made = model(nodes, (1, 1, 1, 64), {"w": RANDOM.normal(size=(4, 1, 1, 16))})
+    check(made, RANDOM.normal(size=(1, 1, 1, 64)))
 
 
 def test_balance_changes_weights_and_no_output() -> None:

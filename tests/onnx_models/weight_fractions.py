@@ -17,9 +17,10 @@ from microkernels.data.models.collection import inputs_of, make
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT, Source
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import Calibrated, calibrate
+from microkernels.onnx_models.calibrate import calibrate
+from microkernels.onnx_models.calibrated import Calibrated
 from microkernels.onnx_models.formats import as_elements, fraction_for, real_of
-from microkernels.onnx_models.importer import map_graph
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import Real, Reals, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph

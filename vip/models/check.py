@@ -1,6 +1,6 @@
 """The verb ``check`` of models: what is supported, and predicted cycles and memory."""
 
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 from isa.support.errors import VipError
@@ -8,14 +8,18 @@ from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import Activation, Conv, Depthwise, MapSize
 from microkernels.networks.pairs import pair
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.importer import Refusal, map_graph
 from microkernels.onnx_models.logistic import LOGISTIC, by_curves
+from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import Model
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
+from microkernels.onnx_models.values import Coverage, Refusal
 from vip.progress import Progress, silent
 
+from .images import mixed_images
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
+from .reference import OnnxModel
+from .verify import check_mapping
 
 __all__ = [
     "LayerCheck",
@@ -96,18 +100,24 @@ class ModelCheck:
         return {**asdict(self), "predicted_cycles": self.cycles, "predicted_ms": self.ms}
 
 
-def read_model(
-    path: Path, batch: int | None
-) -> tuple[dict[str, tuple[int, int]], tuple[Refusal, ...], Model | None, int]:
-    """A model's operators, refused nodes, and layers, and its batch.
+def read_model(path: Path, batch: int | None) -> tuple[Coverage, OnnxModel | None]:
+    """What of a model is supported, and the model in onnxruntime, if all of it is.
+
+    Parameters:
+        batch: as of :func:`vip.models.compile.compile_model`.
 
     Raises:
-        ModelError: the file holds no model, or one of unknown sizes.
+        ModelError: the file holds no model, or one of unknown sizes or that can't be run.
         OSError: it can't be read.
     """
-    coverage = map_graph(read_graph(load_proto(path), batch=batch), OPERATORS)
-    model = coverage.model
-    return dict(coverage.operators), coverage.refused, model, 0 if model is None else model.batch
+    graph = read_graph(load_proto(path), batch=batch)
+    coverage = map_graph(graph, OPERATORS)
+    if coverage.model is None:
+        return coverage, None
+    session = OnnxModel(path)
+    if mixed := mixed_images(path, session, graph):
+        return replace(coverage, refused=(mixed,), model=None), None
+    return coverage, session
 
 
 def for_machine(machine: ModelMachine, model: Model) -> Model:
@@ -159,7 +169,7 @@ def check_model(
     Parameters:
         model: ONNX file.
         preset: of a vault or chip.
-        batch: images, where the model leaves their number open; None: 1.
+        batch: as of :func:`vip.models.compile.compile_model`.
         progress: called with the stage of the work.
 
     Raises:
@@ -168,10 +178,14 @@ def check_model(
     """
     machine = model_machine(preset)
     progress("reading the model")
-    operators, refused, mapped, images = read_model(model, batch)
+    coverage, session = read_model(model, batch)
+    mapped = coverage.model
+    images = 0 if mapped is None else mapped.batch
     layers: tuple[LayerCheck, ...] = ()
     moved, used, problem = 0.0, 0, ""
-    if mapped is not None:
+    if mapped is not None and session is not None:
+        progress("comparing with onnxruntime")
+        check_mapping(model, session, mapped)
         mapped = for_machine(machine, mapped)
         progress("planning")
         try:
@@ -196,8 +210,8 @@ def check_model(
         model=str(model),
         preset=preset,
         batch=images,
-        operators=operators,
-        refused=refused,
+        operators=dict(coverage.operators),
+        refused=coverage.refused,
         layers=layers,
         moved_cycles=moved,
         vault_bytes=used,

@@ -10,25 +10,23 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
 from isa.support.files import read_bytes
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
+from microkernels.onnx_models.calibrate import calibrate
+from microkernels.onnx_models.calibrated import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.formats import as_elements, real_of
-from microkernels.onnx_models.importer import map_graph
 from microkernels.onnx_models.model import Model, Reals, to_maps
-from microkernels.onnx_models.operators.table import OPERATORS
-from microkernels.onnx_models.read import load_proto, read_graph
 from vip.progress import Progress, silent
 
 from .carry import carried_inputs, check_carry
-from .check import for_machine, long_program
+from .check import for_machine, long_program, read_model
 from .folder import check_new, save_folder
 from .machine import model_machine
-from .reference import OutputError, UnrunnableError, onnx_outputs, output_error
+from .reference import OnnxModel, OutputError, onnx_outputs, output_error
+from .verify import check_mapping
 
 __all__ = ["CompileReport", "compile_model", "images_of", "input_arrays", "spread"]
 
@@ -45,7 +43,6 @@ class CompileReport:
         predicted_cycles: of a run.
         maps: fraction bits, errors and saturated values on the calibration data.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
-        unlike: why onnxruntime can't run the model, so that there are no ``outputs``; "": it can.
     """
 
     folder: str
@@ -57,12 +54,16 @@ class CompileReport:
     predicted_cycles: float
     maps: tuple[MapReport, ...]
     outputs: tuple[OutputError, ...]
-    unlike: str
 
     @property
     def saturated(self) -> tuple[MapReport, ...]:
         """Maps with saturated values."""
         return tuple(each for each in self.maps if each.saturated)
+
+    @property
+    def beyond(self) -> tuple[MapReport, ...]:
+        """Maps of functions with arguments beyond their range."""
+        return tuple(each for each in self.maps if each.beyond)
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
@@ -104,7 +105,7 @@ def images_of(
 
     Parameters:
         model: with the inputs. arrays: by tensor; "" or ``x`` is the only input's. The array of an
-            input of one axis may be a single image.
+            input of a model without a batch may be a single image.
         what: the data are, for messages.
         carried: inputs that are left out.
 
@@ -124,7 +125,7 @@ def images_of(
             names = ", ".join(repr(name) for name in arrays if name) or "one without a name"
             raise ModelError(f"{what}: there is no array {port.tensor!r}, only {names}")
         shape = values.shape
-        if len(shape) == 1 and shape == port.inner:
+        if shape == port.inner == port.shape:
             values = values[np.newaxis]
         if not values.ndim or values.shape[1:] != port.inner or not len(values):
             raise ModelError(
@@ -187,7 +188,8 @@ def compile_model(
             single input. Fraction bits are chosen so that they do not saturate.
         folder: to write; it must not exist.
         preset: of a vault or chip.
-        batch: images of a run, where the model leaves their number open; None: 1.
+        batch: images of a run, the first size of the inputs, where the model may leave it open;
+            None: 1 there, and what the operators show elsewhere.
         carry: output -> input: the output of an image is that input of the next one, such as the
             state of a recurrent network; zeros for the first.
         progress: called with the stage of the work.
@@ -199,11 +201,10 @@ def compile_model(
     """
     machine = model_machine(preset)
     check_new(folder)
-    need("onnxruntime", "comparisons with floating point")
     progress("reading the model")
     content = read_bytes(model, _MOST_BYTES)
-    coverage = map_graph(read_graph(load_proto(model), batch=batch), OPERATORS)
-    if coverage.model is None:
+    coverage, session = read_model(model, batch)
+    if coverage.model is None or session is None:
         first, more = coverage.refused[0], len(coverage.refused) - 1
         also = f" (and {more} more: vip nn check lists them)" if more else ""
         raise ModelError(f"node {first.node} ({first.op}): {first.why}{also}")
@@ -214,6 +215,8 @@ def compile_model(
     arrays = images_of(mapped, held, what, (carry or {}).values())
     given = spread(mapped, held, what, (carry or {}).values())
     given |= carried_inputs(mapped, given, carry or {})
+    progress("comparing with onnxruntime")
+    check_mapping(model, session, mapped, given)
     progress("planning")
     plan = plan_network(mapped.network, batch=mapped.batch, engines=machine.engines)
     keep = any(mapped.network.users(port.layer) for port in mapped.outputs)
@@ -222,7 +225,7 @@ def compile_model(
         raise ModelError(why)
     progress("calibrating")
     calibrated = calibrate(mapped, layout, given)
-    outputs, unlike = _compared(content, calibrated, arrays, given)
+    outputs = _compared(session, calibrated, arrays, given)
     progress("writing")
     zeros = {
         port.layer: np.zeros((mapped.batch, port.size.height, port.size.width, port.size.channels))
@@ -258,20 +261,19 @@ def compile_model(
         predicted_cycles=plan.moved + sum(each.cycles for each in plan.layers.values()),
         maps=calibrated.maps,
         outputs=outputs,
-        unlike=unlike,
     )
 
 
 def _compared(
-    content: bytes,
+    session: OnnxModel,
     calibrated: Calibrated,
     arrays: Mapping[str, NDArray[Any]],
     given: Mapping[str, Reals],
-) -> tuple[tuple[OutputError, ...], str]:
-    """The outputs on the images of the calibration beside onnxruntime's, or why it can't run.
+) -> tuple[OutputError, ...]:
+    """The outputs on the images of the calibration beside onnxruntime's.
 
     Parameters:
-        content: of the ONNX file.
+        session: of the model.
         arrays: images of the inputs that are not carried, by tensor. given: of all, by layer.
     """
     model = calibrated.model
@@ -282,12 +284,9 @@ def _compared(
         else port.images(given[port.layer][chosen])
         for port in model.inputs
     }
-    try:
-        exact = onnx_outputs(
-            content, feeds, inputs=model.inputs, outputs=model.outputs, batch=model.batch
-        )
-    except UnrunnableError as error:
-        return (), str(error)
+    exact = onnx_outputs(
+        session, feeds, inputs=model.inputs, outputs=model.outputs, batch=model.batch
+    )
     return tuple(
         output_error(
             port.tensor,
@@ -297,4 +296,4 @@ def _compared(
             exact[port.tensor],
         )
         for port in model.outputs
-    ), ""
+    )

@@ -28,7 +28,7 @@ from isa.support.files import naming, read_bytes, write_file
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.golden import Weights
 from microkernels.networks.network import MapSize, Network
-from microkernels.onnx_models.calibrate import Calibrated, MapReport
+from microkernels.onnx_models.calibrated import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import Port
 from microkernels.onnx_models.store import (

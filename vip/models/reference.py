@@ -3,7 +3,7 @@
 No other module runs onnxruntime for a comparison.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,7 +16,7 @@ from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import Port, Reals
 from vip.progress import Progress, silent
 
-__all__ = ["OutputError", "UnrunnableError", "onnx_outputs", "output_error"]
+__all__ = ["OnnxModel", "OutputError", "UnrunnableError", "onnx_outputs", "output_error"]
 
 
 class UnrunnableError(ModelError):
@@ -43,8 +43,90 @@ class OutputError:
 _KINDS = {"float": "float32", "double": "float64"}
 
 
+class OnnxModel:
+    """An ONNX model in onnxruntime; if that does not take it, as with types or attributes for which
+    it has no kernel, in ONNX's reference implementation.
+
+    Parameters:
+        model: file, or its contents.
+
+    Raises:
+        MissingExtraError: onnxruntime is not installed.
+        UnrunnableError: neither takes the model.
+    """
+
+    def __init__(self, model: Path | bytes) -> None:
+        need("onnxruntime", "comparisons with floating point")
+        import onnxruntime  # type: ignore[import-untyped]
+
+        options = onnxruntime.SessionOptions()
+        # Without it, processors that lack dot products of bytes saturate sums of their products.
+        options.add_session_config_entry("session.x64quantprecision", "1")
+        # Errors are raised; what else goes to standard error is not of the command.
+        options.log_severity_level = 4
+        self._model = model
+        content = model if isinstance(model, bytes) else str(model)
+        self._ran = False
+        try:
+            session = onnxruntime.InferenceSession(
+                content, options, providers=["CPUExecutionProvider"]
+            )
+        except Exception as error:  # onnxruntime has many, without a common base.
+            self._take_reference(error)
+            return
+        self._run: Callable[..., Any] = session.run
+        kinds = {
+            one.name: one.type.removeprefix("tensor(").removesuffix(")")
+            for one in session.get_inputs()
+        }
+        self._kinds = {name: _KINDS.get(kind, kind) for name, kind in kinds.items()}
+
+    def _take_reference(self, why: Exception) -> None:
+        """Run in ONNX's reference implementation from now on, as onnxruntime does not take the
+        model."""
+        from onnx import TensorProto, load_model, load_model_from_string
+        from onnx.reference import ReferenceEvaluator
+
+        self._ran = True
+        model = self._model
+        try:
+            proto = load_model_from_string(model) if isinstance(model, bytes) else load_model(model)
+            self._run = ReferenceEvaluator(proto).run
+        except Exception as error:  # Any of another library.
+            raise _unrunnable(why) from error
+        kinds = {
+            one.name: TensorProto.DataType.Name(one.type.tensor_type.elem_type).lower()
+            for one in proto.graph.input
+        }
+        self._kinds = {name: _KINDS.get(kind, kind) for name, kind in kinds.items()}
+
+    def run(
+        self, tensors: Sequence[str], feeds: Mapping[str, NDArray[Any]]
+    ) -> dict[str, NDArray[Any]]:
+        """These outputs, by tensor, for inputs in their shapes.
+
+        Raises:
+            UnrunnableError: the model can't be run on them.
+        """
+        try:
+            typed = {name: values.astype(self._kinds[name]) for name, values in feeds.items()}
+            results = self._run(list(tensors), typed)
+        except Exception as error:  # Any of another library.
+            if self._ran:
+                raise _unrunnable(error) from error
+            # Kernels may refuse attributes when they run.
+            self._take_reference(error)
+            return self.run(tensors, feeds)
+        self._ran = True
+        return {name: np.asarray(values) for name, values in zip(tensors, results, strict=True)}
+
+
+def _unrunnable(why: Exception) -> UnrunnableError:
+    return UnrunnableError(f"onnxruntime can't run the model: {one_line(why)}")
+
+
 def onnx_outputs(
-    model: Path | bytes,
+    model: Path | bytes | OnnxModel,
     arrays: Mapping[str, NDArray[Any]],
     *,
     inputs: Sequence[Port],
@@ -57,7 +139,7 @@ def onnx_outputs(
     ONNX's order.
 
     Parameters:
-        model: file, or its contents.
+        model: file, or its contents, or opened before.
         arrays: by tensor of each input that is not carried: images, at least one, along the first
             axis, and an image's elements in ONNX's order along the others.
         inputs: of the model. A run gets each in the shape of its port, whether or not that begins
@@ -73,51 +155,29 @@ def onnx_outputs(
         UnrunnableError: it can't run the model.
         ModelError: an output has another shape than its port.
     """
-    need("onnxruntime", "comparisons with floating point")
-    import onnxruntime  # type: ignore[import-untyped]
-
+    session = model if isinstance(model, OnnxModel) else OnnxModel(model)
     carry = carry or {}
     runs: dict[str, list[NDArray[Any]]] = {port.tensor: [] for port in outputs}
     tensors = list(dict.fromkeys([*runs, *carry]))
     images = len(next(iter(arrays.values())))
-    try:
-        options = onnxruntime.SessionOptions()
-        # Errors alone: warnings on standard error are not of this command.
-        options.log_severity_level = 3
-        # Without it, processors that lack dot products of bytes saturate sums of their products.
-        options.add_session_config_entry("session.x64quantprecision", "1")
-        content = model if isinstance(model, bytes) else str(model)
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
-        kinds = {}
-        for one in session.get_inputs():
-            kind = one.type.removeprefix("tensor(").removesuffix(")")
-            kinds[one.name] = np.dtype(_KINDS.get(kind, kind))
-        state = {
-            port.tensor: np.zeros(port.shape, kinds[port.tensor])
+    state = {port.tensor: np.zeros(port.shape) for port in inputs if port.tensor in carry.values()}
+    for first in range(0, images, batch):
+        progress("onnxruntime (images)", first, images)
+        chosen = np.minimum(np.arange(first, first + batch), images - 1)
+        feeds = state | {
+            port.tensor: arrays[port.tensor][chosen].reshape(port.shape)
             for port in inputs
-            if port.tensor in carry.values()
+            if port.tensor not in state
         }
-        for first in range(0, images, batch):
-            progress("onnxruntime (images)", first, images)
-            chosen = np.minimum(np.arange(first, first + batch), images - 1)
-            feeds = state | {
-                port.tensor: arrays[port.tensor][chosen]
-                .reshape(port.shape)
-                .astype(kinds[port.tensor])
-                for port in inputs
-                if port.tensor not in state
-            }
-            results = dict(zip(tensors, session.run(tensors, feeds), strict=True))
-            for tensor, values in runs.items():
-                values.append(np.asarray(results[tensor]))
-            state = {
-                port.tensor: results[source].reshape(port.shape)
-                for source, target in carry.items()
-                for port in inputs
-                if port.tensor == target
-            }
-    except Exception as error:  # onnxruntime has many, without a common base.
-        raise UnrunnableError(f"onnxruntime can't run the model: {one_line(error)}") from error
+        results = session.run(tensors, feeds)
+        for tensor, values in runs.items():
+            values.append(results[tensor])
+        state = {
+            port.tensor: results[source].reshape(port.shape)
+            for source, target in carry.items()
+            for port in inputs
+            if port.tensor == target
+        }
     for port in outputs:
         if (shape := runs[port.tensor][0].shape) != port.shape:
             raise ModelError(

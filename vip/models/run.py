@@ -20,7 +20,7 @@ from microkernels.nn.element_curve import arguments_beyond
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.logistic import harmless, logistic_operands
-from microkernels.onnx_models.model import Reals
+from microkernels.onnx_models.model import Reals, of_images
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Launch
 from sim_tb.cosim.engine import CosimError
@@ -131,8 +131,9 @@ def golden_outputs(
             part = {name: values[first : first + step] for name, values in elements.items()}
             part |= state
             size = len(part[INPUT])
+            numbers = np.arange(first, first + size)
             for name, values in compiled.constants.items():
-                part[name] = np.broadcast_to(values[:1], (size, *values.shape[1:]))
+                part[name] = of_images(values, numbers)
             first_map = part.pop(INPUT)
             made = activations(plan, dense, compiled.weights, first_map, begins, further=part)
             begins("")
@@ -145,10 +146,12 @@ def golden_outputs(
 
 
 def _limited(compiled: CompiledModel, given: Mapping[str, Reals]) -> dict[str, int]:
-    """Values of each input that 16 bits do not hold; only inputs with some."""
+    """Values of each input that 16 bits do not hold; only inputs with some, and none that functions
+    take whose value does not change beyond."""
     found = {}
+    harmless_inputs = logistic_operands(compiled.network)
     for port in compiled.inputs:
-        if port.layer in given:
+        if port.layer in given and port.layer not in harmless_inputs:
             most = real_of(np.array([LOWEST, HIGHEST]), compiled.fractions[port.layer])
             step = (most[1] - most[0]) / (HIGHEST - LOWEST)
             values = given[port.layer]

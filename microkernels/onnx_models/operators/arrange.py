@@ -1,23 +1,21 @@
 """Operators that move elements, and others after elements have been moved.
 
-Where each element comes from is found by ONNX's own reference implementation, which is run on
-numbers of elements in place of values: 0 stands for the constant 0.
+Where each element comes from is found by onnxruntime, which runs the operator on numbers of
+elements in place of values: 0 stands for the constant 0.
 """
 
-from typing import Any
+from collections.abc import Mapping
 
 import numpy as np
 
-from microkernels.networks.network import (
-    Pool,
-    Source,
-)
+from isa.support.extras import MissingExtraError
+from microkernels.networks.network import Pool
 from microkernels.networks.pairs import Pair
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.onnx_models.errors import one_line
-from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.evaluate import evaluate
+from microkernels.onnx_models.graph import Array, Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import to_maps
 from microkernels.onnx_models.moved import Index, index_of, rearranged
 
 __all__ = [
@@ -29,94 +27,115 @@ __all__ = [
     "window_results",
 ]
 
+#: Integers up to this one are exact in the type that the kernels of all these operators take.
+_MOST_EXACT = 1 << 24
+
 
 def map_value(importer: Importer, node: Node) -> Value:
-    """The node's first input as a map of its shape; a tensor that was reshaped is moved."""
+    """The node's first input as a map of its shape, of which the node takes the first axis for
+    images; a tensor that was reshaped is moved.
+
+    Raises:
+        ModelError: the first axis is no batch.
+    """
     value = importer.value(node)
-    if importer.map_of(value.shape)[1] == value.size:
+    importer.check_images(node, value)
+    if importer.map_of(value.shape) == value.size:
         return value
     return rearranged(importer, node, [value], index_of(importer, value))
 
 
-def _source(importer: Importer, node: Node, number: int) -> Value:
-    """A constant operand as a map."""
-    constant = importer.reals(node, number)
-    shape = constant.shape
-    batch, size = importer.map_of(shape)
-    if batch not in (1, importer.batch):
-        raise node.refused(f"constant {number} of shape {list(shape)} does not fit the batch")
-    name = importer.unique(f"{node.name}_constant")
-    values = to_maps(name, constant, batch, size)
-    wanted = (importer.batch, *values.shape[1:])
-    importer.constants[name] = np.broadcast_to(values, wanted)
-    shape = (importer.batch, *shape[1:]) if importer.batched(shape) else shape
-    return importer.add(node, Source(name=name, size=size), size, shape, last=False)
-
-
-def _evaluated(importer: Importer, node: Node, given: dict[str, Any]) -> list[Any]:
-    from onnx import helper
-    from onnx.reference import ReferenceEvaluator
-
-    names = [name for name in dict.fromkeys(node.inputs) if name]
-    feeds = {name: given.get(name, importer.graph.constants.get(name)) for name in names}
-    proto = helper.make_node(node.op, node.inputs, node.outputs, **node.attributes)
-    graph = helper.make_graph(
-        [proto],
-        "move",
-        [helper.make_empty_tensor_value_info(name) for name in names],
-        [helper.make_empty_tensor_value_info(name) for name in node.outputs if name],
-    )
-    model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", importer.graph.opset)])
-    try:
-        return list(ReferenceEvaluator(model).run(None, feeds))
-    except Exception as error:  # Any of an evaluator of another library.
-        raise node.refused(f"its order can't be found: {one_line(error)}") from error
-
-
 def movement(importer: Importer, node: Node) -> None:
     """An operator whose outputs are elements of its inputs, or 0."""
-    for number, name in enumerate(node.inputs):
-        # Integers after the data say where elements go, such as pads.
-        place = number > 0 and node.op != "Concat" and name in importer.graph.integers
-        if place and name in importer.values:
-            raise node.refused(f"input {number} must be constant")
-    if node.op == "Resize" and attribute(node, "mode", "nearest") != "nearest":
+    if node.op in ("Resize", "Upsample") and attribute(node, "mode", "nearest") != "nearest":
         raise node.refused("mode must be nearest")
+    if float(attribute(node, "extrapolation_value", 0.0)) != 0:
+        raise node.refused("extrapolation_value must be 0")
     if node.op == "Pad":
         fill = importer.constant(node, 2)
         given_fill = float(attribute(node, "value", 0.0))
         if given_fill != 0 or (fill is not None and np.any(fill != 0)):
             raise node.refused("the value around must be 0")
-    values: list[Value] = []
-    given: dict[str, Any] = {}
-    first = 1
+    operands: dict[str, Value] = {}
     for number, name in enumerate(node.inputs):
-        if not name or name in given:
+        if not name or name in operands:
             continue
-        if importer.is_constant(node, number):
-            if node.op != "Concat":
-                continue
-            value = _source(importer, node, number)
-        else:
-            value = importer.held(node, number)
-        values.append(value)
-        given[name] = index_of(importer, value, first)
-        first += given[name].size
-    if not values:
+        if number > 0 and node.op != "Concat":
+            # What follows the data says where elements go, such as pads.
+            importer.constant(node, number)
+        elif not importer.is_constant(node, number):
+            operands[name] = importer.held(node, number)
+        elif node.op == "Concat":
+            operands[name] = importer.constant_of(node, importer.reals(node, number))
+    if not operands:
         raise node.refused(
             "its data must depend on the model's inputs, and its indices be constant"
         )
     outputs = [name for name in node.outputs if name]
-    for name, index in zip(outputs, _evaluated(importer, node, given), strict=True):
-        found = np.asarray(index, np.int64)
-        real = importer.graph.shapes.get(name)
-        wanted = (
-            (importer.batch, *found.shape[1:]) if importer.batched(found.shape) else found.shape
+    values = list(operands.values())
+    for name, index in zip(outputs, _indices(importer, node, operands), strict=True):
+        rearranged(importer, node, values, index, output=name)
+
+
+def _indices(importer: Importer, node: Node, operands: Mapping[str, Value]) -> list[Index]:
+    """For each output the numbers of an image's elements, those of all operands one after the
+    other, from 1 on; 0: the constant 0.
+
+    Raises:
+        ModelError: an image of an output has elements of others, or not those of all images in the
+            same places.
+    """
+    batch = importer.batch
+    elements: dict[str, Array] = {}
+    first = 1
+    for name, value in operands.items():
+        index = index_of(importer, value, first)
+        first += index.size
+        elements[name] = np.broadcast_to(index, value.shape)
+    if first > _MOST_EXACT:
+        raise node.refused(
+            f"its inputs have {first - 1:,} elements an image; {_MOST_EXACT - 1:,} are allowed"
         )
-        outside = importer.batched(found.shape) and len(found) != 1
-        if real != wanted or outside:
-            raise node.refused(f"it must keep the batch of {importer.batch} first")
-        rearranged(importer, node, values, found, output=name)
+    indices = _evaluated(importer, node, elements)
+    if batch == 1:
+        return indices
+    numbers = np.arange(1, batch + 1)
+    images: dict[str, Array] = {
+        name: np.broadcast_to(_by_image(numbers, len(value.shape)), value.shape)
+        for name, value in operands.items()
+    }
+    for index, image in zip(indices, _evaluated(importer, node, images), strict=True):
+        if index.shape[:1] != (batch,):
+            raise node.mixing(
+                f"its output of shape {list(index.shape)} must keep the batch of {batch} first"
+            )
+        if (image != np.where(index, _by_image(numbers, index.ndim), 0)).any():
+            raise node.mixing(f"it moves elements between the {batch} images of the batch")
+        if (index != index[:1]).any():
+            raise node.mixing(f"it moves elements of the {batch} images of the batch differently")
+    return [index[:1] for index in indices]
+
+
+def _by_image(numbers: Index, rank: int) -> Index:
+    return numbers.reshape(-1, *(1,) * (rank - 1))
+
+
+def _evaluated(importer: Importer, node: Node, integers: Mapping[str, Array]) -> list[Index]:
+    """The node's outputs for integers up to :data:`_MOST_EXACT`."""
+    names = [name for name in dict.fromkeys(node.inputs) if name]
+    feeds = {
+        name: integers[name].astype(np.float32)
+        if name in integers
+        else importer.graph.constants[name]
+        for name in names
+    }
+    try:
+        results = evaluate(node.proto(), feeds, importer.graph.opset)
+    except MissingExtraError:
+        raise
+    except Exception as error:  # Any of an evaluator of another library.
+        raise node.refused(f"its order can't be found: {one_line(error)}") from error
+    return [values.astype(np.int64) for values in results]
 
 
 def window_results(

@@ -1,7 +1,8 @@
 """Operators that work element by element."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import replace
+from math import prod
 from typing import Any
 
 import numpy as np
@@ -18,7 +19,7 @@ from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.curves import Function
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import Reals
+from microkernels.onnx_models.model import Reals, to_maps
 from microkernels.onnx_models.moved import index_of, rearranged, rows
 
 from .functions import curve_value
@@ -29,12 +30,15 @@ __all__ = [
     "combine",
     "combined",
     "function",
+    "gelu",
     "limited",
     "variadic",
     "with_constant",
 ]
 
 _UNBOUNDED = float("inf")
+#: Error of Gelu's approximation by tanh.
+_GELU_ERROR = 4.8e-4
 #: From here on operands are spread as NumPy does.
 _BROADCAST_OPSET = 7
 
@@ -69,12 +73,17 @@ def combine(
 ) -> Value:
     """Two values, spread to one shape: ``kind`` as of :func:`combined`, but no ``divide``."""
     if first.shape != second.shape:
-        first, second = (_spread(importer, node, one, (first, second)) for one in (first, second))
+        shapes = (first.shape, second.shape)
+        first, second = (_spread(importer, node, one, shapes) for one in (first, second))
     if first.turned or second.turned:
         first, second = (rows(importer, node, one) for one in (first, second))
     elif first.size != second.size:
-        # One of them was reshaped; elements have one order all the same.
-        second = rearranged(importer, node, [second], index_of(importer, second))
+        # One of them, or both, were reshaped.
+        size = importer.map_of(first.shape)
+        first, second = (
+            one if one.size == size else rearranged(importer, node, [one], index_of(importer, one))
+            for one in (first, second)
+        )
     name = importer.unique(node.name)
     layer: Layer
     match kind:
@@ -87,58 +96,56 @@ def combine(
     return importer.add(node, layer, first.size, first.shape, last=last, turned=first.turned)
 
 
-def _spread(importer: Importer, node: Node, value: Value, values: tuple[Value, Value]) -> Value:
-    """``value``, repeated to the shape that both have together."""
+def _spread(
+    importer: Importer, node: Node, value: Value, shapes: Sequence[tuple[int, ...]]
+) -> Value:
+    """``value``, repeated to the shape that tensors of ``shapes`` have together."""
     try:
-        shape = np.broadcast_shapes(*(each.shape for each in values))
+        shape = np.broadcast_shapes(*shapes)
     except ValueError:
-        shapes = " and ".join(str(list(each.shape)) for each in values)
-        raise node.refused(f"its inputs of shapes {shapes} can't be spread to one shape") from None
+        shown = " and ".join(str(list(each)) for each in shapes)
+        raise node.refused(f"its inputs of shapes {shown} can't be spread to one shape") from None
     if shape == value.shape:
         return value
-    if importer.batched(shape) and value.shape[:1] != shape[:1] and importer.batch > 1:
-        raise node.refused(f"it must keep the batch of {importer.batch} first")
-    index = index_of(importer, value)
+    if importer.batched(shape) and len(shape) != len(value.shape):
+        raise node.mixing(
+            f"its input of shape {list(value.shape)} has the batch of {importer.batch} along "
+            f"another axis than its output of shape {list(shape)}"
+        )
+    if prod(shape) == prod(value.shape):
+        return replace(value, shape=shape)
     wide = (1, *shape[1:]) if importer.batched(shape) else shape
-    spread = np.broadcast_to(index, wide)
+    spread = np.broadcast_to(index_of(importer, value), wide)
     return rearranged(importer, node, [value], spread, turned=value.turned)
 
 
-def _by_channel(values: Reals, like: Value) -> Reals | None:
+def _by_channel(importer: Importer, values: Reals, like: Value) -> Reals | None:
     """Constants that are one number, or one a channel, of ``like``; None: they are not."""
     if values.size == 1:
         return values.ravel()
+    axis = -1 if like.turned else 1
+    if len(like.shape) < 2 or like.shape[axis] != like.size.channels:
+        return None
     try:
         spread = np.broadcast_to(values, like.shape)
     except ValueError:
         return None
-    if like.turned:
-        if not like.shape or like.shape[-1] != like.size.channels:
-            return None
-        lines = spread.reshape(-1, like.size.channels)
-        return lines[0].copy() if (lines == lines[:1]).all() else None
-    if len(like.shape) < 2 or like.shape[1] != like.size.channels:
-        return None
-    flat = spread.reshape(like.shape[0], like.shape[1], -1)
-    one = flat[:1, :, :1]
-    return one.ravel().copy() if (flat == one).all() else None
+    maps = to_maps("", spread, importer.batch, like.size, turned=like.turned)
+    one = maps[:1, :1, :1]
+    return one.ravel() if (maps == one).all() else None
 
 
 def with_constant(
     importer: Importer, node: Node, kind: str, value: Value, constant: Reals, *, first: bool
 ) -> None:
     """``value`` and a constant; ``first``: the constant is the first operand."""
-    before = np.broadcast_shapes(value.shape, constant.shape)
-    if np.prod(before) != np.prod(value.shape):
-        raise node.refused(
-            f"its input of shape {list(value.shape)} can't be spread to {list(before)}"
-        )
+    value = _spread(importer, node, value, (value.shape, constant.shape))
     linear = kind in ("add", "subtract", "multiply")
-    numbers = _by_channel(constant, value) if linear else None
+    numbers = _by_channel(importer, constant, value) if linear else None
     if numbers is None:
         held = importer.constant_map(node, constant, value)
         operands = (held, value) if first else (value, held)
-        importer.alias(node, combine(importer, node, kind, *operands), before)
+        combine(importer, node, kind, *operands)
         return
     scale: Reals = np.ones(1)
     shift: Reals = np.zeros(1)
@@ -155,7 +162,7 @@ def with_constant(
         affine(importer, node, value, float(scale[0]), float(shift[0]))
         return
     found = scale_channels(importer, node, value, scale, shift)
-    importer.alias(node, found, before)
+    importer.alias(node, found, value.shape)
 
 
 def combined(kind: str) -> Callable[[Importer, Node], None]:
@@ -221,12 +228,19 @@ def function(name: str) -> Callable[[Importer, Node], None]:
 
     def operator(importer: Importer, node: Node) -> None:
         value = importer.held(node)
-        if name in ("tanh", "sigmoid", "gelu", "erf"):
+        if name in ("tanh", "sigmoid", "erf"):
             _activation(importer, node, value, name, fraction=0)
         else:
             _activation(importer, node, value, name)
 
     return operator
+
+
+def gelu(importer: Importer, node: Node) -> None:
+    """Gelu; with the approximation by tanh, too, it is computed without it."""
+    if attribute(node, "approximate", "none") != "none":
+        importer.approximation = max(importer.approximation, _GELU_ERROR)
+    _activation(importer, node, importer.held(node), "gelu", fraction=0)
 
 
 def relu(importer: Importer, node: Node) -> None:
@@ -265,7 +279,7 @@ def p_relu(importer: Importer, node: Node) -> None:
         slopes = slopes.reshape(-1, *(1,) * (len(value.shape) - 2))
     positive = _activation(importer, node, value, "relu", last=False)
     below = limited(importer, node, value, -_UNBOUNDED, 0.0, last=False)
-    numbers = _by_channel(slopes, value)
+    numbers = _by_channel(importer, slopes, value)
     if numbers is not None and numbers.size == 1:
         scaled = affine(importer, node, below, float(numbers[0]), 0.0, last=False)
     elif numbers is not None:

@@ -22,8 +22,6 @@ def gathered(importer: Importer, node: Node, value: Value, found: Positions) -> 
         ModelError: there are too many.
     """
     index = index_of(importer, value)
-    if not importer.batched(value.shape):
-        raise node.refused("its first dimension must be the batch")
     around = list(zip(found.before, found.after, strict=True))
     padded = np.pad(index[0], [(0, 0), *around])
     axes = tuple(range(1, padded.ndim))

@@ -106,7 +106,7 @@ def _less_zero(importer: Importer, node: Node, number: int, zero: float) -> str:
     moved = affine(importer, node, importer.held(node, number), 1.0, -zero, last=False)
     importer.whole.add(moved.layer)
     name = f"{node.outputs[0]} input {number}"
-    importer.name_output(name, moved)
+    importer.name_output(node, name, moved)
     return name
 
 
@@ -203,7 +203,7 @@ def qlinear_matmul(importer: Importer, node: Node) -> None:
     matmul(importer, made)
     if not constants and left != 1:
         scaled = affine(importer, node, importer.values[made.outputs[0]], left, 0.0, last=False)
-        importer.name_output(made.outputs[0], scaled)
+        importer.name_output(node, made.outputs[0], scaled)
     _finished(importer, node, made.outputs[0])
 
 
@@ -216,6 +216,8 @@ def _limits(importer: Importer, node: Node) -> tuple[float, float, float]:
     if kind.name not in ("uint8", "int8", "uint16", "int16"):
         raise node.refused(f"integers must have 8 or 16 bits, not {kind.name}")
     ends = np.iinfo(kind.name)
+    # Steps are left out, or halves of them rounded up.
+    importer.approximation = max(importer.approximation, 1 / (int(ends.max) - int(ends.min)))
     return _one(importer, node, 2, "zero point"), float(ends.min), float(ends.max)
 
 

@@ -20,7 +20,6 @@ __all__ = [
     "connect",
     "conv",
     "conv_by_moves",
-    "gemm_of_weights",
     "pixel_conv",
     "scale_channels",
     "spread_weights",
@@ -92,7 +91,7 @@ def conv(importer: Importer, node: Node) -> None:
         down == value.size.height == 1
         and channels < _FEW_CHANNELS <= channels * found.stride.across
     ):
-        _conv_of_samples(importer, node, value, found, full, bias)
+        _conv_of_samples(importer, node, value, found, Real(weights=full, bias=bias), shape)
         return
     layer = Conv(
         name=importer.unique(node.name),
@@ -109,13 +108,22 @@ def conv(importer: Importer, node: Node) -> None:
 
 
 def _conv_of_samples(
-    importer: Importer, node: Node, value: Value, found: Window, weights: Reals, bias: Reals
+    importer: Importer,
+    node: Node,
+    value: Value,
+    found: Window,
+    real: Real,
+    shape: tuple[int, ...],
 ) -> None:
     """A convolution along one axis, of few channels, in steps of many samples, such as a Fourier
-    transform: the samples of a step become channels."""
-    filters, _, across, channels = weights.shape
+    transform: the samples of a step become channels.
+
+    Parameters:
+        shape: of the output.
+    """
+    filters, _, across, channels = real.weights.shape
     step = found.stride.across
-    width = found.output(value.size, filters).width
+    width = shape[-1]
     taps = -(-across // step)
     index = index_of(importer, value).reshape(channels, -1)
     before = (width - 1 + taps) * step
@@ -123,10 +131,10 @@ def _conv_of_samples(
     padded[:, found.pads.left : found.pads.left + index.shape[1]] = index
     # Channels x steps x samples of a step, as samples x channels of each step.
     steps = padded[:, :before].reshape(channels, -1, step).transpose(2, 0, 1)
-    shape = (1, step * channels, width - 1 + taps)
-    moved = rearranged(importer, node, [value], steps.reshape(shape))
+    lined = steps.reshape(1, step * channels, width - 1 + taps)
+    moved = rearranged(importer, node, [value], lined)
     held = np.zeros((filters, 1, taps * step, channels))
-    held[:, :, :across] = weights
+    held[:, :, :across] = real.weights
     layer = Conv(
         name=importer.unique(node.name),
         source=moved.layer,
@@ -136,10 +144,9 @@ def _conv_of_samples(
         relu=False,
     )
     importer.real[layer.name] = Real(
-        weights=held.reshape(filters, 1, taps, step * channels), bias=bias
+        weights=held.reshape(filters, 1, taps, step * channels), bias=real.bias
     )
-    size = MapSize(width, 1, filters)
-    importer.add(node, layer, size, (value.shape[0], filters, width))
+    importer.add(node, layer, MapSize(width, 1, filters), shape)
 
 
 def conv_bias(importer: Importer, node: Node, filters: int) -> Reals:
@@ -168,8 +175,7 @@ def conv_by_moves(
     # Filters x 1 x pixels x channels, as channels x pixels.
     held = full.transpose(0, 1, 3, 2).reshape(filters, channels * pixels)
     layer, size = pixel_conv(importer, node, made, held, conv_bias(importer, node, filters))
-    result = importer.add(node, layer, size, (importer.batch, filters, size.width), last=False)
-    importer.alias(node, result, (importer.batch, filters, *outputs))
+    importer.add(node, layer, size, (importer.batch, filters, *outputs))
 
 
 def pixel_conv(
@@ -210,8 +216,12 @@ def spread_weights(weights: Reals, groups: int, dilation: Pair) -> Reals:
     return full
 
 
-def connect(importer: Importer, node: Node, weights: Reals, bias: Reals) -> None:
-    """A fully connected layer of outputs x inputs weights."""
+def connect(importer: Importer, node: Node, weights: Reals, *, last: bool = True) -> Value:
+    """A fully connected layer of outputs x inputs weights.
+
+    Parameters:
+        last: it makes the node's output.
+    """
     value = importer.value(node)
     outputs, inputs = weights.shape
     size = value.size
@@ -234,33 +244,9 @@ def connect(importer: Importer, node: Node, weights: Reals, bias: Reals) -> None
         weights = weights.transpose(0, 2, 3, 1)
     else:
         layer = Dense(name=name, source=value.layer, outputs=outputs, fraction=0, relu=False)
-    importer.real[name] = Real(weights=weights, bias=bias)
-    importer.add(node, layer, MapSize(1, 1, outputs), (value.shape[0], outputs))
-
-
-def gemm_of_weights(importer: Importer, node: Node) -> None:
-    """Gemm of an input, whose rows are images, and constant weights."""
-    weights = importer.weights(node, 1)
-    if weights.ndim != 2:
-        raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")
-    if not attribute(node, "transB", 0):
-        weights = weights.T
-    outputs = len(weights)
-    bias = np.zeros(outputs)
-    if importer.constant(node, 2) is not None:
-        given = importer.reals(node, 2)
-        batch = importer.value(node).shape[0]
-        try:
-            spread = np.broadcast_to(given, (batch, outputs))
-        except ValueError:
-            raise node.refused(
-                f"C of shape {list(given.shape)} does not fit {outputs} outputs"
-            ) from None
-        if (spread != spread[:1]).any():
-            raise node.refused("C must be the same for all images of a batch")
-        bias = spread[0] * float(attribute(node, "beta", 1.0))
-    alpha = float(attribute(node, "alpha", 1.0))
-    connect(importer, node, weights if alpha == 1 else weights * alpha, bias)
+    importer.real[name] = Real(weights=weights, bias=np.zeros(outputs))
+    size, shape = MapSize(1, 1, outputs), (value.shape[0], outputs)
+    return importer.add(node, layer, size, shape, last=last)
 
 
 def scale_channels(
@@ -275,9 +261,10 @@ def scale_channels(
         held = importer.real[before.name]
         if scale.size == 1 or len(held.bias) == scale.size:
             rows = scale.reshape(-1, *(1,) * (held.weights.ndim - 1))
-            importer.real[before.name] = Real(
-                weights=held.weights * rows, bias=held.bias * scale.ravel() + shift.ravel()
-            )
+            # Large weights are not copied in vain.
+            weights = held.weights if (scale == 1).all() else held.weights * rows
+            bias = held.bias * scale.ravel() + shift.ravel()
+            importer.real[before.name] = Real(weights=weights, bias=bias)
             return value
     weights = np.zeros((channels, 1, 1, channels))
     weights[range(channels), 0, 0, range(channels)] = scale.ravel()

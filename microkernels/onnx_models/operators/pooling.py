@@ -70,8 +70,6 @@ def _by_axes(
 ) -> Value:
     """Pooling along one axis after the other, each of which lies along the rows of a map; pixels of
     windows with gaps are gathered before. Pixels around count, of a mean."""
-    if not importer.batched(value.shape):
-        raise node.refused("its first dimension must be the batch")
     channels, sizes = value.shape[1], list(value.shape[2:])
     for axis, kernel in enumerate(found.kernel):
         step, around = found.strides[axis], (found.before[axis], found.after[axis])
@@ -194,6 +192,7 @@ def _root(importer: Importer, node: Node, powers: Value, power: int) -> Value:
 def max_unpool(importer: Importer, node: Node) -> None:
     """MaxUnpool with constant indices: each element moves to its place, zeros lie between."""
     value = importer.value(node)
+    importer.check_images(node, value)
     places = importer.reals(node, 1)
     rank = len(value.shape) - 2
     if places.shape != value.shape or rank < 1:
@@ -213,14 +212,18 @@ def max_unpool(importer: Importer, node: Node) -> None:
         shape = tuple(int(each) for each in wanted.ravel())
     if len(shape) != rank + 2 or shape[:2] != value.shape[:2] or min(shape) < 1:
         raise node.refused(f"its output can't have the shape {list(shape)}")
-    if importer.batch > 1 and (places != places[:1]).any():
-        raise node.refused("its indices must be the same for all images of a batch")
-    # Indices are of the output that the attributes say, in all channels of the first image.
-    if (places < 0).any() or (places[0] >= prod(usual) * shape[1]).any():
+    # Indices are of the output that the attributes say, of all images.
+    elements = shape[1] * prod(usual)
+    inside = places.astype(np.int64) - elements * np.arange(len(places)).reshape(
+        -1, *(1,) * (rank + 1)
+    )
+    if (inside < 0).any() or (inside >= elements).any():
         raise node.refused("its indices are not within its output")
+    if (inside != inside[:1]).any():
+        raise node.mixing("its indices differ between the images of the batch")
     index = index_of(importer, value)
     found = np.zeros(shape[1:], np.int64)
-    at = np.unravel_index(places[0].astype(np.int64).ravel(), (shape[1], *usual))
+    at = np.unravel_index(inside[0].ravel(), (shape[1], *usual))
     if any(int(each.max()) >= size for each, size in zip(at, shape[1:], strict=True)):
         raise node.refused("its indices are not within its output")
     found[at] = index.ravel()

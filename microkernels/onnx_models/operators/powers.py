@@ -69,6 +69,7 @@ def square_root(importer: Importer, node: Node) -> None:
         curve_value(importer, node, total, Function("sqrt"), last=True)
         return
     shape = total.shape
+    importer.approximation = max(importer.approximation, MAGNITUDE_ERROR)
 
     def add(layer: Activation | Add | Combine) -> str:
         return importer.add(node, layer, total.size, shape, last=False).layer

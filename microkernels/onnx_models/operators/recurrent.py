@@ -68,12 +68,12 @@ class _Writer:
     def __init__(self, importer: Importer, node: Node, cells: int) -> None:
         self.importer, self.node, self.cells = importer, node, cells
 
-    def _shape(self, elements: int) -> tuple[int, ...]:
+    def shape(self, elements: int) -> tuple[int, ...]:
         return (self.importer.batch, elements)
 
     def _add(self, layer: Layer, elements: int) -> Value:
         size = MapSize(1, 1, elements)
-        return self.importer.add(self.node, layer, size, self._shape(elements), last=False)
+        return self.importer.add(self.node, layer, size, self.shape(elements), last=False)
 
     @property
     def _name(self) -> str:
@@ -154,8 +154,8 @@ def _sequence(importer: Importer, node: Node, gates: int) -> _Sequence:
     batch_first = bool(attribute(node, "layout", 0))
     if batch_first:
         index = index.swapaxes(0, 1)
-    elif importer.batched(value.shape) and importer.batch > 1:
-        raise node.refused("its first dimension is the time: the model must have a batch of 1")
+    elif importer.batch > 1:
+        raise node.mixing(f"the batch of {importer.batch} is the time of its input")
     weights, recurrent = importer.reals(node, 1), importer.reals(node, 2)
     cells = recurrent.shape[-1]
     count, inputs = len(reverse), index.shape[2]
@@ -196,24 +196,29 @@ def _state(
 ) -> Value | Reals | None:
     """The state before the first step: a vector, constants, or None for zeros."""
     node = writer.node
-    name = node.inputs[number] if number < len(node.inputs) else ""
-    if not name:
+    if number >= len(node.inputs) or not node.inputs[number]:
         return None
+    state: Value | Reals
     if importer.is_constant(node, number):
-        held = importer.reals(node, number)
-        values = held[sequence, direction] if of.batch_first else held[direction, sequence]
-        return None if not values.any() else values
-    value = importer.value(node, number)
-    index = index_of(importer, value)
-    wanted = (of.batch, len(of.reverse), of.cells)
-    if not of.batch_first:
-        wanted = (len(of.reverse), of.batch, of.cells)
-    if index.shape != wanted:
-        raise node.refused(f"input {number} must have the shape {list(wanted)}")
-    chosen = index[sequence, direction] if of.batch_first else index[direction, sequence]
-    if value.size == MapSize(1, 1, of.cells):
-        return value
-    return writer.part(value, chosen)
+        state = importer.reals(node, number)
+    else:
+        state = importer.value(node, number)
+    directions = len(of.reverse)
+    expected = (directions, of.batch, of.cells)
+    if of.batch_first:
+        expected = (importer.batch * of.batch, directions, of.cells)
+    if state.shape != expected:
+        raise node.refused(
+            f"input {number} must have the shape {list(expected)}, not {list(state.shape)}"
+        )
+    chosen = (sequence, direction) if of.batch_first else (direction, sequence)
+    if not isinstance(state, Value):
+        if importer.batch == 1 or (state == state[:1]).all():
+            return state[chosen] if state[chosen].any() else None
+        state = importer.constant_of(node, state)
+    if state.size == MapSize(1, 1, of.cells):
+        return state
+    return writer.part(state, index_of(importer, state)[chosen])
 
 
 def _name_outputs(
@@ -241,10 +246,8 @@ def _name_outputs(
             whole = index.shape
             if importer.batched(whole):
                 whole = (importer.batch, *whole[1:])
-            importer.name_output(name, replace(values[0], shape=whole))
+            importer.name_output(node, name, replace(values[0], shape=whole))
             continue
-        if importer.batched(index.shape) and len(index) != 1:
-            raise node.refused("its outputs must keep the batch first")
         rearranged(importer, node, values, index, output=name)
 
 
@@ -344,7 +347,7 @@ def gru(importer: Importer, node: Node) -> None:
             for step in range(of.steps)[:: -1 if reverse else 1]:
                 x = w.part(of.value, of.index[step, sequence])
                 if isinstance(y, np.ndarray):
-                    y = w.constant(y, replace(x, size=MapSize(1, 1, cells), shape=(1, cells)))
+                    y = w.constant(y, replace(x, size=MapSize(1, 1, cells), shape=w.shape(cells)))
                 gate = w.joined([w.copy(x), y]) if y is not None else x
                 held = weights[:both]
                 if y is not None:

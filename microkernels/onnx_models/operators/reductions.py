@@ -23,6 +23,7 @@ __all__ = ["local_response", "log_softmax", "lp_normalization", "reduced", "redu
 _ONE_AXIS_OPSET = 13
 #: LRN is a product with a matrix of channels x channels.
 _MOST_LRN_CHANNELS = 4096
+_ROOT = Function("sqrt")
 
 
 def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
@@ -49,6 +50,19 @@ def _affine(importer: Importer, node: Node, value: Value, factor: float) -> Valu
     return importer.add(node, layer, value.size, value.shape, last=False)
 
 
+def _terms(importer: Importer, node: Node, value: Value, kind: str) -> Value:
+    """What a sum of this kind adds, for each element."""
+    name = importer.unique(node.name)
+    match kind:
+        case "l1":
+            layer: Layer = Activation(name=name, source=value.layer, function="absolute")
+        case "squares":
+            layer = Multiply(name=name, source=value.layer, other=value.layer, fraction=0)
+        case _:
+            return value
+    return importer.add(node, layer, value.size, value.shape, last=False)
+
+
 def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[int]) -> Value:
     """A value with axes reduced to one element.
 
@@ -57,8 +71,8 @@ def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[
         kind: as of :func:`reduction`.
         axes: from 0 on, at least one.
     """
-    if importer.batched(value.shape) and 0 in axes and importer.batch > 1:
-        raise node.refused("the batch can't be reduced")
+    if importer.batched(value.shape) and 0 in axes:
+        raise node.mixing(f"the batch of {importer.batch} can't be reduced")
     index = index_of(importer, value)
     keep = [axis for axis in range(index.ndim) if axis not in axes]
     pixels = prod(index.shape[axis] for axis in axes)
@@ -66,16 +80,7 @@ def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[
     shape = tuple(1 if axis in axes else size for axis, size in enumerate(value.shape))
     if kind == "min":
         value = _affine(importer, node, value, -1.0)
-    elif kind == "l1":
-        layer: Layer = Activation(
-            name=importer.unique(node.name), source=value.layer, function="absolute"
-        )
-        value = importer.add(node, layer, value.size, value.shape, last=False)
-    elif kind == "squares":
-        layer = Multiply(
-            name=importer.unique(node.name), source=value.layer, other=value.layer, fraction=0
-        )
-        value = importer.add(node, layer, value.size, value.shape, last=False)
+    value = _terms(importer, node, value, kind)
     found = window_results(importer, node, value, lined, mean=kind not in ("max", "min"))
     if kind == "min":
         found = _affine(importer, node, found, -1.0)
@@ -99,7 +104,7 @@ def reduction(
         value = importer.value(node)
         axes = _axes(importer, node, len(value.shape))
         if axes == []:
-            importer.alias(node, value, value.shape)
+            _reduced_alone(importer, node, value, kind, before, after)
             return
         if axes is None:
             axes = list(range(len(value.shape)))
@@ -113,6 +118,29 @@ def reduction(
         importer.alias(node, value, tuple(left))
 
     return operator
+
+
+def _reduced_alone(
+    importer: Importer,
+    node: Node,
+    value: Value,
+    kind: str,
+    before: Function | None,
+    after: Function | None,
+) -> None:
+    """The output of an operator that reduces each element alone: ``noop_with_empty_axes``.
+
+    Parameters:
+        kind, before, after: as of :func:`reduction`.
+    """
+    if after == _ROOT:
+        kind, after = "l1", None
+    if before is None:
+        value = _terms(importer, node, value, kind)
+        if after is not None:
+            value = curve_value(importer, node, value, after)
+    # Else a logarithm of one exponential.
+    importer.alias(node, value, value.shape)
 
 
 def _axis(node: Node, default: int, rank: int) -> int:
@@ -154,8 +182,9 @@ def lp_normalization(importer: Importer, node: Node) -> None:
 def local_response(importer: Importer, node: Node) -> None:
     """LRN: elements by a power of the sum of the squares of channels around them."""
     value = importer.value(node)
-    if len(value.shape) < 3 or not importer.batched(value.shape):
+    if len(value.shape) < 3:
         raise node.refused(f"its input must have 3 dimensions or more, not {len(value.shape)}")
+    importer.check_images(node, value)
     channels, size = value.size.channels, int(attribute(node, "size", 0))
     if size < 1:
         raise node.refused(f"size must be at least 1, not {size}")
@@ -180,3 +209,4 @@ def local_response(importer: Importer, node: Node) -> None:
     sums = importer.add(node, layer, made, value.shape, last=False)
     factor = curve_value(importer, node, sums, Function("power", (-beta,)))
     combine(importer, node, "multiply", value, factor)
+    importer.check_images(node, value)

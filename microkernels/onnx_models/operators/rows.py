@@ -1,6 +1,6 @@
 """Operators that work on rows: matrix products, softmax, normalisations."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from itertools import pairwise
 from math import prod
@@ -27,7 +27,7 @@ from microkernels.onnx_models.model import Real, Reals
 from microkernels.onnx_models.moved import Index, adjacent, copied, index_of, rearranged, rows
 
 from .elements import affine, combine, with_constant
-from .linear import connect, gemm_of_weights, pixel_conv
+from .linear import connect, pixel_conv
 
 __all__ = ["gemm", "group_normalization", "matmul", "normalization", "product_of", "softmax"]
 
@@ -39,93 +39,118 @@ _LONG_PIECE = 4
 _MOST_PARTS = 8
 
 
-def _own(importer: Importer, shape: tuple[int, ...]) -> tuple[int, ...]:
-    """Shape of an image."""
-    return shape[1:] if importer.batched(shape) else shape
-
-
-def _batch(importer: Importer) -> tuple[int, ...]:
-    """The batch before the shape of an image, if tensors have one."""
-    return (importer.batch,) if importer.batched((1, 1)) else ()
-
-
 def matmul(importer: Importer, node: Node) -> None:
     """MatMul: of an input and constant weights, or of two inputs."""
     if not importer.is_constant(node, 1) or importer.weights(node, 1).ndim != 2:
-        product_of(importer, node, _matrix(importer, node, 0), _matrix(importer, node, 1))
+        product_of(importer, node, _operand(importer, node, 0), _operand(importer, node, 1))
         return
     weights = importer.weights(node, 1)
     value = importer.held(node)
     if len(value.shape) == 2 and value.size.elements == len(weights):
-        connect(importer, node, weights.T, np.zeros(weights.shape[1]))
-    elif len(_own(importer, value.shape)) < 2 or value.shape[-1] != len(weights):
-        raise node.refused(
-            f"weights of shape {list(weights.shape)} do not fit an input of shape "
-            f"{list(value.shape)}"
-        )
+        connect(importer, node, weights.T)
     else:
         _pixels(importer, node, value, weights)
 
 
-def _pixels(importer: Importer, node: Node, value: Value, weights: Reals) -> None:
+def _pixels(
+    importer: Importer, node: Node, value: Value, weights: Reals, *, last: bool = True
+) -> Value:
     """Rows by weights of inputs x outputs: a convolution of single pixels."""
+    if len(importer.image_of(value.shape)) < 2 or value.shape[-1] != len(weights):
+        raise node.refused(
+            f"weights of shape {list(weights.shape)} do not fit an input of shape "
+            f"{list(value.shape)}"
+        )
     outputs = weights.shape[1]
     held = rows(importer, node, value)
     layer, size = pixel_conv(importer, node, held, weights.T, np.zeros(outputs))
-    importer.add(node, layer, size, (*value.shape[:-1], outputs), turned=True)
+    return importer.add(node, layer, size, (*value.shape[:-1], outputs), last=last, turned=True)
 
 
-def _matrix(importer: Importer, node: Node, number: int) -> Value:
-    """An operand of a product; a constant becomes a map."""
-    if not importer.is_constant(node, number):
-        return importer.held(node, number)
-    constant = importer.reals(node, number)
-    batch = _batch(importer)
-    if constant.ndim == 1 and not importer.batched(importer.held(node, 1 - number).shape):
-        batch = ()
-    if not batch:
-        return _constant(importer, node, constant)
-    if constant.ndim > 2:
-        if constant.shape[0] not in (1, importer.batch):
-            raise node.refused(f"constant {number} of shape {list(constant.shape)} has a batch")
-        constant = np.broadcast_to(constant, (*batch, *constant.shape[1:]))
-    else:
-        constant = np.broadcast_to(constant, (*batch, *constant.shape))
-    return _constant(importer, node, constant)
+def _operand(importer: Importer, node: Node, number: int) -> Value | Reals:
+    """An operand of a product: a tensor or constants."""
+    if importer.is_constant(node, number):
+        return importer.reals(node, number)
+    return importer.held(node, number)
 
 
-def _constant(importer: Importer, node: Node, constant: Reals) -> Value:
-    """A map of constants with their last axis as channels."""
-    size = importer.rows_of(constant.shape)
-    like = Value(layer="", size=size, shape=constant.shape, alone=False, turned=True)
-    return importer.constant_map(node, constant, like)
+def _check_products(importer: Importer, node: Node, operands: Sequence[Value | Reals]) -> None:
+    """Refuse a product whose sums are over images, or whose first axis is not theirs.
+
+    Raises:
+        MixedImagesError: it is such a product.
+    """
+    if importer.batch == 1:
+        return
+    first, second = operands
+    ranks = [len(operand.shape) for operand in operands]
+    inner = (isinstance(first, Value) and ranks[0] == 1) or (
+        isinstance(second, Value) and ranks[1] <= 2
+    )
+    if inner:
+        raise node.mixing(f"its sums are over the batch of {importer.batch}")
+    if any(isinstance(operand, Value) and len(operand.shape) < max(ranks) for operand in operands):
+        raise node.mixing(
+            f"the batch of {importer.batch} is not the first axis of both inputs and of its output"
+        )
 
 
-def product_of(importer: Importer, node: Node, first: Value, second: Value) -> Value:
-    """The matrix product of two values, which is the node's output.
+def _image_operand(
+    importer: Importer, node: Node, operand: Value | Reals, rank: int
+) -> tuple[Value, tuple[int, ...]]:
+    """An operand of a product as a map, and its shape in the product of an image.
+
+    Parameters:
+        rank: of the larger operand. A constant of as many axes, more than those of a matrix, has
+            images, too; all others are those of each image.
+    """
+    if isinstance(operand, Value):
+        return operand, importer.image_of(operand.shape)
+    shape = operand.shape
+    if importer.batch > 1:
+        shape = operand.shape[1:] if operand.ndim == rank > 2 else operand.shape
+        operand = np.broadcast_to(operand, (importer.batch, *shape))
+    return importer.constant_of(node, operand, turned=True), shape
+
+
+def product_of(
+    importer: Importer,
+    node: Node,
+    first: Value | Reals,
+    second: Value | Reals,
+    *,
+    last: bool = True,
+) -> Value:
+    """The matrix product of two tensors.
+
+    Parameters:
+        last: it is the node's output.
 
     Raises:
         ModelError: they do not fit each other, or rows are too long.
     """
-    shapes = [_own(importer, each.shape) for each in (first, second)]
-    if not all(shapes):
+    ranks = [len(operand.shape) for operand in (first, second)]
+    if not all(ranks):
         raise node.refused("its inputs must be vectors or matrices")
+    _check_products(importer, node, (first, second))
+    shapes = [list(operand.shape) for operand in (first, second)]
+    first, one = _image_operand(importer, node, first, max(ranks))
+    second, other = _image_operand(importer, node, second, max(ranks))
     # A vector is a row of the first operand, and a column of the second.
-    one = (1, *shapes[0]) if len(shapes[0]) == 1 else shapes[0]
-    other = (*shapes[1], 1) if len(shapes[1]) == 1 else shapes[1]
+    row, column = len(one) == 1, len(other) == 1
+    one = (1, *one) if row else one
+    other = (*other, 1) if column else other
     lead: tuple[int, ...] | None = None
     with suppress(ValueError):
         lead = np.broadcast_shapes(one[:-2], other[:-2])
     inner, columns = other[-2:]
     if lead is None or one[-1] != inner:
-        raise node.refused(
-            f"inputs of shapes {list(first.shape)} and {list(second.shape)} have no product"
-        )
+        raise node.refused(f"inputs of shapes {shapes[0]} and {shapes[1]} have no product")
     if inner > _MOST_PARTS * MOST_INNER:
         raise node.refused(
             f"its rows have {inner} elements; at most {_MOST_PARTS * MOST_INNER} are supported"
         )
-    batch = _batch(importer)
+    batch = (importer.batch,) if importer.batch > 1 else ()
     indices = []
     for value, shape in ((first, one), (second, other)):
         index = index_of(importer, value).reshape(shape)
@@ -133,11 +158,9 @@ def product_of(importer: Importer, node: Node, first: Value, second: Value) -> V
             index = np.broadcast_to(index, (*lead, *shape[-2:]))
         indices.append(index[np.newaxis] if batch else index)
     size = MapSize(prod(lead), one[-2], columns)
-    # Two vectors have no batch, and their product is a scalar.
-    batched = any(importer.batched(each.shape) for each in (first, second))
-    found = (*batch, *lead) if batched else lead
-    found += (one[-2],) if len(shapes[0]) > 1 else ()
-    found += (columns,) if len(shapes[1]) > 1 else ()
+    output = (*batch, *lead)
+    output += () if row else (one[-2],)
+    output += () if column else (columns,)
     parts = -(-inner // MOST_INNER)
     edges = [inner * part // parts for part in range(parts + 1)]
     total: Value | None = None
@@ -148,51 +171,65 @@ def product_of(importer: Importer, node: Node, first: Value, second: Value) -> V
         layer = Product(
             name=importer.unique(node.name), source=left.layer, other=right.layer, fraction=0
         )
-        last = end == inner
-        made = importer.add(node, layer, size, found, last=last, turned=True)
+        named = last and end == inner
+        alone = total is None
+        part = importer.add(node, layer, size, output, last=named and alone, turned=True)
         if total is not None:
-            made = combine(importer, node, "add", total, made, last=last)
-        total = made
+            part = combine(importer, node, "add", total, part, last=named)
+        total = part
     assert total is not None
     return total
 
 
 def gemm(importer: Importer, node: Node) -> None:
-    """Gemm: of the images of a batch and constant weights, or of two matrices."""
-    turned = [bool(attribute(node, name, 0)) for name in ("transA", "transB")]
-    bias = len(node.inputs) > 2 and bool(node.inputs[2])
-    constant = importer.is_constant(node, 1) and (not bias or importer.is_constant(node, 2))
-    if importer.batched((1, 1)):
-        if turned[0]:
-            raise node.refused("transA must be 0: the input's rows are the images of a batch")
-        gemm_of_weights(importer, node)
-        return
-    if constant and not turned[0] and importer.held(node).shape[0] == 1:
-        gemm_of_weights(importer, node)
-        return
-    operands = []
-    for number, swapped in enumerate(turned):
-        value = _matrix(importer, node, number)
-        if len(value.shape) != 2:
-            raise node.refused(f"input {number} must have 2 dimensions, not {len(value.shape)}")
-        if swapped:
-            index = index_of(importer, value).T
-            value = rearranged(importer, node, [value], index, turned=True)
-        operands.append(value)
-    found = product_of(importer, node, *operands)
+    """Gemm: of rows and constant weights, or of two matrices."""
     alpha, beta = (float(attribute(node, name, 1.0)) for name in ("alpha", "beta"))
-    if alpha != 1:
-        found = affine(importer, node, found, alpha, 0.0)
-    if not bias:
-        return
-    if importer.is_constant(node, 2):
-        held = importer.reals(node, 2) * beta
-        with_constant(importer, node, "add", found, held, first=False)
-        return
-    added = importer.held(node, 2)
-    if beta != 1:
-        added = affine(importer, node, added, beta, 0.0, last=False)
-    combine(importer, node, "add", found, added)
+    swapped = [bool(attribute(node, name, 0)) for name in ("transA", "transB")]
+    if importer.is_constant(node, 1) and not swapped[0]:
+        weights = importer.weights(node, 1)
+        if weights.ndim != 2:
+            raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")
+        if swapped[1]:
+            weights = weights.T
+        if alpha != 1:
+            weights = weights * alpha
+        value = importer.held(node)
+        if value.shape[:1] == (importer.batch,):
+            product = connect(importer, node, weights.T, last=False)
+        else:
+            product = _pixels(importer, node, value, weights, last=False)
+    else:
+        operands = [
+            _matrix(importer, node, number, swap=swap) for number, swap in enumerate(swapped)
+        ]
+        product = product_of(importer, node, *operands, last=False)
+        if alpha != 1:
+            product = affine(importer, node, product, alpha, 0.0, last=False)
+    if len(node.inputs) < 3 or not node.inputs[2]:
+        importer.alias(node, product, product.shape)
+    elif importer.is_constant(node, 2):
+        bias = importer.reals(node, 2) * beta
+        with_constant(importer, node, "add", product, bias, first=False)
+    else:
+        added = importer.held(node, 2)
+        if beta != 1:
+            added = affine(importer, node, added, beta, 0.0, last=False)
+        combine(importer, node, "add", product, added)
+
+
+def _matrix(importer: Importer, node: Node, number: int, *, swap: bool) -> Value | Reals:
+    """An operand of Gemm; ``swap``: its rows and columns change places."""
+    operand = _operand(importer, node, number)
+    if len(operand.shape) != 2:
+        raise node.refused(f"input {number} must have 2 dimensions, not {len(operand.shape)}")
+    if not swap:
+        return operand
+    if not isinstance(operand, Value):
+        return operand.T
+    if importer.batch > 1:
+        raise node.mixing(f"trans{'AB'[number]} moves the batch of {importer.batch}")
+    index = index_of(importer, operand).T
+    return rearranged(importer, node, [operand], index, turned=True)
 
 
 def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Value:
@@ -204,8 +241,9 @@ def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Valu
         return rearranged(importer, node, [value], turned, turned=True)
     # Single elements move slowly; a product with the identity takes whole rows.
     held = rearranged(importer, node, [value], index, turned=True)
-    shape = (*_batch(importer), size.channels, size.channels)
-    one = _constant(importer, node, np.broadcast_to(np.eye(size.channels), shape))
+    batch = (importer.batch,) if importer.batch > 1 else ()
+    square = np.broadcast_to(np.eye(size.channels), (*batch, size.channels, size.channels))
+    one = importer.constant_of(node, square, turned=True)
     layer = Product(
         name=importer.unique(f"{node.name}_turned"),
         source=one.layer,
@@ -213,7 +251,6 @@ def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Valu
         fraction=0,
     )
     made = MapSize(size.width, size.channels, size.height)
-    batch = _batch(importer)
     whole = (*batch, *turned.shape[1:]) if batch else turned.shape
     return importer.add(node, layer, made, whole, last=False, turned=True)
 
@@ -249,7 +286,7 @@ def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Valu
     value = importer.held(node)
     rank = len(value.shape)
     if importer.batched(value.shape) and 0 in axes:
-        raise node.refused("it must keep the batch")
+        raise node.mixing(f"its rows lie along the batch of {importer.batch}")
     channels = prod(value.shape[axis] for axis in axes)
     if channels > MOST_CHANNELS:
         raise node.refused(
@@ -336,8 +373,9 @@ def group_normalization(importer: Importer, node: Node) -> None:
     An image's channels of a group, with all their pixels, are a row.
     """
     value = importer.value(node)
-    if len(value.shape) < 3 or not importer.batched(value.shape):
+    if len(value.shape) < 3:
         raise node.refused(f"its input must have 3 dimensions or more, not {len(value.shape)}")
+    importer.check_images(node, value)
     channels, pixels = value.shape[1], prod(value.shape[2:])
     alone = node.op == "InstanceNormalization"
     groups = channels if alone else int(attribute(node, "num_groups", 0))

@@ -59,7 +59,7 @@ OPERATORS: Mapping[str, Operator] = {
     "Gather": arrange.movement,
     "GatherElements": arrange.movement,
     "GatherND": arrange.movement,
-    "Gelu": elements.function("gelu"),
+    "Gelu": elements.gelu,
     "Gemm": rows.gemm,
     "GlobalAveragePool": pooling.global_average_pool,
     "GlobalMaxPool": pooling.global_max_pool,
@@ -128,4 +128,5 @@ OPERATORS: Mapping[str, Operator] = {
     "Transpose": arrange.movement,
     "Trilu": arrange.movement,
     "Unsqueeze": views.unsqueeze,
+    "Upsample": arrange.movement,
 }

@@ -39,8 +39,6 @@ def conv_transpose(importer: Importer, node: Node) -> None:
             f"weights of shape {list(weights.shape)} in {groups} group(s) do not fit an input of "
             f"shape {list(value.shape)}"
         )
-    if not importer.batched(value.shape):
-        raise node.refused("its first dimension must be the batch")
     kernel = weights.shape[2:]
     strides, dilations = (numbers(node, name, rank, least=1) for name in ("strides", "dilations"))
     added = numbers(node, "output_padding", rank, least=0)

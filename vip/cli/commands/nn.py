@@ -162,9 +162,12 @@ def compile_command(
         f"{found.folder}: {found.launches} launches of {found.programs} programs, "
         f"{found.vault_bytes:,} bytes of each vault, about {found.predicted_cycles:,.0f} cycles"
     )
-    if found.unlike:
-        warn(f"{found.unlike}; the outputs are not compared with it")
     _warn({each.layer: each.saturated for each in found.saturated}, "on the calibration data")
+    _warn_beyond(
+        {each.layer: each.beyond for each in found.beyond},
+        "on the calibration data, ",
+        "they are in floating point",
+    )
     write_json(json, found.to_json())
 
 
@@ -177,12 +180,14 @@ def _warn(saturated: Mapping[str, int], where: str) -> None:
         )
 
 
-def _warn_beyond(beyond: Mapping[str, int]) -> None:
+def _warn_beyond(
+    beyond: Mapping[str, int], where: str = "", what: str = "the calibration data had"
+) -> None:
     if beyond:
         most = max(beyond, key=lambda name: beyond[name])
         warn(
-            f"range: {sum(beyond.values()):,} arguments of functions were beyond what the "
-            f"calibration data had, where functions keep their value; most of them in {most}"
+            f"range: {where}{sum(beyond.values()):,} arguments of functions were beyond what "
+            f"{what}, where functions keep their value; most of them in {most}"
         )
 
 

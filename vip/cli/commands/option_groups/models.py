@@ -14,7 +14,9 @@ __all__ = ["BatchOption", "CarryOption", "ModelOptions", "carried"]
 
 BatchOption = Annotated[
     int | None,
-    typer.Option(help="Images of a run, where the model leaves them open.", min=1, max=1024),
+    typer.Option(
+        help="Images of a run: the first size of inputs, which is a batch.", min=1, max=1024
+    ),
 ]
 CarryOption = Annotated[
     list[str] | None,

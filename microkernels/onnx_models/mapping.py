@@ -1,0 +1,155 @@
+"""Mapping of a graph onto layers: its batch, and the nodes that are refused."""
+
+from collections import Counter
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import TypeVar
+
+from isa.support.errors import VipError, clipped, printable
+from microkernels.networks.network import INPUT, Layer, Network, Source
+
+from .errors import MixedImagesError, ModelError
+from .graph import Graph
+from .importer import Importer, Operator
+from .integers import exact_layers, integer_layers, refused_integers
+from .model import Model, Port
+from .moved import affine_layer
+from .values import Coverage, Refusal, Value
+
+__all__ = ["map_graph"]
+
+ValueT = TypeVar("ValueT")
+
+
+def map_graph(graph: Graph, operators: Mapping[str, Operator]) -> Coverage:
+    """Map a graph.
+
+    Its batch is what the graph declares. Where it declares nothing, the first axis is a batch if
+    all inputs have the same size above 1 along it, and if no node mixes the images: each operator
+    knows that of itself. Else all tensors together are one image.
+
+    Parameters:
+        operators: that are supported, by type.
+
+    Raises:
+        ModelError: a model without inputs, or with an input that does not have the batch.
+    """
+    if not graph.inputs:
+        raise ModelError("the model has no input")
+    if graph.batch is not None:
+        return _mapped(Importer(graph, batch=graph.batch), operators)
+    shapes = [graph.shapes[name] for name in graph.inputs]
+    # A vector is no batch of numbers.
+    sizes = {shape[0] if len(shape) > 1 else 1 for shape in shapes}
+    if len(sizes) > 1 or sizes == {1}:
+        return _mapped(Importer(graph, batch=1), operators)
+    try:
+        return _mapped(Importer(graph, batch=sizes.pop()), operators)
+    except MixedImagesError as error:
+        return _mapped(Importer(graph, batch=1, mixed=str(error)), operators)
+
+
+def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
+    graph = importer.graph
+    counts: Counter[str] = Counter()
+    mapped: Counter[str] = Counter()
+    refused = []
+    known = set(graph.constants) | set(importer.values) | {""}
+    for node in graph.nodes:
+        counts[node.op] += 1
+        operator = operators.get(node.op)
+        why = ""
+        if operator is None:
+            why = "the operator is not supported"
+        elif unknown := importer.extra_outputs(node):
+            why = f"its output {unknown} is not supported"
+        elif unlike := refused_integers(importer, node):
+            why = unlike
+        elif known.issuperset(node.inputs):
+            try:
+                operator(importer, node)
+                mapped[node.op] += 1
+                known.update(name for name in node.outputs if name in importer.values)
+            except MixedImagesError as error:
+                if graph.batch is None:
+                    raise
+                why = str(error)
+            except VipError as error:
+                why = str(error)
+        if why:
+            begin = str(node.refused(""))
+            refused.append(Refusal(op=node.op, node=node.name, why=why.removeprefix(begin)))
+    model = None if refused else _model(importer)
+    operators_found = {op: (count, mapped[op]) for op, count in sorted(counts.items())}
+    return Coverage(operators=operators_found, refused=tuple(refused), model=model)
+
+
+def _model(importer: Importer) -> Model:
+    """The mapped model.
+
+    Raises:
+        ModelError: an output that no layer computes.
+    """
+    outputs = []
+    for name in importer.graph.outputs:
+        if name not in importer.values:
+            shown = clipped(printable(name), 60)
+            raise ModelError(f"output {shown} does not depend on the model's inputs")
+        value = importer.values[name]
+        if value.layer == INPUT or isinstance(importer.layers[value.layer], Source):
+            value = importer.values[name] = _copy(importer, name, value)
+        outputs.append(importer.port(name, value))
+    layers = _needed(importer, {port.layer for port in (*outputs, *importer.inputs)})
+
+    def of_layers(values: Mapping[str, ValueT]) -> dict[str, ValueT]:
+        return {name: value for name, value in values.items() if name in layers}
+
+    return Model(
+        network=Network(input=importer.inputs[0].size, layers=tuple(layers.values())),
+        batch=importer.batch,
+        real=of_layers(importer.real),
+        bounds=of_layers(importer.bounds),
+        affine=of_layers(importer.affine),
+        curves=of_layers(importer.curves),
+        epsilons=of_layers(importer.epsilons),
+        constants=of_layers(importer.constants),
+        inputs=tuple(importer.inputs),
+        outputs=tuple(outputs),
+        origins=importer.origins,
+        norms=of_layers(importer.norms),
+        integers=frozenset(integer_layers(importer) & {INPUT, *layers}),
+        rounded=frozenset(importer.rounded & set(layers)),
+        exact=exact_layers(importer),
+        inner=_inner(importer, layers),
+        approximation=importer.approximation,
+    )
+
+
+def _copy(importer: Importer, tensor: str, value: Value) -> Value:
+    """A layer that copies an input, to be an output."""
+    layer = affine_layer(importer.unique(tensor), value.layer)
+    importer.layers[layer.name] = layer
+    importer.affine[layer.name] = (1.0, 0.0)
+    return replace(value, layer=layer.name, alone=False)
+
+
+def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
+    """These layers, and those that they need."""
+    needed = set(names)
+    for layer in reversed(importer.layers.values()):
+        if layer.name in needed:
+            needed.update(layer.sources)
+    return {name: layer for name, layer in importer.layers.items() if name in needed}
+
+
+def _inner(importer: Importer, layers: Collection[str]) -> tuple[Port, ...]:
+    """Tensors of real numbers that are outputs of these layers: the last one of each, as earlier
+    ones may lack what was taken into the layer."""
+    graph = importer.graph
+    tensors = {name for node in graph.nodes for name in node.outputs} - set(graph.integers)
+    last = {
+        value.layer: name
+        for name, value in importer.values.items()
+        if name in tensors and value.layer in layers
+    }
+    return tuple(importer.port(name, importer.values[name]) for name in last.values())
