@@ -17,7 +17,7 @@ from microkernels.onnx_models.model import Reals
 
 from .elements import affine, limited
 from .linear import conv
-from .rows import matmul
+from .products import matmul
 
 __all__ = [
     "conv_integer",

@@ -1,284 +1,26 @@
-"""Operators that work on rows: matrix products, softmax, normalisations."""
+"""Operators that work on rows: softmax, normalisations."""
 
-from collections.abc import Callable, Sequence
-from contextlib import suppress
-from itertools import pairwise
+from collections.abc import Callable
 from math import prod
 
 import numpy as np
 
 from isa.table import MAX_VL
-from microkernels.networks.network import (
-    Dense,
-    Depthwise,
-    ElementWise,
-    MapSize,
-    Normalize,
-    Pool,
-    Product,
-    Rearrange,
-)
+from microkernels.networks.network import Depthwise, Normalize
 from microkernels.networks.pairs import Pair
-from microkernels.nn.product.shape import MOST_INNER
 from microkernels.nn.rows.shape import MOST_CHANNELS
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Real, Reals
-from microkernels.onnx_models.moved import Index, adjacent, copied, index_of, rearranged, rows
+from microkernels.onnx_models.moved import index_of, rearranged, rows
 
-from .elements import affine, combine, with_constant
-from .linear import connect, pixel_conv
+from .elements import combine
+from .products import in_one_slice
 
-__all__ = ["gemm", "group_normalization", "matmul", "normalization", "product_of", "softmax"]
+__all__ = ["group_normalization", "normalization", "softmax"]
 
 #: From here on softmax is of one axis, before of all from it on.
 _ONE_AXIS_OPSET = 13
-#: Elements of a piece on average, below which a product with the identity is the faster transpose.
-_LONG_PIECE = 4
-#: Products of parts of rows at most, which are added.
-_MOST_PARTS = 8
-
-
-def matmul(importer: Importer, node: Node) -> None:
-    """MatMul: of an input and constant weights, or of two inputs."""
-    if not importer.is_constant(node, 1) or importer.weights(node, 1).ndim != 2:
-        product_of(importer, node, _operand(importer, node, 0), _operand(importer, node, 1))
-        return
-    weights = importer.weights(node, 1)
-    value = importer.held(node)
-    if len(value.shape) == 2 and value.size.elements == len(weights):
-        connect(importer, node, weights.T)
-    else:
-        _pixels(importer, node, value, weights)
-
-
-def _pixels(
-    importer: Importer, node: Node, value: Value, weights: Reals, *, last: bool = True
-) -> Value:
-    """Rows by weights of inputs x outputs: a convolution of single pixels."""
-    if len(importer.image_of(value.shape)) < 2 or value.shape[-1] != len(weights):
-        raise node.refused(
-            f"weights of shape {list(weights.shape)} do not fit an input of shape "
-            f"{list(value.shape)}"
-        )
-    outputs = weights.shape[1]
-    held = rows(importer, node, value)
-    layer, size = pixel_conv(importer, node, held, weights.T, np.zeros(outputs))
-    return importer.add(node, layer, size, (*value.shape[:-1], outputs), last=last, turned=True)
-
-
-def _operand(importer: Importer, node: Node, number: int) -> Value | Reals:
-    """An operand of a product: a tensor or constants."""
-    if importer.is_constant(node, number):
-        return importer.reals(node, number)
-    return importer.held(node, number)
-
-
-def _check_products(importer: Importer, node: Node, operands: Sequence[Value | Reals]) -> None:
-    """Refuse a product whose sums are over images, or whose first axis is not theirs.
-
-    Raises:
-        MixedImagesError: it is such a product.
-    """
-    if importer.batch == 1:
-        return
-    first, second = operands
-    ranks = [len(operand.shape) for operand in operands]
-    inner = (isinstance(first, Value) and ranks[0] == 1) or (
-        isinstance(second, Value) and ranks[1] <= 2
-    )
-    if inner:
-        raise node.mixing(f"its sums are over the batch of {importer.batch}")
-    if any(isinstance(operand, Value) and len(operand.shape) < max(ranks) for operand in operands):
-        raise node.mixing(
-            f"the batch of {importer.batch} is not the first axis of both inputs and of its output"
-        )
-
-
-def _image_operand(
-    importer: Importer, node: Node, operand: Value | Reals, rank: int
-) -> tuple[Value, tuple[int, ...]]:
-    """An operand of a product as a map, and its shape in the product of an image.
-
-    Parameters:
-        rank: of the larger operand. A constant of as many axes, more than those of a matrix, has
-            images, too; all others are those of each image.
-    """
-    if isinstance(operand, Value):
-        return operand, importer.image_of(operand.shape)
-    shape = operand.shape
-    if importer.batch > 1:
-        shape = operand.shape[1:] if operand.ndim == rank > 2 else operand.shape
-        operand = np.broadcast_to(operand, (importer.batch, *shape))
-    return importer.constant_of(node, operand, turned=True), shape
-
-
-def product_of(
-    importer: Importer,
-    node: Node,
-    first: Value | Reals,
-    second: Value | Reals,
-    *,
-    last: bool = True,
-) -> Value:
-    """The matrix product of two tensors.
-
-    Parameters:
-        last: it is the node's output.
-
-    Raises:
-        ModelError: they do not fit each other, or rows are too long.
-    """
-    ranks = [len(operand.shape) for operand in (first, second)]
-    if not all(ranks):
-        raise node.refused("its inputs must be vectors or matrices")
-    _check_products(importer, node, (first, second))
-    shapes = [list(operand.shape) for operand in (first, second)]
-    first, one = _image_operand(importer, node, first, max(ranks))
-    second, other = _image_operand(importer, node, second, max(ranks))
-    # A vector is a row of the first operand, and a column of the second.
-    row, column = len(one) == 1, len(other) == 1
-    one = (1, *one) if row else one
-    other = (*other, 1) if column else other
-    lead: tuple[int, ...] | None = None
-    with suppress(ValueError):
-        lead = np.broadcast_shapes(one[:-2], other[:-2])
-    inner, columns = other[-2:]
-    if lead is None or one[-1] != inner:
-        raise node.refused(f"inputs of shapes {shapes[0]} and {shapes[1]} have no product")
-    if inner > _MOST_PARTS * MOST_INNER:
-        raise node.refused(
-            f"its rows have {inner} elements; at most {_MOST_PARTS * MOST_INNER} are supported"
-        )
-    batch = (importer.batch,) if importer.batch > 1 else ()
-    indices = []
-    for value, shape in ((first, one), (second, other)):
-        index = index_of(importer, value).reshape(shape)
-        if prod(shape[:-2]) not in (1, prod(lead)):
-            index = np.broadcast_to(index, (*lead, *shape[-2:]))
-        indices.append(index[np.newaxis] if batch else index)
-    size = MapSize(prod(lead), one[-2], columns)
-    output = (*batch, *lead)
-    output += () if row else (one[-2],)
-    output += () if column else (columns,)
-    parts = -(-inner // MOST_INNER)
-    edges = [inner * part // parts for part in range(parts + 1)]
-    total: Value | None = None
-    for start, end in pairwise(edges):
-        left = rearranged(importer, node, [first], indices[0][..., start:end], turned=True)
-        right = _columns(importer, node, second, indices[1][..., start:end, :])
-        left, right = (_in_one_slice(importer, node, each) for each in (left, right))
-        layer = Product(
-            name=importer.unique(node.name), source=left.layer, other=right.layer, fraction=0
-        )
-        named = last and end == inner
-        alone = total is None
-        part = importer.add(node, layer, size, output, last=named and alone, turned=True)
-        if total is not None:
-            part = combine(importer, node, "add", total, part, last=named)
-        total = part
-    assert total is not None
-    return total
-
-
-def gemm(importer: Importer, node: Node) -> None:
-    """Gemm: of rows and constant weights, or of two matrices."""
-    alpha, beta = (float(attribute(node, name, 1.0)) for name in ("alpha", "beta"))
-    swapped = [bool(attribute(node, name, 0)) for name in ("transA", "transB")]
-    if importer.is_constant(node, 1) and not swapped[0]:
-        weights = importer.weights(node, 1)
-        if weights.ndim != 2:
-            raise node.refused(f"weights must have 2 dimensions, not {weights.ndim}")
-        if swapped[1]:
-            weights = weights.T
-        if alpha != 1:
-            weights = weights * alpha
-        value = importer.held(node)
-        if value.shape[:1] == (importer.batch,):
-            product = connect(importer, node, weights.T, last=False)
-        else:
-            product = _pixels(importer, node, value, weights, last=False)
-    else:
-        operands = [
-            _matrix(importer, node, number, swap=swap) for number, swap in enumerate(swapped)
-        ]
-        product = product_of(importer, node, *operands, last=False)
-        if alpha != 1:
-            product = affine(importer, node, product, alpha, 0.0, last=False)
-    if len(node.inputs) < 3 or not node.inputs[2]:
-        importer.alias(node, product, product.shape)
-    elif importer.is_constant(node, 2):
-        bias = importer.reals(node, 2) * beta
-        with_constant(importer, node, "add", product, bias, first=False)
-    else:
-        added = importer.held(node, 2)
-        if beta != 1:
-            added = affine(importer, node, added, beta, 0.0, last=False)
-        combine(importer, node, "add", product, added)
-
-
-def _matrix(importer: Importer, node: Node, number: int, *, swap: bool) -> Value | Reals:
-    """An operand of Gemm; ``swap``: its rows and columns change places."""
-    operand = _operand(importer, node, number)
-    if len(operand.shape) != 2:
-        raise node.refused(f"input {number} must have 2 dimensions, not {len(operand.shape)}")
-    if not swap:
-        return operand
-    if not isinstance(operand, Value):
-        return operand.T
-    if importer.batch > 1:
-        raise node.mixing(f"trans{'AB'[number]} moves the batch of {importer.batch}")
-    index = index_of(importer, operand).T
-    return rearranged(importer, node, [operand], index, turned=True)
-
-
-def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Value:
-    """The columns of the matrices of ``index`` as rows."""
-    turned = index.swapaxes(-1, -2)
-    size = importer.rows_of(index.shape)
-    short = adjacent(importer, value, turned) < _LONG_PIECE
-    if not short or size.channels > MOST_INNER or min(size.height, size.channels) == 1:
-        return rearranged(importer, node, [value], turned, turned=True)
-    # Single elements move slowly; a product with the identity takes whole rows.
-    held = rearranged(importer, node, [value], index, turned=True)
-    batch = (importer.batch,) if importer.batch > 1 else ()
-    square = np.broadcast_to(np.eye(size.channels), (*batch, size.channels, size.channels))
-    one = importer.constant_of(node, square, turned=True)
-    layer = Product(
-        name=importer.unique(f"{node.name}_turned"),
-        source=one.layer,
-        other=held.layer,
-        fraction=0,
-    )
-    made = MapSize(size.width, size.channels, size.height)
-    whole = (*batch, *turned.shape[1:]) if batch else turned.shape
-    return importer.add(node, layer, made, whole, last=False, turned=True)
-
-
-def _connected(importer: Importer, name: str) -> bool:
-    """Whether a map has the slices of a fully connected layer's outputs, which a chip's vaults
-    share."""
-    layer = importer.layers.get(name)
-    if isinstance(layer, ElementWise | Depthwise | Pool):
-        return any(_connected(importer, source) for source in layer.sources)
-    return isinstance(layer, Dense)
-
-
-def _in_one_slice(importer: Importer, node: Node, value: Value) -> Value:
-    """``value`` in a map whose rows are in one piece, also on several vaults."""
-    # What makes or reads a map of more channels than a vector's may need thinner slices.
-    wide = value.size.channels > MAX_VL
-    made = isinstance(importer.layers.get(value.layer), Normalize | Product | Rearrange)
-    if made or not (wide or _connected(importer, value.layer)):
-        return value
-    value = copied(importer, node, value)
-    layer = Rearrange(
-        name=importer.unique(f"{node.name}_rows"),
-        inputs=(value.layer,),
-        size=value.size,
-        order=tuple(range(value.size.elements)),
-    )
-    return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
 
 
 def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Value], Value]) -> None:
@@ -293,7 +35,7 @@ def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Valu
             f"its rows have {channels} elements; at most {MOST_CHANNELS} are supported"
         )
     if axes == [rank - 1]:
-        held = _in_one_slice(importer, node, rows(importer, node, value))
+        held = in_one_slice(importer, node, rows(importer, node, value))
         importer.alias(node, make(held), value.shape)
         return
     index = index_of(importer, value)
@@ -301,7 +43,7 @@ def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Valu
     lead = (1, -1) if importer.batched(value.shape) else (-1,)
     lined = index.transpose(order).reshape(*lead, channels)
     held = rearranged(importer, node, [value], lined, turned=True)
-    found = make(_in_one_slice(importer, node, held))
+    found = make(in_one_slice(importer, node, held))
     if axes == list(range(axes[0], rank)):
         importer.alias(node, found, value.shape)
         return
@@ -388,7 +130,7 @@ def group_normalization(importer: Importer, node: Node) -> None:
         )
     lined = index_of(importer, value).reshape(1, groups, -1)
     held = rearranged(importer, node, [value], lined, turned=True)
-    found = _normalized(importer, node, _in_one_slice(importer, node, held), "layer")
+    found = _normalized(importer, node, in_one_slice(importer, node, held), "layer")
     for number, kind in ((1, "multiply"), (2, "add")):
         given = importer.reals(node, number)
         if given.size not in (groups, channels):
