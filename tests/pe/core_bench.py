@@ -4,7 +4,7 @@ import warnings
 
 from amaranth.sim import Simulator
 
-from hdl.ports import COLUMN_BYTES
+from hdl.ports import COLUMN_BYTES, COLUMN_WORDS
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from pe.config import PeConfig
@@ -34,7 +34,8 @@ class Bench:
 
     Attributes:
         memory: bytes. latency: cycles from the last beat of a request to its answer.
-        errors: columns that fail. writes: (address, bytes) in the order in which they came.
+        errors: columns that fail. error_beats: of the answer to a read that fails, at most.
+        writes: (address, bytes) in the order in which they came.
         cycle: now. outstanding: requests without a complete answer.
     """
 
@@ -43,6 +44,7 @@ class Bench:
         self.memory = bytearray(1 << CONFIG.address_bits)
         self.latency = latency
         self.errors = set()
+        self.error_beats = COLUMN_WORDS
         self.writes = []
         self.pending = []
         self.beats = []
@@ -97,6 +99,8 @@ class Bench:
         else:
             places = range(address, address + 8 * (request["words"] + 1), 8)
             values = [int.from_bytes(self.memory[p : p + 8], "little") for p in places]
+        if error:
+            values = values[: self.error_beats]
         if not request["last"]:
             return
         self.outstanding += 1
