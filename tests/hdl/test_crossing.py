@@ -10,6 +10,7 @@ from hdl.config import ConfigurationError
 from hdl.crossing import StreamCrossing
 from hdl.yosys import quote, run_yosys
 from synth.formal.solve import run_abc
+from tests.steady_streams import with_checks
 
 DEPTH = 4
 #: Cycles of the target, or of the source, in which a word, or room for one, has to be seen.
@@ -175,7 +176,7 @@ def moved(words, depth, periods, *, phase=0, released=(20, 20), busy=(), rng=Non
     source, target = ENGINE_DOMAIN, MEMORY_DOMAIN
     dut = StreamCrossing(shape=8, depth=depth, source=source, target=target)
     m = Module()
-    m.submodules.dut = dut
+    m.submodules.dut = with_checks(dut)
     m.domains += [ClockDomain(source), ClockDomain(target)]
     resets = [ResetSignal(source), ResetSignal(target)]
     held = [Signal(init=1, name=f"held_{n}") for n in range(2)]

@@ -10,6 +10,7 @@ from isa.faults import FaultCause
 from pe.config import PeConfig
 from pe.core import Pe
 from pe.interface import PeCounter, PeState
+from tests.steady_streams import with_checks
 
 CONFIG = PeConfig(
     instructions=frozenset(
@@ -61,7 +62,7 @@ class Bench:
 
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            simulator = Simulator(self.dut)
+            simulator = Simulator(with_checks(self.dut))
             simulator.add_clock(1e-9)
             simulator.add_testbench(bench)
             simulator.run()
