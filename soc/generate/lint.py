@@ -12,10 +12,11 @@ WAIVERS: dict[str, str] = {
     "WIDTHTRUNC": "`!` and conditions of several bits mean `== 0` and `!= 0`.",
     "CASEINCOMPLETE": "The outputs of a case have values before it, and the reset or selector "
     "values that it leaves out keep them.",
-    "PROCASSINIT": "A register starts with its reset value, as FPGAs do at configuration.",
     "CMPCONST": "A comparison in generated, regular logic is constant at the ends of its range.",
     "UNSIGNED": "As CMPCONST, at the lower end.",
     "VARHIDDEN": "An instance may have the name of a signal inside it.",
+    "INITIALDLY": "`at_start` changes at the start when all `always @*` wait for it, so that "
+    "simulators with four states evaluate them.",
 }
 
 #: Those of designs with two clocks.
