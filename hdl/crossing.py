@@ -13,10 +13,14 @@ from isa.support.checks import Checks
 from .component import Component
 from .config import ConfigurationError
 
-__all__ = ["MAX_CROSSING_DEPTH", "MIN_CROSSING_DEPTH", "StreamCrossing"]
+__all__ = ["MAX_CROSSING_DEPTH", "MIN_CROSSING_DEPTH", "RESET_CYCLES", "StreamCrossing"]
 
 #: Fewer words than this, and each waits for the last to be acknowledged.
 MIN_CROSSING_DEPTH = 4
+#: Cycles of the slower clock for which both resets are 1 together, at least. Pointers that a reset
+#: finds on their way to the other side have to cross twice within it, or a source that offers words
+#: at once may write over some that were not taken.
+RESET_CYCLES = 8
 #: More words than this belong on one side of the crossing.
 MAX_CROSSING_DEPTH = 64
 
@@ -30,8 +34,9 @@ class StreamCrossing(Component):
     (Cummings, SNUG 2002). A word is offered within a cycle of the source and three cycles of the
     target after it was taken; with 8 words or more, one passes in each cycle of the slower clock.
 
-    Both resets are asserted together, for two cycles of the slower clock at least, and released in
-    any order. What is given after the release of the source's reset waits for that of the target's.
+    Both resets are asserted together, for RESET_CYCLES of the slower clock at least, and released
+    in any order. What is given after the release of the source's reset waits for that of the
+    target's.
 
     Parameters:
         shape: of a word.

@@ -1,6 +1,7 @@
 """Emission of Verilog in which each component appears once, however often it is instantiated.
 
-A component instantiates its parts with :func:`once`. In Amaranth's simulator that changes nothing.
+A component instantiates its parts with :func:`once`. In Amaranth's simulator that changes nothing,
+but for what the tests' platform adds to each component.
 While :func:`emit` runs, every part becomes an instance of a module that all equal parts share, so
 that 128 equal processing engines are elaborated and written once
 (docs/decisions/machine/one_module.md).
@@ -78,15 +79,14 @@ def once(component: "wiring.Component[Any]", platform: object) -> Elaboratable:
         platform: the argument of the caller's ``elaborate``.
 
     Returns:
-        ``component`` itself, or during :func:`emit` an instance of the shared module, connected to
-        the ports of ``component``.
+        ``component`` itself, or what the platform's ``instance`` puts in its place: during
+        :func:`emit` an instance of the shared module, connected to the ports of ``component``.
 
     Raises:
         EmissionError: during emission, a component that violates the rule.
     """
-    if not isinstance(platform, _Emitter):
-        return component
-    return platform.instance(component)
+    instance = getattr(platform, "instance", None)
+    return component if instance is None else cast(Elaboratable, instance(component))
 
 
 def emit(component: "wiring.Component[Any]", name: str) -> Emission:

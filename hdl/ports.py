@@ -58,7 +58,8 @@ def memory_response(tag_bits: int) -> data.StructLayout:
         tag (tag_bits): of the request answered.
         data (64): on a read, the words in the order of their addresses, one a beat.
         last (1): last beat; a write is acknowledged by one beat with ``last`` set.
-        error (1): the access failed (valid on the last beat); the data are then undefined.
+        error (1): the access failed (valid on the last beat); the data are then undefined, and a
+            read may have ended after fewer words than were asked for.
     """
     return data.StructLayout({"tag": tag_bits, "data": WORD_BITS, "last": 1, "error": 1})
 
@@ -70,6 +71,10 @@ class MemoryPort(wiring.Signature):
     may come in any order and any time after their request. The memory performs the accesses of one
     port to the same 32-byte column in the order of the requests; accesses to different columns in
     any order. A write's response means that it has been performed.
+
+    The response to a read has as many beats as words were asked for. With an error it has any
+    number from one to that: ``last`` alone tells where it ends, so nothing that counts beats may go
+    on counting behind it. What a failed read left with its requester is undefined.
 
     Parameters:
         address_bits: byte address width.

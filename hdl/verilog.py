@@ -9,6 +9,7 @@ from collections.abc import Mapping
 __all__ = ["header", "split_modules", "tidy"]
 
 _LINE = 96
+_AT_START = "  reg at_start;\n  initial at_start <= 0;\n"
 
 
 def header(name: str, doc: str, origin: str, parameters: Mapping[str, str]) -> str:
@@ -33,6 +34,9 @@ _START = re.compile(r"\\\$auto\$verilog_backend\.cc:\d+:dump_module\$\d+ ?")
 _WORD = re.compile(r"^( *)([A-Za-z_]\w*|\\\S+ )\[(\d+)\] = (\d+'\w+);\n", re.MULTILINE)
 _GENERATED = re.compile(r"\\\S*\$\S* ")
 _ALIAS = re.compile(r"^  assign (\\\S*\$\S* ) = .*;\n", re.MULTILINE)
+_REGISTER = re.compile(
+    r"^  reg ((?:signed )?(?:\[\d+:\d+\] )?(\\\S+ |[A-Za-z_]\w*)) = (\S+);\n", re.MULTILINE
+)
 _WIRE = re.compile(
     r"^(?:  \(\* .* \*\)\n)*  wire (?:signed )?(?:\[\d+:\d+\] )?(\\\S*\$\S* );\n", re.MULTILINE
 )
@@ -51,9 +55,13 @@ def tidy(text: str) -> str:
     A memory whose words all start with one value is initialised by a loop instead of a line a word.
     Second names of a wire that Amaranth made up (``name$7``) are left out, with their attributes.
     The helper signal that makes simulators evaluate ``always @*`` at the start gets a name, and is
-    used for the assignment of constants, too, which would else never be done.
+    used for the assignment of constants, too, which would else never be done. It changes at time 0
+    when all of them wait for it: a value in its declaration is no change in SystemVerilog, and one
+    that is assigned at once may come before they wait. Start values of registers stand in
+    statements of their own, about which no version of Verilator warns.
     """
-    text = _START.sub("at_start ", text).replace("reg at_start  = 0", "reg at_start = 0")
+    text = _START.sub("at_start ", text).replace("  reg at_start  = 0;\n", _AT_START)
+    text = _REGISTER.sub(r"  reg \1;\n  initial \2 = \3;\n", text)
     text = _INITIAL.sub(_loop, text.replace("(at_start )", "(at_start)"))
     modules = re.split(r"(?<=^endmodule\n)", text, flags=re.MULTILINE)
     return "".join(_with_constants(_without_aliases(module)) for module in modules)
@@ -63,8 +71,8 @@ def _with_constants(module: str) -> str:
     module, number = _NEVER.subn(
         r"  always @* begin\n    if (at_start) begin end\n    \1\n  end\n", module
     )
-    if number and "  reg at_start = 0;\n" not in module:
-        module = module.replace(");\n", ");\n  reg at_start = 0;\n", 1)
+    if number and _AT_START not in module:
+        module = module.replace(");\n", f");\n{_AT_START}", 1)
     return module
 
 

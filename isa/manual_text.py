@@ -233,7 +233,8 @@ FAULTS = {
     FaultCause.DRAM_RANGE: "a byte of a load or store lies outside the memory",
     FaultCause.MEMORY_ERROR: (
         "the memory answered a request with an error; the address reported is that of the "
-        "oldest instruction that waited at that time, and no waiting instruction executes"
+        "oldest instruction that waited at that time, and no waiting instruction executes; what a "
+        "load that failed leaves in its register, or in its bytes of the scratchpad, is undefined"
     ),
     FaultCause.REGISTER_RANGE: (
         f"only on engines built with registers of fewer than {REGISTER_WIDTH} bits, which hold "

@@ -76,7 +76,7 @@ class CounterMirror(Component):
     All counters are read in turn, and their values sent through a
     :class:`hdl.crossing.StreamCrossing`, so that a reader never sees half of one value and half of
     another. A value is old by 32 times the longer of three cycles of the memory's clock and one of
-    the engines', and some ten cycles of each.
+    the engines', and some ten cycles of each; after a reset it is undefined for as long.
 
     Parameters:
         sram: of the copies.

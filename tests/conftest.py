@@ -16,6 +16,7 @@ from amaranth.hdl import Elaboratable
 from amaranth.sim import Simulator
 
 from tests.fast import FastRun
+from tests.steady_streams import with_checks
 
 Simulate = Callable[..., None]
 
@@ -42,7 +43,8 @@ def simulate() -> Simulate:
     end.
 
     Each testbench is an async function that takes Amaranth's simulator context. ``clocks`` are
-    those of further domains: name -> period in seconds, beside 1 ns of ``sync``.
+    those of further domains: name -> period in seconds, beside 1 ns of ``sync``. What the streams
+    of ``dut`` and its parts offer has to stay until it is accepted.
     """
 
     def run(
@@ -53,7 +55,7 @@ def simulate() -> Simulate:
     ) -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            simulator = Simulator(dut)
+            simulator = Simulator(with_checks(dut))
             if not combinational:
                 simulator.add_clock(1e-9)
             for domain, period in clocks.items():

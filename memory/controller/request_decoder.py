@@ -135,7 +135,8 @@ class RequestDecoder(Component):
         m.d.comb += [
             lowest.eq(free & -free),
             reserve.eq((~slot_valid | used) & free.any()),
-            freed_slots.eq(self.freed << self.freed_slot),
+            # While no slot is freed, its number may be of a memory that was never written.
+            freed_slots.eq(Mux(self.freed, 1 << self.freed_slot, 0)),
         ]
         for bit in range(len(slot)):
             mask = sum(1 << number for number in range(count) if number >> bit & 1)

@@ -11,6 +11,7 @@ from hdl.config import SramKind
 from hdl.emission import once
 from hdl.ports import COLUMN_WORDS, WORD_BITS, memory_response
 from hdl.sram import Sram
+from memory.response_merge import merge_responses
 
 from .layout import line_answer, line_note
 
@@ -254,21 +255,10 @@ class LineAnswers(Component):
 
     def _merge(self, m: Module) -> None:
         """One response after the other leaves; the two sources take turns."""
-        from_memory, from_line = Signal(), Signal()
-        memory_holds, line_holds = Signal(), Signal()
-        line_next = Signal()
-        out: Any = self.response
+        memory = stream.Signature(memory_response(self.tag_bits)).create(path=("passing",))
         m.d.comb += [
-            from_memory.eq(
-                self.forward & ~line_holds & (memory_holds | ~(self.line_valid & line_next))
-            ),
-            from_line.eq(self.line_valid & ~memory_holds & ~from_memory),
-            out.valid.eq(from_memory | from_line),
-            out.payload.eq(Mux(from_memory, self.beat, self.line_beat)),
-            self.forward_take.eq(from_memory & out.ready),
-            self.line_take.eq(from_line & out.ready),
+            memory.valid.eq(self.forward),
+            memory.payload.eq(self.beat),
+            self.forward_take.eq(self.forward & memory.ready),
         ]
-        with m.If(self.forward_take):
-            m.d.sync += [memory_holds.eq(~self.beat.last), line_next.eq(1)]
-        with m.If(self.line_take):
-            m.d.sync += [line_holds.eq(~self.line_beat.last), line_next.eq(0)]
+        merge_responses(m, self.response, memory, self.line_valid, self.line_take, self.line_beat)

@@ -140,7 +140,7 @@ class Declaration(Component):
             with m.State("WORDS"):
                 m.d.comb += self.response.ready.eq(1)
                 with m.If(self.response.valid):
-                    m.d.sync += place.eq(place + 1)
+                    m.d.sync += place.eq(Mux(self.response.payload.last, 0, place + 1))
                     self._take(m, place, number, unfit)
                     with m.If(self.response.payload.last):
                         m.d.comb += self.error.eq(self.response.payload.error)

@@ -37,7 +37,8 @@ class MemoryBehaviour:
         stall: chance per cycle that no request is accepted; 0 <= stall < 1.
         gap: chance per cycle that no beat of a response comes; 0 <= gap < 1.
         out_of_order: answer in random order where the port's rules allow it.
-        errors: addresses from the first to below the second (bytes) answer with an error.
+        errors: addresses from the first to below the second (bytes) answer with an error; a read
+            that fails has one beat, or more, up to the words asked for.
         seed: of all the above.
 
     Raises:

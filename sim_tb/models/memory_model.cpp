@@ -2,7 +2,8 @@
 //
 // It keeps the rules of hdl.ports.MemoryPort no more strictly than it must, so that a requester that
 // relies on more is found out: an access is performed as late as its answer; the data of an error or
-// of a write's answer is random. It checks that the requester keeps its side of the rules.
+// of a write's answer is random, and a read that fails has one beat or more. It checks that the
+// requester keeps its side of the rules.
 
 #include <cinttypes>
 #include <cstdarg>
@@ -250,6 +251,8 @@ class Port {
             memcpy(&access.data[i], bytes, kWordBytes);
         }
         if (access.write) access.data[0] = random();
+        // The answer to a read may end with its error after any beat.
+        if (m_outgoing_error && !access.write) access.words = 1 + random() % access.words;
     }
 
     void offer() {

@@ -185,7 +185,7 @@ void Requester::check_held(const Answer& answer) {
         m_run.violate("RESPONSE_WITHDRAWN", m_number, "valid fell before ready, tag %" PRIu32,
                       m_held.tag);
     } else if (answer.tag != m_held.tag || answer.data != m_held.data ||
-               answer.last != m_held.last) {
+               answer.last != m_held.last || answer.error != m_held.error) {
         m_run.violate("RESPONSE_CHANGED", m_number, "payload changed before ready, tag %" PRIu32,
                       m_held.tag);
     }

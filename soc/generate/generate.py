@@ -9,6 +9,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
+from hdl.crossing import RESET_CYCLES
 from hdl.emission import Emission, emit, interface_only
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
 from isa.support.errors import VipError
@@ -174,7 +175,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
         clocks += CLOCK_PORTS[MEMORY_DOMAIN]
         second = (
             "The memory ports have a clock and a reset of their own, `clk_mem` and `rst_mem`: both"
-            " resets are 1 together for two cycles of the slower clock. "
+            f" resets are 1 together for {RESET_CYCLES} cycles of the slower clock at least. "
         )
     if emission.black_boxes:
         stubs = "stubs/*.v "
@@ -191,7 +192,8 @@ def _readme(config: Configuration, emission: Emission) -> str:
         f'    yosys -p "read_verilog {stubs}rtl/*.v; hierarchy -check -top {emission.top}"\n'
         f"{macros}\n"
         "Streams (`payload`, `valid`, `ready`) move a payload in each cycle in which `valid` and"
-        " `ready` are 1; directions are the module's. Names of fields stand below their port.\n\n"
+        " `ready` are 1; directions are the module's. Names of fields stand below their port. What"
+        " is joined to the module is reset with it: its memory, too, and the bus to it.\n\n"
         f"{port_table(interface_only(component(config)), clocks)}\n"
         f"| module | generated from | lines |\n|---|---|---|\n" + "\n".join(rows) + "\n"
     )

@@ -186,7 +186,8 @@ class BurstWalker(Component):
         m.d.comb += [
             buffer.input.valid.eq(self.burst.valid),
             fire.eq(self.burst.valid & buffer.input.ready),
-            self.burst.ready.eq(buffer.input.ready & beat.last),
+            # Without a burst its length is none.
+            self.burst.ready.eq(fire & beat.last),
         ]
         with m.If(fire):
             m.d.sync += [

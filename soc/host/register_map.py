@@ -7,6 +7,7 @@ Registers are 32-bit words. They lie in blocks; a block is a page of registers, 
 processing engine (PE) or vault.
 """
 
+from hdl.counter_bank import COUNTER_BITS
 from isa.faults import FaultCause
 from pe.interface import PeCounter, PeState
 
@@ -71,7 +72,8 @@ def _counter(name: str, offset: int, doc: str, count: int) -> tuple[Register, Re
             name=f"{name}_HIGH",
             offset=offset + WORD_BYTES,
             access=Access.READ,
-            doc="The upper bits of the counter whose `_LOW` register was read last.",
+            doc=f"The upper bits of the counter whose `_LOW` register was read last. Counters have "
+            f"{COUNTER_BITS} bits, and wrap.",
             count=count,
             stride=2 * WORD_BYTES,
         ),
@@ -309,7 +311,8 @@ VAULT = Block(
         *_counter(
             "COUNTER",
             0x000,
-            "Counters of the memory, since reset: see `memory/controller/counters.py`.",
+            "Counters of the memory, since reset: see `memory/controller/counters.py`. With two "
+            "clocks they are copies, undefined until each was made for the first time.",
             MAX_COUNTERS,
         ),
         *_counter(

@@ -7,9 +7,10 @@ from amaranth.sim import Simulator
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN, named_domain
 from hdl.config import ConfigurationError
-from hdl.crossing import StreamCrossing
+from hdl.crossing import RESET_CYCLES, StreamCrossing
 from hdl.yosys import run_yosys
 from synth.formal.solve import run_abc
+from tests.steady_streams import with_checks
 
 DEPTH = 4
 #: Cycles of the target, or of the source, in which a word, or room for one, has to be seen.
@@ -177,7 +178,7 @@ def moved(words, depth, periods, *, phase=0, released=(20, 20), busy=(), rng=Non
     source, target = ENGINE_DOMAIN, MEMORY_DOMAIN
     dut = StreamCrossing(shape=8, depth=depth, source=source, target=target)
     m = Module()
-    m.submodules.dut = dut
+    m.submodules.dut = with_checks(dut)
     m.domains += [ClockDomain(source), ClockDomain(target)]
     resets = [ResetSignal(source), ResetSignal(target)]
     held = [Signal(init=1, name=f"held_{n}") for n in range(2)]
@@ -238,6 +239,68 @@ def test_no_word_is_lost_whichever_reset_ends_first(rng, periods, released):
     words = [rng.getrandbits(8) for _ in range(20)]
     found, _ = moved(words, 8, periods, phase=11, released=released)
     assert found == words
+
+
+def after_a_reset(before, words, periods, phase):
+    """Words that pass when ``words`` are given as soon as a reset ends, before which ``before``
+    passed. None is taken for a while."""
+    source, target = ENGINE_DOMAIN, MEMORY_DOMAIN
+    dut = StreamCrossing(shape=8, depth=DEPTH, source=source, target=target)
+    m = Module()
+    m.submodules.dut = with_checks(dut)
+    m.domains += [ClockDomain(source), ClockDomain(target)]
+    reset = Signal()
+    m.d.comb += [ResetSignal(domain).eq(reset) for domain in (source, target)]
+    slower = source if periods[0] > periods[1] else target
+    found = []
+
+    async def gives(ctx):
+        for number in range(before + len(words)):
+            if number == before:
+                ctx.set(dut.input.valid, 0)
+                await ctx.delay(40e-12 * max(periods))
+                ctx.set(reset, 1)
+                await held_for(ctx, slower, RESET_CYCLES)
+                found.clear()
+                ctx.set(reset, 0)
+            ctx.set(dut.input.payload, words[number - before] if number >= before else 255)
+            ctx.set(dut.input.valid, 1)
+            taken = False
+            while not taken:
+                _, _, taken = await ctx.tick(source).sample(dut.input.ready)
+        ctx.set(dut.input.valid, 0)
+
+    async def takes(ctx):
+        ctx.set(dut.output.ready, 1)
+        while len(found) < before:
+            _, _, valid, word = await ctx.tick(target).sample(dut.output.valid, dut.output.payload)
+            if valid:
+                found.append(word)
+        ctx.set(dut.output.ready, 0)
+        await ctx.delay(100e-12 * max(periods))
+        await ctx.tick(target)
+        ctx.set(dut.output.ready, 1)
+        while len(found) < len(words):
+            _, _, valid, word = await ctx.tick(target).sample(dut.output.valid, dut.output.payload)
+            if valid:
+                found.append(word)
+
+    simulator = Simulator(m)
+    simulator.add_clock(periods[0] * 1e-12, domain=source)
+    simulator.add_clock(periods[1] * 1e-12, phase=phase * 1e-12, domain=target)
+    simulator.add_testbench(gives)
+    simulator.add_testbench(takes)
+    simulator.run_until(400e-12 * max(periods))
+    return found
+
+
+@pytest.mark.parametrize("periods", [(100, 800), (400, 800), (800, 800), (800, 100)])
+def test_a_reset_forgets_what_passed_before_it(periods):
+    """Pointers of the words before it are on their way to the other side when it begins."""
+    words = list(range(3 * DEPTH))
+    for before in range(2 * DEPTH):
+        for phase in (37, 411):
+            assert after_a_reset(before, words, periods, phase) == words, before
 
 
 @pytest.mark.parametrize("periods", PERIODS)

@@ -167,7 +167,12 @@ class Requester:
         assert access is self.answer[0], "beats of two responses are mixed"
         words = self.answer[1]
         words.append(beat["data"])
-        assert beat["last"] == (access.write or len(words) == access.words)
+        ends = access.write or len(words) == access.words
+        if access.error:
+            # Only `last` tells the end.
+            assert beat["last"] or not ends
+        else:
+            assert beat["last"] == ends
         if not beat["last"]:
             return
         assert beat["error"] == access.error
@@ -182,7 +187,7 @@ class Requester:
 class PortMemory:
     """Checks requests, performs them as they arrive, and answers in random order.
 
-    Columns in ``failing`` are not written and answered with errors.
+    Columns in ``failing`` are not written and answered with errors, reads with one beat or more.
     """
 
     def __init__(
@@ -273,9 +278,17 @@ class PortMemory:
             data = [self.rng.getrandbits(64)]
         else:
             data = words_at(self.memory, access.address, access.words)
+            if error:
+                data = data[: self.rng.randint(1, access.words)]
         last = len(data) - 1
         answer = [
-            {"tag": access.tag, "data": word, "last": int(i == last), "error": int(error)}
+            {
+                "tag": access.tag,
+                "data": word,
+                "last": int(i == last),
+                # It counts on the last beat alone.
+                "error": int(error) if i == last else word & 1,
+            }
             for i, word in enumerate(data)
         ]
         self.pending.append((self.cycle + self.latency, answer))

@@ -39,12 +39,19 @@ RATES = [
 def test_each_requester_sees_its_own_accesses_in_order(
     simulate, offer, take, accept, answer, latency
 ):
-    """Both sides start with zeros. The memory keeps what was not of the range, and no more."""
+    """Both sides start with zeros. The memory keeps what was not of the range, and no more. Some
+    of its columns fail; those of the range can't."""
     count = 3
     columns = 1 << ADDRESS_BITS - 5
     inside = range(BASE // 32, (BASE + SIZE) // 32)
+    failing = frozenset(range(0, columns, 5)) - {*inside}
     memory = PortMemory(
-        random.Random(1), bytes(32 * columns), accept=accept, offer=answer, latency=latency
+        random.Random(1),
+        bytes(32 * columns),
+        accept=accept,
+        offer=answer,
+        latency=latency,
+        failing=failing,
     )
     requesters = [
         Requester(
@@ -55,6 +62,7 @@ def test_each_requester_sees_its_own_accesses_in_order(
             tag_bits=TAG_BITS,
             offer=offer,
             take=take,
+            failing=failing,
         )
         for number in range(count)
     ]

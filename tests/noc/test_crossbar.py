@@ -19,8 +19,8 @@ def run(simulate, crossbar, memory, requesters):
     simulate(crossbar, play_memory(memory, crossbar.memory, requesters), *benches)
 
 
-def setup(seed, count, tag_bits=3, memory=(), always_ready=0, **options):
-    """A crossbar of ``count`` requesters with their columns, and a memory.
+def setup(seed, count, tag_bits=3, memory=(), always_ready=0, failing=frozenset(), **options):
+    """A crossbar of ``count`` requesters with their columns, and a memory, of which some fail.
 
     The first ``always_ready`` requesters take all responses at once."""
     rng = random.Random(seed)
@@ -34,11 +34,12 @@ def setup(seed, count, tag_bits=3, memory=(), always_ready=0, **options):
             content,
             range(number, COLUMNS * count, count),
             tag_bits=tag_bits,
+            failing=failing,
             **(options | ({"take": 1} if number < always_ready else {})),
         )
         for number in range(count)
     ]
-    return crossbar, PortMemory(rng, content, **dict(memory)), requesters
+    return crossbar, PortMemory(rng, content, failing=failing, **dict(memory)), requesters
 
 
 @pytest.mark.parametrize(
@@ -51,6 +52,7 @@ def setup(seed, count, tag_bits=3, memory=(), always_ready=0, **options):
 def test_every_access_comes_back_right(simulate, count, always_ready, offer, take, accept, answer):
     memory = {"accept": accept, "offer": answer, "latency": 5}
     options = {"accesses": 120 // count, "offer": offer, "take": take}
+    options["failing"] = frozenset(range(0, COLUMNS * count, 7))
     crossbar, model, requesters = setup(
         1, count, always_ready=always_ready, **options, memory=memory
     )

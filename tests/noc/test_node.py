@@ -22,9 +22,12 @@ def test_accesses_reach_their_vault_in_order(simulate, rng, columns, rows, reque
         accesses=accesses,
         request={"offer": 0.7, "take": 0.4},
         memory={"accept": 0.6, "offer": 0.6, "latency": 8},
+        failing=0.2,
     )
     simulate(traffic.torus, *traffic.benches)
     traffic.check_memories()
+    failed = [access for each in traffic.requesters for access in each.finished if access.error]
+    assert any(access.address // 32 in traffic.failing for access in failed)
 
 
 async def cycles_until(ctx, value):

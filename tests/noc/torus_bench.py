@@ -33,17 +33,22 @@ class Torus(Component):
 class Traffic:
     """Requesters and memories for every port of a torus.
 
-    Each requester has columns of its own in all vaults, and in those that don't exist.
+    Each requester has columns of its own in all vaults, and in those that don't exist. Of those
+    that do, the share ``failing`` is answered with errors.
     """
 
-    def __init__(self, rng, config, requesters, *, accesses, request=None, memory=None):
+    def __init__(
+        self, rng, config, requesters, *, accesses, request=None, memory=None, failing=0.0
+    ):
         self.config = config
         self.torus = Torus(config, requesters)
         vault_bytes = 1 << config.address_bits
         start = bytearray(rng.randbytes(vault_bytes << config.vault_bits))
         total = config.vaults * requesters
         columns = len(start) // COLUMN_BYTES
-        there = config.vaults * vault_bytes // COLUMN_BYTES
+        own_columns = vault_bytes // COLUMN_BYTES
+        there = config.vaults * own_columns
+        self.failing = frozenset(rng.sample(range(there), int(failing * there)))
         self.requesters = [
             Requester(
                 rng,
@@ -51,7 +56,7 @@ class Traffic:
                 range(number, columns, total),
                 accesses=accesses,
                 tag_bits=config.tag_bits,
-                failing=frozenset(range(there, columns)),
+                failing=self.failing | frozenset(range(there, columns)),
                 **(request or {}),
             )
             for number in range(total)
@@ -61,7 +66,11 @@ class Traffic:
         for vault, node in enumerate(self.torus.nodes):
             own = start[vault * vault_bytes : (vault + 1) * vault_bytes]
             ports = [*node.local, node.served]
-            self.memories.append([PortMemory(rng, own, **(memory or {})) for _ in ports])
+            first = vault * own_columns
+            fails = frozenset(n for n in range(own_columns) if first + n in self.failing)
+            self.memories.append(
+                [PortMemory(rng, own, failing=fails, **(memory or {})) for _ in ports]
+            )
             for model, port in zip(self.memories[-1], ports, strict=True):
                 benches.append(play_memory(model, port, self.requesters))
             mine = self.requesters[vault * requesters : (vault + 1) * requesters]

@@ -4,12 +4,13 @@ import warnings
 
 from amaranth.sim import Simulator
 
-from hdl.ports import COLUMN_BYTES
+from hdl.ports import COLUMN_BYTES, COLUMN_WORDS
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from pe.config import PeConfig
 from pe.core import Pe
 from pe.interface import PeCounter, PeState
+from tests.steady_streams import with_checks
 
 CONFIG = PeConfig(
     instructions=frozenset(
@@ -34,7 +35,8 @@ class Bench:
 
     Attributes:
         memory: bytes. latency: cycles from the last beat of a request to its answer.
-        errors: columns that fail. writes: (address, bytes) in the order in which they came.
+        errors: columns that fail. error_beats: of the answer to a read that fails, at most.
+        writes: (address, bytes) in the order in which they came.
         cycle: now. outstanding: requests without a complete answer.
     """
 
@@ -43,6 +45,7 @@ class Bench:
         self.memory = bytearray(1 << CONFIG.address_bits)
         self.latency = latency
         self.errors = set()
+        self.error_beats = COLUMN_WORDS
         self.writes = []
         self.pending = []
         self.beats = []
@@ -59,7 +62,7 @@ class Bench:
 
         with warnings.catch_warnings():
             warnings.simplefilter("error")
-            simulator = Simulator(self.dut)
+            simulator = Simulator(with_checks(self.dut))
             simulator.add_clock(1e-9)
             simulator.add_testbench(bench)
             simulator.run()
@@ -97,6 +100,8 @@ class Bench:
         else:
             places = range(address, address + 8 * (request["words"] + 1), 8)
             values = [int.from_bytes(self.memory[p : p + 8], "little") for p in places]
+        if error:
+            values = values[: self.error_beats]
         if not request["last"]:
             return
         self.outstanding += 1

@@ -288,6 +288,19 @@ def test_errors_within_their_range_only(library: Library, image: Path) -> None:
     assert after[0x110:] == before[0x110:]
 
 
+def test_a_read_that_fails_ends_after_any_of_its_beats(library: Library, image: Path) -> None:
+    p = port(library, MemoryBehaviour(latency=1, errors=(0, SIZE), seed=3))
+    lengths = set()
+    for number in range(200):
+        p.send(Request(0, number % 64, 1 + number % 4))
+        p.finish()
+        assert [beat.last for beat in p.taken] == [0] * (len(p.taken) - 1) + [1]
+        assert p.taken[-1].error
+        lengths.add((1 + number % 4, len(p.taken)))
+        p.taken.clear()
+    assert lengths == {(words, beats) for words in range(1, 5) for beats in range(1, words + 1)}
+
+
 READ = (0, 1, 0, 0, 0, ALL, 1)
 FIRST = (0x40, 1, 1, 1, 7, ALL, 0)
 

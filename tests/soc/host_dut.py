@@ -50,7 +50,8 @@ def small(
 
 
 class PlainMemory(Component):
-    """Serves one port in order, a word a cycle; the last column fails."""
+    """Serves one port in order, a word a cycle; the last column fails, a read after as many beats
+    as the low bits of its tag say."""
 
     def __init__(self, *, address_bits: int, tag_bits: int) -> None:
         self.address_bits = address_bits
@@ -75,7 +76,8 @@ class PlainMemory(Component):
         fetching: Any = Signal(memory_response(self.tag_bits))
         fetched = Signal()
         address = request.address[3:] + count
-        last = Mux(request.write, request.last, count == request.words)
+        short = failing & (count == request.tag[:COLUMN_WORD_BITS])
+        last = Mux(request.write, request.last, short | (count == request.words))
         m.d.comb += [
             take.eq(requests.output.valid & (responses.level + fetched < 3)),
             requests.output.ready.eq(take & (request.write | last)),

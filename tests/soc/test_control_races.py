@@ -45,8 +45,9 @@ class Tile(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        m.submodules.control = control = once(TileControl(pe=CONFIG, pes=1), platform)
-        m.submodules.pe = pe = once(Pe(CONFIG), platform)
+        control, pe = TileControl(pe=CONFIG, pes=1), Pe(CONFIG)
+        m.submodules.control = once(control, platform)
+        m.submodules.pe = once(pe, platform)
         connect(m, flipped(self.input), control.input)
         connect(m, control.control[0], pe.control)
         connect(m, pe.memory, flipped(self.memory))

@@ -128,14 +128,9 @@ void LineAnswers::edge(const Answer* hit, const ResponseBeat* arrival, uint32_t 
     if (m_valid && !m_held && m_note.fill)
         m_words[m_note.line * kColumnWords + m_number] = m_beat.data;
     if (m_take) m_number = m_beat.last ? 0 : (m_number + 1) % kColumnWords;
-    if (m_forward_take) {
-        m_memory_holds = !m_beat.last;
-        m_line_next = true;
-    }
-    if (m_line_take) {
-        m_line_holds = !line_last;
-        m_line_next = false;
-    }
+    if (m_from_memory) m_memory_holds = !(m_forward_take && m_beat.last);
+    if (m_from_line) m_line_holds = !(m_line_take && line_last);
+    if (m_forward_take || m_line_take) m_line_next = m_forward_take;
     if (ready) {
         m_valid = arrival;
         if (arrival) {

@@ -2,6 +2,7 @@
 
 import pytest
 
+from hdl.ports import COLUMN_BYTES
 from isa.table import BY_KEY, Unit
 from isa.vector_operation import Span
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
@@ -57,6 +58,39 @@ def test_copies_are_what_memory_holds(simulate, rng, entries, ways, delay, busy,
     # Copies were made, and some of their sources overwritten meanwhile.
     assert bench.loads > 100
     assert bench.requested < bench.columns - 10
+
+
+def test_a_column_that_failed_to_load_is_not_known(simulate, rng):
+    """Loads of it go to the memory again; only what they bring is copied."""
+    bench = Bench(LoadStore(_config(load_history=8)), rng, SPACE, delay=0.9, busy=0.1)
+    workspace = Workspace(
+        image=0, window=1024, width=8, height=4, pixel_bytes=32, output_width=8, output_height=4,
+        kernel=1,
+    )  # fmt: skip
+    bench.memory.data[SPACE - DESCRIPTOR_BYTES :] = workspace.pack()
+    requested = {}
+
+    async def run(ctx):
+        await bench.declare(ctx, SPACE - DESCRIPTOR_BYTES)
+        for _ in range(40):
+            ctx.set(bench.dut.fenced, 1)
+            await bench.step(ctx)
+            ctx.set(bench.dut.fenced, 0)
+            start, size = rng.randrange(800), rng.choice((8, 40, 100))
+            for place in (0, 160, 320):
+                failing = () if place else {start // COLUMN_BYTES, start // COLUMN_BYTES + 2}
+                bench.memory.failing = failing
+                before, errors = bench.requested, 0
+                await bench.load(ctx, start, size, place)
+                while bench.open_loads or not ctx.get(bench.dut.idle):
+                    errors += ctx.get(bench.dut.error)
+                    await bench.step(ctx)
+                assert bool(errors) == bool(failing)
+                requested.setdefault(place, []).append(bench.requested - before)
+
+    simulate(bench.dut, run)
+    assert min(requested[160]) > 0
+    assert sum(requested[320]) == 0
 
 
 def test_a_copy_that_ends_a_load_waits_for_what_the_load_asks_for(simulate, rng):

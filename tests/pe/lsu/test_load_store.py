@@ -1,5 +1,7 @@
 """The load-store unit between a byte array as scratchpad and a hostile memory."""
 
+from collections import Counter
+
 import pytest
 
 from hdl.ports import COLUMN_BYTES
@@ -12,10 +14,14 @@ DRAM_BYTES = 4096
 
 
 class Memory:
-    """Performs requests in order of arrival, answers tags in random order, checks the protocol."""
+    """Performs requests in order of arrival, answers tags in random order, checks the protocol.
 
-    def __init__(self, rng, data, delay):
+    Accesses to a column of ``failing`` do nothing but fail, a read after one beat or more.
+    """
+
+    def __init__(self, rng, data, delay, failing=frozenset()):
         self.rng = rng
+        self.failing = failing
         self.data = data
         self.delay = delay
         self.open = None
@@ -26,6 +32,7 @@ class Memory:
 
     def accept(self, beat):
         address, strobe = beat.address, beat.strobe
+        fails = address // COLUMN_BYTES in self.failing
         assert address % 8 == 0
         if beat.write:
             if self.open is None:
@@ -37,7 +44,7 @@ class Memory:
                 assert address // COLUMN_BYTES == previous // COLUMN_BYTES
                 self.open = (tag, address, beat.words)
             for byte in range(8):
-                if strobe >> byte & 1:
+                if strobe >> byte & 1 and not fails:
                     self.data[address + byte] = beat.data >> 8 * byte & 0xFF
             assert beat.last == (beat.words == 0)
             if not beat.last:
@@ -53,23 +60,28 @@ class Memory:
                 int.from_bytes(self.data[address + 8 * i : address + 8 * i + 8], "little")
                 for i in range(beat.words + 1)
             ]
+            if fails:
+                answer = [self.rng.getrandbits(64) for _ in answer[: self.rng.randint(1, 4)]]
         self.tags.add(beat.tag)
         self.requests += 1
-        self.pending.append((beat.tag, answer))
+        self.pending.append((beat.tag, answer, fails))
 
     def offer(self):
         """The beat to offer now, or None."""
         if self.sending is None and self.pending and self.rng.random() < self.delay:
             index = self.rng.randrange(min(len(self.pending), 8))
-            tag, words = self.pending.pop(index)
-            self.sending = (tag, list(words))
+            tag, words, fails = self.pending.pop(index)
+            self.sending = (tag, list(words), fails)
         if self.sending is None or self.rng.random() < 0.2:
             return None
-        tag, words = self.sending
-        return {"tag": tag, "data": words[0], "last": len(words) == 1, "error": 0}
+        tag, words, fails = self.sending
+        # An error counts on the last beat alone.
+        last = len(words) == 1
+        error = fails if last else words[0] & 1
+        return {"tag": tag, "data": words[0], "last": last, "error": error}
 
     def taken(self):
-        tag, words = self.sending
+        tag, words, _ = self.sending
         words.pop(0)
         if not words:
             self.tags.discard(tag)
@@ -127,8 +139,13 @@ def _set_command(ctx, dut, command):
             ctx.set(dut.command.payload[name], value)
 
 
-def _exchange(simulate, rng, config, delay, busy, allowed):
-    """Random commands, of those allowed, between scratchpad and memory."""
+def test_what_a_failed_access_leaves_is_its_own_bytes_alone(simulate, rng):
+    failing = frozenset(rng.sample(range(DRAM_BYTES // COLUMN_BYTES), 40))
+    _exchange(simulate, rng, PeConfig(), 0.5, 0.2, lambda command: True, failing)
+
+
+def _exchange(simulate, rng, config, delay, busy, allowed, failing=frozenset()):
+    """Random commands, of those allowed, between scratchpad and memory, of which columns fail."""
     dut = LoadStore(config)
     half = config.scratchpad_bytes // 2
     data = bytearray(rng.randbytes(DRAM_BYTES))
@@ -147,6 +164,7 @@ def _exchange(simulate, rng, config, delay, busy, allowed):
     commands = [command for command in commands if allowed(command)]
     expected_data, expected_pad = bytearray(data), bytearray(scratchpad)
     expected_loads, expected_arrived, expected_released = [], [], []
+    unknown, unknown_loads = set(), 0
     for command in commands:
         dram, size, place = command["dram"], command["bytes"], command["scratchpad"]
         if command["register"]:
@@ -156,7 +174,10 @@ def _exchange(simulate, rng, config, delay, busy, allowed):
                 )
             else:
                 value = int.from_bytes(expected_data[dram : dram + size], "little", signed=True)
-                expected_loads.append((command["index"], value % (1 << 64)))
+                if dram // COLUMN_BYTES in failing:
+                    unknown_loads += 1
+                else:
+                    expected_loads.append((command["index"], value % (1 << 64)))
         elif command["store"]:
             expected_data[dram : dram + size] = expected_pad[place : place + size]
             expected_released.append(command["entry"])
@@ -164,8 +185,13 @@ def _exchange(simulate, rng, config, delay, busy, allowed):
             expected_pad[place : place + size] = expected_data[dram : dram + size]
             columns = (dram % 32 + size + 31) // 32
             expected_arrived += [command["entry"]] * columns
-    memory = Memory(rng, data, delay)
-    loads, arrived, released = [], [], []
+            bad = [byte for byte in range(size) if (dram + byte) // COLUMN_BYTES in failing]
+            unknown.update(place + byte for byte in bad)
+        for column in failing:
+            at = slice(column * COLUMN_BYTES, (column + 1) * COLUMN_BYTES)
+            expected_data[at] = data[at]
+    memory = Memory(rng, data, delay, failing)
+    loads, arrived, released, errors = [], [], [], []
 
     async def bench(ctx):
         queue_of_commands = list(commands)
@@ -213,6 +239,8 @@ def _exchange(simulate, rng, config, delay, busy, allowed):
                 arrived.append(ctx.get(dut.arrived_entry))
             if ctx.get(dut.released):
                 released.append(ctx.get(dut.released_entry))
+            if ctx.get(dut.error):
+                errors.append(cycle)
             if ctx.get(dut.read.enable):
                 read = ctx.get(dut.read.address)
             strobe = ctx.get(dut.write.strobe)
@@ -229,8 +257,10 @@ def _exchange(simulate, rng, config, delay, busy, allowed):
 
     simulate(dut, bench)
     assert data == expected_data
-    assert scratchpad == expected_pad
-    assert sorted(loads) == sorted(expected_loads)
+    assert all(scratchpad[at] == expected_pad[at] for at in {*range(2 * half)} - unknown)
+    assert not Counter(expected_loads) - Counter(loads)
+    assert len(loads) == len(expected_loads) + unknown_loads
+    assert bool(errors) == bool(failing)
     assert sorted(arrived) == sorted(expected_arrived)
     assert released == expected_released
     assert memory.requests > len(commands)

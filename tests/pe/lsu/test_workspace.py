@@ -48,29 +48,29 @@ async def _answer(ctx, dut, memory, rng, state) -> None:
         memory.taken()
 
 
-async def _declare(ctx, dut, memory, rng, state, descriptor: int) -> bool:
-    """Declare; the result says that it is refused."""
+async def _declare(ctx, dut, memory, rng, state, descriptor: int) -> bool | None:
+    """Declare; the result says that it is refused, or None: it came to nothing by an error."""
     ctx.set(dut.descriptor, descriptor // DESCRIPTOR_BYTES)
     ctx.set(dut.declare, 1)
     for _ in range(1000):
         await _answer(ctx, dut, memory, rng, state)
-        done, refused = ctx.get(dut.declared), ctx.get(dut.refused)
+        done, refused, error = ctx.get(dut.declared), ctx.get(dut.refused), ctx.get(dut.error)
         await ctx.tick()
         ctx.set(dut.declare, 0)
         # The instruction may be gone.
         ctx.set(dut.descriptor, 0)
-        if done:
-            return bool(refused)
+        if done or error:
+            return None if error else bool(refused)
     raise AssertionError("not declared")
 
 
 @pytest.mark.parametrize(("alignment", "without"), [(1, ()), (4, ()), (1, (Unit.LOAD_STORE,))])
 def test_declares_what_the_definition_allows(simulate, rng, alignment, without):
-    """Without loads and stores as well."""
+    """Without loads and stores as well, and whatever reads of descriptors failed before."""
     dut = LoadStore(_config(without, scratchpad_alignment=alignment))
     data = bytearray(SPACE)
     memory = Memory(rng, data, 0.5)
-    outcomes = []
+    outcomes, failed = [], []
 
     async def bench(ctx):
         state = {"held": False}
@@ -89,7 +89,13 @@ def test_declares_what_the_definition_allows(simulate, rng, alignment, without):
             if extra:
                 packed[rng.randrange(29, 32)] = 1 << rng.randrange(8)
             data[descriptor : descriptor + 32] = packed
+            memory.failing = {descriptor // 32} if rng.random() < 0.2 else set()
             refused = await _declare(ctx, dut, memory, rng, state, descriptor)
+            assert (refused is None) == bool(memory.failing)
+            if refused is None:
+                failed.append(descriptor)
+                assert not ctx.get(dut.known)
+                continue
             assert refused == (extra or _refused(workspace, alignment)), workspace
             assert ctx.get(dut.known) == (not refused)
             outcomes.append(refused)
@@ -100,7 +106,8 @@ def test_declares_what_the_definition_allows(simulate, rng, alignment, without):
                 assert ctx.get(dut.image_end) == workspace.image + workspace.image_bytes
 
     simulate(dut, bench)
-    assert 30 < sum(outcomes) < 110
+    assert 30 < sum(outcomes) < 90
+    assert len(failed) > 10
 
 
 @pytest.mark.parametrize(("queue", "delay", "alignment"), [(8, 0.9, 1), (2, 0.1, 1), (8, 0.5, 2)])

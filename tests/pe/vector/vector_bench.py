@@ -15,6 +15,7 @@ from pe.config import PeConfig
 from pe.ports import vector_command
 from pe.vector.stages import read_cycles, result_cycles
 from pe.vector.unit import VectorUnit
+from tests.steady_streams import with_checks
 
 WORD = 8
 
@@ -233,7 +234,7 @@ def run(config: PeConfig, commands: list[Command], memory: bytearray) -> list[in
             cycle += 1
         assert not writes
 
-    sim = Simulator(dut)
+    sim = Simulator(with_checks(dut))
     sim.add_clock(1e-9)
     sim.add_testbench(bench)
     sim.run()

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from isa.assembly.assembler import assemble
+from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.workspace import Workspace
+from isa.workspace import DESCRIPTOR_BYTES, Workspace
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
-from sim_tb.cosim.engine import Job
+from sim_tb.cosim.engine import Job, MemoryBehaviour
 from sim_tb.cosim.kernels import cosim_vault
 from sim_tb.measure.reuse.column_reuse import with_engines
 from sim_tb.measure.reuse.load_history import declared_job, with_history
@@ -99,6 +100,24 @@ def test_a_source_is_overwritten_before_it_is_copied() -> None:
         for (start, _), result in zip(cases, results, strict=True)
     }
     assert found == set(product(starts, (0, 1)))
+
+
+def test_workspaces_are_declared_after_descriptors_that_failed() -> None:
+    """Their answers ended after one beat, or more."""
+    fine = partial(overwriting, 32, 5)
+
+    def failing(seed: int, image: DramImage) -> Job:
+        errors = (_DESCRIPTOR, _DESCRIPTOR + DESCRIPTOR_BYTES)
+        memory = MemoryBehaviour(latency=1 + seed, seed=seed, errors=errors)
+        return replace(fine(image), memory=memory, reset=False)
+
+    def again(image: DramImage) -> Job:
+        return replace(fine(image), reset=False)
+
+    jobs = [fine, *(job for seed in range(8) for job in (partial(failing, seed), again))]
+    results = list(results_of_both(with_history(CONFIG, 32, 4), jobs))
+    assert {found.cause for found in results[1::2]} == {FaultCause.MEMORY_ERROR}
+    assert {found.cause for found in results[::2]} == {FaultCause.NONE}
 
 
 @pytest.mark.slow
