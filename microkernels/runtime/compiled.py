@@ -58,7 +58,7 @@ def execute(
     Raises:
         KernelError: a program has an instruction that the engines lack, an engine faulted, or the
             engines wait for each other in a deadlock.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     CHECK.at_least("turn", turn, 1)
     job.check_instructions(instructions)

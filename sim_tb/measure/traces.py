@@ -90,7 +90,7 @@ def application_trace(name: str) -> bytes:
     Raises:
         KeyError: another name.
         sim_tb.cosim.engine.CosimError: the timing model does not have the vault.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     job, launch = traced_launch(name)
     tile = traced_vault()

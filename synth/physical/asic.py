@@ -4,8 +4,8 @@ from importlib.metadata import distribution
 from math import sqrt
 from pathlib import Path
 
-from isa.support.extras import need
-from isa.support.files import read_bytes
+from support.extras import need
+from support.files import read_bytes
 from synth.timing.cell_library import LIBRARY_BYTES, Cell, CellLibrary, LibertyError, read_library
 from synth.timing.gate_function import FunctionError, truth_table
 from synth.timing.registers import port_register

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry, macro_stub
-from isa.support.processes import workers
+from support.processes import workers
 
 from .netlist import Netlist, join, read_module
 from .targets import Target

@@ -5,7 +5,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from pathlib import Path
 
-from isa.support.files import read_bytes
+from support.files import read_bytes
 
 from .gate_function import FunctionError, truth_table
 from .liberty_reader import Group, LibertyError, number, numbers, read_groups, unit

@@ -12,9 +12,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path as FilePath
 
 from hdl.sram_macro import SramGeometry
-from isa.support.files import write_file
-from isa.support.processes import run_tool
-from isa.support.scratch import scratch_folder
+from support.files import write_file
+from support.processes import run_tool
+from support.scratch import scratch_folder
 from synth.errors import SynthesisError
 from synth.physical.netlist import CLOCK, Gate, Netlist
 from synth.sram.timing import SramTimes

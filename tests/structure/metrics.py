@@ -1,4 +1,4 @@
-"""``make structure``: measures of the source that say how much of it a reader must hold in the head.
+"""``make structure``: measures of the source: how much of it a reader must hold in the head.
 
 Source is what Git tracks in Python, C++ and SystemVerilog outside ``tests`` and ``docs``. Figures
 are of the working tree.
@@ -18,7 +18,7 @@ from itertools import combinations
 from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
+from rich.table import Column, Table
 
 ROOT = Path(__file__).resolve().parents[2]
 #: Types whose ``isinstance`` checks and ``match`` cases are switches on the kind of a design.
@@ -277,8 +277,7 @@ def main() -> None:
     if "--json" in sys.argv:
         print(json.dumps(figures, indent=2))
         return
-    table = Table("measure", "value")
-    table.columns[1].justify = "right"
+    table = Table(Column("measure"), Column("value", justify="right"))
     for name, value in figures.items():
         table.add_row(name, f"{value:,}")
     Console().print(table)

@@ -10,7 +10,6 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.files import read_bytes
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.plan import plan_network
@@ -19,6 +18,7 @@ from microkernels.onnx_models.calibrated import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.model import Model, Reals, to_maps
+from support.files import read_bytes
 from vip.progress import Progress, silent
 
 from .carry import carried_inputs, check_carry

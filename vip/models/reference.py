@@ -11,9 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import Port, Reals
+from support.extras import need
 from vip.progress import Progress, silent
 
 __all__ = ["OnnxModel", "OutputError", "UnrunnableError", "onnx_outputs", "output_error"]
