@@ -9,6 +9,7 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.support.extras import MissingExtraError
 from microkernels.data.stereo import motorcycle
 from pe.interface import PeState
 from sim_tb.cosim.chip import run_program
@@ -211,8 +212,8 @@ def test_image_of_another_size_is_refused() -> None:
 
 
 def test_missing_cocotbext_axi_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sim_tb.cosim.chip_session.find_spec", lambda name: None)
-    with DramImage(TINY.memory_bytes) as image, pytest.raises(CosimError, match=r"extra 'dev'$"):
+    monkeypatch.setattr("isa.support.extras.find_spec", lambda name: None)
+    with DramImage(TINY.memory_bytes) as image, pytest.raises(MissingExtraError, match="extra axi"):
         ChipSimulation(TINY, image, outer=True)
 
 
