@@ -5,7 +5,7 @@ BIN := .venv/bin
 INSTALLED := .venv/.installed
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-fast test-slow lint hooks format prove bugs bench stale report vault wheel stress network docs browser clean
+.PHONY: help demo test test-fast test-slow lint hooks format prove bugs bench stale report vault wheel stress network docs browser structure clean
 
 help: ## list the targets
 	@grep -hE '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed 's/:.*## /\t/' | sort | awk -F'\t' '{printf "make %-10s %s\n", $$1, $$2}'
@@ -84,6 +84,10 @@ docs: $(INSTALLED) ## regenerate documents, put recorded figures into them, and 
 
 browser: $(INSTALLED) ## a static page in build/browser that runs assembler, simulator and examples
 	$(BIN)/vip browser -o build/browser
+
+structure: $(INSTALLED) ## measures of the source: lines, types, switches, names; and whether what is frozen is as recorded
+	$(BIN)/python -m tests.structure.metrics
+	$(BIN)/python -m tests.structure.frozen
 
 clean: ## remove what was built (not .venv)
 	rm -rf build

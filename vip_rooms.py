@@ -14,7 +14,19 @@ from pathlib import Path
 __all__ = ["ROOMS", "HiddenRoomError", "check_rooms", "main"]
 
 #: VIP's packages.
-ROOMS = ("isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth", "vip")
+ROOMS = (
+    "support",
+    "isa",
+    "hdl",
+    "pe",
+    "memory",
+    "noc",
+    "soc",
+    "microkernels",
+    "sim_tb",
+    "synth",
+    "vip",
+)
 
 _USER_ERROR = 2
 

@@ -11,11 +11,11 @@ import numpy as np
 import typer
 from rich.table import Table
 
-from isa.support.picture import SUFFIXES, check_picture, picture
 from microkernels.bp.golden import energy, iterate, labels
 from microkernels.bp.levels import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.data.stereo import motorcycle
+from support.picture import SUFFIXES, check_picture, picture
 
 from .terminal import console, run, say
 

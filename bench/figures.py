@@ -22,7 +22,7 @@ from typing import Annotated, Any
 
 import typer
 
-from isa.support.files import write_atomically
+from support.files import write_atomically
 
 from .checkout import ROOT
 from .derived import DERIVED

@@ -4,7 +4,7 @@ import resource
 import time
 from dataclasses import dataclass
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["BenchError", "Measurement", "child_seconds", "cpu_seconds"]
 

@@ -12,9 +12,9 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from isa.support.picture import MARKERS, SUFFIXES, check_picture, picture
 from microkernels.bp.problem import BpProblem
 from microkernels.data.stereo import motorcycle
+from support.picture import MARKERS, SUFFIXES, check_picture, picture
 from vip.mrf.result import Method
 from vip.mrf.run import solve_mrf
 

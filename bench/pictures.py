@@ -13,8 +13,8 @@ from typing import Annotated
 
 import typer
 
-from isa.support.files import write_atomically
-from isa.support.picture import SUFFIXES
+from support.files import write_atomically
+from support.picture import SUFFIXES
 
 from .checkout import ROOT
 from .measurement import BenchError

@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
-from isa.support.files import write_atomically
+from support.files import write_atomically
 
 from .checkout import ROOT
 from .measurement import BenchError, Measurement

@@ -8,7 +8,7 @@ from collections.abc import Callable
 import typer
 from rich.console import Console
 
-from isa.support.command import run_command, settle_columns
+from support.command import run_command, settle_columns
 
 __all__ = ["console", "run", "say"]
 

@@ -10,7 +10,7 @@ valid does not wait for ready, and an offered beat does not change until it has 
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
 
-from isa.support.checks import Checks
+from support.checks import Checks
 
 from .config import ConfigurationError
 

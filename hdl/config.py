@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["ConfigurationError", "SramKind"]
 

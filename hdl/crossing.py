@@ -8,7 +8,7 @@ from amaranth.lib import stream
 from amaranth.lib.fifo import AsyncFIFO
 from amaranth.lib.wiring import In, Out
 
-from isa.support.checks import Checks
+from support.checks import Checks
 
 from .component import Component
 from .config import ConfigurationError

@@ -34,9 +34,9 @@ from amaranth.hdl import ClockSignal, Elaboratable, Fragment, Instance, ResetSig
 from amaranth.hdl._ir import PortDirection
 from amaranth.lib import wiring
 
-from isa.support.errors import VipError
-from isa.support.files import write_file
-from isa.support.scratch import scratch_folder
+from support.errors import VipError
+from support.files import write_file
+from support.scratch import scratch_folder
 
 from .clocks import CLOCK_PORTS, named_domain
 from .elaborated import ElaboratedModule, Port, elaborated, full_name, no_collections

@@ -8,7 +8,7 @@ from enum import Enum
 from amaranth.hdl import Shape
 from amaranth.lib import data, wiring
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["ParameterError", "component_parameters", "describe", "flat_parameters"]
 

@@ -8,7 +8,7 @@ port ``w0_en w0_addr w0_data``, numbered; timing as in :class:`hdl.sram.SramRead
 import re
 from dataclasses import dataclass
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["MacroError", "SramGeometry", "macro_model", "macro_stub"]
 

@@ -11,11 +11,11 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from isa.support.errors import VipError
-from isa.support.extras import need
-from isa.support.files import full_folder, naming, write_file
-from isa.support.processes import tool
-from isa.support.scratch import plain_folder
+from support.errors import VipError
+from support.extras import need
+from support.files import full_folder, naming, write_file
+from support.processes import tool
+from support.scratch import plain_folder
 
 __all__ = ["YosysError", "need_yosys", "run_yosys", "yosys_version"]
 

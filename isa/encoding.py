@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 from .table import Instruction, Operand, Role, find
 

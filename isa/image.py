@@ -12,10 +12,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import DTypeLike
 
-from isa.support.checks import Checks
-from isa.support.errors import VipError
-from isa.support.files import check_regular, open_without_waiting, write_atomically
-from isa.support.scratch import remove_scratch, scratch_file
+from support.checks import Checks
+from support.errors import VipError
+from support.files import check_regular, open_without_waiting, write_atomically
+from support.scratch import remove_scratch, scratch_file
 
 __all__ = ["MAX_IMAGE_BYTES", "PAGE_BYTES", "DramImage", "ImageError", "Mapping"]
 

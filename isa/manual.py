@@ -8,7 +8,7 @@ from enum import IntEnum
 from itertools import pairwise
 from pathlib import Path
 
-from isa.support.files import write_atomically
+from support.files import write_atomically
 
 from .faults import FaultCause
 from .launch import START_FX, START_MR, START_REGISTERS, START_VL

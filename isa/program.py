@@ -13,8 +13,8 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
-from isa.support.errors import VipError
-from isa.support.files import read_bytes, write_atomically
+from support.errors import VipError
+from support.files import read_bytes, write_atomically
 
 from .table import ISA_VERSION
 

@@ -11,8 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from struct import Struct
 
-from .support.checks import Checks
-from .support.errors import VipError
+from support.checks import Checks
+from support.errors import VipError
 
 __all__ = [
     "DESCRIPTOR_BYTES",

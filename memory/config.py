@@ -5,7 +5,7 @@ from typing import Literal, get_args
 
 from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES
-from isa.support.checks import Checks
+from support.checks import Checks
 
 from .agent.config import WINDOW_BYTES, AgentConfig
 from .errors import MemoryConfigError

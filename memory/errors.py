@@ -1,6 +1,6 @@
 """Exceptions of this room."""
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["MemoryConfigError"]
 

@@ -1,8 +1,8 @@
 """The range of a preload memory."""
 
 from hdl.ports import COLUMN_BYTES
-from isa.support.checks import Checks, shown
-from isa.support.errors import VipError
+from support.checks import Checks, shown
+from support.errors import VipError
 
 from .errors import MemoryConfigError
 

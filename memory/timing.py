@@ -4,7 +4,7 @@ from dataclasses import dataclass, fields, replace
 from fractions import Fraction
 from math import ceil, floor
 
-from isa.support.checks import Checks, shown
+from support.checks import Checks, shown
 
 from .errors import MemoryConfigError
 

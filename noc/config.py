@@ -5,7 +5,7 @@ from typing import get_args
 
 from hdl.config import ConfigurationError, SramKind
 from hdl.ports import COLUMN_BYTES, WORD_BITS
-from isa.support.checks import Checks
+from support.checks import Checks
 
 __all__ = ["CLASSES", "NetworkConfig"]
 

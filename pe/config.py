@@ -15,7 +15,6 @@ from isa.limits import (
     SCRATCHPAD_BYTES,
     Limits,
 )
-from isa.support.checks import Checks
 from isa.table import (
     BY_KEY,
     INSTRUCTIONS,
@@ -28,6 +27,7 @@ from isa.table import (
     Unit,
     Width,
 )
+from support.checks import Checks
 
 __all__ = [
     "ALL_INSTRUCTIONS",

@@ -1,6 +1,6 @@
 """Errors of this room."""
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["CoverageError", "DeclarationError", "SynthesisError", "TrimError"]
 

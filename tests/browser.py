@@ -3,7 +3,7 @@
 import pytest
 
 from bench.screens.browser import CHROMIUM, Browser
-from isa.support.extras import MissingExtraError
+from support.extras import MissingExtraError
 from vip.browser.runtime import runtime_files
 
 __all__ = ["Browser", "needs_chromium", "needs_pyodide"]

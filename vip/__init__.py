@@ -2,7 +2,7 @@
 
 ``import vip`` is cheap: a verb's module is imported when the verb is first named. Each verb returns
 a frozen dataclass, reports progress to a callback (:class:`vip.progress.Progress`), and raises a
-:class:`isa.support.errors.VipError` of one line for input that can't be used. An example of each is
+:class:`support.errors.VipError` of one line for input that can't be used. An example of each is
 in ``docs/python_api.md``. The command line, ``vip.cli``, parses, shows progress and prints.
 """
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
-from isa.support.scratch import owned_folder
+from support.scratch import owned_folder
 
 from .models.compile import CompileReport, compile_model, input_arrays
 from .models.folder import check_new

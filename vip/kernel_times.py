@@ -3,7 +3,6 @@
 from collections.abc import Sequence
 from typing import Any
 
-from isa.support.errors import VipError
 from sim_tb.cosim.machine import Machine
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import NAMES, ROUNDS, measure_kernels, totals
@@ -11,6 +10,7 @@ from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
 from soc.tile.config import VaultTileConfig
+from support.errors import VipError
 from vip.executor.executor import opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent

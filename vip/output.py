@@ -7,7 +7,7 @@ import subprocess
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
-from isa.support.files import write_atomically
+from support.files import write_atomically
 
 __all__ = ["provenance", "write_json"]
 

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from isa.assembly.assembler import assemble as assemble_text
 from isa.assembly.assembler import assemble_file
 from isa.program import Program, ProgramError
-from isa.support.errors import VipError
 from pe.config import PeConfig
+from support.errors import VipError
 
 if TYPE_CHECKING:
     # The assembler starts without it.

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from isa.program import Program
-from isa.support.processes import workers
 from pe.config import PeConfig
 from sim_tb.cosim.applications import ApplicationError, applications
 from soc.generate.presets import preset
+from support.processes import workers
 from synth.analysis.trim import Known, trim
 from synth.formal.induction import Progress as Steps
 from synth.formal.prove import Proof

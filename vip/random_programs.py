@@ -5,13 +5,13 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from isa.support.errors import VipError
-from isa.support.scratch import scratch_folder
 from pe.config import PeConfig
 from sim_tb.random.comparison import ENOUGH, check_programs
 from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
+from support.errors import VipError
+from support.scratch import scratch_folder
 from vip.executor.executor import opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent

@@ -11,11 +11,11 @@ import vip.models
 from bench import fingerprints
 from bench.functional import model_parts
 from bench.measurement import BenchError, Measurement
-from isa.support.files import write_file
 from microkernels.data.models.collection import inputs_of, make
 from microkernels.data.models.light import light_names
 from microkernels.data.models.small import SMALL
 from soc.generate.presets import chip_preset, tile_preset
+from support.files import write_file
 from vip.models.check import check_model
 from vip.models.compile import compile_model
 from vip.models.evaluate import evaluate_model

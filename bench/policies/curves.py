@@ -10,8 +10,8 @@ from bench.checkout import ROOT
 from bench.measurement import BenchError
 from bench.record import values
 from bench.terminal import run
-from isa.support.picture import COLOURS, MARKERS, MUTED, SUFFIXES, check_picture, picture
 from sim_tb.measure.agents.learning import LENGTHS, MIXES_LEARNED
+from support.picture import COLOURS, MARKERS, MUTED, SUFFIXES, check_picture, picture
 
 from .agents import GENERATIONS
 

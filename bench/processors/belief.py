@@ -7,8 +7,8 @@ from pathlib import Path
 import numpy as np
 
 from bench.measurement import BenchError
-from isa.support.native import compile_library
 from microkernels.bp.problem import BpProblem, Messages
+from support.native import compile_library
 
 __all__ = ["LABELS", "iterate", "seconds_an_iteration"]
 
@@ -38,7 +38,7 @@ def iterate(problem: BpProblem, messages: Messages, *, threads: int = 1) -> floa
 
     Raises:
         BenchError: another problem, or a processor without AVX2.
-        isa.support.native.CompilerError: there is no C++ compiler.
+        support.native.CompilerError: there is no C++ compiler.
     """
     if problem.labels != LABELS or problem.bits != 16 or problem.weights is not None:
         raise BenchError(f"the program is for {LABELS} labels of 16 bits, without edge weights")

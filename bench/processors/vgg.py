@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.measurement import BenchError
-from isa.support.extras import need
 from microkernels.networks.golden import Weights
 from microkernels.networks.network import Conv, Dense, Network, Pool
+from support.extras import need
 
 if TYPE_CHECKING:
     from onnx import ModelProto

@@ -11,7 +11,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from isa.support.files import write_file
+from support.files import write_file
 
 __all__ = ["CHROMIUM", "Browser"]
 

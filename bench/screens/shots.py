@@ -10,7 +10,7 @@ from tempfile import TemporaryDirectory
 
 from bench.checkout import ROOT
 from bench.measurement import BenchError
-from isa.support.files import write_file
+from support.files import write_file
 from vip import browser_page
 
 from .browser import CHROMIUM, Browser

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from isa.encoding import encode, operand_range
 from isa.program import NAME_PATTERN, Program, SourceLine
-from isa.support.errors import VipError, clipped, printable
-from isa.support.files import read_bytes
 from isa.table import BY_KEY, Instruction, Role
+from support.errors import VipError, clipped, printable
+from support.files import read_bytes
 
 from .listing import listing
 from .load_constant import CONSTANT_RANGE, load_constant

@@ -11,7 +11,7 @@ from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedInput, UnexpectedToken, VisitError
 
 from isa.program import NAME_PATTERN
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = [
     "RESULTS",

@@ -16,8 +16,8 @@ from ctypes import c_uint64 as u64
 from functools import cache
 from pathlib import Path
 
-from isa.support.native import compile_library
 from isa.table import REGISTERS
+from support.native import compile_library
 
 from .rows import constants, hazard_rows, rows
 
@@ -111,7 +111,7 @@ def library() -> ctypes.CDLL:
     """The library, compiled at the first use: under half a minute.
 
     Raises:
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     found = compile_library(
         "simulator",

@@ -60,7 +60,7 @@ class CompiledSimulator(Simulator):
 
     Raises:
         SimulatorError: as there, or an observer is given.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
         isa.image.ImageError: at a run, as of :class:`isa.image.DramImage`.
     """
 

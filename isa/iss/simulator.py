@@ -19,8 +19,6 @@ from isa.image import DramImage
 from isa.launch import START_FX, START_MR, START_REGISTERS, START_VL
 from isa.limits import ADDRESS_BITS, INSTRUCTION_WORDS, MIN_REGISTERS, SCRATCHPAD_BYTES
 from isa.program import Program
-from isa.support.checks import Checks
-from isa.support.errors import VipError
 from isa.table import (
     BY_KEY,
     INSTRUCTIONS,
@@ -32,6 +30,8 @@ from isa.table import (
     Instruction,
     find,
 )
+from support.checks import Checks
+from support.errors import VipError
 
 from .operations import Halt, Operation, ProcessorFault, ProcessorState, bind
 

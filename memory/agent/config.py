@@ -2,9 +2,9 @@
 
 from dataclasses import dataclass
 
-from isa.support.checks import Checks, shown
 from memory.errors import MemoryConfigError
 from memory.timing import BURST_CLOCKS
+from support.checks import Checks, shown
 
 from .features import Feature, feature
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from isa.support.checks import shown
 from memory.errors import MemoryConfigError
+from support.checks import shown
 
 __all__ = ["BUCKETS", "FEATURES", "Feature", "feature"]
 

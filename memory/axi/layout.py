@@ -8,9 +8,9 @@ from amaranth.lib import data
 from hdl.axi import Axi4
 from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
-from isa.support.checks import Checks
 from memory.errors import MemoryConfigError
 from memory.preload_range import check_preload
+from support.checks import Checks
 
 __all__ = ["AxiConfig", "address_beat", "transfer_layout", "write_beat"]
 

@@ -5,9 +5,9 @@ from enum import IntEnum
 from amaranth.lib import data
 
 from hdl.ports import COLUMN_WORDS
-from isa.support.checks import Checks
-from isa.support.errors import VipError
 from memory.errors import MemoryConfigError
+from support.checks import Checks
+from support.errors import VipError
 
 __all__ = [
     "MOST_LINES",

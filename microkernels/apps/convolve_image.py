@@ -15,7 +15,6 @@ from functools import lru_cache
 import numpy as np
 
 from isa.program import Program
-from isa.support.checks import shown
 from isa.table import Width
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
@@ -29,6 +28,7 @@ from microkernels.common.fixed_point import (
     subtract,
 )
 from microkernels.runtime.job import KernelJob
+from support.checks import shown
 
 from .array_job import array_job
 from .row_window import RowWindow, WindowShape

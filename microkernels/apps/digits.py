@@ -10,7 +10,6 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from isa.support.extras import need
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.nn.conv_shape import ConvShape
@@ -18,6 +17,7 @@ from microkernels.nn.dense_shape import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
+from support.extras import need
 
 __all__ = [
     "ACTIVATION_FRACTION",

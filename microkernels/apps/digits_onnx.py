@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isa.support.command import run_command
-from isa.support.extras import need
-from isa.support.files import write_file
 from microkernels.common.fixed_point import Elements
+from support.command import run_command
+from support.extras import need
+from support.files import write_file
 
 from .digits import CLASSES, SIDE, Network, load_digits
 from .digits_train import NETWORKS, train

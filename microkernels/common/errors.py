@@ -1,7 +1,7 @@
 """The exception of the kernels' functions for input that they can't use."""
 
-from isa.support.checks import Checks
-from isa.support.errors import VipError
+from support.checks import Checks
+from support.errors import VipError
 
 __all__ = ["CHECK", "KernelError"]
 

@@ -4,10 +4,10 @@ from importlib.resources import as_file, files
 
 import numpy as np
 
-from isa.support.extras import need
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.golden import Weights
 from microkernels.networks.network import Conv, Dense, Depthwise, MapSize, Network
+from support.extras import need
 
 from .pictures import read_samples
 

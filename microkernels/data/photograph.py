@@ -4,9 +4,9 @@ from importlib.resources import as_file, files
 
 import numpy as np
 
-from isa.support.extras import need
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements
+from support.extras import need
 
 from .pictures import read_samples
 

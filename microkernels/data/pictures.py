@@ -16,9 +16,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
-from isa.support.files import read_bytes
 from microkernels.common.errors import KernelError
+from support.extras import need
+from support.files import read_bytes
 
 __all__ = [
     "HEADER_GAP",

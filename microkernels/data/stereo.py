@@ -20,9 +20,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
+from support.extras import need
 
 from .pictures import Photograph, displayed, read_photographs
 

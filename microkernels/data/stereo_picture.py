@@ -5,7 +5,7 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.picture import DISPARITIES, picture
+from support.picture import DISPARITIES, picture
 
 from .stereo import StereoError, StereoScene, percent_wrong
 

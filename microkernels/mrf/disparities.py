@@ -9,9 +9,9 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
 from microkernels.common.errors import KernelError
 from microkernels.data.pictures import HEADER_GAP, read_content, read_samples
+from support.extras import need
 
 __all__ = [
     "ENDINGS",

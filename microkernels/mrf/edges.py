@@ -2,10 +2,10 @@
 
 import numpy as np
 
-from isa.support.errors import clipped
 from microkernels.bp.problem import MOST_WEIGHT, EdgeWeights
 from microkernels.common.errors import KernelError
 from microkernels.data.pictures import Photograph
+from support.errors import clipped
 
 __all__ = ["edge_weights"]
 

@@ -8,11 +8,11 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.data.pictures import Photograph, displayed
 from microkernels.data.stereo import read_pair
+from support.extras import need
 
 from .disparities import Disparities, StereoErrors, read_mask, read_truth, sampled, stereo_errors
 from .edges import edge_weights

@@ -6,10 +6,10 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.files import read_bytes
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.data.pictures import Photograph, read_photographs, read_samples
+from support.files import read_bytes
 
 from .smoothness import smoothness_costs
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.errors import clipped
-from isa.support.files import read_bytes
 from microkernels.common.errors import CHECK, KernelError
+from support.errors import clipped
+from support.files import read_bytes
 
 __all__ = ["LARGEST_WEIGHT", "coarse_costs", "smoothness_costs"]
 

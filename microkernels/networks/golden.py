@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.checks import shown
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import LOWEST, Elements, check_elements
 from microkernels.nn.conv_shape import convolve
@@ -17,6 +16,7 @@ from microkernels.nn.element_shape import element
 from microkernels.nn.pool_shape import pool
 from microkernels.nn.product.shape import product
 from microkernels.nn.rows.shape import normalize
+from support.checks import shown
 
 from .network import (
     INPUT,

@@ -9,7 +9,6 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.checks import shown
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import check_fraction
 from microkernels.nn.conv_shape import ConvShape
@@ -17,6 +16,7 @@ from microkernels.nn.depthwise.shape import DepthwiseShape
 from microkernels.nn.element_curve import Curve
 from microkernels.nn.element_shape import FUNCTIONS, ElementShape
 from microkernels.nn.pool_shape import PoolShape
+from support.checks import shown
 
 from .pairs import Pads, Pair, pads, pair
 

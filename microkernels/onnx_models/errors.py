@@ -1,6 +1,6 @@
 """The exception of the functions that take ONNX models."""
 
-from isa.support.errors import VipError, clipped, printable
+from support.errors import VipError, clipped, printable
 
 __all__ = ["MixedImagesError", "ModelError", "one_line"]
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isa.support.extras import need
+from support.extras import need
 
 from .graph import Array
 

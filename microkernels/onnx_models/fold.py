@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isa.support.errors import clipped, printable
-from isa.support.extras import MissingExtraError
+from support.errors import clipped, printable
+from support.extras import MissingExtraError
 
 from .errors import ModelError, one_line
 from .evaluate import evaluate

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.errors import clipped, printable
+from support.errors import clipped, printable
 
 from .errors import MixedImagesError, ModelError
 

@@ -11,8 +11,8 @@ from math import prod
 
 import numpy as np
 
-from isa.support.errors import clipped, printable
 from microkernels.networks.network import INPUT, Layer, MapSize, Source
+from support.errors import clipped, printable
 
 from .curves import Function
 from .evaluate import output_shape

@@ -5,8 +5,8 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import TypeVar
 
-from isa.support.errors import VipError, clipped, printable
 from microkernels.networks.network import INPUT, Layer, Network, Source
+from support.errors import VipError, clipped, printable
 
 from .errors import MixedImagesError, ModelError
 from .graph import Graph

@@ -9,9 +9,9 @@ from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from isa.support.errors import clipped, printable
-from isa.support.extras import need
-from isa.support.files import read_bytes
+from support.errors import clipped, printable
+from support.extras import need
+from support.files import read_bytes
 
 from .errors import ModelError, one_line
 from .fold import fold

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
 from isa.iss.simulator import Outcome
+from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 
-from .job import STANDARD, KernelJob, Launch
+from .job import STANDARD, KernelJob
 
 __all__ = ["CompiledRun", "execute"]
 
@@ -58,7 +59,7 @@ def execute(
     Raises:
         KernelError: a program has an instruction that the engines lack, an engine faulted, or the
             engines wait for each other in a deadlock.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     CHECK.at_least("turn", turn, 1)
     job.check_instructions(instructions)

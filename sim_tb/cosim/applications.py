@@ -4,9 +4,9 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from isa.image import DramImage
-from isa.support.errors import VipError
 from microkernels import suite
 from microkernels.runtime.job import KernelJob
+from support.errors import VipError
 
 from .engine import MemoryBehaviour
 from .trim_check import Workload

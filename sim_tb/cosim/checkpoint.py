@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 
 from isa.image import DramImage
-from isa.support.files import write_atomically
+from support.files import write_atomically
 
 from .chip import ChipResult
 

@@ -9,8 +9,6 @@ from typing import Any, Self
 from hdl.axi import AxiResponse
 from hdl.ports import WORD_BITS
 from isa.image import DramImage
-from isa.support.checks import Checks
-from isa.support.extras import need
 from memory.axi.layout import AxiConfig
 from memory.model.device_model import device_setup
 from sim_tb.dut.chip import TOP, build_chip
@@ -20,6 +18,8 @@ from sim_tb.runner.session import Session
 from soc.chip.config import ChipConfig
 from soc.host.register_types import WORD_BYTES
 from soc.host.transport import BusError
+from support.checks import Checks
+from support.extras import need
 
 from .engine import CosimError
 

@@ -284,7 +284,7 @@ def first_difference(
 
     Raises:
         CosimError: the engine has no counters, so that the stop's place is unknown.
-        isa.support.native.CompilerError: there is no C++ compiler.
+        support.native.CompilerError: there is no C++ compiler.
     """
     if not machine.config.counters:
         raise CosimError("the first difference can't be found: the engine has no counters")

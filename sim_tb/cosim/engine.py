@@ -11,7 +11,6 @@ from types import TracebackType
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
-from isa.support.errors import VipError
 from isa.table import REGISTER_WIDTH
 from pe.config import PeConfig
 from pe.interface import PeCounter, PeState
@@ -20,6 +19,7 @@ from sim_tb.dut.engine import TOP, build_engine
 from sim_tb.harness.engine import NEVER, HostJob, HostResult, Outcome
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.runner.session import Session
+from support.errors import VipError
 
 __all__ = [
     "CosimError",

@@ -36,7 +36,7 @@ def open_engine(
 
     Raises:
         CosimError: the timing model does not cover ``config``, or has no waveforms.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
     if on == "rtl":
@@ -69,7 +69,7 @@ def open_chip(
     Raises:
         CosimError: the image is not of the chip's size; the timing model does not cover ``config``,
             or has no waveforms or outer host.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
     if on == "rtl":

@@ -6,7 +6,6 @@ from pathlib import Path
 
 from isa.image import DramImage
 from isa.program import Program
-from isa.support.scratch import scratch_folder
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.nn.conv_loop import conv_loop_data, conv_loop_job
@@ -15,6 +14,7 @@ from pe.config import PeConfig
 from pe.interface import PeState
 from sim_tb.dut.engine import TOP
 from sim_tb.runner.port_trace import read_signals
+from support.scratch import scratch_folder
 
 from .engine import CosimError, Job, MemoryBehaviour, PeSimulation
 from .kernels import cosim_engine

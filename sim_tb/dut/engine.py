@@ -26,7 +26,7 @@ TOP = "vip_pe_top"
 #: Reports how much of an engine is in use at once.
 _WATCH = "pe_watch.sv"
 #: Rooms whose source decides the Verilog.
-_SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc")
+_SOURCES = ("support", "isa", "hdl", "pe", "memory", "noc", "soc")
 
 
 class EngineTop(Top):

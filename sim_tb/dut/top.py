@@ -26,7 +26,7 @@ __all__ = ["TRACE_FORMATS", "Top", "check_trace", "join", "surrounded"]
 #: Formats of waveform files, by the files' suffix.
 TRACE_FORMATS = ("vcd", "fst")
 #: Rooms whose source decides a top module.
-_SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb")
+_SOURCES = ("support", "isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb")
 _DEVICES = tuple(f"../../memory/model/{name}" for name in DEVICE_SOURCES)
 
 

@@ -8,8 +8,8 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.ports import MemoryPort
-from isa.support.checks import Checks
-from isa.support.errors import VipError
+from support.checks import Checks
+from support.errors import VipError
 
 from .models import Model
 from .schema import C, Text

@@ -8,9 +8,9 @@ from typing import Annotated
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
-from isa.support.errors import VipError
 from noc.config import CLASSES
 from noc.ports import LinkPort
+from support.errors import VipError
 
 from .models import Library, Model
 from .schema import C, Chance, Share, Text

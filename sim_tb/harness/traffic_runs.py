@@ -6,8 +6,6 @@ from typing import Any
 
 from hdl.ports import COLUMN_BYTES
 from isa.image import DramImage
-from isa.support.errors import VipError
-from isa.support.scratch import scratch_folder
 from memory.config import VaultConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
 from memory.model.device_model import device_setup
@@ -20,6 +18,8 @@ from sim_tb.dut.network import ports_of as memory_ports
 from sim_tb.runner.build import Design, build
 from sim_tb.runner.session import Session
 from soc.tile.clocks import ClockConfig
+from support.errors import VipError
+from support.scratch import scratch_folder
 
 from .memory import MemoryBehaviour
 from .network import NetworkError, NetworkJob, NetworkOutcome, NetworkResult, NetworkRun

@@ -240,7 +240,7 @@ def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
 
     Raises:
         CosimError: an engine faulted, or outputs differ from the golden model's.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
         sim_tb.harness.traffic_runs.TrafficError: a memory did something wrong.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """

@@ -88,7 +88,7 @@ def measure_full_hd_shifts(
 
     Raises:
         CosimError: an engine faulted, or a message differs from the golden model's.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
     """
     job = full_hd_shifts_job(bits, config, width=width, height=height)
     texts = [path.read_bytes() for path in sources()]

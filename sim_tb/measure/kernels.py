@@ -60,7 +60,7 @@ QUICK = ("bp_m", "conv1_1", "conv5_1", "pool3", "fc7", "fc8")
 ROUNDS = 2
 QUICK_ROUNDS = 1
 #: Rooms whose source decides what the timing model does.
-_MODEL = ("isa", "hdl", "pe", "memory", "soc", "sim_tb/timed")
+_MODEL = ("support", "isa", "hdl", "pe", "memory", "soc", "sim_tb/timed")
 _FRACTION = 10
 _SEED = 1
 

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from isa.image import DramImage
-from isa.support.cache import build_folder
 from microkernels.data.networks import photographs, usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
@@ -31,6 +30,7 @@ from soc.chip.config import ChipConfig
 from soc.generate.generate import configuration_json
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run
+from support.cache import build_folder
 
 from .full_hd import MEMORY_WAITS
 
@@ -179,7 +179,7 @@ def measure_network(
     Raises:
         CosimError: an engine faulted, or an activation differs from the golden model's.
         KernelError: the network does not fit the chip.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
     job = network_of(name, config, batch=batch)

@@ -97,7 +97,7 @@ def measure_scaling(
 
     Raises:
         CosimError: an engine faulted, or a message differs from the golden model's.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
     """
     grid = (base.network.columns, base.network.rows)
     pes = base.tile.pes

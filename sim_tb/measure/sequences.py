@@ -148,7 +148,7 @@ def measure_sequence(
 
     Raises:
         CosimError: an engine faulted, or an output differs from the golden model's.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
     machine = SEQUENCES[name].machine(base)

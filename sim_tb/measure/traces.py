@@ -5,7 +5,8 @@ from dataclasses import replace
 from functools import cache
 
 from isa.image import DramImage
-from microkernels.runtime.job import KernelJob, Launch
+from isa.run import Launch
+from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.harness.trace import joined, parted
 from sim_tb.harness.traffic import Pattern
@@ -90,7 +91,7 @@ def application_trace(name: str) -> bytes:
     Raises:
         KeyError: another name.
         sim_tb.cosim.engine.CosimError: the timing model does not have the vault.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     job, launch = traced_launch(name)
     tile = traced_vault()

@@ -215,7 +215,7 @@ def run_variant(
         TrafficError: the memory did something wrong, or left a request waiting for longer than
             :func:`memory.controller.starvation.starvation_bound` promises.
         sim_tb.runner.build.BuildError: the simulator can't be built.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
     """
     config = variant.config
     ports = ports_of(variant.requesters)

@@ -15,8 +15,6 @@ import typer
 from rich.console import Console
 
 from hdl.ports import COLUMN_BYTES
-from isa.support.command import run_command
-from isa.support.files import write_atomically
 from memory.config import AddressMap, PagePolicy, SchedulerPolicy, VaultConfig
 from memory.controller.starvation import starvation_bound
 from memory.errors import MemoryConfigError
@@ -25,6 +23,8 @@ from sim_tb.dut.memory import ports_of
 from sim_tb.harness.traffic import Pattern, TrafficJob, Walk
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.runner.build import BuildError
+from support.command import run_command
+from support.files import write_atomically
 
 __all__ = ["StressCase", "StressReport", "app", "random_case", "run_stress"]
 

@@ -15,9 +15,9 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from isa.support.command import run_command
-from isa.support.files import write_atomically
 from pe.config import PeConfig
+from support.command import run_command
+from support.files import write_atomically
 
 from .comparison import check_programs
 from .configs import random_config

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.image import DramImage
-from isa.support.files import write_file
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, CosimResult, Identity, Job, PeSimulation
+from support.files import write_file
 
 from .interrupted import interruption
 from .programs import random_program

@@ -18,12 +18,12 @@ from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
-from isa.support.cache import build_folder
-from isa.support.errors import VipError
-from isa.support.extras import need
-from isa.support.files import full_folder, naming, write_file
-from isa.support.native import CompilerError, compiler
-from isa.support.scratch import is_plain, owned_folder, plain_folder
+from support.cache import build_folder
+from support.errors import VipError
+from support.extras import need
+from support.files import full_folder, naming, write_file
+from support.native import CompilerError, compiler
+from support.scratch import is_plain, owned_folder, plain_folder
 
 from .runtime_objects import RuntimeObjects
 
@@ -214,7 +214,7 @@ def _verilator() -> Path:
 
 
 def _compiler() -> list[str]:
-    """:func:`isa.support.native.compiler` with the errors of a build."""
+    """:func:`support.native.compiler` with the errors of a build."""
     try:
         return compiler()
     except CompilerError as error:

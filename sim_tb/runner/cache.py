@@ -8,8 +8,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from isa.support.cache import build_folder
-from isa.support.files import write_atomically
+from support.cache import build_folder
+from support.files import write_atomically
 
 __all__ = ["Kept", "fingerprint", "kept_verilog", "source_digest"]
 
@@ -66,7 +66,7 @@ class Kept:
     """Results in a file, so that an interrupted series of runs goes on where it was.
 
     Parameters:
-        name: of the file in the build folder (:func:`isa.support.cache.build_folder`). A file
+        name: of the file in the build folder (:func:`support.cache.build_folder`). A file
             that is no JSON counts as empty.
     """
 

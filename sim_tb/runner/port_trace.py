@@ -5,7 +5,7 @@ from pathlib import Path
 
 from vcd.reader import TokenKind, VCDParseError, tokenize
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["TraceError", "read_signals"]
 

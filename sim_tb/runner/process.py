@@ -12,8 +12,8 @@ from typing import TextIO
 from cocotb_tools import config
 from cocotb_tools.runner import PathLike, Verilator
 
-from isa.support.files import full_folder
-from isa.support.processes import end_tool, tool
+from support.files import full_folder
+from support.processes import end_tool, tool
 
 __all__ = ["Runner"]
 

@@ -10,9 +10,9 @@ import subprocess
 from collections.abc import Sequence
 from pathlib import Path
 
-from isa.support.cache import build_folder
-from isa.support.files import copy_file
-from isa.support.scratch import owned_folder
+from support.cache import build_folder
+from support.files import copy_file
+from support.scratch import owned_folder
 
 __all__ = ["RuntimeObjects"]
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from isa.support.errors import VipError
-from isa.support.files import copy_atomically
-from isa.support.scratch import scratch_folder
+from support.errors import VipError
+from support.files import copy_atomically
+from support.scratch import scratch_folder
 
 if TYPE_CHECKING:
     from sim_tb.harness import serve

@@ -7,8 +7,8 @@ from typing import Any
 
 from isa.compiled import rows as functional_rows
 from isa.compiled.library import SOURCES
-from isa.support.native import compile_library
 from sim_tb.harness.models import Model
+from support.native import compile_library
 
 from .words import constants
 
@@ -46,7 +46,7 @@ def compile_model(
         functions: each by name, with the types of its result and of its arguments.
 
     Raises:
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     own = sources()
     parts = [_MODELS / name for model in models for name in model.sources + model.behaviour]

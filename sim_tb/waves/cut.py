@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from isa.support.files import write_atomically
 from sim_tb.runner.port_trace import TraceError
+from support.files import write_atomically
 
 from .cycles import signal_names
 

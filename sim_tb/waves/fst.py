@@ -10,10 +10,10 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
-from isa.support.extras import need
-from isa.support.files import copy_atomically
-from isa.support.scratch import scratch_folder
 from sim_tb.runner.port_trace import TraceError
+from support.extras import need
+from support.files import copy_atomically
+from support.scratch import scratch_folder
 
 __all__ = ["write_fst"]
 

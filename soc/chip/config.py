@@ -3,12 +3,12 @@
 from dataclasses import dataclass, field, replace
 
 from hdl.config import ConfigurationError
-from isa.support.checks import Checks
 from noc.config import NetworkConfig
 from noc.node.counters import NetworkCounter
 from pe.config import PeConfig
 from soc.host.config import HostConfig
 from soc.tile.config import VaultTileConfig
+from support.checks import Checks
 
 __all__ = ["CHIP_PORTS", "ChipConfig"]
 

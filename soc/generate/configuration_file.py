@@ -7,11 +7,11 @@ from types import UnionType
 from typing import Any, Union, get_args, get_origin, get_type_hints
 
 from hdl.config import ConfigurationError
-from isa.support.errors import VipError
-from isa.support.files import read_bytes, write_atomically
 from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
+from support.errors import VipError
+from support.files import read_bytes, write_atomically
 
 from .designs import Configuration
 from .generate import configuration_json

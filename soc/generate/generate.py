@@ -12,10 +12,10 @@ from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from hdl.crossing import RESET_CYCLES
 from hdl.emission import Emission, emit, interface_only
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
-from isa.support.errors import VipError
-from isa.support.files import read_bytes, write_file
-from isa.support.scratch import owned_folder
 from soc.chip.config import ChipConfig
+from support.errors import VipError
+from support.files import read_bytes, write_file
+from support.scratch import owned_folder
 
 from .c_header import HEADER_NAME, c_header
 from .designs import Configuration, component, description, module_name, two_clocks

@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from hdl.config import ConfigurationError
-from isa.support.checks import Checks
 from pe.config import PeConfig
+from support.checks import Checks
 
 from .register_map import GROUP_PES, MAX_COUNTERS, MAX_PES, MAX_PROGRAM_WORDS, MAX_VAULTS
 

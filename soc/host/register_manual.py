@@ -7,7 +7,7 @@ generates.
 from collections.abc import Iterator
 from pathlib import Path
 
-from isa.support.files import write_atomically
+from support.files import write_atomically
 
 from .register_map import BLOCKS, MAP_ADDRESS_BITS, MAP_VERSION
 from .register_types import WORD_BYTES, Block, Field, Register

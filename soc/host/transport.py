@@ -7,7 +7,7 @@ A transport of plain functions, over PCIe or a serial line, needs no event loop:
 from collections.abc import Coroutine, Sequence
 from typing import Any, Protocol, TypeVar
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["Blocking", "BlockingTransport", "BusError", "HostError", "Transport", "run"]
 

@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from hdl.config import ConfigurationError
 from hdl.crossing import MAX_CROSSING_DEPTH, MIN_CROSSING_DEPTH
-from isa.support.checks import Checks
+from support.checks import Checks
 
 __all__ = ["CLOCKS", "ClockConfig"]
 

@@ -3,13 +3,13 @@
 from dataclasses import dataclass, field
 
 from hdl.config import ConfigurationError
-from isa.support.checks import Checks
 from isa.table import Opcode
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from memory.line_buffer.layout import check_lines
 from noc.crossbar import MAX_REQUESTERS
 from pe.config import PeConfig
+from support.checks import Checks
 
 from .clocks import ClockConfig
 

@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from pathlib import Path
 
-from isa.support.picture import COLOURS, picture, tint
 from isa.table import Unit
+from support.picture import COLOURS, picture, tint
 
 from .needs import Needs, union
 from .trim import TrimReport

@@ -14,9 +14,9 @@ from typing import Any
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
-from isa.support.files import read_bytes, write_atomically
 from isa.table import ISA_VERSION
 from pe.config import PeConfig
+from support.files import read_bytes, write_atomically
 from synth.errors import TrimError
 
 from .facts import Facts, whole

@@ -3,8 +3,8 @@
 from pathlib import Path
 
 from hdl.yosys import YosysError, run_yosys
-from isa.support.files import write_file
-from isa.support.scratch import scratch_folder
+from support.files import write_file
+from support.scratch import scratch_folder
 
 from .aig import Graph, read_aiger
 from .errors import ProofError

@@ -16,8 +16,8 @@ from amaranth.back import rtlil  # type: ignore[attr-defined]
 from amaranth.lib import wiring
 
 from hdl.yosys import YosysError, run_yosys
-from isa.support.files import write_file
-from isa.support.scratch import scratch_folder
+from support.files import write_file
+from support.scratch import scratch_folder
 
 from .errors import ProofError
 

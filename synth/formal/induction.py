@@ -11,8 +11,8 @@ from time import monotonic
 from amaranth.back import rtlil  # type: ignore[attr-defined]
 
 from hdl.yosys import yosys_version
-from isa.support.cache import build_folder
-from isa.support.files import write_atomically
+from support.cache import build_folder
+from support.files import write_atomically
 
 from .aig import Graph, read_aiger, write_aiger
 from .bits import graph_of

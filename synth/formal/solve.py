@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 
-from isa.support.extras import need
-from isa.support.files import write_file
-from isa.support.processes import run_tool
-from isa.support.scratch import scratch_folder
+from support.extras import need
+from support.files import write_file
+from support.processes import run_tool
+from support.scratch import scratch_folder
 
 from .aig import Graph, demanded, extract, is_refuted, sharpened, simulate, write_aiger
 from .errors import ProofError

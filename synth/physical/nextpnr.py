@@ -11,10 +11,10 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from isa.support.extras import need
-from isa.support.files import write_atomically, write_file
-from isa.support.processes import run_tool
-from isa.support.scratch import scratch_folder
+from support.extras import need
+from support.files import write_atomically, write_file
+from support.processes import run_tool
+from support.scratch import scratch_folder
 from synth.errors import SynthesisError
 
 from .devices import Device

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hdl.yosys import YosysError, run_yosys, yosys_version
-from isa.support.cache import build_folder
-from isa.support.files import write_file
-from isa.support.scratch import owned_folder, plain_folder
+from support.cache import build_folder
+from support.files import write_file
+from support.scratch import owned_folder, plain_folder
 from synth.errors import SynthesisError
 
 __all__ = ["CellCount", "Run", "cache_folder", "run"]
@@ -75,7 +75,7 @@ class CellCount:
 
 
 def cache_folder() -> Path:
-    """Folder of cached results, in :func:`isa.support.cache.build_folder`.
+    """Folder of cached results, in :func:`support.cache.build_folder`.
 
     Each result has a folder with Yosys's messages beside it.
     """

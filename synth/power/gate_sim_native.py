@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from isa.support.native import compile_library
+from support.native import compile_library
 
 __all__ = ["WHOLE_EDGE", "Array", "Arrays", "Cells", "Counts", "Macros", "Stimulus", "simulator"]
 
@@ -93,7 +93,7 @@ def simulator() -> Callable[..., int]:
     """The simulator's function, compiled if there is no cached library.
 
     Raises:
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     function = compile_library("power", _SOURCE, ("-std=c++17", "-O2")).vip_gate_sim
     function.restype = c_int64

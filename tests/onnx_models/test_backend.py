@@ -22,8 +22,8 @@ from onnx.backend.test import BackendTest
 from onnx.backend.test.case.node import collect_testcases
 from onnx.backend.test.loader import load_model_tests
 
-from isa.support.errors import VipError
 from microkernels.onnx_models.operators.table import OPERATORS
+from support.errors import VipError
 from vip.models.backend import VipBackend
 
 PAGE = Path(__file__).parents[2] / "docs" / "onnx_operators.md"

@@ -9,11 +9,11 @@ from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import vip
-from isa.support.errors import VipError
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.onnx_models.values import Coverage
+from support.errors import VipError
 from tests.onnx_models.graphs import model, reference
 
 RANDOM = np.random.default_rng(41)

@@ -9,10 +9,10 @@ import pytest
 from onnx import helper
 
 import vip
-from isa.support.errors import VipError
 from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_onnx import digits_model
 from microkernels.apps.digits_train import NETWORKS, train
+from support.errors import VipError
 from tests.onnx_models.graphs import model
 from vip.cli.app import main
 

@@ -9,13 +9,13 @@ import pytest
 from onnx import NodeProto, helper
 
 import vip
-from isa.support.errors import VipError
 from microkernels.networks.network import Activation
 from microkernels.nn.element_curve import MOST_PIECES, curve
 from microkernels.onnx_models.curves import Function, evaluated, fitted
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
+from support.errors import VipError
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, check
 from tests.onnx_models.test_rows import typed

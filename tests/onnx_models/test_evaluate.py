@@ -9,7 +9,7 @@ import pytest
 from onnx import ModelProto, TensorProto, helper, numpy_helper
 
 import vip
-from isa.support.errors import VipError
+from support.errors import VipError
 from tests.onnx_models.graphs import model, reference
 from vip.models.labels import score_threshold
 

@@ -9,10 +9,10 @@ import pytest
 from onnx import ModelProto, NodeProto, helper
 
 import vip
-from isa.support.errors import VipError
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
+from support.errors import VipError
 from tests.onnx_models.graphs import model as model_of
 
 HUGE = 1 << 40

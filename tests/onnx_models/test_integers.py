@@ -10,7 +10,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 from onnx.reference import ReferenceEvaluator
 
 import vip
-from isa.support.errors import VipError
+from support.errors import VipError
 from vip.models.backend import VipBackend
 
 RANDOM = np.random.default_rng(31)

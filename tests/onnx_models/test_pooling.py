@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import helper
 
-from isa.support.errors import VipError
+from support.errors import VipError
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, check
 from vip.models.backend import VipBackend

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, NodeProto, helper
 
-from isa.support.errors import VipError
+from support.errors import VipError
 from tests.onnx_models.graphs import model, reference
 from vip.models.backend import VipBackend
 

@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 from onnx import ModelProto, helper, numpy_helper
 
-from isa.support.errors import VipError
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
+from support.errors import VipError
 from tests.onnx_models.graphs import model, reference
 
 

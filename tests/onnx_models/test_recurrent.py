@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper
 
 import vip
-from isa.support.errors import VipError
 from microkernels.onnx_models.balance import balanced
 from microkernels.onnx_models.operators.powers import MAGNITUDE_ERROR
 from microkernels.onnx_models.reference import real_layers
+from support.errors import VipError
 from tests.onnx_models.graphs import model, reference
 from tests.onnx_models.test_mapping import check, mapped
 from vip.models.backend import VipBackend

@@ -9,10 +9,10 @@ from onnx import helper
 
 import vip
 from isa.image import DramImage
-from isa.support.errors import VipError
 from microkernels.networks.jobs import NetworkJob
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import cosim_vault
+from support.errors import VipError
 from tests.onnx_models.graphs import model
 from vip.models.folder import load_folder
 from vip.models.machine import model_machine

@@ -11,12 +11,12 @@ from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import vip
-from isa.support.errors import VipError
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Operator
 from microkernels.onnx_models.model import Real
 from microkernels.onnx_models.moved import index_of, rearranged
 from microkernels.onnx_models.operators.table import OPERATORS
+from support.errors import VipError
 from tests.onnx_models.graphs import model
 from vip.cli.app import main
 

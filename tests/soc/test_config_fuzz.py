@@ -8,7 +8,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hdl.config import ConfigurationError
-from isa.support.errors import VipError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from memory.errors import MemoryConfigError
@@ -18,6 +17,7 @@ from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.host.config import HostConfig
 from soc.tile.config import VaultTileConfig
+from support.errors import VipError
 from tests.junk import JUNK
 
 CONFIGS: tuple[tuple[Any, type[VipError]], ...] = (

@@ -14,8 +14,8 @@ import vip
 import vip.proofs
 from hdl.config import ConfigurationError
 from isa.iss.simulator import SimulatorError
-from isa.support.errors import VipError
 from soc.generate.presets import preset
+from support.errors import VipError
 from synth.errors import CoverageError, SynthesisError, TrimError
 from vip.programs import DumpError
 from vip.reports import write

@@ -5,13 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from isa.support.command import run_command
-from isa.support.errors import VipError
 from sim_tb.harness.memory import BehaviourError, MemoryBehaviour
+from support.command import run_command
+from support.errors import VipError
 from vip.cli.errors import UserError
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("isa", "hdl", "pe", "memory", "soc", "microkernels", "sim_tb", "synth", "vip")
+ROOMS = ("support", "isa", "hdl", "pe", "memory", "soc", "microkernels", "sim_tb", "synth", "vip")
 
 
 def test_every_exception_of_every_room_derives_from_the_common_one() -> None:

@@ -11,9 +11,9 @@ from tempfile import TemporaryDirectory
 
 import pytest
 
-from isa.support.cache import build_folder
 from sim_tb.dut.engine import build_engine
 from soc.generate.presets import preset
+from support.cache import build_folder
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 

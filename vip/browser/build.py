@@ -9,8 +9,8 @@ from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
 from isa.manual import manual
-from isa.support.extras import need
-from isa.support.files import write_atomically
+from support.extras import need
+from support.files import write_atomically
 from vip_rooms import ROOMS
 
 from .runtime import FILES, LOCK, lock_file, runtime_files

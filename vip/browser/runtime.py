@@ -9,9 +9,9 @@ import json
 from importlib.util import find_spec
 from pathlib import Path
 
-from isa.support.errors import VipError
-from isa.support.extras import need
-from isa.support.files import read_bytes
+from support.errors import VipError
+from support.extras import need
+from support.files import read_bytes
 
 __all__ = ["FILES", "LOCK", "RELEASE", "RuntimeFilesError", "lock_file", "runtime_files"]
 

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from isa.support.errors import VipError
+from support.errors import VipError
 from synth.analysis.trim import Known
 
 from .examples import Stereo, trimmed

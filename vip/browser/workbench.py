@@ -6,8 +6,8 @@ from isa.accesses import Space
 from isa.assembly.assembler import assemble
 from isa.hazards import HazardLog
 from isa.iss.simulator import Simulator
-from isa.support.errors import VipError, clipped
 from pe.config import PeConfig
+from support.errors import VipError, clipped
 from vip.debugging.timeline import Timeline
 from vip.debugging.views import element_type, listed
 from vip.progress import silent

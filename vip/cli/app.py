@@ -4,7 +4,7 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from isa.support.command import run_command
+from support.command import run_command
 
 from .lazy import Entry, LazyGroup
 from .notices import show_notices

@@ -17,7 +17,7 @@ from rich.progress import (
 from rich.progress import Progress as Display
 from rich.text import Text
 
-from isa.support.errors import printable
+from support.errors import printable
 from vip.progress import Progress
 
 __all__ = ["console", "shown", "warn"]

@@ -1,6 +1,6 @@
 """The error of arguments that the command line itself can't use."""
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["UserError"]
 

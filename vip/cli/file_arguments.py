@@ -12,7 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from isa.support.files import check_regular
+from support.files import check_regular
 
 from .errors import UserError
 

@@ -3,10 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from isa.support.errors import VipError
 from sim_tb.measure import certificate
 from sim_tb.measure.certificate import KINDS, Certificate, certified_runs
 from sim_tb.runner.build import need_simulator
+from support.errors import VipError
 from vip.progress import Progress, silent
 
 __all__ = ["ModelCertificate", "certify"]

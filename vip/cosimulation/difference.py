@@ -6,8 +6,6 @@ from pathlib import Path
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
 from isa.program import Program
-from isa.support.files import write_atomically
-from isa.support.scratch import scratch_folder
 from pe.config import PeConfig
 from sim_tb.cosim.difference import FirstDifference, first_difference
 from sim_tb.cosim.engine import CosimError, Job, MemoryBehaviour, PeSimulation
@@ -15,6 +13,8 @@ from sim_tb.waves.cut import cut_waves
 from sim_tb.waves.pipeline import TracedInstruction
 from sim_tb.waves.record import read_record
 from sim_tb.waves.saved import save_file, texts_of
+from support.files import write_atomically
+from support.scratch import scratch_folder
 from vip.programs import fill
 from vip.progress import Progress, silent
 

@@ -5,8 +5,6 @@ from pathlib import Path
 
 from isa.image import DramImage
 from isa.program import Program
-from isa.support.errors import VipError
-from isa.support.files import check_regular, open_without_waiting, write_atomically
 from pe.config import PeConfig
 from sim_tb.cosim.chip import ChipResult, run_program
 from sim_tb.cosim.compare import Comparison, compare_run
@@ -20,6 +18,8 @@ from soc.generate.generate import configuration_json
 from soc.host.driver import Host
 from soc.host.transport import Blocking
 from soc.host.transport import run as wait_for
+from support.errors import VipError
+from support.files import check_regular, open_without_waiting, write_atomically
 from vip.configurations import Design, design, engine
 from vip.programs import Dump, fill, load_program
 from vip.progress import Progress, counting, silent

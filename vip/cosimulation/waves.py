@@ -6,9 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.program import Program
-from isa.support.extras import need
-from isa.support.files import write_atomically
-from isa.support.scratch import scratch_folder
 from memory.config import VaultConfig
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.machine import Machine
@@ -19,6 +16,9 @@ from sim_tb.waves.record import read_record, trace_events
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
+from support.extras import need
+from support.files import write_atomically
+from support.scratch import scratch_folder
 
 __all__ = ["EVENTS", "Waves", "waves"]
 

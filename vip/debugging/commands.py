@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import get_args
 
 from isa.accesses import Space
-from isa.support.errors import clipped, printable
-from isa.support.files import read_bytes
+from support.errors import clipped, printable
+from support.files import read_bytes
 
 from .debugger import Debugger
 from .errors import DebugError, ExpectationError

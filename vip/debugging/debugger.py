@@ -12,7 +12,7 @@ import numpy as np
 from isa.accesses import Space
 from isa.image import DramImage
 from isa.program import Program
-from isa.support.checks import Checks
+from support.checks import Checks
 from vip.configurations import Design, engine
 from vip.programs import fill, load_program
 from vip.progress import Progress, silent

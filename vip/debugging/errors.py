@@ -1,6 +1,6 @@
 """Errors of a debugger."""
 
-from isa.support.errors import VipError
+from support.errors import VipError
 
 __all__ = ["DebugError", "ExpectationError"]
 

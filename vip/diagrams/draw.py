@@ -6,11 +6,11 @@ from math import log2
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isa.support.picture import COLOURS, MUTED, check_picture, picture, tint
 from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import verilog
+from support.picture import COLOURS, MUTED, check_picture, picture, tint
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
@@ -102,7 +102,7 @@ def diagram(
     Raises:
         ConfigurationError: a configuration that can't be used.
         vip.diagrams.links.DiagramError: no such module, or one without units.
-        isa.support.picture.PictureError: ``path`` has another ending.
+        support.picture.PictureError: ``path`` has another ending.
         MissingExtraError: Yosys or matplotlib is not installed.
         OSError: the picture can't be written.
     """

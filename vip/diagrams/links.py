@@ -9,9 +9,9 @@ from typing import Any
 
 from hdl.emission import Emission
 from hdl.yosys import run_yosys
-from isa.support.errors import VipError
-from isa.support.files import write_file
-from isa.support.scratch import scratch_folder
+from support.errors import VipError
+from support.files import write_file
+from support.scratch import scratch_folder
 
 __all__ = ["TILE", "Block", "DiagramError", "Link", "Links", "find_links"]
 

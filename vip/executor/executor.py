@@ -11,10 +11,10 @@ from pathlib import Path
 from queue import Queue
 from typing import Any, Protocol
 
-from isa.support.extras import need
-from isa.support.files import write_file
-from isa.support.processes import tool, workers
-from isa.support.scratch import scratch_folder
+from support.extras import need
+from support.files import write_file
+from support.processes import tool, workers
+from support.scratch import scratch_folder
 
 from .work import ExecutorError, Task, do_checked, other_version, own_version
 

@@ -10,13 +10,13 @@ from importlib import import_module
 from importlib.metadata import version
 from typing import Any
 
-from isa.support.errors import VipError
 from sim_tb.runner.cache import source_digest
+from support.errors import VipError
+from vip_rooms import ROOMS
 
 __all__ = ["ExecutorError", "Task", "do", "do_checked", "other_version", "own_version"]
 
 Task = Mapping[str, Any]
-_ROOMS = ("isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth", "vip")
 
 
 class ExecutorError(VipError):
@@ -26,7 +26,7 @@ class ExecutorError(VipError):
 @cache
 def own_version() -> str:
     """Identifies the VIP of this process; the same on machines with the same source."""
-    return f"{version('vip-inference')} {source_digest(_ROOMS)}"
+    return f"{version('vip-inference')} {source_digest(ROOMS)}"
 
 
 def do(work: str, task: Task) -> dict[str, Any]:

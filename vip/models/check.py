@@ -3,7 +3,6 @@
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
-from isa.support.errors import VipError
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import Activation, Conv, Depthwise, MapSize
 from microkernels.networks.pairs import pair
@@ -14,6 +13,7 @@ from microkernels.onnx_models.model import Model
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
 from microkernels.onnx_models.values import Coverage, Refusal
+from support.errors import VipError
 from vip.progress import Progress, silent
 
 from .images import mixed_images

@@ -10,7 +10,6 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.files import read_bytes
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.plan import plan_network
@@ -19,13 +18,14 @@ from microkernels.onnx_models.calibrated import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.model import Model, Reals, to_maps
+from support.files import read_bytes
 from vip.progress import Progress, silent
 
 from .carry import carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
 from .folder import check_new, save_folder
 from .machine import model_machine
-from .reference import OnnxModel, OutputError, onnx_outputs, output_error
+from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
 
 __all__ = ["CompileReport", "compile_model", "images_of", "input_arrays", "spread"]
@@ -53,7 +53,7 @@ class CompileReport:
     vault_bytes: int
     predicted_cycles: float
     maps: tuple[MapReport, ...]
-    outputs: tuple[OutputError, ...]
+    outputs: tuple[OutputDeviation, ...]
 
     @property
     def saturated(self) -> tuple[MapReport, ...]:
@@ -269,7 +269,7 @@ def _compared(
     calibrated: Calibrated,
     arrays: Mapping[str, NDArray[Any]],
     given: Mapping[str, Reals],
-) -> tuple[OutputError, ...]:
+) -> tuple[OutputDeviation, ...]:
     """The outputs on the images of the calibration beside onnxruntime's.
 
     Parameters:

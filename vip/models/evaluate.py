@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
 from microkernels.onnx_models.read import load_proto
+from support.extras import need
 from vip.progress import Progress, silent
 
 from .compile import images_of, input_arrays, spread

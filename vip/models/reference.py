@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import Port, Reals
+from support.extras import need
 from vip.progress import Progress, silent
 
-__all__ = ["OnnxModel", "OutputError", "UnrunnableError", "onnx_outputs", "output_error"]
+__all__ = ["OnnxModel", "OutputDeviation", "UnrunnableError", "onnx_outputs", "output_error"]
 
 
 class UnrunnableError(ModelError):
@@ -24,7 +24,7 @@ class UnrunnableError(ModelError):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputError:
+class OutputDeviation:
     """An output beside onnxruntime's.
 
     Attributes:
@@ -192,11 +192,11 @@ def onnx_outputs(
     }
 
 
-def output_error(tensor: str, values: Reals, exact: Reals) -> OutputError:
+def output_error(tensor: str, values: Reals, exact: Reals) -> OutputDeviation:
     """How far ``values`` are from onnxruntime's ``exact`` ones, both of one shape, images first."""
     error = float(np.sqrt(np.mean(np.square(values - exact))))
     power = float(np.sqrt(np.mean(np.square(exact))))
-    return OutputError(
+    return OutputDeviation(
         tensor=tensor,
         images=len(values),
         error=error / power if power else error,

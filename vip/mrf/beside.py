@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from typing import TypeVar
 
-from isa.support.errors import VipError
+from support.errors import VipError
 from vip.progress import Progress
 
 __all__ = ["Stop", "meanwhile", "stopping"]

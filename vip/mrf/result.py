@@ -8,13 +8,13 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
-from isa.support.files import write_atomically
-from isa.support.picture import MARKERS, picture
 from microkernels.bp.golden import energy
 from microkernels.bp.problem import BpProblem
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
+from support.extras import need
+from support.files import write_atomically
+from support.picture import MARKERS, picture
 
 from .machine import Place
 

@@ -6,11 +6,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.files import write_atomically
 from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
 from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
 from microkernels.mrf.smoothness import coarse_costs
+from support.files import write_atomically
 from vip.configurations import Design
 from vip.progress import Progress, silent
 

@@ -4,7 +4,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isa.support.picture import COLOURS, MUTED, picture
+from support.picture import COLOURS, MUTED, picture
 from synth.power.power import THESIS_MHZ, PowerReport
 from vip.synthesis.power import KERNELS
 

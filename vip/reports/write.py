@@ -4,10 +4,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from isa.support.extras import need
-from isa.support.files import write_atomically
-from isa.support.picture import SUFFIXES
 from sim_tb.runner.build import need_simulator
+from support.extras import need
+from support.files import write_atomically
+from support.picture import SUFFIXES
 from synth.physical.asic import need_nangate
 from synth.physical.devices import find_device
 from synth.physical.nextpnr import need_nextpnr

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 
-from isa.support.errors import VipError
 from microkernels.bp.jobs import bp_job
 from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
@@ -17,6 +16,7 @@ from microkernels.runtime.job import KernelJob
 from microkernels.suite import suite
 from pe.config import PeConfig
 from soc.tile.config import VaultTileConfig
+from support.errors import VipError
 
 __all__ = ["SIZED", "SweepError", "check_kernel", "kernel_jobs", "kernel_name"]
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from pathlib import Path
 
-from isa.support.extras import need
-from isa.support.files import write_atomically
+from support.extras import need
+from support.files import write_atomically
 
 from .table import Summary
 

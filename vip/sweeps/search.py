@@ -8,7 +8,7 @@ import random
 from collections.abc import Iterator, Sequence
 from typing import Any, Protocol
 
-from isa.support.extras import need
+from support.extras import need
 
 from .specification import Choice, Specification
 

@@ -11,11 +11,11 @@ from pathlib import Path
 from typing import Any
 
 from hdl.config import ConfigurationError
-from isa.support.files import read_bytes
 from soc.generate.configuration_file import configuration_of
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from soc.tile.config import VaultTileConfig
+from support.files import read_bytes
 from synth.errors import SynthesisError
 from synth.physical.targets import TARGETS, find_target
 from vip.configurations import design

@@ -3,8 +3,8 @@
 import json
 from typing import Any
 
-from isa.support.cache import build_folder
-from isa.support.files import write_atomically
+from support.cache import build_folder
+from support.files import write_atomically
 
 __all__ = ["Store"]
 

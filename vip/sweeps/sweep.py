@@ -7,10 +7,10 @@ from typing import Any
 
 from hdl.config import ConfigurationError
 from hdl.yosys import need_yosys
-from isa.support.extras import need
 from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import write_configuration
 from soc.generate.generate import configuration_json
+from support.extras import need
 from synth.physical.area import MEASURES
 from synth.physical.asic import need_nangate
 from vip.executor.executor import Executor, opened

@@ -7,8 +7,8 @@ from math import exp, log
 from pathlib import Path
 from typing import Any
 
-from isa.support.extras import need
-from isa.support.files import write_atomically
+from support.extras import need
+from support.files import write_atomically
 
 __all__ = ["Summary", "pareto", "summaries", "winner", "write_parquet"]
 

@@ -9,7 +9,6 @@ from collections.abc import Mapping
 from importlib.metadata import version
 from typing import Any
 
-from isa.support.errors import VipError
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import cosim_engine, cosim_vault
 from sim_tb.cosim.machine import Machine
@@ -19,6 +18,7 @@ from soc.chip.config import ChipConfig
 from soc.generate.configuration_file import configuration_of
 from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
+from support.errors import VipError
 from synth.physical.chip_area import design_area
 from vip.executor.work import Task
 from vip.synthesis.clocks import timing
@@ -29,7 +29,7 @@ from .kernels import SweepError, kernel_jobs
 __all__ = ["WORK", "code_version", "engine_or_vault", "run_task", "task_key"]
 
 #: Rooms whose source decides results.
-_ROOMS = ("isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth")
+_ROOMS = ("support", "isa", "hdl", "pe", "memory", "noc", "soc", "microkernels", "sim_tb", "synth")
 _STANDARD_CELLS = "nangate45"
 #: Of :mod:`vip.executor.work`.
 WORK = "vip.sweeps.tasks:run_task"

@@ -2,10 +2,10 @@
 
 from typing import Any
 
-from isa.support.errors import VipError
 from pe.config import PeConfig
 from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json
+from support.errors import VipError
 from synth.errors import SynthesisError
 from synth.physical.nextpnr import Placement
 from synth.physical.place import PlaceReport, map_design

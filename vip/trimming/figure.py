@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isa.support.picture import COLOURS, picture
+from support.picture import COLOURS, picture
 
 from .gain import DEVICE, Gains, Simulated
 from .rows import CELLS, TrimRow

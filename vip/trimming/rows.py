@@ -34,7 +34,7 @@ CELLS, POWER_MHZ = "nangate45", 1000.0
 #: Key in reports -> measure of :data:`synth.physical.area.MEASURES`.
 SAVED = {"ff_saved": "ffs", "lut_saved": "luts", "dsp_saved": "dsps", "bram_saved": "brams"}
 #: Packages whose sources the measurements depend on; kernels count by their programs and data.
-_SOURCES = ("isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb", "synth", "vip")
+_SOURCES = ("support", "isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb", "synth", "vip")
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -7,10 +7,10 @@ from pathlib import Path
 from isa.declared import Declared
 from isa.image import DramImage
 from isa.program import Program
-from isa.support.files import read_bytes
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications
+from support.files import read_bytes
 from synth.analysis.contents import contents_of
 from synth.analysis.trim import Known
 from synth.errors import DeclarationError

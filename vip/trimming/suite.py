@@ -8,11 +8,11 @@ row the syntheses and simulators are cached.
 from collections.abc import Sequence
 from typing import Any
 
-from isa.support.errors import VipError
 from sim_tb.cosim.applications import Application, applications, choose
 from sim_tb.cosim.kernels import job_key
 from sim_tb.runner.build import need_simulator
 from sim_tb.runner.cache import Kept, fingerprint
+from support.errors import VipError
 from vip.executor.executor import check_scheduler, opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent

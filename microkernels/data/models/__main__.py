@@ -7,8 +7,8 @@ from pathlib import Path
 
 import numpy as np
 
-from isa.support.command import run_command
-from isa.support.files import write_atomically
+from support.command import run_command
+from support.files import write_atomically
 
 from .collection import inputs_of, make, names
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.support.extras import need
+from support.extras import need
 
 from .graphs import Reals, model_of
 

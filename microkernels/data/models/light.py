@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from isa.support.extras import need
+from support.extras import need
 
 from .graphs import Reals
 

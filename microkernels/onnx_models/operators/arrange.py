@@ -8,7 +8,6 @@ from collections.abc import Mapping
 
 import numpy as np
 
-from isa.support.extras import MissingExtraError
 from microkernels.networks.network import Pool
 from microkernels.networks.pairs import Pair
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
@@ -17,6 +16,7 @@ from microkernels.onnx_models.evaluate import evaluate
 from microkernels.onnx_models.graph import Array, Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.moved import Index, index_of, rearranged
+from support.extras import MissingExtraError
 
 __all__ = [
     "Index",

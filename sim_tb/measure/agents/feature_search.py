@@ -25,14 +25,14 @@ from typing import Annotated
 import typer
 from rich.console import Console
 
-from isa.support.command import run_command
-from isa.support.files import write_atomically
 from memory.agent.config import SLOTS, AgentConfig
 from memory.agent.features import FEATURES
 from memory.config import VaultConfig
 from sim_tb.measure.schedulers import MIXES, measure_alone, measure_policy, policy_vault
 from sim_tb.runner.cache import Kept, fingerprint, source_digest
 from sim_tb.timed.vault.traffic_model import run_traffic_model
+from support.command import run_command
+from support.files import write_atomically
 
 __all__ = [
     "CANDIDATES",
@@ -201,7 +201,7 @@ def cost(agent: AgentConfig) -> float:
 
     Raises:
         sim_tb.harness.traffic_runs.TrafficError: the memory did something wrong.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     timed = _timed()
     found = _bandwidths(replace(policy_vault("learned"), agent=agent))
@@ -245,7 +245,7 @@ def search(
 
     Raises:
         sim_tb.harness.traffic_runs.TrafficError: the memory did something wrong.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     rng = random.Random(seed)
     kept = Kept("feature_search")

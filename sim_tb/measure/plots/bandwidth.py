@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdl.ports import COLUMN_BYTES
-from isa.support.picture import COLOURS, picture
 from memory.timing import BURST_CLOCKS
 from sim_tb.cosim.vault import WINDOW_CYCLES, VaultResult
+from support.picture import COLOURS, picture
 
 __all__ = ["bandwidth_windows", "draw_bandwidth"]
 

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from isa.support.picture import COLOURS, MARKERS, picture
 from sim_tb.measure.network import Curve
+from support.picture import COLOURS, MARKERS, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

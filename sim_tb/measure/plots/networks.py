@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from isa.support.picture import COLOURS, picture
 from sim_tb.measure.networks import NetworkRun
+from support.picture import COLOURS, picture
 
 __all__ = ["draw_network"]
 
@@ -20,7 +20,7 @@ def draw_network(run: NetworkRun, path: Path) -> None:
         path: PNG or SVG; replaced only when the picture is complete.
 
     Raises:
-        isa.support.picture.PictureError: the file's name has another ending.
+        support.picture.PictureError: the file's name has another ending.
         OSError: the file can't be written.
     """
     layers = list(run.layers)

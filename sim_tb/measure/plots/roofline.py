@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from hdl.ports import COLUMN_BYTES
-from isa.support.picture import COLOURS, MARKERS, picture
 from isa.timing import WORD_BYTES
 from memory.timing import BURST_CLOCKS
 from sim_tb.measure.kernel_rows import KernelRow
 from soc.tile.config import VaultTileConfig
+from support.picture import COLOURS, MARKERS, picture
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

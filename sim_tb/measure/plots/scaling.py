@@ -3,8 +3,8 @@
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
-from isa.support.picture import COLOURS, MARKERS, picture
 from sim_tb.measure.scaling import Point
+from support.picture import COLOURS, MARKERS, picture
 
 __all__ = ["draw_scaling"]
 

@@ -94,7 +94,7 @@ def measure_layer(name: str, config: VaultTileConfig, *, reuse: bool) -> LayerRe
 
     Raises:
         CosimError: an output differs from the golden model's.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
     """
     job = layer_job(name, config.pes, reuse=reuse)
 

@@ -69,7 +69,7 @@ def measure_way(name: str, config: VaultTileConfig, pes: int, way: Way) -> Layer
 
     Raises:
         CosimError: an output differs from the golden model's.
-        isa.support.native.CompilerError: the timing model can't be built.
+        support.native.CompilerError: the timing model can't be built.
     """
     machine, job = way_vault(config, pes, way), way_job(name, pes, way)
 

@@ -14,8 +14,6 @@ from typing import Annotated, Any
 import typer
 from rich.console import Console
 
-from isa.support.command import run_command
-from isa.support.files import write_atomically
 from memory.controller.counters import VaultCounter
 from sim_tb.cosim.chip_session import Periods
 from sim_tb.dut.memory import ports_of
@@ -25,6 +23,8 @@ from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.measure.vault_stress import StressCase, random_case
 from sim_tb.runner.build import BuildError
 from soc.tile.clocks import ClockConfig
+from support.command import run_command
+from support.files import write_atomically
 
 __all__ = ["RATIOS", "ClockStressReport", "app", "clocks_of", "run_clock_stress"]
 

@@ -112,7 +112,7 @@ class ChipModel(ChipSession):
 
     Raises:
         CosimError: as there, the model does not cover ``config``, or another one is open.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
 
     _opened = False

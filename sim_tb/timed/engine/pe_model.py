@@ -61,7 +61,7 @@ class PeModel:
 
     Raises:
         CosimError: the model does not cover ``config``; the message says why.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
 
     def __init__(self, config: PeConfig) -> None:

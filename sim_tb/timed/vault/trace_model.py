@@ -32,7 +32,7 @@ def record_trace(
     Raises:
         CosimError: as of :func:`sim_tb.timed.vault.vault_model.started_tile`.
         ValueError: several engines.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     if config.pes != 1:
         raise ValueError(f"a trace is of one engine, not of {config.pes}")

@@ -56,7 +56,7 @@ def run_traffic_model(
 
     Raises:
         TrafficError: as there.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
 
     def perform(runs: Sequence[TrafficRun]) -> Iterator[TrafficResult]:

@@ -155,7 +155,7 @@ def run_vault_model(
 
     Raises:
         CosimError: as there, or the model does not cover ``config``.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     with started_tile(
         program,
@@ -198,7 +198,7 @@ def started_tile(
 
     Raises:
         CosimError: as of :func:`run_vault_model`, but for what happens after the launch.
-        isa.support.native.CompilerError: there is no C++ compiler, or it fails.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     check_alone(config)
     engines = launched_engines(

@@ -18,6 +18,7 @@ from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, BusError, run
+from support.extras import MissingExtraError
 from vip.cli.app import main
 
 TINY = chip_preset("tiny")
@@ -211,8 +212,8 @@ def test_image_of_another_size_is_refused() -> None:
 
 
 def test_missing_cocotbext_axi_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sim_tb.cosim.chip_session.find_spec", lambda name: None)
-    with DramImage(TINY.memory_bytes) as image, pytest.raises(CosimError, match=r"extra 'dev'$"):
+    monkeypatch.setattr("support.extras.find_spec", lambda name: None)
+    with DramImage(TINY.memory_bytes) as image, pytest.raises(MissingExtraError, match="extra axi"):
         ChipSimulation(TINY, image, outer=True)
 
 

@@ -14,10 +14,10 @@ from pathlib import Path
 import cocotb_tools.config
 import pytest
 
-from isa.support.cache import build_folder
 from sim_tb.runner import build as build_module
 from sim_tb.runner.build import BuildError, Design, build, simulator_environment
 from sim_tb.runner.process import Runner
+from support.cache import build_folder
 
 MAKEFILE = """CXX = wrong
 LINK = wrong

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from isa.support.errors import VipError
 from sim_tb.measure import networks as measured
 from sim_tb.measure.networks import NetworkRun, StepRun
+from support.errors import VipError
 from vip.cli.app import app
 
 STEP = StepRun(

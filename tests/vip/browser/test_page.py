@@ -9,7 +9,7 @@ import pytest
 
 import vip
 from bench.screens.served import served
-from isa.support.errors import VipError
+from support.errors import VipError
 from tests.browser import Browser, needs_chromium, needs_pyodide
 from vip.browser.build import PAGE_FILES
 from vip.browser.runtime import FILES, RELEASE, runtime_files

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from isa.image import ImageError
-from isa.support.errors import VipError
+from support.errors import VipError
 from vip.browser.memory import PlainMemory
 from vip.browser.scene import SIZE, packed_scene
 from vip.browser.session import Session

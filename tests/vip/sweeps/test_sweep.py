@@ -13,11 +13,11 @@ import pytest
 from typer.testing import CliRunner
 
 import vip.sweeps.sweep as module
-from isa.support.cache import FOLDER_VARIABLE
-from isa.support.errors import VipError
 from soc.generate.configuration_file import read_configuration
 from soc.generate.generate import configuration_json
 from soc.generate.presets import preset
+from support.cache import FOLDER_VARIABLE
+from support.errors import VipError
 from tests.vip.here import here
 from vip.cli.app import app
 from vip.executor.executor import Executor

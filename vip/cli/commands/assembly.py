@@ -13,8 +13,8 @@ from isa.assembly.assembler import listing
 from isa.assembly.disassembler import disassemble
 from isa.formats import FORMATS
 from isa.program import Program
-from isa.support.files import write_atomically
 from pe.config import PeConfig
+from support.files import write_atomically
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.tables.machine import show_hazards, show_registers, show_saturated

@@ -8,13 +8,13 @@ import typer
 
 import vip
 from isa.image import DramImage
-from isa.support.extras import need
-from isa.support.files import write_atomically
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.kernel import bp_builder
 from microkernels.data.stereo import StereoScene, motorcycle
 from sim_tb.runner.build import check_tools
 from soc.generate.generate import check_directory
+from support.extras import need
+from support.files import write_atomically
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.tables.area import show_area

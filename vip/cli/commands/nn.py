@@ -10,8 +10,8 @@ from rich import box
 from rich.table import Table
 
 import vip
-from isa.support.files import write_atomically
 from microkernels.onnx_models.model import Reals
+from support.files import write_atomically
 from vip.cli.console import console, shown, warn
 from vip.models.folder import check_new, manifest_of
 from vip.models.run import On

@@ -11,9 +11,9 @@ from typing import Annotated, Any
 
 import typer
 
-from isa.support.errors import clipped, printable
-from isa.support.extras import need
-from isa.support.picture import SUFFIXES
+from support.errors import clipped, printable
+from support.extras import need
+from support.picture import SUFFIXES
 from vip.cli.file_arguments import FileArguments
 
 __all__ = [
@@ -127,7 +127,7 @@ def filling(
     """A parameter's callback for a folder; see :meth:`vip.cli.file_arguments.FileArguments.fills`.
 
     Parameters:
-        check: raises :class:`isa.support.errors.VipError` for a folder that the command would
+        check: raises :class:`support.errors.VipError` for a folder that the command would
             refuse.
     """
 

@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping, Sequence
 from html import escape
 from typing import Any
 
-from isa.support.errors import clipped
 from pe.interface import PeCounter
+from support.errors import clipped
 
 from .marks import COLOURS, Bar, bars, figure, legend, number, polyline, table
 from .roofline import roofline

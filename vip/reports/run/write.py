@@ -6,8 +6,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from isa.support.errors import VipError, clipped, printable
-from isa.support.files import read_bytes, write_atomically
+from support.errors import VipError, clipped, printable
+from support.files import read_bytes, write_atomically
 
 from .page import run_page
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from isa.support.cache import FOLDER_VARIABLE
-from isa.support.native import CompilerError, compile_library, compiler
+from support.cache import FOLDER_VARIABLE
+from support.native import CompilerError, compile_library, compiler
 
 _SOURCE = 'int hidden() { return 41; }\nextern "C" int vip_seen() { return hidden() + 1; }\n'
 

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from isa.support.cache import CacheError, build_folder
+from support.cache import CacheError, build_folder
 
 
 @pytest.mark.parametrize(

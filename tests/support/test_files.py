@@ -10,15 +10,15 @@ from pathlib import Path
 
 import pytest
 
-from isa.support import files
-from isa.support.files import copy_atomically, copy_file, read_bytes, write_atomically, write_file
+from support import files
+from support.files import copy_atomically, copy_file, read_bytes, write_atomically, write_file
 from vip_rooms import ROOMS
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: What else opens files to write, each with a name in its errors, or without contents.
 _OPENS = {
-    "isa/support/command.py": 1,
-    "isa/support/scratch.py": 1,
+    "support/command.py": 1,
+    "support/scratch.py": 1,
     "hdl/yosys.py": 2,
     "sim_tb/runner/build.py": 1,
     "vip/executor/executor.py": 1,
@@ -228,5 +228,5 @@ def test_every_error_of_writing_names_the_file() -> None:
                 continue
             if count := sum(map(_writes, ast.walk(ast.parse(text)))):
                 counted[path.relative_to(ROOT).as_posix()] = count
-    del counted["isa/support/files.py"]
+    del counted["support/files.py"]
     assert counted == _OPENS

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isa.support.picture import COLOURS, DISPARITIES, SUFFIXES, picture, tint
+from support.picture import COLOURS, DISPARITIES, SUFFIXES, picture, tint
 
 #: Machado, Oliveira and Fernandes 2009: what people without one kind of cone see, in linear light.
 DEFICIENCIES = {

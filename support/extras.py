@@ -14,7 +14,7 @@ __all__ = ["MissingExtraError", "need"]
 
 _VIP = "vip-inference"
 #: A checkout's list of extras, which may be newer than that of the installation.
-_PROJECT = Path(__file__).resolve().parents[2] / "pyproject.toml"
+_PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
 #: Package as it is imported -> name under which it is installed, where they differ.
 _DISTRIBUTIONS = {
     "PIL": "pillow",

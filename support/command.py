@@ -23,7 +23,7 @@ _NO_READER = 130
 #: Characters of a line of a message; a longer line loses its middle.
 _CHARACTERS = 2000
 _OUTPUT = "standard output"
-#: Errors of writing. Those of files have a name (isa/support/files.py).
+#: Errors of writing. Those of files have a name (support/files.py).
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 #: Characters of a line in which tables and help still have room for words, and of the longest line
 #: that is worth its memory.

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from isa.support.checks import Checks, shown
-from isa.support.errors import VipError
+from support.checks import Checks, shown
+from support.errors import VipError
 
 
 class OneError(VipError):

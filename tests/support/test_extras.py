@@ -9,12 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from isa.support import extras
-from isa.support.extras import MissingExtraError, need
-from isa.support.picture import PictureError, check_picture, picture
 from microkernels.apps.digits import load_digits
 from microkernels.data.photograph import photograph
 from microkernels.data.stereo import motorcycle
+from support import extras
+from support.extras import MissingExtraError, need
+from support.picture import PictureError, check_picture, picture
 from vip_rooms import ROOMS
 
 ROOT = Path(__file__).parent.parent.parent

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from isa.support.processes import end_tool, run_tool, tool, workers
+from support.processes import end_tool, run_tool, tool, workers
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: A tool whose own child writes its id and waits.
@@ -113,9 +113,7 @@ def test_workers_end_their_tools_when_one_fails(tmp_path):
 @pytest.mark.skipif(sys.platform != "linux", reason="looks into /proc")
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGTERM])
 def test_tools_end_with_a_process_that_is_killed(tmp_path, number):
-    script = (
-        f"from isa.support.processes import run_tool; run_tool({FAMILY!r}, cwd={str(tmp_path)!r})"
-    )
+    script = f"from support.processes import run_tool; run_tool({FAMILY!r}, cwd={str(tmp_path)!r})"
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     with subprocess.Popen([sys.executable, "-c", script], env=environment) as parent:
         processes = family(tmp_path)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from isa.support.command import run_command, settle_columns
+from support.command import run_command, settle_columns
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: Commands of each way to write: the console of results, and that of the help.

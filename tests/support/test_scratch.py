@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from isa.support import scratch
-from isa.support.scratch import owned_folder, remove_scratch, scratch_file, scratch_folder
+from support import scratch
+from support.scratch import owned_folder, remove_scratch, scratch_file, scratch_folder
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 #: Makes files of both kinds, says where, and waits for a line.
@@ -20,8 +20,8 @@ import sys
 import tempfile
 from pathlib import Path
 from isa.image import DramImage
-from isa.support import scratch
-from isa.support.scratch import owned_folder, scratch_folder
+from support import scratch
+from support.scratch import owned_folder, scratch_folder
 with (
     scratch_folder("work") as work,
     owned_folder(Path(sys.argv[1]), ".building-") as build,
