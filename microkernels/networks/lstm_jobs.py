@@ -7,7 +7,7 @@ import numpy as np
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
-from microkernels.nn.lstm.shape import LstmShape, LstmState, LstmWeights, lstm_step
+from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step
 from microkernels.runtime.job import Golden, KernelJob, Launch
 
 from .engines import ChipEngines
