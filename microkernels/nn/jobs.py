@@ -8,6 +8,7 @@ from functools import cache
 
 import numpy as np
 
+from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
@@ -16,7 +17,7 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.nn.lstm_kernel import lstm_program
 from microkernels.nn.lstm_layout import LstmLayout
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step, plan_lstm
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
