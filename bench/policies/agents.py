@@ -23,8 +23,8 @@ from memory.agent.sarsa import Sarsa
 from memory.agent.state import VaultState
 from memory.config import VaultConfig
 from memory.controller.policies import make_scheduler
+from memory.controller.snapshot import SWEEP_CYCLES
 from memory.controller.starvation import GROUP_BURSTS, PATIENCE_CYCLES
-from memory.controller.sweep import SWEEP_CYCLES
 from sim_tb.dut.memory import vault_design
 from sim_tb.harness.trace import TRACE_WORD
 from sim_tb.measure.agents.feature_search import (
