@@ -7,9 +7,9 @@ import pytest
 
 from microkernels.common.errors import KernelError
 from microkernels.data.networks import usual_network_weights
-from microkernels.networks.golden import Weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
+from microkernels.networks.parameters import Weights
 from microkernels.networks.vgg16 import vgg16
 from tests.microkernels.networks.test_networks import LITTLE, engines, job_of
 
