@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from isa.declared import Declared
+from isa.run import Launch
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES, Elements
@@ -15,7 +16,6 @@ from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import plan_dense
 from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
-from microkernels.runtime.job import Launch
 
 from .cut import Cut
 from .layer import (

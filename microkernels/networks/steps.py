@@ -14,11 +14,11 @@ import numpy as np
 
 from isa.declared import Declared, Span
 from isa.program import Program
+from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
-from microkernels.runtime.job import Launch
 from microkernels.runtime.ring import VaultRing
 
 from .engines import ChipEngines

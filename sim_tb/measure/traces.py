@@ -5,7 +5,8 @@ from dataclasses import replace
 from functools import cache
 
 from isa.image import DramImage
-from microkernels.runtime.job import KernelJob, Launch
+from isa.run import Launch
+from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.harness.trace import joined, parted
 from sim_tb.harness.traffic import Pattern

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.run import Launch
 from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements
 from microkernels.common.saturation import count_saturation
 from microkernels.networks.golden import activations
@@ -20,7 +21,6 @@ from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.model import harmless, logistic_operands, of_images
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import Launch
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_chip, cosim_vault
 from soc.chip.config import ChipConfig
