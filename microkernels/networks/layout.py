@@ -11,12 +11,6 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Writable
-<<<<<<< HEAD
-from isa.run import Launch
-=======
-from microkernels.nn.dense_plan import DensePlan, plan_dense
-from microkernels.nn.dense_shape import DenseShape
->>>>>>> main
 
 from .layer import ChipWork, LayerMaps
 from .moves import PIECE_ELEMENTS
