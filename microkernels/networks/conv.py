@@ -11,15 +11,18 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
-from microkernels.nn.conv_depth import best_depth
-from microkernels.nn.conv_estimate import predict_conv
 from microkernels.nn.conv_kernel import conv_program
-from microkernels.nn.conv_layout import ConvLayout
-from microkernels.nn.conv_plan import ConvPlan, plan_conv
+from microkernels.nn.conv_layout import ConvLayout, predict_conv
+from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape, convolve
-from microkernels.nn.depthwise.kernel import depthwise_program
-from microkernels.nn.depthwise.layout import DepthwiseLayout, best_pixels, predict_depthwise
-from microkernels.nn.depthwise.shape import DepthwiseShape, depthwise
+from microkernels.nn.depthwise import (
+    DepthwiseLayout,
+    DepthwiseShape,
+    best_pixels,
+    depthwise,
+    depthwise_program,
+    predict_depthwise,
+)
 
 from .engines import ChipEngines
 from .layer import (

@@ -14,8 +14,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
-from microkernels.nn.dense_plan import plan_dense
-from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
+from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 
 from .cut import Cut
 from .layer import (

@@ -17,11 +17,15 @@ from microkernels.common.fixed_point import (
     Elements,
     check_fraction,
 )
-from microkernels.nn.element_curve import Curve, arguments_beyond, curve_of
-from microkernels.nn.element_kernel import element_program
-from microkernels.nn.element_layout import ElementLayout
-from microkernels.nn.element_polynomials import MOST_FRACTION, POLYNOMIALS
-from microkernels.nn.element_shape import FUNCTIONS, SLOPE_FRACTION, ElementShape, element
+from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, Curve, arguments_beyond, curve_of
+from microkernels.nn.element import (
+    FUNCTIONS,
+    SLOPE_FRACTION,
+    ElementLayout,
+    ElementShape,
+    element,
+    element_program,
+)
 
 from .curves import UNFITTED, evaluated, fitted
 from .engines import ChipEngines

@@ -10,9 +10,7 @@ from isa.program import Program
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
-from microkernels.nn.pool_kernel import pool_program
-from microkernels.nn.pool_layout import PoolLayout, window_fits
-from microkernels.nn.pool_shape import PoolShape, pool
+from microkernels.nn.pool import PoolLayout, PoolShape, pool, pool_program, window_fits
 
 from .engines import ChipEngines
 from .layer import ChipWork, Constructor, LayerMaps, LayerPlan, WindowLayer, surrounded

@@ -9,12 +9,15 @@ from isa.program import Program
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements, check_fraction
-from microkernels.nn.product.kernel import product_program
-from microkernels.nn.product.layout import ProductLayout, plan_product
-from microkernels.nn.product.shape import ProductShape, product
-from microkernels.nn.rows.kernel import rows_program
-from microkernels.nn.rows.layout import RowsLayout, predict_rows
-from microkernels.nn.rows.shape import NormalizeShape, normalize
+from microkernels.nn.product import (
+    ProductLayout,
+    ProductShape,
+    plan_product,
+    product,
+    product_program,
+)
+from microkernels.nn.rows import RowsLayout, predict_rows, rows_program
+from microkernels.nn.rows_shape import NormalizeShape, normalize
 
 from .engines import ChipEngines
 from .layer import ChipWork, Layer, LayerMaps, LayerPlan, MapLayer, PixelLayer

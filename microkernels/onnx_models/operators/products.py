@@ -14,7 +14,7 @@ from microkernels.networks.network import (
     Rearrange,
 )
 from microkernels.networks.parameters import Reals
-from microkernels.nn.product.shape import MOST_INNER
+from microkernels.nn.product import MOST_INNER
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import (
     Importer,

@@ -9,7 +9,7 @@ from isa.table import MAX_VL
 from microkernels.networks.network import Depthwise, Normalize
 from microkernels.networks.parameters import Real, Reals
 from microkernels.networks.sizes import Size2
-from microkernels.nn.rows.shape import MOST_CHANNELS
+from microkernels.nn.rows_shape import MOST_CHANNELS
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
 

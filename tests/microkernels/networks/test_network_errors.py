@@ -24,8 +24,9 @@ IMAGE = np.zeros((1, 18, 20, 3), np.int16)
         ({"layers": [Pool(name="a")]}, r"layers must be a tuple, not \[.*\]"),
         (
             {"layers": ("a",)},
-            r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an ElementWise or "
-            r"a Normalize or a Product or a Source or a Rearrange, not 'a'",
+            r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an Add or a Multiply or "
+            r"a Combine or an Activation or a Normalize or a Product or a Source or a Rearrange, "
+            r"not 'a'",
         ),
         ({"input": MapSize(0, 4, 4)}, "width of the input must be at least 1, not 0"),
         (
