@@ -11,9 +11,7 @@ import synth.physical.thesis_area
 import synth.power.cell_energy
 import synth.power.clock_tree
 import synth.power.power
-import synth.sram.area
-import synth.sram.energy
-import synth.sram.timing
+import synth.sram
 import synth.timing.open_sta
 import synth.timing.sta
 import vip.synthesis.energy
@@ -29,7 +27,7 @@ from synth.physical.area import synthesise
 from synth.physical.devices import GRADES
 from synth.physical.targets import find_target
 from synth.power.power import THESIS_MHZ
-from synth.sram.area import GATE_UM2
+from synth.sram import GATE_UM2
 from vip.presets import MEASURED, figure_name, measure_areas
 from vip.synthesis.clocks import timing
 from vip.synthesis.energy import engine_power
@@ -124,7 +122,7 @@ def made_of_area() -> dict[str, str]:
         **fingerprints.mapped("pe", preset("pe")),
         "mapping for area": fingerprints.mapping(find_target("generic")),
         "mapping for 7-series": fingerprints.mapping(find_target("xc7")),
-        "areas at 28 nm": fingerprints.code(synth.physical.thesis_area, synth.sram.area),
+        "areas at 28 nm": fingerprints.code(synth.physical.thesis_area, synth.sram),
     }
 
 
@@ -163,7 +161,7 @@ def made_of_standard_cells() -> dict[str, str]:
         "mapping to standard cells": fingerprints.mapping(find_target(_CELLS)),
         "mapping to standard cells for area": fingerprints.mapping(find_target(_SMALL_CELLS)),
         "timing analysis": fingerprints.code(
-            synth.timing.sta, synth.physical.corners, synth.timing.open_sta, synth.sram.timing
+            synth.timing.sta, synth.physical.corners, synth.timing.open_sta, synth.sram
         ),
     }
 
@@ -229,7 +227,7 @@ def made_of_power() -> dict[str, str]:
             synth.power.power,
             synth.power.cell_energy,
             synth.power.clock_tree,
-            synth.sram.energy,
+            synth.sram,
             vip.synthesis.energy,
         ),
     }

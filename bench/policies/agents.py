@@ -37,10 +37,10 @@ from sim_tb.measure.agents.feature_search import (
 from sim_tb.measure.agents.learning import LENGTHS, measure_bandwidth
 from sim_tb.measure.schedulers import REQUESTERS, measure_alone, measure_policy, policy_vault
 from sim_tb.measure.traces import APPLICATIONS, traced_launch, traced_vault
-from synth.physical.asic import NANGATE45, node_nm
+from synth.physical.asic import NANGATE45
 from synth.physical.mapping import engine_netlist
 from synth.physical.targets import find_cells, find_target
-from synth.sram.timing import SramTimes
+from synth.sram import SramTimes
 from synth.timing.sta import longest_paths
 
 from .schedulers import SIZED, part_kge, windowed
@@ -96,7 +96,7 @@ def _hardware() -> Iterator[Measurement]:
     cells, library = find_cells(NANGATE45)
     for policy in SIZED:
         netlist = engine_netlist(emit(make_scheduler(windowed(policy)), "part"), cells)
-        paths = longest_paths(netlist, library, SramTimes(node_nm(library)))
+        paths = longest_paths(netlist, library, SramTimes(library.node_nm))
         key = policy.replace("-", "_")
         yield Measurement(f"{key}_ns", max(path.ns for path in paths.values()), "ns", 0.02)
         yield Measurement(f"{key}_output_ns", paths["output"].ns, "ns", 0.02)

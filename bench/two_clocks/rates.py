@@ -5,7 +5,7 @@ from dataclasses import replace
 
 import synth.physical.nextpnr_clocks
 import synth.physical.vault_clocks
-import synth.sram.timing
+import synth.sram
 import synth.timing.domains
 import synth.timing.sta
 from bench import fingerprints
@@ -69,9 +69,7 @@ def made_of_clock_rates() -> dict[str, str]:
     found = {
         "mapping to standard cells": fingerprints.mapping(find_target(NANGATE45)),
         "mapping to ECP5": fingerprints.mapping(find_target("ecp5")),
-        "timing analysis": fingerprints.code(
-            synth.timing.sta, synth.timing.domains, synth.sram.timing
-        ),
+        "timing analysis": fingerprints.code(synth.timing.sta, synth.timing.domains, synth.sram),
         "placement": fingerprints.code(synth.physical.vault_clocks, synth.physical.nextpnr_clocks),
     }
     for name, vault in _vaults().items():

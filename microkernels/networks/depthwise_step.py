@@ -7,9 +7,7 @@ import numpy as np
 from isa.program import Program
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
-from microkernels.nn.depthwise.kernel import depthwise_program
-from microkernels.nn.depthwise.layout import DepthwiseLayout
-from microkernels.nn.depthwise.shape import DepthwiseShape
+from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise_program
 
 from .network import Depthwise
 from .steps import MapStep

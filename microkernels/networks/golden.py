@@ -9,13 +9,12 @@ from numpy.typing import NDArray
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import LOWEST, Elements, check_elements
 from microkernels.nn.conv_shape import convolve
-from microkernels.nn.dense_plan import DensePlan
-from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
-from microkernels.nn.depthwise.shape import depthwise
-from microkernels.nn.element_shape import element
-from microkernels.nn.pool_shape import pool
-from microkernels.nn.product.shape import product
-from microkernels.nn.rows.shape import normalize
+from microkernels.nn.dense_plan import DensePlan, DenseShape, dense, partial_sums
+from microkernels.nn.depthwise import depthwise
+from microkernels.nn.element import element
+from microkernels.nn.pool import pool
+from microkernels.nn.product import product
+from microkernels.nn.rows_shape import normalize
 from support.checks import shown
 
 from .network import (

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import check_fraction
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.depthwise.shape import DepthwiseShape
-from microkernels.nn.element_curve import Curve
-from microkernels.nn.element_shape import FUNCTIONS, ElementShape
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.curves import Curve
+from microkernels.nn.depthwise import DepthwiseShape
+from microkernels.nn.element import FUNCTIONS, ElementShape
+from microkernels.nn.pool import PoolShape
 from support.checks import shown
 
 from .pairs import Pads, Pair, pads, pair
@@ -133,7 +133,7 @@ class Conv(Named):
 
 @dataclass(frozen=True, kw_only=True)
 class Depthwise(Named):
-    """A depthwise convolution (:mod:`microkernels.nn.depthwise.shape`): a filter for each channel.
+    """A depthwise convolution (:mod:`microkernels.nn.depthwise`): a filter for each channel.
 
     Attributes:
         kernel, stride, padding, fraction, relu: as of :class:`Conv`.
@@ -168,7 +168,7 @@ class Depthwise(Named):
 
 @dataclass(frozen=True, kw_only=True)
 class Pool(Named):
-    """Pooling (:mod:`microkernels.nn.pool_shape`).
+    """Pooling (:mod:`microkernels.nn.pool`).
 
     Attributes:
         window, stride: pixels, the same across and down, or a pair.
@@ -203,7 +203,7 @@ class Pool(Named):
 
 @dataclass(frozen=True, kw_only=True)
 class Dense(Named):
-    """A fully connected layer (:mod:`microkernels.nn.dense_shape`).
+    """A fully connected layer (:mod:`microkernels.nn.dense_plan`).
 
     A map as its input is flattened channel by channel, each row by row, as ONNX's Flatten does.
 
@@ -225,7 +225,7 @@ class Dense(Named):
 
 @dataclass(frozen=True, kw_only=True)
 class ElementWise(Named, ABC):
-    """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
+    """A layer whose inputs and output have one size (:mod:`microkernels.nn.element`)."""
 
     @abstractmethod
     def shape(self, size: MapSize) -> ElementShape:
@@ -302,10 +302,10 @@ class Activation(ElementWise):
     """A function of each element.
 
     Attributes:
-        function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
+        function: one of :data:`microkernels.nn.element.FUNCTIONS`. ``tanh`` and ``sigmoid``
             need engines with the logistic unit.
         fraction, low, high, slope, factor, offset, curve: what the function needs, else None; see
-            :class:`microkernels.nn.element_shape.ElementShape`.
+            :class:`microkernels.nn.element.ElementShape`.
     """
 
     function: str

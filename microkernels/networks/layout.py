@@ -13,8 +13,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Writable
-from microkernels.nn.dense_plan import DensePlan, plan_dense
-from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.dense_plan import DensePlan, DenseShape, plan_dense
 
 from .depthwise_step import DepthwiseStep
 from .golden import Weights

@@ -12,11 +12,11 @@ from itertools import product
 
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST
-from microkernels.nn.conv_estimate import predict_conv
+from microkernels.nn.conv_layout import predict_conv
 from microkernels.nn.conv_plan import ConvPlan, plan_conv
-from microkernels.nn.depthwise.layout import predict_depthwise
-from microkernels.nn.product.layout import plan_product
-from microkernels.nn.rows.layout import predict_rows
+from microkernels.nn.depthwise import predict_depthwise
+from microkernels.nn.product import plan_product
+from microkernels.nn.rows import predict_rows
 from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut, cuts

@@ -4,8 +4,8 @@ from dataclasses import dataclass
 
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import check_fraction
-from microkernels.nn.product.shape import ProductShape
-from microkernels.nn.rows.shape import NormalizeShape
+from microkernels.nn.product import ProductShape
+from microkernels.nn.rows_shape import NormalizeShape
 
 from .layers import MapSize, Named
 
@@ -14,11 +14,11 @@ __all__ = ["Normalize", "Product"]
 
 @dataclass(frozen=True, kw_only=True)
 class Normalize(Named):
-    """Softmax or a normalisation of the channels of each pixel (:mod:`microkernels.nn.rows.shape`).
+    """Softmax or a normalisation of the channels of each pixel (:mod:`microkernels.nn.rows_shape`).
 
     Attributes:
         operation, factor, fraction, epsilon: as of
-            :class:`microkernels.nn.rows.shape.NormalizeShape`.
+            :class:`microkernels.nn.rows_shape.NormalizeShape`.
         bits: of softmax, fraction bits of the source, else 0.
     """
 
@@ -46,7 +46,7 @@ class Normalize(Named):
 
 @dataclass(frozen=True, kw_only=True)
 class Product(Named):
-    """The product of two maps, column by column of pixels (:mod:`microkernels.nn.product.shape`).
+    """The product of two maps, column by column of pixels (:mod:`microkernels.nn.product`).
 
     Attributes:
         other: name of the second layer whose output it takes; otherwise as ``source``.

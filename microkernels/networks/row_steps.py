@@ -4,12 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from isa.program import Program
-from microkernels.nn.product.kernel import product_program
-from microkernels.nn.product.layout import ProductLayout
-from microkernels.nn.product.shape import ProductShape
-from microkernels.nn.rows.kernel import rows_program
-from microkernels.nn.rows.layout import RowsLayout
-from microkernels.nn.rows.shape import NormalizeShape
+from microkernels.nn.product import ProductLayout, ProductShape, product_program
+from microkernels.nn.rows import RowsLayout, rows_program
+from microkernels.nn.rows_shape import NormalizeShape
 
 from .engines import ChipEngines
 from .network import Normalize, Product

@@ -13,10 +13,9 @@ from isa.table import MAX_VL
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
-from microkernels.nn.conv_depth import best_depth
-from microkernels.nn.conv_plan import plan_conv
-from microkernels.nn.depthwise.layout import best_pixels
-from microkernels.nn.pool_layout import window_fits
+from microkernels.nn.conv_plan import best_depth, plan_conv
+from microkernels.nn.depthwise import best_pixels
+from microkernels.nn.pool import window_fits
 
 from .engines import ChipEngines
 from .network import (

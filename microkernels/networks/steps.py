@@ -27,16 +27,11 @@ from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DensePlan
-from microkernels.nn.depthwise.layout import DepthwiseLayout
-from microkernels.nn.depthwise.shape import DepthwiseShape
-from microkernels.nn.element_kernel import element_program
-from microkernels.nn.element_layout import ElementLayout
-from microkernels.nn.element_shape import ElementShape
-from microkernels.nn.pool_kernel import pool_program
-from microkernels.nn.pool_layout import PoolLayout
-from microkernels.nn.pool_shape import PoolShape
-from microkernels.nn.product.layout import ProductLayout
-from microkernels.nn.rows.layout import RowsLayout
+from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape
+from microkernels.nn.element import ElementLayout, ElementShape, element_program
+from microkernels.nn.pool import PoolLayout, PoolShape, pool_program
+from microkernels.nn.product import ProductLayout
+from microkernels.nn.rows import RowsLayout
 from microkernels.runtime.ring import VaultRing
 
 from .engines import ChipEngines

@@ -29,8 +29,7 @@ from microkernels.networks.network import (
     Product,
     Source,
 )
-from microkernels.nn.element_curve import arguments_beyond
-from microkernels.nn.element_polynomials import MOST_FRACTION, POLYNOMIALS
+from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, arguments_beyond
 
 from .balance import balanced
 from .calibrated import Calibrated, MapReport

@@ -1,4 +1,4 @@
-"""Functions of single elements as curves (:mod:`microkernels.nn.element_curve`).
+"""Functions of single elements as curves (:mod:`microkernels.nn.curves`).
 
 A curve is fitted on the range that the argument has on the calibration data, in elements: pieces
 are polynomials of degree 5, of which the one with the largest error is halved until the error is a
@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, LOWEST
-from microkernels.nn.element_curve import (
+from microkernels.nn.curves import (
     MOST_PIECES,
     UNIT_FRACTION,
     Curve,

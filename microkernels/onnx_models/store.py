@@ -29,7 +29,7 @@ from microkernels.networks.network import (
     Source,
 )
 from microkernels.networks.pairs import Pads, Pair
-from microkernels.nn.element_curve import curve_of
+from microkernels.nn.curves import curve_of
 
 from .errors import ModelError, one_line
 

@@ -18,9 +18,8 @@ from functools import partial
 
 import numpy as np
 
-from microkernels.nn.conv_depth import best_depth
-from microkernels.nn.conv_plan import plan_conv
-from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.conv_plan import best_depth, plan_conv
+from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import DEFAULT_OUT_DEPTH, conv_job, dense_job, pool_job
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS

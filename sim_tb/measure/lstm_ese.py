@@ -6,7 +6,7 @@ import numpy as np
 
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.nn.jobs import lstm_job
-from microkernels.nn.lstm.shape import LstmShape, LstmState, usual_weights
+from microkernels.nn.lstm_shape import LstmShape, LstmState, usual_weights
 from microkernels.runtime.job import KernelJob
 
 __all__ = ["ESE", "ESE_LIMIT_MS", "ESE_THESIS_MS", "ese_job"]

@@ -14,7 +14,7 @@ import numpy as np
 
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.lstm_jobs import lstm_sequence_job
-from microkernels.nn.lstm.shape import LstmShape, usual_weights
+from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.engine import CosimError

@@ -9,8 +9,8 @@ own. Fully connected layers lie on a grid of vaults, 8 across the inputs and 4 a
 from dataclasses import dataclass
 
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_shape import DenseShape
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.dense_plan import DenseShape
+from microkernels.nn.pool import PoolShape
 
 __all__ = ["CONVOLUTIONS", "FULLY_CONNECTED", "LAYERS", "POOLS", "Layer"]
 

@@ -17,11 +17,10 @@ from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from pe.config import PeConfig, serves_history
 from synth.errors import DeclarationError, TrimError
 
-from .bounds import Bound, bounds_of
+from .bounds import Bound, Study, bounds_of, check_covered
 from .contents import NOTHING_KNOWN, Contents
 from .needs import Needs, needed, union
 from .profile import Profile, program_digest
-from .study import Study, check_covered
 from .values import Launch, analyse
 
 __all__ = ["Known", "TrimReport", "check_reason", "profile_of_each", "report", "trim"]

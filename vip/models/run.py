@@ -17,7 +17,7 @@ from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT, Activation
 from microkernels.networks.plan import plan_network
-from microkernels.nn.element_curve import arguments_beyond
+from microkernels.nn.curves import arguments_beyond
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.logistic import harmless, logistic_operands

@@ -18,7 +18,7 @@ from microkernels.networks.network import (
     Product,
     Rearrange,
 )
-from microkernels.nn.product.shape import MOST_INNER
+from microkernels.nn.product import MOST_INNER
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Reals

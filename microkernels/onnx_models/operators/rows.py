@@ -8,7 +8,7 @@ import numpy as np
 from isa.table import MAX_VL
 from microkernels.networks.network import Depthwise, Normalize
 from microkernels.networks.pairs import Pair
-from microkernels.nn.rows.shape import MOST_CHANNELS
+from microkernels.nn.rows_shape import MOST_CHANNELS
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Real, Reals

@@ -8,8 +8,7 @@ output is compared with the golden model's.
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
-from microkernels.nn.conv_depth import best_depth
-from microkernels.nn.conv_plan import plan_conv
+from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.jobs import DEFAULT_OUT_DEPTH, conv_layout
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.read_only import read_only_job

@@ -16,9 +16,7 @@ from microkernels.networks.golden import Weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.network import Conv, Depthwise, MapSize, Network
 from microkernels.networks.pairs import Pads, Pair
-from microkernels.nn.depthwise.kernel import depthwise_program
-from microkernels.nn.depthwise.layout import DepthwiseLayout
-from microkernels.nn.depthwise.shape import DepthwiseShape, depthwise
+from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise, depthwise_program
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob, simulate
 from microkernels.runtime.ring import VaultRing

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microkernels.nn.conv_depth import best_depth
-from microkernels.nn.conv_estimate import predict_conv
-from microkernels.nn.conv_plan import plan_conv
+from microkernels.nn.conv_layout import predict_conv
+from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job
 from sim_tb.cosim.kernels import cosim_vault

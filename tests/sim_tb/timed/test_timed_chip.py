@@ -1,5 +1,6 @@
 """The timing model of a chip takes the cycles of the Verilog, in every counter."""
 
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -19,7 +20,9 @@ from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession, ChipSimulation
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
 from sim_tb.cosim.machine import open_chip
+from sim_tb.timed.chip import chip_model
 from sim_tb.timed.chip.chip_model import ChipModel
+from sim_tb.timed.chip.workers import Workers
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
@@ -324,6 +327,61 @@ def test_results_do_not_depend_on_threads() -> None:
             result = run_launch(chip, Launch(program=program, max_cycles=1_000_000, parameters=5))
             found.append((replace(result, seconds=0.0), image.read(0, TINY.memory_bytes)))
     assert found[0] == found[1] == found[2]
+
+
+class RandomWorkers(Workers):
+    """Another number of threads at each choice, at random."""
+
+    def __init__(self, limit: int, seed: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+        self.random = random.Random(seed)
+        self.waits = 0
+        self.counts: set[int] = set()
+
+    def choose(self, now: float) -> int:
+        count = self.random.randint(1, self.limit)
+        self.counts.add(count)
+        return count
+
+    def waited(self, now: float, seconds: float) -> None:
+        assert seconds > 0
+        self.waits += 1
+
+
+@pytest.mark.parametrize("at_once", [29, 1 << 13])
+def test_results_do_not_depend_on_changes_of_threads(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where threads give up in the middle of a stretch, and the host stops an operation."""
+    program = traffic(TINY, vaults=4, transfers=300)
+    monkeypatch.setattr(chip_model, "_AT_ONCE", at_once)
+    # Even waits of no time.
+    monkeypatch.setattr(chip_model, "_PATIENCE", 0)
+    outcomes = []
+    for seed in (None, 1, 2):
+        workers = Workers(1) if seed is None else RandomWorkers(3, seed)
+        monkeypatch.setattr(chip_model, "Workers", lambda limit, workers=workers: workers)
+        with (
+            DramImage(TINY.memory_bytes) as image,
+            ChipModel(TINY, image, threads=3) as chip,
+        ):
+            result = run_program(chip, program, max_cycles=1_000_000, parameters=5)
+            host = Host(Blocking(chip))
+            run(host.load(ENDLESS))
+            run(host.launch())
+            for cycles in range(50, 60):
+                chip.run(cycles)
+                run(host.counters(cycles % 4))
+            run(host.stop())
+            chip.run(500)
+            counters = [run(host.counters(pe)) for pe in range(4)]
+            memory = image.read(0, TINY.memory_bytes)
+            outcomes.append((replace(result, seconds=0.0), counters, chip.cycles, memory))
+        if isinstance(workers, RandomWorkers):
+            assert workers.counts == {1, 2, 3}
+            assert workers.waits
+    assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
 @pytest.fixture
