@@ -366,7 +366,7 @@ def test_results_do_not_depend_on_changes_of_threads(
             DramImage(TINY.memory_bytes) as image,
             ChipModel(TINY, image, threads=3) as chip,
         ):
-            result = run_program(chip, program, max_cycles=1_000_000, parameters=5)
+            result = run_launch(chip, Launch(program=program, max_cycles=1_000_000, parameters=5))
             host = Host(Blocking(chip))
             run(host.load(ENDLESS))
             run(host.launch())
