@@ -4,7 +4,7 @@ A component instantiates its parts with :func:`once`. In Amaranth's simulator th
 but for what the tests' platform adds to each component.
 While :func:`emit` runs, every part becomes an instance of a module that all equal parts share, so
 that 128 equal processing engines are elaborated and written once
-(docs/decisions/machine/one_module.md).
+(docs/decisions/machine.md).
 
 Two components are equal when they have the same class and the same parameters. The parameters are
 those of the class's constructor: **each constructor parameter must be an attribute of the component

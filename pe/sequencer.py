@@ -40,7 +40,7 @@ def overhead_cycles(config: PeConfig) -> int:
 class Sequencer(Component):
     """Brings the engine from launch to its end.
 
-    Sources: docs/decisions/machine/start_state.md, docs/decisions/machine/faults.md.
+    Sources: docs/decisions/machine.md.
 
     A launch first writes every register, one a cycle, then runs the program. After ``halt``, a
     fault, or ``stop``, it waits until vector and load-store unit are idle, then until the counters
