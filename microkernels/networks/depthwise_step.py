@@ -7,7 +7,8 @@ import numpy as np
 from isa.program import Program
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
-from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise_program
+from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape
+from microkernels.nn.line import line_program
 
 from .network import Depthwise
 from .steps import MapStep
@@ -40,7 +41,7 @@ class DepthwiseStep(MapStep):
         )
 
     def _program(self, offset: int) -> Program:
-        return depthwise_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
+        return line_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
 
     def write(self, memory: Writable, offset: int, weights: Elements, bias: Elements) -> None:
         """Put parameter blocks, weights and biases of all vaults into ``memory``."""

@@ -11,8 +11,8 @@ from microkernels.common.fixed_point import LOWEST, Elements, check_elements
 from microkernels.nn.conv_shape import convolve
 from microkernels.nn.dense_plan import DensePlan, DenseShape, dense, partial_sums
 from microkernels.nn.depthwise import depthwise
-from microkernels.nn.element import element
-from microkernels.nn.pool import pool
+from microkernels.nn.element_shape import element
+from microkernels.nn.pool_shape import pool
 from microkernels.nn.product import product
 from microkernels.nn.rows_shape import normalize
 from support.checks import shown

@@ -14,8 +14,8 @@ from microkernels.common.fixed_point import check_fraction
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.curves import Curve
 from microkernels.nn.depthwise import DepthwiseShape
-from microkernels.nn.element import FUNCTIONS, ElementShape
-from microkernels.nn.pool import PoolShape
+from microkernels.nn.element_shape import FUNCTIONS, ElementShape
+from microkernels.nn.pool_shape import PoolShape
 from support.checks import shown
 
 from .pairs import Pads, Pair, pads, pair
@@ -168,7 +168,7 @@ class Depthwise(Named):
 
 @dataclass(frozen=True, kw_only=True)
 class Pool(Named):
-    """Pooling (:mod:`microkernels.nn.pool`).
+    """Pooling (:mod:`microkernels.nn.pool_shape`).
 
     Attributes:
         window, stride: pixels, the same across and down, or a pair.
@@ -225,7 +225,7 @@ class Dense(Named):
 
 @dataclass(frozen=True, kw_only=True)
 class ElementWise(Named, ABC):
-    """A layer whose inputs and output have one size (:mod:`microkernels.nn.element`)."""
+    """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
 
     @abstractmethod
     def shape(self, size: MapSize) -> ElementShape:
@@ -302,10 +302,10 @@ class Activation(ElementWise):
     """A function of each element.
 
     Attributes:
-        function: one of :data:`microkernels.nn.element.FUNCTIONS`. ``tanh`` and ``sigmoid``
+        function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
             need engines with the logistic unit.
         fraction, low, high, slope, factor, offset, curve: what the function needs, else None; see
-            :class:`microkernels.nn.element.ElementShape`.
+            :class:`microkernels.nn.element_shape.ElementShape`.
     """
 
     function: str

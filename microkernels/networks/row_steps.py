@@ -4,8 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from isa.program import Program
-from microkernels.nn.product import ProductLayout, ProductShape, product_program
-from microkernels.nn.rows import RowsLayout, rows_program
+from microkernels.nn.line import line_program
+from microkernels.nn.product import ProductLayout, ProductShape
+from microkernels.nn.rows import RowsLayout
 from microkernels.nn.rows_shape import NormalizeShape
 
 from .engines import ChipEngines
@@ -40,7 +41,7 @@ class _RowsStep(BareStep):
         )
 
     def _program(self, offset: int) -> Program:
-        return rows_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
+        return line_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -68,7 +69,7 @@ class _ProductStep(BareStep):
         )
 
     def _program(self, offset: int) -> Program:
-        return product_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
+        return line_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
 
 
 def row_step(

@@ -28,8 +28,11 @@ from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DensePlan
 from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape
-from microkernels.nn.element import ElementLayout, ElementShape, element_program
-from microkernels.nn.pool import PoolLayout, PoolShape, pool_program
+from microkernels.nn.element import ElementLayout
+from microkernels.nn.element_shape import ElementShape
+from microkernels.nn.line import line_program
+from microkernels.nn.pool import PoolLayout
+from microkernels.nn.pool_shape import PoolShape
 from microkernels.nn.product import ProductLayout
 from microkernels.nn.rows import RowsLayout
 from microkernels.runtime.ring import VaultRing
@@ -293,7 +296,7 @@ class PoolStep(BareStep):
         )
 
     def _program(self, offset: int) -> Program:
-        return pool_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
+        return line_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -321,7 +324,7 @@ class ElementStep(BareStep):
         )
 
     def _program(self, offset: int) -> Program:
-        return element_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
+        return line_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
 
 
 @dataclass(frozen=True, kw_only=True)

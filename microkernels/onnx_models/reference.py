@@ -27,7 +27,7 @@ from microkernels.networks.network import (
     Source,
 )
 from microkernels.networks.pairs import pads, pair
-from microkernels.nn.element import SLOPE_FRACTION
+from microkernels.nn.element_shape import SLOPE_FRACTION
 
 from .curves import evaluated
 from .model import Model, Reals

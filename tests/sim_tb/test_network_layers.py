@@ -26,7 +26,7 @@ from microkernels.networks.network import (
     Source,
 )
 from microkernels.networks.pairs import Pads, Pair
-from microkernels.nn.element import FUNCTIONS
+from microkernels.nn.element_shape import FUNCTIONS
 from microkernels.onnx_models.curves import Function, fitted
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import cosim_vault

@@ -15,7 +15,7 @@ from microkernels.networks.network import (
     Multiply,
     Source,
 )
-from microkernels.nn.element import SLOPE_FRACTION
+from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.curves import Function
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
@@ -224,7 +224,7 @@ def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, Node], Non
 
 
 def function(name: str) -> Callable[[Importer, Node], None]:
-    """The function of an operator that :mod:`microkernels.nn.element` has by this name."""
+    """The function of an operator that :mod:`microkernels.nn.element_shape` has by this name."""
 
     def operator(importer: Importer, node: Node) -> None:
         value = importer.held(node)
