@@ -8,7 +8,6 @@ import synth.analysis.bounds
 import synth.analysis.contents
 import synth.analysis.effects
 import synth.analysis.needs
-import synth.analysis.reach
 import synth.analysis.trim
 import synth.analysis.values
 import synth.physical.budget
@@ -83,7 +82,7 @@ def _made_of_trimmed() -> dict[str, str]:
             synth.analysis.needs,
             synth.analysis.bounds,
             synth.analysis.effects,
-            synth.analysis.reach,
+            synth.analysis.needs,
             vip.trimming.runs,
             vip.trimming.subjects,
         ),

@@ -5,9 +5,9 @@ from dataclasses import asdict, dataclass, replace
 from functools import partial
 
 from isa.image import MAX_IMAGE_BYTES
-from microkernels.bp.cut import fastest_cut
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import message_updates
+from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
@@ -87,7 +87,7 @@ def measure_scaling(
     base: ChipConfig, progress: Callable[[str], None] | None = None
 ) -> Iterator[tuple[str, Point]]:
     """The points of the series ``vaults``, ``small`` (a small image over vaults), ``engines``,
-    ``image``, and ``cut`` (images in the tiles of :func:`microkernels.bp.cut.fastest_cut`, the
+    ``image``, and ``cut`` (images in the tiles of :func:`microkernels.bp.tiles.fastest_cut`, the
     others in as many columns and rows of tiles as vaults), each with its series. Results are
     cached in the build folder.
 

@@ -106,5 +106,5 @@ def instruction_at(words: Sequence[int], pc: int) -> str:
     """Text of the instruction at ``pc``, or "" if there is none."""
     if not 0 <= pc < len(words):
         return ""
-    found = decode(words[pc])
-    return "" if found is None else instruction_text(*found)
+    decoded = decode(words[pc])
+    return "" if decoded is None else instruction_text(*decoded)

@@ -7,9 +7,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memory.controller.counters import LATENCY_LIMITS
-from microkernels.bp.cut import fastest_cut
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job
+from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import (
     StereoError,
     StereoScene,

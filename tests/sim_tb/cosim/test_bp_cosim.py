@@ -9,10 +9,9 @@ from isa.image import DramImage
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.golden import iterate
 from microkernels.bp.jobs import bp_job
-from microkernels.bp.kernel import bp_program
+from microkernels.bp.kernel import bp_program, most_labels
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.schedule import most_labels
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.engine import Identity, Job, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_engine
