@@ -138,15 +138,15 @@ def _numbers(outcome: Outcome, config: Configuration) -> dict[str, object]:
             **chip_json(result, config),
             "remote_byte_share": round(outcome.job.remote_bytes, 6),
         }
-    found = {
+    numbers = {
         "cycles": outcome.cycles,
         "simulation_seconds": round(result.wall_seconds, 3),
         "simulated_cycles_per_second": round(result.cycles_per_second),
         "configuration": configuration_json(config),
     }
     if isinstance(result, CosimResult):
-        return {**found, "counters": result.counters}
-    return {**found, **_vault_json(result)}
+        return {**numbers, "counters": result.counters}
+    return {**numbers, **_vault_json(result)}
 
 
 def _vault_json(result: VaultResult) -> dict[str, object]:

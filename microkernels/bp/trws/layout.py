@@ -203,10 +203,10 @@ class TrwsLayout:
 
     def rows(self, engine: int) -> Iterator[Row[int]]:
         """An iteration's rows of ``engine`` (0..sharers - 1)."""
-        own = range(engine, self.problem.height, self.sharers)
+        share = range(engine, self.problem.height, self.sharers)
         alike = self.shape.transform is not None or self.problem.symmetric
         for forwards in (True, False):
-            for number, y in enumerate(own if forwards else reversed(own)):
+            for number, y in enumerate(share if forwards else reversed(share)):
                 fresh = number == 0 and not (alike and not forwards)
                 yield self._row(y, forwards, fresh and self.shape.transform is None)
 
@@ -268,8 +268,8 @@ class TrwsLayout:
         parts = []
         for engine in range(self.sharers):
             rows = list(self.rows(engine))
-            own = self.flag(engine) if self.sharers > 1 else 0
-            parts.append([own, len(rows), *(word for row in rows for word in row.words())])
+            address = self.flag(engine) if self.sharers > 1 else 0
+            parts.append([address, len(rows), *(word for row in rows for word in row.words())])
         header = (iterations, self.sharers, self.constants, self.events)
         return parameter_block.block_bytes(self.parameters, parts, header=header, align=_ALIGNMENT)
 
@@ -294,10 +294,10 @@ class TrwsLayout:
             KernelError: messages of a wrong shape or range, or negative iterations.
         """
         problem = self.problem
-        given = problem.no_messages() if messages is None else check_messages(problem, messages)
+        start = problem.no_messages() if messages is None else check_messages(problem, messages)
         shift = element_type(problem.bits).type(FRACTION)
         planes = {_COST_PLACE: problem.data_costs << shift}
-        planes |= {place: given[direction] for direction, place in _PLACE.items()}
+        planes |= {place: start[direction] for direction, place in _PLACE.items()}
         memory.write(self.parameters, self.parameter_block(iterations))
         memory.write(self.flag(0), bytes(FLAG_BYTES * self.sharers))
         memory.write(self.constants, self._constants().tobytes())
@@ -311,8 +311,8 @@ class TrwsLayout:
                 self._vectors(records, place)[:] = np.ascontiguousarray(values[y]).view(np.uint8)
             if problem.weights is not None:
                 at = _COST_PLACE * self._vector + problem.labels * problem.bits // 8
-                found = self._weights(y).view(np.uint8)
-                records.reshape(-1, self._record)[:, at : at + found.shape[1]] = found
+                weights = self._weights(y).view(np.uint8)
+                records.reshape(-1, self._record)[:, at : at + weights.shape[1]] = weights
             memory.write(self._at(0, y), records.tobytes())
 
     def _weights(self, y: int) -> NDArray[np.signedinteger]:
@@ -345,18 +345,18 @@ class TrwsLayout:
     def unpack(self, memory: Readable) -> Messages:
         """Read the messages of all directions back, in fixed point."""
         problem = self.problem
-        found = problem.no_messages()
+        messages = problem.no_messages()
         for y in range(problem.height):
             data = memory.read(self._at(0, y), problem.width * self._record)
             records = np.frombuffer(data, np.uint8)
             for direction, place in _PLACE.items():
                 vectors = np.ascontiguousarray(self._vectors(records, place))
-                found[direction, y] = vectors.view(found.dtype)
-        return found
+                messages[direction, y] = vectors.view(messages.dtype)
+        return messages
 
     def _vectors(self, records: NDArray[np.uint8], place: int) -> NDArray[np.uint8]:
         """View ``[x, byte]`` of one vector of every record of a row."""
         start = place * self._vector
         used = self.problem.labels * self.problem.bits // 8
-        found: NDArray[np.uint8] = records.reshape(-1, self._record)[:, start : start + used]
-        return found
+        vectors: NDArray[np.uint8] = records.reshape(-1, self._record)[:, start : start + used]
+        return vectors
