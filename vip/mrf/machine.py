@@ -65,15 +65,10 @@ class MrfMachine:
             raise KernelError("the golden model runs no job")
         cycles = counting(progress, _CYCLES)
         if isinstance(config, ChipConfig):
-            chip = cosim_chip(job, config, on=on, preload=True, progress=cycles)
-            return chip.outputs, {name: one.program_cycles for name, one in chip.results.items()}
-        if isinstance(config, VaultTileConfig):
-            vault = cosim_vault(job, config, on=on, progress=cycles)
-            return vault.outputs, {
-                name: max(pe.counters["CYCLES"] for pe in one.pes) or one.cycles
-                for name, one in vault.results.items()
-            }
-        engine = cosim_engine(job, config, on=on, progress=cycles)
-        return engine.outputs, {
-            name: one.counters["CYCLES"] or one.cycles for name, one in engine.results.items()
-        }
+            outcome = cosim_chip(job, config, on=on, preload=True, progress=cycles)
+        elif isinstance(config, VaultTileConfig):
+            outcome = cosim_vault(job, config, on=on, progress=cycles)
+        else:
+            outcome = cosim_engine(job, config, on=on, progress=cycles)
+        counts = {name: result.program_cycles for name, result in outcome.results.items()}
+        return outcome.outputs, counts

@@ -2,13 +2,13 @@
 
 from amaranth.hdl import Module, Signal, Value
 
-__all__ = ["SWEEP_CYCLES", "Sweep"]
+__all__ = ["SNAPSHOT_CYCLES", "WaitingSnapshot"]
 
 #: Cycles for which a snapshot may last before its banks count as late.
-SWEEP_CYCLES = 512
+SNAPSHOT_CYCLES = 512
 
 
-class Sweep:
+class WaitingSnapshot:
     """Marks the banks with a request; as soon as all of these have been served, marks anew.
 
     Parameters:
@@ -17,19 +17,19 @@ class Sweep:
 
     Attributes:
         marked: banks of the snapshot that wait still.
-        age: cycles since the snapshot, :data:`SWEEP_CYCLES` at most.
-        late: 1 from SWEEP_CYCLES cycles after a snapshot on, until all of its banks are served; a
-            cycle later than ``age``, as a register.
+        age: cycles since the snapshot, :data:`SNAPSHOT_CYCLES` at most.
+        late: 1 from SNAPSHOT_CYCLES cycles after a snapshot on, until all of its banks are served;
+            a cycle later than ``age``, as a register.
     """
 
     def __init__(self, m: Module, waiting: Value, served: Value) -> None:
         self.marked = Signal(len(waiting))
-        self.age = Signal(range(SWEEP_CYCLES + 1))
+        self.age = Signal(range(SNAPSHOT_CYCLES + 1))
         self.late = Signal()
         with m.If(self.marked.any()):
             m.d.sync += self.marked.eq(self.marked & ~served)
-            with m.If(self.age != SWEEP_CYCLES):
+            with m.If(self.age != SNAPSHOT_CYCLES):
                 m.d.sync += self.age.eq(self.age + 1)
         with m.Else():
             m.d.sync += [self.marked.eq(waiting), self.age.eq(0)]
-        m.d.sync += self.late.eq(self.marked.any() & (self.age == SWEEP_CYCLES))
+        m.d.sync += self.late.eq(self.marked.any() & (self.age == SNAPSHOT_CYCLES))
