@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from isa.program import Program
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
     FRACTION_LIMIT,
@@ -28,8 +26,16 @@ from microkernels.nn.element import (
 )
 
 from .curves import UNFITTED, evaluated, fitted
-from .engines import ChipEngines
-from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerMaps, LayerPlan, PixelLayer
+from .layer import (
+    MEMORY_BYTES,
+    ChipWork,
+    Constructor,
+    Layer,
+    LayerMaps,
+    LayerPlan,
+    PixelLayer,
+    TileKernel,
+)
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize
 
@@ -47,6 +53,8 @@ _COMBINED = {"subtract": np.subtract, "maximum": np.maximum, "minimum": np.minim
 class ElementWise(PixelLayer):
     """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
 
+    layouts = TileKernel(ElementLayout, element_program)
+
     @abstractmethod
     def shape(self, size: MapSize) -> ElementShape:
         """Operation and sizes of the layer for inputs of ``size``."""
@@ -60,28 +68,6 @@ class ElementWise(PixelLayer):
 
     def tile_shape(self, maps: LayerMaps) -> ElementShape:
         return self.shape(maps.plan.tile)
-
-    def layout(
-        self,
-        tile: ElementShape,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> ElementLayout:
-        source, *second = sources
-        return ElementLayout(
-            shape=tile,
-            source=source,
-            other=second[0] if second else None,
-            target=target,
-            base=base,
-            sharers=engines.pes,
-            scratchpad_bytes=engines.scratchpad_bytes,
-        )
-
-    def program(self, layout: ElementLayout, vault_bits: int) -> Program:
-        return element_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

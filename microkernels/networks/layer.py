@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from isa.program import Program
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import LOWEST, Elements, check_fraction
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
@@ -24,7 +23,7 @@ from .engines import ChipEngines
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize, Pads, Size2
-from .steps import MapStep, Step
+from .steps import MapStep, Step, VaultMaps
 from .stored import InputMaps, OutputMaps, Tiles, Windows, inside
 
 __all__ = [
@@ -40,6 +39,7 @@ __all__ = [
     "LayerPlan",
     "MapLayer",
     "PixelLayer",
+    "TileKernel",
     "WeightLayer",
     "WindowLayer",
     "same_size",
@@ -476,9 +476,19 @@ class WeightLayer(Layer):
         return None if self.relu else replace(self, relu=True)
 
 
+class TileKernel(NamedTuple):
+    """Makes the layout of a vault's tile, and the program of a layout."""
+
+    layout: Callable[..., Any]
+    program: Callable[..., Program]
+
+
 @dataclass(frozen=True, kw_only=True)
 class MapLayer(Layer):
     """A layer that computes a map from regions of maps of the same slices."""
+
+    #: What its kernel's layouts and programs are made by.
+    layouts: ClassVar[TileKernel]
 
     def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
         if not before.layer.has_tiles:
@@ -521,20 +531,22 @@ class MapLayer(Layer):
     def tile_shape(self, maps: LayerMaps) -> Any:
         """What the kernel must know of a vault's tile."""
 
-    @abstractmethod
-    def layout(
-        self,
-        tile: Any,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> Any:
-        """As of :class:`microkernels.networks.steps.MapKernel`."""
+    def layout(self, tile: Any, maps: VaultMaps) -> Any:
+        """The layout of a vault."""
+        source, *second = maps.sources
+        return self.layouts.layout(
+            shape=tile,
+            source=source,
+            target=maps.target,
+            base=maps.base,
+            sharers=maps.engines.pes,
+            scratchpad_bytes=maps.engines.scratchpad_bytes,
+            **({"other": second[0]} if second else {}),
+        )
 
-    @abstractmethod
     def program(self, layout: Any, vault_bits: int) -> Program:
         """The program of all vaults."""
+        return self.layouts.program(layout, vault_bits=vault_bits)
 
     def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
         """Put what is constant, but for parameter blocks, into a vault's ``memory``."""

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from .parameters import Weights
 from .places import ALIGNMENT
 from .stored import InputMaps, OutputMaps
 
-__all__ = ["MapKernel", "MapStep", "MoveStep", "Step", "TileMaps"]
+__all__ = ["MapKernel", "MapStep", "MoveStep", "Step", "TileMaps", "VaultMaps"]
 
 
 class TileMaps(Protocol):
@@ -43,6 +43,21 @@ class TileMaps(Protocol):
         """The parameter block at ``base``."""
 
 
+class VaultMaps(NamedTuple):
+    """What a kernel's layout is made of, in a vault.
+
+    Attributes:
+        sources, target: maps that it reads and writes.
+        base: first address of its other data.
+        engines: of the chip.
+    """
+
+    sources: Sequence[FeatureMap]
+    target: FeatureMap
+    base: int
+    engines: ChipEngines
+
+
 class MapKernel(Protocol):
     """A layer that computes maps from maps; ``tile`` is its kernel's shape or plan of a tile."""
 
@@ -50,15 +65,8 @@ class MapKernel(Protocol):
     def name(self) -> str:
         """Name of the layer."""
 
-    def layout(
-        self,
-        tile: Any,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> Any:
-        """The layout of a vault, whose data are at ``base``."""
+    def layout(self, tile: Any, maps: VaultMaps) -> Any:
+        """The layout of a vault."""
 
     def program(self, layout: Any, vault_bits: int) -> Program:
         """The program of all vaults."""
@@ -174,13 +182,13 @@ class MapStep(Step):
 
     def layout(self, vault: int, round_: int, offset: int) -> TileMaps:
         """The layout of a vault."""
-        layout: TileMaps = self.kernel.layout(
-            self.tile,
-            [maps.map(vault, round_) for maps in self.sources],
-            self.target.map(vault, round_),
-            self.ring.address(vault, offset),
-            self.engines,
+        maps = VaultMaps(
+            sources=[source.map(vault, round_) for source in self.sources],
+            target=self.target.map(vault, round_),
+            base=self.ring.address(vault, offset),
+            engines=self.engines,
         )
+        layout: TileMaps = self.kernel.layout(self.tile, maps)
         return layout
 
     def launches(self, offset: int) -> tuple[Launch, ...]:
