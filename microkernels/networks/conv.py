@@ -22,20 +22,10 @@ from microkernels.nn.depthwise import (
     depthwise_program,
     predict_depthwise,
 )
+from microkernels.runtime.ring import ChipEngines
 
-from .engines import ChipEngines
-from .layer import (
-    LANES,
-    LAUNCH_CYCLES,
-    ChipWork,
-    Constructor,
-    LayerMaps,
-    LayerPlan,
-    TileKernel,
-    WeightLayer,
-    WindowLayer,
-    surrounded,
-)
+from .families import TileKernel, WeightLayer, WindowLayer, surrounded
+from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerMaps, LayerPlan
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize, Pads, Size2, pads, size2
 from .steps import VaultMaps

@@ -26,16 +26,8 @@ from microkernels.nn.element import (
 )
 
 from .curves import UNFITTED, evaluated, fitted
-from .layer import (
-    MEMORY_BYTES,
-    ChipWork,
-    Constructor,
-    Layer,
-    LayerMaps,
-    LayerPlan,
-    PixelLayer,
-    TileKernel,
-)
+from .families import PixelLayer, TileKernel
+from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerMaps, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize
 

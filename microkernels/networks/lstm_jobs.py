@@ -10,8 +10,8 @@ from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step
 from microkernels.runtime.job import Golden, KernelJob
+from microkernels.runtime.ring import ChipEngines
 
-from .engines import ChipEngines
 from .lstm_sequence import SequenceLayout, plan_sequence
 from .lstm_sequence_kernel import lstm_sequence_program
 

@@ -35,8 +35,7 @@ from microkernels.common.parameter_block import block_bytes
 from microkernels.nn.lstm_layout import LstmLayout
 from microkernels.nn.lstm_shape import LstmPlan, LstmShape, LstmWeights, plan_lstm
 from microkernels.runtime.chip_barrier import ChipFlags
-
-from .engines import ChipEngines
+from microkernels.runtime.ring import ChipEngines
 
 __all__ = ["FIXED_WORDS", "SequenceLayout", "plan_sequence"]
 

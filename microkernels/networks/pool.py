@@ -10,7 +10,8 @@ from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
 from microkernels.nn.pool import PoolLayout, PoolShape, pool, pool_program, window_fits
 
-from .layer import ChipWork, Constructor, LayerMaps, LayerPlan, TileKernel, WindowLayer, surrounded
+from .families import TileKernel, WindowLayer, surrounded
+from .layer import ChipWork, Constructor, LayerMaps, LayerPlan
 from .parameters import Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Pads, Size2, pads, size2
 from .steps import VaultMaps

@@ -17,7 +17,8 @@ from microkernels.nn.product import (
 from microkernels.nn.rows import RowsLayout, predict_rows, rows_program
 from microkernels.nn.rows_shape import NormalizeShape, normalize
 
-from .layer import ChipWork, Layer, LayerMaps, LayerPlan, MapLayer, PixelLayer, TileKernel
+from .families import MapLayer, PixelLayer, TileKernel
+from .layer import ChipWork, Layer, LayerMaps, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
 from .stored import Windows

@@ -19,15 +19,11 @@ from microkernels.common.builder import WORD_BYTES
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 
-from .engines import ChipEngines
-from .move_kernel import move_program
-from .move_layout import move_block, move_block_bytes
-from .moves import Move
+from .moves import Move, move_block, move_block_bytes, move_program
 from .parameters import Weights
-from .places import ALIGNMENT
-from .stored import InputMaps, OutputMaps
+from .stored import ALIGNMENT, InputMaps, OutputMaps
 
 __all__ = ["MapKernel", "MapStep", "MoveStep", "Step", "TileMaps", "VaultMaps"]
 

@@ -1,4 +1,5 @@
-"""Feature maps that lie in the vaults of a chip, each vault's tile at the same offset."""
+"""Feature maps that lie in the vaults of a chip, each vault's tile at the same offset, and the
+allocation of these offsets."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -7,15 +8,59 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.common.feature_map import FeatureMap, PartMap, StripMap
+from microkernels.common.errors import CHECK
+from microkernels.common.feature_map import ROW_BYTES, FeatureMap, PartMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.ring import VaultRing
 
-from .cut import Cut, Region
-from .sizes import MapSize, Size2
+from .sizes import Cut, MapSize, Region, Size2
 
-__all__ = ["InputMaps", "OutputMaps", "Tiles", "Windows", "inside"]
+__all__ = ["ALIGNMENT", "ALWAYS", "InputMaps", "OutputMaps", "Places", "Tiles", "Windows", "inside"]
+
+#: A time after all others.
+ALWAYS = 1 << 30
+#: Alignment of places: bytes of a row in each of the 16 banks of a vault (thesis, section 5.2).
+ALIGNMENT = 16 * ROW_BYTES
+
+
+@dataclass(frozen=True)
+class _Taken:
+    first: int
+    end: int
+    start: int
+    last: int
+
+
+class Places:
+    """Allocates offsets within a vault: each at the lowest that is free throughout its lifetime.
+
+    Attributes:
+        end: first byte after all that was allocated.
+    """
+
+    def __init__(self) -> None:
+        self._taken: list[_Taken] = []
+        self.end = 0
+
+    def take(self, size: int, *, start: int = 0, last: int = ALWAYS) -> int:
+        """Offset, a multiple of :data:`ALIGNMENT`, of ``size`` bytes (0 or more) that are in use
+        from time ``start`` to ``last``, both included.
+
+        Raises:
+            KernelError: a value outside its range.
+        """
+        CHECK.at_least("size", size, 0)
+        CHECK.at_least("last", last, start)
+        at = 0
+        for held in sorted(self._taken, key=lambda each: each.first):
+            if held.start <= last and start <= held.last:
+                if at + size <= held.first:
+                    break
+                at = max(at, round_up(held.end, ALIGNMENT))
+        self._taken.append(_Taken(at, at + size, start, last))
+        self.end = max(self.end, at + size)
+        return at
 
 
 @dataclass(frozen=True, kw_only=True)

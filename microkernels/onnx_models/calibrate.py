@@ -15,16 +15,22 @@ import numpy as np
 
 from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements
 from microkernels.common.saturation import count_saturation
-from microkernels.networks.golden import activation
+from microkernels.networks.jobs import activation
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network
 from microkernels.networks.parameters import Reals, Weights, as_elements, real_of
 from microkernels.networks.rows import NORMAL_BITS
 
-from .balance import balanced
 from .errors import ModelError
-from .formats import Formats, fraction_for, groups, with_fractions
-from .magnitudes import magnitudes, with_norms
+from .magnitudes import (
+    Formats,
+    balanced,
+    fraction_for,
+    groups,
+    magnitudes,
+    with_fractions,
+    with_norms,
+)
 from .model import LOGISTIC_LIMIT, Model, harmless, logistic_operands, of_images, real_layers
 
 __all__ = ["Calibrated", "MapReport", "calibrate"]

@@ -19,7 +19,7 @@ from microkernels.networks.rearrange import ZERO
 from support.errors import clipped, printable
 
 from .errors import ModelError
-from .evaluate import output_shape
+from .fold import output_shape
 from .graph import Array, Graph, Node, attribute
 from .model import Norm, Port, as_map, to_maps
 

@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from isa.run import Launch
 from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements
 from microkernels.common.saturation import count_saturation
-from microkernels.networks.golden import activations
-from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.jobs import NetworkJob, activations, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
 from microkernels.networks.parameters import Reals, as_elements, real_of

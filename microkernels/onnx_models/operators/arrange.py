@@ -12,7 +12,7 @@ from microkernels.networks.network import Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.errors import one_line
-from microkernels.onnx_models.evaluate import evaluate
+from microkernels.onnx_models.fold import evaluate
 from microkernels.onnx_models.graph import Array, Node
 from microkernels.onnx_models.importer import (
     Importer,
