@@ -14,9 +14,8 @@ from microkernels.onnx_models.read import load_proto, read_graph
 from support.errors import VipError
 from vip.progress import Progress, silent
 
-from .images import mixed_images
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
-from .reference import OnnxModel
+from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
 
 __all__ = [

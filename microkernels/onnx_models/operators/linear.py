@@ -8,9 +8,7 @@ from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 
-from .arrange import index_of, map_value, rearranged
-from .gather import gathered
-from .window import Window, positions, window
+from .arrange import Window, gathered, index_of, map_value, positions, rearranged, window
 
 __all__ = [
     "MAP_AXES",

@@ -13,10 +13,18 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Norm
 
-from .arrange import index_of, map_value, movement, rearranged
-from .elements import affine, combine, limited
-from .functions import curve_value
-from .window import Positions, Window, positions, spatial, window
+from .arrange import (
+    Positions,
+    Window,
+    index_of,
+    map_value,
+    movement,
+    positions,
+    rearranged,
+    spatial,
+    window,
+)
+from .elements import affine, combine, curve_value, limited
 
 __all__ = [
     "average_pool",

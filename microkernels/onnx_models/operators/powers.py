@@ -12,7 +12,7 @@ from microkernels.networks.network import Activation, Add, Combine, Multiply
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value
 
-from .functions import curve_value
+from .elements import curve_value
 
 __all__ = ["MAGNITUDE_ERROR", "power", "square_root"]
 

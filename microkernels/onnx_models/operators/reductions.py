@@ -12,8 +12,7 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, straight
 
 from .arrange import window_results
-from .elements import combine
-from .functions import curve_value
+from .elements import combine, curve_value
 from .linear import pixel_conv
 
 __all__ = ["local_response", "log_softmax", "lp_normalization", "reduced", "reduction"]

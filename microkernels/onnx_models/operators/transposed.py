@@ -11,9 +11,8 @@ from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, attribute
 
-from .arrange import index_of, map_value, rearranged
+from .arrange import index_of, map_value, numbers, rearranged
 from .linear import MAP_AXES, conv_bias, conv_by_moves, spread_weights
-from .window import numbers
 
 __all__ = ["conv_transpose"]
 
