@@ -145,7 +145,7 @@ class Conv(_Filter):
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         plans = super().variants(plan, work, first=first)
         kinds = (False, True) if first else (False,)
-        return [replace(each, strips=strips) for each in plans for strips in kinds]
+        return [replace(cut, strips=strips) for cut in plans for strips in kinds]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
         width, height = self.window_size

@@ -234,8 +234,8 @@ class Activation(ElementWise):
 
     @property
     def output_limits(self) -> tuple[int, int] | None:
-        most = _FUNCTION_BITS.get(self.function)
-        return None if most is None else (0, most)
+        bits = _FUNCTION_BITS.get(self.function)
+        return None if bits is None else (0, bits)
 
     def peaks(
         self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters

@@ -256,8 +256,8 @@ def same_size(sources: Sequence[tuple[str, MapSize]]) -> MapSize:
     Raises:
         KernelError: they differ.
     """
-    (first, size), *more = sources
-    for name, other in more:
+    (first, size), *further = sources
+    for name, other in further:
         if other != size:
             raise KernelError(
                 f"the maps must have one size, but {first} has {size} (width, height, channels), "

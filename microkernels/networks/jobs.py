@@ -208,6 +208,9 @@ def network_job(
         end=layout.end,
         pes=machine.pes,
         ring=machine.ring,
-        operations=sum(each.layer.operations(each) for each in plan.layers.values()) * batch,
+        operations=sum(
+            layer_plan.layer.operations(layer_plan) for layer_plan in plan.layers.values()
+        )
+        * batch,
     )
     return NetworkJob(layout=layout, job=job)

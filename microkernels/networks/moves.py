@@ -88,19 +88,19 @@ def _moves(
     size = elements * ELEMENT_BYTES
     if source_step == target_step == size and count > 1:
         elements, count, size = elements * count, 1, size * count
-    whole, rest = divmod(elements, PIECE_ELEMENTS)
+    full, rest = divmod(elements, PIECE_ELEMENTS)
     step = PIECE_ELEMENTS * ELEMENT_BYTES
-    if count == 1 and whole:
+    if count == 1 and full:
         yield Move(
             source=source,
             target=target,
             source_step=step,
             target_step=step,
             elements=PIECE_ELEMENTS,
-            count=whole,
+            count=full,
         )
-    elif whole:
-        for number in range(whole):
+    elif full:
+        for number in range(full):
             yield Move(
                 source=source + number * step,
                 target=target + number * step,
@@ -111,8 +111,8 @@ def _moves(
             )
     if rest:
         yield Move(
-            source=source + whole * step,
-            target=target + whole * step,
+            source=source + full * step,
+            target=target + full * step,
             source_step=source_step,
             target_step=target_step,
             elements=rest,
@@ -135,7 +135,7 @@ def map_moves(source: OutputMaps, target: InputMaps, vault: int, constants: int)
     region = target.region(vault)
     if region is None:
         return []
-    found: list[Move] = []
+    moves: list[Move] = []
     size = target.size
     image_region = Region(
         x=0,
@@ -152,17 +152,17 @@ def map_moves(source: OutputMaps, target: InputMaps, vault: int, constants: int)
             continue
         into = target.map(vault, round_)
         for around in region.without(image_region):
-            found += _fill(into, region, around, constants)
-        for holder, held, owned in source.holders(number):
+            moves += _fill(into, region, around, constants)
+        for holder, tile_round, owned in source.holders(number):
             common = region.common(owned)
             if common is None:
                 continue
-            tile, own = source.tile(holder), source.tile(vault) if inside else None
+            tile, own_tile = source.tile(holder), source.tile(vault) if inside else None
             assert tile is not None
-            pieces = [common] if own is None else common.without(own)
+            pieces = [common] if own_tile is None else common.without(own_tile)
             for piece in pieces:
-                found += _copy(source.map(holder, held), tile, into, region, piece)
-    return found
+                moves += _copy(source.map(holder, tile_round), tile, into, region, piece)
+    return moves
 
 
 def _slices(first: int, channels: int, depth: int) -> range:
@@ -195,7 +195,7 @@ def flat_order(source: OutputMaps) -> NDArray[np.int64]:
     size = source.size
     index = np.arange(size.elements).reshape(size.channels, size.height, size.width)
     index = index.transpose(1, 2, 0)
-    found = []
+    order = []
     for _, _, owned in source.holders(0):
         for channel in _slices(owned.channel, owned.channels, source.depth):
             last = min(channel + source.depth, owned.channel + owned.channels)
@@ -204,8 +204,8 @@ def flat_order(source: OutputMaps) -> NDArray[np.int64]:
             ]
             fill = source.depth - (last - channel)
             part = np.pad(part, ((0, 0), (0, 0), (0, fill)), constant_values=-1)
-            found.append(part.transpose(1, 0, 2).ravel())
-    return np.concatenate(found)
+            order.append(part.transpose(1, 0, 2).ravel())
+    return np.concatenate(order)
 
 
 def flat_moves(source: OutputMaps, target: Vectors) -> list[Move]:
@@ -215,20 +215,20 @@ def flat_moves(source: OutputMaps, target: Vectors) -> list[Move]:
     Parameters:
         target: chip addresses in the vault.
     """
-    found: list[Move] = []
+    moves: list[Move] = []
     for image in range(source.batch):
         to = target.base + image * target.pitch
         for holder, round_, owned in source.holders(image):
             tile = source.tile(holder)
             assert tile is not None
-            held = source.map(holder, round_)
+            tile_map = source.map(holder, round_)
             for channel in _slices(owned.channel, owned.channels, source.depth):
-                at = held.address(owned.x - tile.x, owned.y - tile.y, channel - tile.channel)
+                at = tile_map.address(owned.x - tile.x, owned.y - tile.y, channel - tile.channel)
                 column = owned.height * source.depth
                 step = column * ELEMENT_BYTES
-                found += _moves(at, to, held.x_step, step, column, owned.width)
+                moves += _moves(at, to, tile_map.x_step, step, column, owned.width)
                 to += owned.width * step
-    return found
+    return moves
 
 
 #: Bytes of a slot of the scratchpad.
@@ -277,21 +277,21 @@ def _most(moves: Sequence[Move], sharers: int) -> float:
     return sum(map(_cost, moves)) / (sharers * _PARTS)
 
 
-def _parts(elements: int, count: int, most: float) -> int:
+def _parts(elements: int, count: int, limit: float) -> int:
     """Small moves into which one is cut."""
-    if count == 1 or _cost_of(elements, count) <= most:
+    if count == 1 or _cost_of(elements, count) <= limit:
         return 1
     half = count // 2
-    return _parts(elements, half, most) + _parts(elements, count - half, most)
+    return _parts(elements, half, limit) + _parts(elements, count - half, limit)
 
 
 def _cut(moves: Sequence[Move], sharers: int) -> list[Move]:
     """Moves that are small beside an engine's work."""
-    most = _most(moves, sharers)
+    limit = _most(moves, sharers)
     waiting, cut = list(moves), []
     while waiting:
         move = waiting.pop()
-        if move.count > 1 and _cost(move) > most:
+        if move.count > 1 and _cost(move) > limit:
             waiting += move.halves()
         else:
             cut.append(move)
@@ -312,8 +312,8 @@ def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
 
 def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:
     """Bytes of :func:`move_block`, which takes longer."""
-    most = _most(moves, sharers)
-    parts = sum(_parts(move.elements, move.count, most) for move in moves)
+    limit = _most(moves, sharers)
+    parts = sum(_parts(move.elements, move.count, limit) for move in moves)
     tables = 2 * _MOVE_WORDS * (parts + sharers)
     return WORD_BYTES * (sharers * (1 + _HEADER_WORDS) + tables)
 
@@ -376,7 +376,7 @@ def move_program(
     to_store = w.register("to_store", "pieces left to store")
     load = _Side(w, "load", loads)
     store = _Side(w, "store", stores)
-    ahead = w.register("ahead", "loads left until the slots are full")
+    missing = w.register("ahead", "loads left until the slots are full")
     end = w.constant("slots_end", slots * SLOT_BYTES, "end of the slots")
     w.start((to_load, loads, stores), described, vault_bits=vault_bits)
     w.op("beq", to_load, w.zero, "idle")
@@ -385,12 +385,12 @@ def move_program(
         side.describe()
         w.op("mov", side.slot, w.zero)
     w.note("Fill the slots.")
-    w.op("li", ahead, slots)
+    w.op("li", missing, slots)
     w.label("fill")
     _load(w, load, to_load, end)
     w.op("beq", to_load, w.zero, "turn")
-    w.op("sub", ahead, ahead, 1)
-    w.op("bne", ahead, w.zero, "fill")
+    w.op("sub", missing, missing, 1)
+    w.op("bne", missing, w.zero, "fill")
     w.note("Store a piece, load another one into its slot.")
     w.label("turn")
     w.store(store.memory, store.slot, store.elements)

@@ -229,17 +229,17 @@ def _owned(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
 
 @lru_cache(maxsize=1 << 14)
 def _tile(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
-    own = _owned(cut, size, depth, vault)
-    if own is None:
+    owned = _owned(cut, size, depth, vault)
+    if owned is None:
         return None
-    whole = cut.tile_size(size, depth)
+    full = cut.tile_size(size, depth)
     return Region(
-        x=min(own.x, size.width - whole.width),
-        y=min(own.y, size.height - whole.height),
-        channel=own.channel,
-        width=whole.width,
-        height=whole.height,
-        channels=own.channels,
+        x=min(owned.x, size.width - full.width),
+        y=min(owned.y, size.height - full.height),
+        channel=owned.channel,
+        width=full.width,
+        height=full.height,
+        channels=owned.channels,
     )
 
 
@@ -252,8 +252,8 @@ def cuts(output: MapSize, depth: int, vaults: int, batch: int) -> tuple[Cut, ...
         output: the map. depth: channels in a slice of it.
     """
     slices = -(-output.channels // depth)
-    most = (batch, output.width, output.height, slices)
-    return _cuts(vaults, *(min(vaults, each) for each in most))
+    limits = (batch, output.width, output.height, slices)
+    return _cuts(vaults, *(min(vaults, limit) for limit in limits))
 
 
 @lru_cache(maxsize=1024)

@@ -53,11 +53,11 @@ class Places:
         CHECK.at_least("size", size, 0)
         CHECK.at_least("last", last, start)
         at = 0
-        for held in sorted(self._taken, key=lambda each: each.first):
-            if held.start <= last and start <= held.last:
-                if at + size <= held.first:
+        for neighbour in sorted(self._taken, key=lambda place: place.first):
+            if neighbour.start <= last and start <= neighbour.last:
+                if at + size <= neighbour.first:
                     break
-                at = max(at, round_up(held.end, ALIGNMENT))
+                at = max(at, round_up(neighbour.end, ALIGNMENT))
         self._taken.append(_Taken(at, at + size, start, last))
         self.end = max(self.end, at + size)
         return at
@@ -116,10 +116,10 @@ def inside(tiles: Tiles, outputs: Tiles, windows: Windows, channels: int, vaults
         if tile is None or read is None:
             continue
         region = windows.region(read, channels)
-        own, other = tiles.cut.place(vault), outputs.cut.place(vault)
-        assert own is not None
-        assert other is not None
-        if own.image != other.image or region.common(tile) != tile:
+        place, other_place = tiles.cut.place(vault), outputs.cut.place(vault)
+        assert place is not None
+        assert other_place is not None
+        if place.image != other_place.image or region.common(tile) != tile:
             return False
         if (region.channel, region.channels) != (tile.channel, tile.channels):
             return False
@@ -236,8 +236,8 @@ class InputMaps(_Maps):
         """Put batch x height x width x channels elements into all vaults, each with its region."""
         windows = self.windows
         # Regions of the last tiles end as far below and to the right as a window does.
-        whole = self.whole
-        sides = ((windows.top, whole.height), (windows.left, whole.width))
+        full = self.whole
+        sides = ((windows.top, full.height), (windows.left, full.width))
         padded = np.pad(images, ((0, 0), *sides, (0, 0)), constant_values=windows.around)
         for vault in range(self.ring.vaults):
             region = self.region(vault)
@@ -271,7 +271,7 @@ class OutputMaps(_Maps):
     inside: InputMaps | None = None
 
     def _map(self, vault: int, round_: int) -> FeatureMap:
-        whole = self.whole_tile
+        full = self.whole_tile
         if self.inside is not None:
             tile, region = self.tile(vault), self.inside.region(vault)
             left = top = 0
@@ -281,14 +281,14 @@ class OutputMaps(_Maps):
                 self.inside.map(vault, round_),
                 left=left,
                 top=top,
-                width=whole.width,
-                height=whole.height,
+                width=full.width,
+                height=full.height,
             )
         return FeatureMap(
             base=self.ring.address(vault, self.offsets[round_]),
-            width=whole.width,
-            height=whole.height,
-            channels=whole.channels,
+            width=full.width,
+            height=full.height,
+            channels=full.channels,
             depth=self.depth,
         )
 
@@ -312,7 +312,7 @@ class OutputMaps(_Maps):
             round_, place = divmod(image, self.cut.images)
             vaults = range(place * self.cut.sharers, (place + 1) * self.cut.sharers)
             every = ((vault, self.owned(vault)) for vault in vaults)
-            self._holders[image] = [(vault, round_, own) for vault, own in every if own]
+            self._holders[image] = [(vault, round_, region) for vault, region in every if region]
         return self._holders[image]
 
     def store(self, memory: Writable, images: Elements) -> None:
@@ -341,12 +341,12 @@ class OutputMaps(_Maps):
             for vault, round_, owned in self.holders(image):
                 tile = self.tile(vault)
                 assert tile is not None
-                found = self.map(vault, round_).load(memory)
+                elements = self.map(vault, round_).load(memory)
                 top, left = owned.y - tile.y, owned.x - tile.x
                 values[
                     image,
                     owned.y : owned.y + owned.height,
                     owned.x : owned.x + owned.width,
                     owned.channel : owned.channel + owned.channels,
-                ] = found[top : top + owned.height, left : left + owned.width, : owned.channels]
+                ] = elements[top : top + owned.height, left : left + owned.width, : owned.channels]
         return values

@@ -174,21 +174,21 @@ def fold(
 
 def _growth(node: "NodeProto", constants: Mapping[str, Array]) -> int:
     """Elements that folding a node makes, at most."""
-    held = [constants[name] for name in node.input if name]
-    size = max((each.size for each in held), default=1)
+    tensors = [constants[name] for name in node.input if name]
+    size = max((tensor.size for tensor in tensors), default=1)
     if node.op_type in ("ConstantOfShape", "Expand"):
-        size = max(size, prod(max(int(each), 1) for each in held[-1].ravel()[:_SMALL]))
+        size = max(size, prod(max(int(tensor), 1) for tensor in tensors[-1].ravel()[:_SMALL]))
     elif node.op_type == "Tile":
-        size *= prod(max(int(each), 1) for each in held[-1].ravel()[:_SMALL])
+        size *= prod(max(int(tensor), 1) for tensor in tensors[-1].ravel()[:_SMALL])
     elif node.op_type == "Range":
-        start, limit, delta = (float(each.ravel()[0]) for each in held[:3])
+        start, limit, delta = (float(tensor.ravel()[0]) for tensor in tensors[:3])
         size = int(abs((limit - start) / delta)) + 1 if delta else _MOST_FOLDED + 1
-    elif len(held) > 1:
-        shapes = [each.shape for each in held]
+    elif len(tensors) > 1:
+        shapes = [tensor.shape for tensor in tensors]
         try:
             size = max(size, prod(np.broadcast_shapes(*shapes)))
         except ValueError:
-            size = sum(each.size for each in held)
+            size = sum(tensor.size for tensor in tensors)
     if size > _MOST_FOLDED:
         raise ModelError(
             f"node {clipped(printable(node.name or node.output[0]), 60)} ({node.op_type}) makes a "

@@ -104,14 +104,14 @@ def _pairs(model: Model) -> list[tuple[str, str]]:
     network = model.network
     layers = {layer.name: layer for layer in network.layers}
     outputs = {port.layer for port in model.outputs}
-    found = []
+    pairs = []
     for layer in network.layers:
         users = network.users(layer.name)
         if not layer.mixes_channels or len(users) != 1 or layer.name in outputs:
             continue
         if layers[users[0].name].mixes_channels:
-            found.append((layer.name, users[0].name))
-    return found
+            pairs.append((layer.name, users[0].name))
+    return pairs
 
 
 def _by_channel(network: Network, name: str, weights: Reals) -> Reals:
@@ -124,7 +124,7 @@ def _by_channel(network: Network, name: str, weights: Reals) -> Reals:
     return weights.reshape(len(weights), -1, size.channels)
 
 
-def balanced(model: Model, given: Mapping[str, Reals]) -> Model:
+def balanced(model: Model, inputs: Mapping[str, Reals]) -> Model:
     """The model with balanced weights.
 
     A channel is multiplied only as far as neither its elements on the data nor its weights exceed
@@ -132,22 +132,23 @@ def balanced(model: Model, given: Mapping[str, Reals]) -> Model:
     smaller.
 
     Parameters:
-        given: images x height x width x channels real numbers of each input and constant, by layer.
+        inputs: images x height x width x channels real numbers of each input and constant, by
+            layer.
     """
     pairs = _pairs(model)
     if not pairs:
         return model
     largest = {
         layer.name: np.abs(values).reshape(-1, values.shape[-1]).max(axis=0)
-        for layer, values in real_layers(model, given)
+        for layer, values in real_layers(model, inputs)
     }
     real = dict(model.real)
     for first, second in pairs:
-        own, reader = real[first], real[second]
-        rows = np.abs(own.weights).reshape(len(own.bias), -1).max(axis=1)
-        elements = np.maximum(largest[first], np.abs(own.bias))
-        held = _by_channel(model.network, second, reader.weights)
-        columns = np.abs(held).max(axis=(0, 1))
+        writer, reader = real[first], real[second]
+        rows = np.abs(writer.weights).reshape(len(writer.bias), -1).max(axis=1)
+        elements = np.maximum(largest[first], np.abs(writer.bias))
+        by_channel = _by_channel(model.network, second, reader.weights)
+        columns = np.abs(by_channel).max(axis=(0, 1))
         with np.errstate(divide="ignore"):
             room = np.minimum(
                 np.log2(np.maximum(elements.max(), 1e-30) / np.maximum(elements, 1e-30)),
@@ -158,13 +159,13 @@ def balanced(model: Model, given: Mapping[str, Reals]) -> Model:
             least = (columns * np.exp2(-room)).max()
             if least <= 0:
                 continue
-            wanted = np.ceil(np.log2(np.maximum(columns, 1e-30) / least))
-        factors = np.exp2(np.clip(wanted, 0, room))
+            exponents = np.ceil(np.log2(np.maximum(columns, 1e-30) / least))
+        factors = np.exp2(np.clip(exponents, 0, room))
         real[first] = Real(
-            weights=own.weights * factors.reshape(-1, *(1,) * (own.weights.ndim - 1)),
-            bias=own.bias * factors,
+            weights=writer.weights * factors.reshape(-1, *(1,) * (writer.weights.ndim - 1)),
+            bias=writer.bias * factors,
         )
-        scaled = held / factors
+        scaled = by_channel / factors
         if reader.weights.ndim == 2:
             scaled = scaled.swapaxes(1, 2)
         real[second] = Real(weights=scaled.reshape(reader.weights.shape), bias=reader.bias)

@@ -180,12 +180,12 @@ def check_model(
             layers = tuple(
                 LayerCheck(
                     name=name,
-                    kind=type(each.layer).__name__,
+                    kind=type(layer_plan.layer).__name__,
                     node=mapped.origins.get(name, name),
-                    output=each.output,
-                    cycles=each.cycles,
+                    output=layer_plan.output,
+                    cycles=layer_plan.cycles,
                 )
-                for name, each in plan.layers.items()
+                for name, layer_plan in plan.layers.items()
             )
             moved = plan.moved
             layout = NetworkLayout(plan, keep=False)

@@ -179,14 +179,14 @@ def _programs(launches: tuple[Launch, ...]) -> tuple[list[Program], list[int]]:
     """Different programs, and the number of each launch's."""
     numbers: dict[tuple[int, ...], int] = {}
     programs: list[Program] = []
-    found = []
+    texts = []
     for launch in launches:
         words = tuple(launch.program.words)
         if words not in numbers:
             numbers[words] = len(programs)
             programs.append(launch.program)
-        found.append(numbers[words])
-    return programs, found
+        texts.append(numbers[words])
+    return programs, texts
 
 
 def save_folder(
@@ -268,7 +268,7 @@ def _fill(
         "inputs": [asdict(port) for port in calibrated.model.inputs],
         "outputs": [asdict(port) for port in calibrated.model.outputs],
         "fractions": dict(calibrated.formats.maps),
-        "maps": [asdict(each) for each in calibrated.maps],
+        "maps": [asdict(report) for report in calibrated.maps],
         "network": network_to_json(calibrated.network),
         "launches": [
             {
@@ -291,7 +291,7 @@ def _fill(
 def _port(content: Any) -> Port:
     return Port(
         tensor=str(content["tensor"]),
-        shape=tuple(int(each) for each in content["shape"]),
+        shape=tuple(int(axis) for axis in content["shape"]),
         layer=str(content["layer"]),
         size=MapSize(*content["size"]),
         turned=bool(content.get("turned", False)),
@@ -315,16 +315,16 @@ def load_folder(folder: Path) -> CompiledModel:
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         raise ModelError(f"{file}: a manifest of schema {SCHEMA} is needed")
     try:
-        for name, wanted in manifest["sha256"].items():
+        for name, digest in manifest["sha256"].items():
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise ModelError(f"{file}: {shown(name)} is not in the folder")
-            if sha256(read_bytes(folder / name, _MOST_BYTES)).hexdigest() != wanted:
+            if sha256(read_bytes(folder / name, _MOST_BYTES)).hexdigest() != digest:
                 raise ModelError(f"{folder / name}: it was changed; compile the model again")
         weights, constants = load_arrays(read_bytes(folder / "weights.npz", _MOST_BYTES))
         programs = {
-            each["program"]: Program.load(folder / each["program"])
-            for each in manifest["launches"]
-            if each["program"] in manifest["sha256"]
+            item["program"]: Program.load(folder / item["program"])
+            for item in manifest["launches"]
+            if item["program"] in manifest["sha256"]
         }
         return CompiledModel(
             folder=folder,
@@ -334,18 +334,18 @@ def load_folder(folder: Path) -> CompiledModel:
             weights=weights,
             constants=constants,
             fractions={str(name): int(value) for name, value in manifest["fractions"].items()},
-            inputs=tuple(_port(each) for each in manifest["inputs"]),
-            outputs=tuple(_port(each) for each in manifest["outputs"]),
-            maps=tuple(MapReport(**each) for each in manifest["maps"]),
+            inputs=tuple(_port(item) for item in manifest["inputs"]),
+            outputs=tuple(_port(item) for item in manifest["outputs"]),
+            maps=tuple(MapReport(**item) for item in manifest["maps"]),
             keep=bool(manifest["keep"]),
             carry={str(one): str(other) for one, other in manifest["carry"].items()},
             launches=tuple(
                 Launch(
-                    program=programs[each["program"]],
-                    parameters=int(each["parameters"]),
-                    name=str(each["name"]),
+                    program=programs[item["program"]],
+                    parameters=int(item["parameters"]),
+                    name=str(item["name"]),
                 )
-                for each in manifest["launches"]
+                for item in manifest["launches"]
             ),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -306,10 +306,10 @@ def _joined(one: NDArray[Any], other: NDArray[Any], *, any_axis: bool) -> Iterat
 def _alike(values: NDArray[Any], expected: NDArray[Any], share: float) -> bool:
     if values.size != expected.size or values.dtype.kind not in "biuf":
         return values.size == expected.size
-    ones, others = (each.ravel().astype(np.float64) for each in (values, expected))
-    finite = np.isfinite(ones) & np.isfinite(others)
-    largest = np.abs(others[finite]).max(initial=0.0)
-    return bool((np.abs(ones - others)[finite] <= share * largest).all())
+    first, second = (array.ravel().astype(np.float64) for array in (values, expected))
+    finite = np.isfinite(first) & np.isfinite(second)
+    largest = np.abs(second[finite]).max(initial=0.0)
+    return bool((np.abs(first - second)[finite] <= share * largest).all())
 
 
 def with_every_output(model: Path) -> tuple[bytes, dict[str, tuple[str, str]]]:
@@ -318,7 +318,7 @@ def with_every_output(model: Path) -> tuple[bytes, dict[str, tuple[str, str]]]:
     from onnx import helper
 
     proto = load_proto(model)
-    outputs = {each.name for each in proto.graph.output}
+    outputs = {output.name for output in proto.graph.output}
     makers = {}
     for node in proto.graph.node:
         for name in filter(None, node.output):

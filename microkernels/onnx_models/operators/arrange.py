@@ -116,8 +116,8 @@ class Positions:
         first, last = self.before[axis], self.before[axis] + size
         if around:
             first, last = 0, last + self.after[axis] - self.added[axis]
-        found: NDArray[np.int64] = ((taps >= first) & (taps < last)).sum(1)
-        return found
+        counts: NDArray[np.int64] = ((taps >= first) & (taps < last)).sum(1)
+        return counts
 
 
 def numbers(node: Node, name: str, count: int, *, least: int) -> list[int]:
@@ -126,12 +126,12 @@ def numbers(node: Node, name: str, count: int, *, least: int) -> list[int]:
     Raises:
         ModelError: another count, or a number out of range.
     """
-    found = [int(each) for each in attribute(node, name, None) or [least] * count]
-    if len(found) != count or min(found) < least or max(found) > _MOST_NUMBER:
+    values = [int(value) for value in attribute(node, name, None) or [least] * count]
+    if len(values) != count or min(values) < least or max(values) > _MOST_NUMBER:
         raise node.refused(
-            f"{name} must be {count} number(s) from {least} to {_MOST_NUMBER:,}, not {found}"
+            f"{name} must be {count} number(s) from {least} to {_MOST_NUMBER:,}, not {values}"
         )
-    return found
+    return values
 
 
 def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
@@ -156,8 +156,8 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
             max((-(-size // s) - 1) * s + e - size, 0)
             for size, s, e in zip(sizes, strides, extents, strict=True)
         ]
-        less, more = [m // 2 for m in missing], [m - m // 2 for m in missing]
-        before_after = less + more if auto == "SAME_UPPER" else more + less
+        smaller, larger = [m // 2 for m in missing], [m - m // 2 for m in missing]
+        before_after = smaller + larger if auto == "SAME_UPPER" else larger + smaller
     elif auto == "VALID":
         before_after = [0] * (2 * rank)
     elif auto != "NOTSET":
@@ -179,7 +179,7 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
                 f"a window of {extents[axis]} pixels does not fit {size} pixels with "
                 f"{before[axis] + after[axis]} around them"
             )
-    found = Positions(
+    result = Positions(
         kernel=list(kernel),
         strides=strides,
         dilations=dilations,
@@ -188,10 +188,10 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
         after=after,
         added=added,
     )
-    windows = prod(found.outputs(size, axis) for axis, size in enumerate(sizes))
+    windows = prod(result.outputs(size, axis) for axis, size in enumerate(sizes))
     if windows > _MOST_WINDOWS:
         raise node.refused(f"it has {windows:,} windows; {_MOST_WINDOWS:,} are allowed")
-    return found
+    return result
 
 
 def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
@@ -203,15 +203,15 @@ def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
     Raises:
         ModelError: as of :func:`positions`.
     """
-    found = positions(node, value, kernel)
+    places = positions(node, value, kernel)
     rank = len(kernel)
     one = [1] * (2 - rank)
     none = [0] * (2 - rank)
-    down, across = one + found.extents
-    dilation_down, dilation_across = one + found.dilations
-    stride_down, stride_across = one + found.strides
-    top, left = none + found.before
-    bottom, right = none + found.after
+    down, across = one + places.extents
+    dilation_down, dilation_across = one + places.dilations
+    stride_down, stride_across = one + places.strides
+    top, left = none + places.before
+    bottom, right = none + places.after
     return Window(
         kernel=Size2(across, down),
         dilation=Size2(dilation_across, dilation_down),
@@ -360,7 +360,7 @@ def window_results(
 _MOST_GATHERED = 1 << 16
 
 
-def gathered(importer: Importer, node: Node, value: Value, found: Positions) -> Index:
+def gathered(importer: Importer, node: Node, value: Value, windows: Positions) -> Index:
     """Numbers of the elements in each window, 0 around: an image's channels, outputs along each
     axis, and pixels of a window.
 
@@ -368,14 +368,14 @@ def gathered(importer: Importer, node: Node, value: Value, found: Positions) -> 
         ModelError: there are too many.
     """
     index = index_of(importer, value)
-    around = list(zip(found.before, found.after, strict=True))
+    around = list(zip(windows.before, windows.after, strict=True))
     padded = np.pad(index[0], [(0, 0), *around])
     axes = tuple(range(1, padded.ndim))
-    views = np.lib.stride_tricks.sliding_window_view(padded, found.extents, axes)
+    views = np.lib.stride_tricks.sliding_window_view(padded, windows.extents, axes)
     rank = len(axes)
     places = [slice(None)]
-    places += [slice(None, None, step) for step in found.strides]
-    places += [slice(None, None, step) for step in found.dilations]
+    places += [slice(None, None, step) for step in windows.strides]
+    places += [slice(None, None, step) for step in windows.dilations]
     chosen = views[tuple(places)]
     gathering: Index = chosen.reshape(*chosen.shape[: rank + 1], -1)
     if gathering.size > _MOST_GATHERED:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from microkernels.networks.curves import UNFITTED, Function
-from microkernels.networks.network import Activation, Add, Combine, Layer, Multiply
+from microkernels.networks.network import INPUT, Activation, Add, Combine, Layer, Multiply
 from microkernels.networks.parameters import Reals
 from microkernels.nn.element import SLOPE_FRACTION
 from microkernels.onnx_models.graph import Node
@@ -89,9 +89,11 @@ _BROADCAST_OPSET = 7
 
 
 def _activation(
-    importer: Importer, node: Node, value: Value, name: str, *, last: bool = True, **more: Any
+    importer: Importer, node: Node, value: Value, name: str, *, last: bool = True, **attributes: Any
 ) -> Value:
-    layer = Activation(name=importer.unique(node.name), source=value.layer, function=name, **more)
+    layer = Activation(
+        name=importer.unique(node.name), source=value.layer, function=name, **attributes
+    )
     return importer.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
 
 
@@ -99,18 +101,18 @@ def affine(
     importer: Importer, node: Node, value: Value, factor: float, offset: float, *, last: bool = True
 ) -> Value:
     """``factor`` times the elements plus ``offset``."""
-    found = _activation(importer, node, value, "affine", last=last, factor=0, offset=0, fraction=0)
-    importer.affine[found.layer] = (factor, offset)
-    return found
+    result = _activation(importer, node, value, "affine", last=last, factor=0, offset=0, fraction=0)
+    importer.affine[result.layer] = (factor, offset)
+    return result
 
 
 def limited(
     importer: Importer, node: Node, value: Value, low: float, high: float, *, last: bool = True
 ) -> Value:
     """The elements between two bounds."""
-    found = _activation(importer, node, value, "clip", last=last, low=0, high=0)
-    importer.bounds[found.layer] = (low, high)
-    return found
+    result = _activation(importer, node, value, "clip", last=last, low=0, high=0)
+    importer.bounds[result.layer] = (low, high)
+    return result
 
 
 def combine(
@@ -148,8 +150,8 @@ def _spread(
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
-        shown = " and ".join(str(list(each)) for each in shapes)
-        raise node.refused(f"its inputs of shapes {shown} can't be spread to one shape") from None
+        listed = " and ".join(str(list(operand_shape)) for operand_shape in shapes)
+        raise node.refused(f"its inputs of shapes {listed} can't be spread to one shape") from None
     if shape == value.shape:
         return value
     if importer.batched(shape) and len(shape) != len(value.shape):
@@ -188,8 +190,8 @@ def with_constant(
     linear = kind in ("add", "subtract", "multiply")
     numbers = _by_channel(importer, constant, value) if linear else None
     if numbers is None:
-        held = importer.constant_map(node, constant, value)
-        operands = (held, value) if first else (value, held)
+        constants = importer.constant_map(node, constant, value)
+        operands = (constants, value) if first else (value, constants)
         combine(importer, node, kind, *operands)
         return
     scale: Reals = np.ones(1)
@@ -206,8 +208,8 @@ def with_constant(
     if one and not fused:
         affine(importer, node, value, float(scale[0]), float(shift[0]))
         return
-    found = scale_channels(importer, node, value, scale, shift)
-    importer.alias(node, found, value.shape)
+    result = scale_channels(importer, node, value, scale, shift)
+    importer.alias(node, result, value.shape)
 
 
 def combined(kind: str) -> Callable[[Importer, Node], None]:
@@ -241,7 +243,7 @@ def combined(kind: str) -> Callable[[Importer, Node], None]:
             with_constant(importer, node, kind, importer.held(node, 1), constant, first=True)
         else:
             first, second = importer.held(node), importer.held(node, 1)
-            if first.layer == second.layer and importer.is_input(first):
+            if first.layer == second.layer != INPUT and importer.is_input(first):
                 raise node.refused("both inputs are one input of the model")
             combine(importer, node, kind, first, second)
 
@@ -256,14 +258,14 @@ def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, Node], Non
         if count == 2 and not mean:
             combined(kind)(importer, node)
             return
-        found = importer.held(node)
+        result = importer.held(node)
         for number in range(1, count):
             last = number + 1 == count and not mean
-            found = combine(importer, node, kind, found, importer.held(node, number), last=last)
+            result = combine(importer, node, kind, result, importer.held(node, number), last=last)
         if mean:
-            affine(importer, node, found, 1 / count, 0.0)
+            affine(importer, node, result, 1 / count, 0.0)
         elif count == 1:
-            importer.alias(node, found, found.shape)
+            importer.alias(node, result, result.shape)
 
     return operator
 
@@ -323,8 +325,8 @@ def p_relu(importer: Importer, node: Node) -> None:
     elif numbers is not None:
         scaled = scale_channels(importer, node, below, numbers, np.zeros(1))
     else:
-        held = importer.constant_map(node, slopes, value)
-        scaled = combine(importer, node, "multiply", below, held, last=False)
+        factors = importer.constant_map(node, slopes, value)
+        scaled = combine(importer, node, "multiply", below, factors, last=False)
     combine(importer, node, "add", positive, scaled)
 
 
@@ -333,10 +335,10 @@ def clip(importer: Importer, node: Node) -> None:
     value = importer.held(node)
     limits = []
     for number, name, open_end in ((1, "min", -_UNBOUNDED), (2, "max", _UNBOUNDED)):
-        held = importer.constant(node, number)
-        if held is not None and held.size != 1:
-            raise node.refused(f"{name} must be one number, not {held.size}")
-        limit = float(attribute(node, name, open_end)) if held is None else float(held.ravel()[0])
+        bound = importer.constant(node, number)
+        if bound is not None and bound.size != 1:
+            raise node.refused(f"{name} must be one number, not {bound.size}")
+        limit = float(attribute(node, name, open_end)) if bound is None else float(bound.ravel()[0])
         limits.append(limit)
     low, high = limits
     if np.isnan(low) or np.isnan(high):
@@ -381,14 +383,14 @@ def identity(importer: Importer, node: Node) -> None:
 
 def cast(importer: Importer, node: Node) -> None:
     """Cast to real numbers, or between integers, which is no change here."""
-    whole = node.inputs[0] in importer.graph.integers
+    is_integer = node.inputs[0] in importer.graph.integers
     kind = importer.graph.integers.get(node.outputs[0], "")
-    if kind and not (whole and np.can_cast(importer.graph.integers[node.inputs[0]], kind)):
+    if kind and not (is_integer and np.can_cast(importer.graph.integers[node.inputs[0]], kind)):
         raise node.refused("only casts to real numbers, and to wider integers, are supported")
     if not kind and int(attribute(node, "to", _REALS[0])) not in _REALS:
         raise node.refused("only casts to real numbers, and to wider integers, are supported")
     value = importer.held(node)
-    if whole and not kind and importer.rounded:
+    if is_integer and not kind and importer.rounded:
         # Its map may have no bits for fractions.
         affine(importer, node, value, 1.0, 0.0)
         return
@@ -418,11 +420,11 @@ def flatten(importer: Importer, node: Node) -> None:
 def reshape(importer: Importer, node: Node) -> None:
     """Reshape that keeps the batch first."""
     value = importer.held(node)
-    given = attribute(node, "shape", None)
-    wanted = importer.constant(node, 1) if given is None else np.asarray(given)
-    if wanted is None:
+    in_attribute = attribute(node, "shape", None)
+    target = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
+    if target is None:
         raise node.refused("a shape is missing")
-    sizes = [int(each) for each in wanted.ravel()]
+    sizes = [int(extent) for extent in target.ravel()]
     if not attribute(node, "allowzero", 0):
         sizes = [
             value.shape[axis] if size == 0 and axis < len(value.shape) else size
@@ -430,20 +432,20 @@ def reshape(importer: Importer, node: Node) -> None:
         ]
     count = int(np.prod(value.shape))
     if sizes.count(-1) == 1:
-        known = -int(np.prod(sizes))
-        if known > 0 and count % known == 0:
-            sizes[sizes.index(-1)] = count // known
+        product = -int(np.prod(sizes))
+        if product > 0 and count % product == 0:
+            sizes[sizes.index(-1)] = count // product
     if any(size < 1 for size in sizes) or int(np.prod(sizes)) != count:
-        raise node.refused(f"{list(value.shape)} can't become {[int(each) for each in wanted]}")
+        raise node.refused(f"{list(value.shape)} can't become {[int(extent) for extent in target]}")
     importer.alias(node, value, tuple(sizes))
 
 
 def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
-    given = attribute(node, "axes", None)
-    held = importer.constant(node, 1) if given is None else np.asarray(given)
-    if held is None:
+    in_attribute = attribute(node, "axes", None)
+    values = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
+    if values is None:
         return None
-    axes = [int(each) for each in held.ravel()]
+    axes = [int(number) for number in values.ravel()]
     if any(not -rank <= axis < rank for axis in axes):
         raise node.refused(f"axes must be from {-rank} to {rank - 1}, not {axes}")
     return [axis % rank for axis in axes]
@@ -464,8 +466,8 @@ def squeeze(importer: Importer, node: Node) -> None:
 def unsqueeze(importer: Importer, node: Node) -> None:
     """Unsqueeze."""
     value = importer.held(node)
-    given = attribute(node, "axes", None)
-    count = len(given) if given is not None else importer.reals(node, 1).size
+    in_attribute = attribute(node, "axes", None)
+    count = len(in_attribute) if in_attribute is not None else importer.reals(node, 1).size
     axes = _axes(importer, node, len(value.shape) + count) or []
     shape = list(value.shape)
     for axis in sorted(axes):
