@@ -19,12 +19,11 @@ from microkernels.nn.depthwise import (
     DepthwiseShape,
     best_pixels,
     depthwise,
-    depthwise_program,
     predict_depthwise,
 )
 from microkernels.runtime.ring import ChipEngines
 
-from .families import TileKernel, WeightLayer, WindowLayer, surrounded
+from .families import WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerMaps, LayerPlan
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize, Pads, Size2, pads, size2
@@ -224,7 +223,7 @@ class Depthwise(_Filter):
     """
 
     keeps_slices = True
-    layouts = TileKernel(DepthwiseLayout, depthwise_program)
+    layouts = DepthwiseLayout
 
     def shape(self, size: MapSize) -> DepthwiseShape:
         """Sizes of the layer for an input of ``size`` with the pixels around it."""

@@ -16,17 +16,11 @@ from microkernels.common.fixed_point import (
     check_fraction,
 )
 from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, Curve, arguments_beyond, curve_of
-from microkernels.nn.element import (
-    FUNCTIONS,
-    SLOPE_FRACTION,
-    ElementLayout,
-    ElementShape,
-    element,
-    element_program,
-)
+from microkernels.nn.element import ElementLayout
+from microkernels.nn.element_shape import FUNCTIONS, SLOPE_FRACTION, ElementShape, element
 
 from .curves import UNFITTED, evaluated, fitted
-from .families import PixelLayer, TileKernel
+from .families import PixelLayer
 from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerMaps, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize
@@ -45,7 +39,7 @@ _COMBINED = {"subtract": np.subtract, "maximum": np.maximum, "minimum": np.minim
 class ElementWise(PixelLayer):
     """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
 
-    layouts = TileKernel(ElementLayout, element_program)
+    layouts = ElementLayout
 
     @abstractmethod
     def shape(self, size: MapSize) -> ElementShape:

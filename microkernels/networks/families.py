@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,7 @@ from isa.program import Program
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import check_fraction
 from microkernels.common.memory import Writable
+from microkernels.nn.line import line_program
 
 from .layer import ChipWork, Layer, LayerMaps, LayerPlan
 from .moves import Move, map_moves
@@ -23,7 +24,6 @@ from .stored import Windows, inside
 __all__ = [
     "MapLayer",
     "PixelLayer",
-    "TileKernel",
     "WeightLayer",
     "WindowLayer",
     "same_size",
@@ -72,19 +72,12 @@ class WeightLayer(Layer):
         return None if self.relu else replace(self, relu=True)
 
 
-class TileKernel(NamedTuple):
-    """Makes the layout of a vault's tile, and the program of a layout."""
-
-    layout: Callable[..., Any]
-    program: Callable[..., Program]
-
-
 @dataclass(frozen=True, kw_only=True)
 class MapLayer(Layer):
     """A layer that computes a map from regions of maps of the same slices."""
 
-    #: What its kernel's layouts and programs are made by.
-    layouts: ClassVar[TileKernel]
+    #: What its kernel's layouts are made by.
+    layouts: ClassVar[Callable[..., Any]]
 
     def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
         if not before.layer.has_tiles:
@@ -130,7 +123,7 @@ class MapLayer(Layer):
     def layout(self, tile: Any, maps: VaultMaps) -> Any:
         """The layout of a vault."""
         source, *second = maps.sources
-        return self.layouts.layout(
+        return type(self).layouts(
             shape=tile,
             source=source,
             target=maps.target,
@@ -142,7 +135,7 @@ class MapLayer(Layer):
 
     def program(self, layout: Any, vault_bits: int) -> Program:
         """The program of all vaults."""
-        return self.layouts.program(layout, vault_bits=vault_bits)
+        return line_program(layout, vault_bits=vault_bits)
 
     def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
         """Put what is constant, but for parameter blocks, into a vault's ``memory``."""

@@ -8,9 +8,10 @@ import numpy as np
 
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
-from microkernels.nn.pool import PoolLayout, PoolShape, pool, pool_program, window_fits
+from microkernels.nn.pool import PoolLayout, window_fits
+from microkernels.nn.pool_shape import PoolShape, pool
 
-from .families import TileKernel, WindowLayer, surrounded
+from .families import WindowLayer, surrounded
 from .layer import ChipWork, Constructor, LayerMaps, LayerPlan
 from .parameters import Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Pads, Size2, pads, size2
@@ -37,7 +38,7 @@ class Pool(WindowLayer):
     """
 
     keeps_slices = True
-    layouts = TileKernel(PoolLayout, pool_program)
+    layouts = PoolLayout
     tuples: ClassVar[Mapping[str, Constructor]] = {
         "window": Size2,
         "stride": Size2,

@@ -12,12 +12,11 @@ from microkernels.nn.product import (
     ProductShape,
     plan_product,
     product,
-    product_program,
 )
-from microkernels.nn.rows import RowsLayout, predict_rows, rows_program
+from microkernels.nn.rows import RowsLayout, predict_rows
 from microkernels.nn.rows_shape import NormalizeShape, normalize
 
-from .families import MapLayer, PixelLayer, TileKernel
+from .families import MapLayer, PixelLayer
 from .layer import ChipWork, Layer, LayerMaps, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
@@ -43,7 +42,7 @@ class Normalize(PixelLayer):
     """
 
     one_slice = True
-    layouts = TileKernel(RowsLayout, rows_program)
+    layouts = RowsLayout
 
     operation: str
     bits: int = 0
@@ -159,7 +158,7 @@ class Product(MapLayer):
     """
 
     one_slice = True
-    layouts = TileKernel(ProductLayout, product_program)
+    layouts = ProductLayout
 
     other: str
     fraction: int

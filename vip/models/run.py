@@ -322,8 +322,5 @@ def _run(
     vault = cosim_vault(
         job.job, machine.config, on=on, progress=counting(progress, "a launch (cycles)")
     )
-    cycles = {
-        name: max(pe.counters["CYCLES"] for pe in result.pes) or result.cycles
-        for name, result in vault.results.items()
-    }
+    cycles = {name: result.program_cycles for name, result in vault.results.items()}
     return vault.outputs, cycles, 0
