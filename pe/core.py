@@ -6,6 +6,7 @@ from amaranth.lib.wiring import Out, connect, flipped
 from hdl.component import Component
 from hdl.emission import once
 from hdl.ports import MemoryPort
+from hdl.probes import Probes
 from isa.faults import FaultCause
 from pe.frontend.arc import Arc, allocation, arrival, free_entry, growth, overwriting, release
 from pe.frontend.decode import Decode
@@ -45,6 +46,22 @@ class Pe(Component):
         control: :class:`pe.interface.ControlPort`, out (seen from the engine).
         identity: :class:`pe.interface.IdentityPort`, out (seen from the engine).
     """
+
+    #: Seen by proofs.
+    PROBES = Probes(
+        arc=Arc.PROBES,
+        counters=Counters.PROBES,
+        decode=Decode.PROBES,
+        dispatch=Dispatch.PROBES,
+        fetch=Fetch.PROBES,
+        issue=Issue.PROBES,
+        load_store=LoadStore.PROBES,
+        operands=Operands.PROBES,
+        registers=RegisterFile.PROBES,
+        sequencer=Sequencer.PROBES,
+        status="control__status",
+        vector=VectorUnit.PROBES,
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS, CounterBank
 from hdl.emission import once
+from hdl.probes import Probes
 from pe.frontend.dispatch import EVENT_BITS, moved_bytes
 
 from .config import PeConfig
@@ -33,6 +34,9 @@ class Counters(Component):
     With a load history also probed, copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, in, counted
     in :class:`pe.interface.HistoryCounter`.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes("late_event", "late_waits", counts="step_0")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -7,6 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
+from hdl.probes import Probes
 from isa.faults import FaultCause
 from isa.launch import START_REGISTERS
 from pe.frontend.dispatch import EVENT_BITS
@@ -60,6 +61,9 @@ class Sequencer(Component):
         done: in; vector and load-store unit are idle. error, unfit:
             :data:`pe.lsu.ports.FAILURE`, in.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes("failed", "going", "index", "report", "words", state="fsm_state")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -8,6 +8,7 @@ from hdl.bundle import Bundle
 from hdl.component import Component
 from hdl.ports import COLUMN_BYTES
 from hdl.priority import lowest_one
+from hdl.probes import Probes
 from isa.timing import RANGE_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -123,6 +124,9 @@ class Arc(Component):
     With a workspace also ``grown``, ``grown_entry``: :func:`growth`, in; effective from the next
     cycle on.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes("columns", "late_arrived", "late_released", "store")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -5,6 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
+from hdl.probes import Probes
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -108,6 +109,9 @@ class Decode(Component):
         word: in, instruction, as :mod:`pe.frontend.instruction_word` keeps it.
         out: :func:`decoded`, out.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes(legal="out.legal")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.bundle import Bundle
 from hdl.component import Component
+from hdl.probes import Probes
 from isa.faults import FaultCause
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -126,6 +127,9 @@ class Dispatch(Component):
     :func:`pe.lsu.workspace.workspace_bounds`, in. With a load history also overwrites, first_unit,
     end_unit: :func:`pe.frontend.arc.overwriting`, out.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes("conflict", "full", "held", "leaves", "now")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

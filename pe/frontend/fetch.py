@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 from hdl.bundle import Bundle
 from hdl.component import Component
 from hdl.emission import once
+from hdl.probes import Probes
 from hdl.sram import Sram
 from pe.config import PeConfig
 from pe.interface import load_word, pc_shape
@@ -54,6 +55,9 @@ class Fetch(Component):
         ready: in; the output is taken at the end of this cycle.
         valid, pc, word, outside: :func:`fetched`, out; ``word`` means nothing with ``outside``.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes("following", "pc", "valid", fetched="buffer.read__0__data")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.emission import once
+from hdl.probes import Probes
 from isa.faults import FaultCause
 from isa.table import Opcode, Unit
 from pe.capabilities import Capabilities
@@ -64,6 +65,22 @@ class Issue(Component):
     declared, refused: :func:`pe.lsu.workspace.declared`, in. With a load history also fenced:
     :data:`pe.lsu.ports.FENCED`, out.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes(
+        "halt",
+        "held",
+        "leads_away",
+        "now",
+        "redirect",
+        "settings",
+        "target",
+        bad_setting="check.bad_setting",
+        faults="check.faults",
+        next_ready="next__ready",
+        next_valid="next__valid",
+        offer_valid="offer__valid",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

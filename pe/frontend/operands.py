@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.bundle import Bundle
 from hdl.component import Component
+from hdl.probes import Probes
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.interface import PC_BITS, pc_shape
@@ -71,6 +72,9 @@ class Operands(Component):
         offer: stream of :func:`with_operands`, out.
         waits, pc: :func:`waiting`, out.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes("again", "held", "outside", "pc", "word")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -5,6 +5,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.emission import once
+from hdl.probes import Probes
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -31,6 +32,11 @@ class RegisterFile(Component):
             register in the same cycle wins.
         valid: out, a bit a register; always 1 without ``ld.reg``.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes(
+        "valid", "written", words="registers.words:0", read="registers.read", passed="passed"
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

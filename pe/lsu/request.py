@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
+from hdl.probes import Probes
 from hdl.simd import rotate_units_right
 from isa.table import Opcode
 from pe.capabilities import Capabilities
@@ -50,6 +51,25 @@ class LoadStoreRequest(Component):
     ``settled``, out: every column of the commands taken has been asked for. With a load history
     also ``unread``, out: ``read`` is in use, or its word is.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes(
+        "formed",
+        "formed_valid",
+        "from_register",
+        "kept",
+        "opened",
+        "place_formed",
+        "sent",
+        "turn",
+        "value",
+        "value_held",
+        "waiting",
+        "waits",
+        "work",
+        "working",
+        offered="request__valid",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -8,6 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.ports import WORD_BITS, memory_response
+from hdl.probes import Probes
 from isa.table import Opcode
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -53,6 +54,11 @@ class LoadStoreResponse(Component):
     written in cycles that no response needs. With a load history also record, column, place, first,
     last: :func:`pe.lsu.ports.column_record`, out.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes(
+        "beat", "behind", "following", "result", "result_index", "result_valid", "valid"
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

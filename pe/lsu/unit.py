@@ -8,6 +8,7 @@ from hdl.component import Component
 from hdl.emission import once
 from hdl.ports import MemoryPort
 from hdl.priority import lowest_one
+from hdl.probes import Probes
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -59,6 +60,19 @@ class LoadStore(Component):
     :func:`pe.frontend.arc.overwriting`, in; fenced: :data:`pe.lsu.ports.FENCED`, in; and probed,
     copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, out.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes(
+        "outstanding",
+        "tag_ready",
+        allocated="write__0__address",
+        entry="table.read__0__data",
+        read="read_",
+        request=LoadStoreRequest.PROBES,
+        response=LoadStoreResponse.PROBES,
+        table="table.words",
+        write="write_",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

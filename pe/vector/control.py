@@ -8,6 +8,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
+from hdl.probes import Probes
 from hdl.simd import one_of
 from isa.table import Opcode
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
@@ -50,6 +51,24 @@ class VectorControl(Component):
         busy: out; from the cycle after a command is accepted to the one in which its last result is
             written, :data:`isa.timing.VECTOR_LATENCY` - 1 cycles after its last beat.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes(
+        "address_first",
+        "address_second",
+        "busy",
+        "first_word",
+        "is_waiting",
+        "left",
+        "now",
+        "pass_index",
+        "read_first",
+        "read_second",
+        "row_end",
+        "running",
+        "unwritten",
+        "waiting",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -6,6 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.emission import once
+from hdl.probes import Probes
 from isa.table import Unit
 from pe.config import PeConfig
 from pe.ports import ScratchpadReadPort, ScratchpadWritePort, vector_command
@@ -40,6 +41,15 @@ class VectorUnit(Component):
 
     Without any vector instruction in the configuration, no command is accepted and all is idle.
     """
+
+    #: Seen by proofs.
+    PROBES = Probes(
+        carries="vertical.carries",
+        control=VectorControl.PROBES,
+        pair="vertical.pair",
+        partial="vertical.partial",
+        total="horizontal.total",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -1,10 +1,14 @@
 """Correspondence of fetch, operands, issue, dispatch and registers."""
 
+import re
+from functools import partial
+
 from amaranth.hdl import Cat, Value
 
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
+from pe.core import Pe
 from pe.frontend.arc import RANGES
 from pe.frontend.register_file import READ_PORTS
 from pe.interface import PeCounter
@@ -24,26 +28,26 @@ from .rows import (
 
 __all__ = ["PROBES", "front_relation"]
 
+_ENGINE = Pe.PROBES
+_SEQUENCER, _COUNTERS, _REGISTERS = _ENGINE.sequencer, _ENGINE.counters, _ENGINE.registers
+_FETCH, _OPERANDS, _DECODE, _ISSUE = _ENGINE.fetch, _ENGINE.operands, _ENGINE.decode, _ENGINE.issue
+_DISPATCH, _LSU, _VECTOR = _ENGINE.dispatch, _ENGINE.load_store, _ENGINE.vector.control
 #: Wires that the assumptions name.
 PROBES = (
-    "decode.out.legal",
-    "issue.check.bad_setting",
-    "issue.check.faults",
-    "issue.halt",
-    "issue.leads_away",
-    "issue.next__ready",
-    "issue.next__valid",
-    "issue.offer__valid",
-    "load_store.read__address",
-    "load_store.read__data",
-    "load_store.read__enable",
-    "load_store.write__address",
-    "load_store.write__data",
-    "load_store.write__strobe",
-    "vector.control.address_first",
-    "vector.control.address_second",
-    "vector.control.read_first",
-    "vector.control.read_second",
+    _DECODE.legal,
+    _ISSUE.bad_setting,
+    _ISSUE.faults,
+    _ISSUE.halt,
+    _ISSUE.leads_away,
+    _ISSUE.next_ready,
+    _ISSUE.next_valid,
+    _ISSUE.offer_valid,
+    *(f"{_LSU.read}_{name}" for name in ("address", "data", "enable")),
+    *(f"{_LSU.write}_{name}" for name in ("address", "data", "strobe")),
+    _VECTOR.address_first,
+    _VECTOR.address_second,
+    _VECTOR.read_first,
+    _VECTOR.read_second,
 )
 _CLEAR, _RUN, _DRAIN = 1, 2, 3
 _FIELDS = (FIELD_A, FIELD_B, FIELD_C)
@@ -59,91 +63,79 @@ def front_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> No
 
 def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
     def ended(v: View) -> Value:
-        ends = v["sequencer.failed"] & (v["sequencer.fsm_state"] > _RUN)
-        return (v["sequencer.report.cause"] != 0) | ends
+        ends = v[_SEQUENCER.failed] & (v[state] > _RUN)
+        return (v[reported] != 0) | ends
 
-    relation.gates += [
-        (r"sequencer\.report\.pc", ended),
-        (r"control__status\.pc", lambda v: v["control__status.cause"] != 0),
-        (r"control__status\.pc", lambda v: v["sequencer.report.cause"] != 0),
-        # Only its last value matters: then the program begins.
-        (r"sequencer\.index", lambda v: v["sequencer.fsm_state"] != _CLEAR),
-        (r"registers\.registers\.words:0", lambda v: v["sequencer.fsm_state"] != _CLEAR),
-    ]
-    relation.truncated += [r"sequencer\.index", r"registers\.valid"]
+    state, reported = _SEQUENCER.state, f"{_SEQUENCER.report}.cause"
+    relation.when(ended, f"{_SEQUENCER.report}.pc")
+    relation.when(lambda v: v[reported] != 0, f"{_ENGINE.status}.pc")
+    # Only its last value matters: then the program begins.
+    relation.when(lambda v: v[state] != _CLEAR, _SEQUENCER.index, _REGISTERS.words)
+    relation.truncated += [re.escape(_SEQUENCER.index), re.escape(_REGISTERS.valid)]
     relation.invariants += [
         Invariant(
             "only a running program goes",
-            lambda f, t: ~f["sequencer.going"] | (f["sequencer.fsm_state"] == _RUN),
+            lambda f, t: ~f[_SEQUENCER.going] | (f[state] == _RUN),
         ),
         Invariant(
             "a running program has not faulted",
-            lambda f, t: (
-                (f["sequencer.report.cause"] == 0)
-                | ((f["sequencer.fsm_state"] != _CLEAR) & (f["sequencer.fsm_state"] != _RUN))
-            ),
+            lambda f, t: (f[reported] == 0) | ((f[state] != _CLEAR) & (f[state] != _RUN)),
         ),
-        Invariant("the sequencer has five states", lambda f, t: f["sequencer.fsm_state"] < 5),
+        Invariant("the sequencer has five states", lambda f, t: f[state] < 5),
     ]
 
     if all(row.opcode != Opcode.LD_REG for row in trimmed.rows):
         relation.invariants.append(
             Invariant(
                 "no register waits without an instruction that loads it",
-                lambda f, t: f["registers.valid"].all(),
+                lambda f, t: f[_REGISTERS.valid].all(),
             )
         )
 
     def aligned(f: View, t: View) -> Value:
-        lasts = [v["sequencer.index"].all() for v in (f, t)]
-        return (f["sequencer.fsm_state"] != _CLEAR) | (lasts[0] == lasts[1])
+        lasts = [v[_SEQUENCER.index].all() for v in (f, t)]
+        return (f[state] != _CLEAR) | (lasts[0] == lasts[1])
 
     def cleared(f: View, t: View) -> Value:
-        done = f["registers.valid"].all()
-        if t.has("registers.valid"):
-            done = done & t["registers.valid"].all()
-        clears = f["sequencer.fsm_state"] == _CLEAR
-        return ~(clears & f["sequencer.index"].all()) | done
+        done = f[_REGISTERS.valid].all()
+        if t.has(_REGISTERS.valid):
+            done = done & t[_REGISTERS.valid].all()
+        clears = f[state] == _CLEAR
+        return ~(clears & f[_SEQUENCER.index].all()) | done
 
-    relation.gates.append((r"registers\.valid", lambda v: v["sequencer.fsm_state"] != _CLEAR))
+    relation.when(lambda v: v[state] != _CLEAR, _REGISTERS.valid)
     relation.assumptions += [
         Invariant("both end the clearing of registers together", aligned),
         Invariant("clearing makes all registers valid", cleared),
         Invariant(
             "memory answers only what it was asked",
-            lambda f, t: (
-                ~f["load_store.response.valid"]
-                | (f["sequencer.fsm_state"] == _RUN)
-                | (f["sequencer.fsm_state"] == _DRAIN)
-            ),
+            lambda f, t: ~f[_LSU.response.valid] | (f[state] == _RUN) | (f[state] == _DRAIN),
         ),
     ]
 
 
 def _operands(relation: Relation, trimmed: PeConfig) -> None:
-    def here(v: View) -> Value:
-        return v["operands.held"] & ~v["issue.redirect"]
+    def present(v: View) -> Value:
+        return v[_OPERANDS.held] & ~v[_ISSUE.redirect]
 
     def inside(v: View) -> Value:
-        return here(v) & ~v["operands.outside"]
+        return present(v) & ~v[_OPERANDS.outside]
 
     def fetched(v: View) -> Value:
-        inside = v["fetch.pc"].as_unsigned() < v["sequencer.words"]
-        return v["fetch.valid"] & ~v["issue.redirect"] & inside
+        inside = v[_FETCH.pc].as_unsigned() < v[_SEQUENCER.words]
+        return v[_FETCH.valid] & ~v[_ISSUE.redirect] & inside
 
-    relation.gates += [
-        (r"operands\.held", lambda v: ~v["issue.redirect"]),
-        (r"operands\.(pc|outside)", here),
-        (r"operands\.word", inside),
-        (r"fetch\.pc", lambda v: ~v["issue.redirect"] & v["fetch.valid"]),
-        (r"fetch\.following", lambda v: ~v["issue.redirect"] & v["sequencer.going"]),
-        (r"fetch\.buffer\.read__0__data", fetched),
-    ]
+    relation.when(lambda v: ~v[_ISSUE.redirect], _OPERANDS.held)
+    relation.when(present, _OPERANDS.pc, _OPERANDS.outside)
+    relation.when(inside, _OPERANDS.word)
+    relation.when(lambda v: ~v[_ISSUE.redirect] & v[_FETCH.valid], _FETCH.pc)
+    relation.when(lambda v: ~v[_ISSUE.redirect] & v[_SEQUENCER.going], _FETCH.following)
+    relation.when(fetched, _FETCH.fetched)
 
     def decodes(f: View, t: View) -> Value:
-        word = t["operands.word"]
+        word = t[_OPERANDS.word]
         kept = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
-        return t["decode.out.legal"] == kept
+        return t[_DECODE.legal] == kept
 
     relation.guarantees.append(
         Invariant("the trimmed decoder takes the instructions that were kept, no others", decodes)
@@ -151,17 +143,17 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
 
     def settled(v: View) -> Value:
         """No instruction is here, or a kept one; a removed one may wait in one engine alone."""
-        word = v["operands.word"]
+        word = v[_OPERANDS.word]
         kept = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
-        return ~v["issue.redirect"] & (~v["operands.held"] | (kept & ~v["operands.outside"]))
+        return ~v[_ISSUE.redirect] & (~v[_OPERANDS.held] | (kept & ~v[_OPERANDS.outside]))
 
-    relation.gates.append((r"operands\.again", settled))
+    relation.when(settled, _OPERANDS.again)
     relation.invariants.append(
         Invariant(
             "only an instruction that waited is read again",
             lambda f, t: (
-                ~(f["operands.again"] & ~f["operands.held"])
-                & ~(t["operands.again"] & ~t["operands.held"])
+                ~(f[_OPERANDS.again] & ~f[_OPERANDS.held])
+                & ~(t[_OPERANDS.again] & ~t[_OPERANDS.held])
             ),
         )
     )
@@ -170,34 +162,35 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
         return [row for row in trimmed.rows if reads(row, _FIELDS[number])]
 
     def needed(number: int, v: View) -> Value:
-        word = v["operands.word"]
+        word = v[_OPERANDS.word]
         reads_it = any_of(is_word(word, r, trimmed.register_bits) for r in used(number))
         # A register that lacked its value is read once more.
-        return inside(v) & ~v["operands.again"] & reads_it
+        return inside(v) & ~v[_OPERANDS.again] & reads_it
 
     for number in range(READ_PORTS):
-        pattern = rf"registers\.(passed_{number}|registers\.read__{number}__data)"
-        relation.gates.append((pattern, lambda v, number=number: needed(number, v)))  # type: ignore[misc]
-    relation.gates.append(
-        (
-            r"registers\.written",
-            lambda v: any_of(needed(n, v) & v[f"registers.passed_{n}"] for n in range(READ_PORTS)),
+        relation.when(
+            partial(needed, number),
+            f"{_REGISTERS.passed}_{number}",
+            f"{_REGISTERS.read}__{number}__data",
         )
+    relation.when(
+        lambda v: any_of(needed(n, v) & v[f"{_REGISTERS.passed}_{n}"] for n in range(READ_PORTS)),
+        _REGISTERS.written,
     )
 
     def known(f: View, t: View) -> Value:
         taken = any_of(
-            v["issue.next__valid"]
-            & v["issue.next__ready"]
-            & ~v["issue.leads_away"]
-            & ~v["issue.redirect"]
-            & v["sequencer.going"]
+            v[_ISSUE.next_valid]
+            & v[_ISSUE.next_ready]
+            & ~v[_ISSUE.leads_away]
+            & ~v[_ISSUE.redirect]
+            & v[_SEQUENCER.going]
             for v in (f, t)
         )
         # Nothing at issue can lead away from it any more.
-        certain = here(f) & ~f["issue.held"]
-        legal = f["decode.out.legal"] & t["decode.out.legal"]
-        return ~(taken | certain) | (legal & ~f["operands.outside"])
+        certain = present(f) & ~f[_ISSUE.held]
+        legal = f[_DECODE.legal] & t[_DECODE.legal]
+        return ~(taken | certain) | (legal & ~f[_OPERANDS.outside])
 
     relation.assumptions.append(
         Invariant("every instruction on the program's way is in it and was kept", known)
@@ -205,19 +198,19 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
 
 
 def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    here = "issue.now."
-    decoded = here + "decoded."
+    now = f"{_ISSUE.now}."
+    decoded = f"{now}decoded."
     full, trimmed = configs
 
-    def sound(v: View) -> Value:
-        return v["issue.held"]
+    def present(v: View) -> Value:
+        return v[_ISSUE.held]
 
     def of(rows: list[Instruction], v: View) -> Value:
         terms = []
         for codes in {decoded_items(full, row) for row in rows}:
             known = [(name, code) for name, code in codes if v.has(decoded + name)]
             terms.append(Cat(v[decoded + name] == code for name, code in known).all())
-        return sound(v) & any_of(terms)
+        return present(v) & any_of(terms)
 
     def is_plain(row: Instruction) -> bool:
         return row.unit is Unit.SCALAR and row.branch is None
@@ -229,36 +222,32 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     second = [r for r in rows if (is_plain(r) or reads(r, FIELD_C)) and r not in branches]
     second += [r for r in branches if reads(r, FIELD_B)]
     reading_a = [row for row in rows if reads(row, FIELD_A)]
-    relation.gates += [
-        (r"issue\.now\..*", sound),
-        (r"issue\.now\.a", lambda v: of(reading_a, v)),
-        (r"issue\.now\.first", lambda v: of(first, v)),
-        (r"issue\.now\.second", lambda v: of(second, v)),
-        (r"issue\.now\.target", lambda v: of(branches, v)),
-        (r"issue\.target", lambda v: v["issue.redirect"] & v["sequencer.going"]),
-        (r"counters\.late_event", lambda v: v["counters.step_0"]),
-        (
-            r"counters\.late_waits",
-            lambda v: v["counters.step_0"] & (v["counters.late_event"] == PeCounter.STALL_FETCH),
-        ),
-    ]
-    relation.add_codes(codes_of(decoded, decoded_values, configs, rows, sound))
+    relation.members_when(present, _ISSUE.now)
+    relation.when(lambda v: of(reading_a, v), f"{now}a")
+    relation.when(lambda v: of(first, v), f"{now}first")
+    relation.when(lambda v: of(second, v), f"{now}second")
+    relation.when(lambda v: of(branches, v), f"{now}target")
+    relation.when(lambda v: v[_ISSUE.redirect] & v[_SEQUENCER.going], _ISSUE.target)
+    relation.when(lambda v: v[_COUNTERS.counts], _COUNTERS.late_event)
+    relation.when(
+        lambda v: v[_COUNTERS.counts] & (v[_COUNTERS.late_event] == PeCounter.STALL_FETCH),
+        _COUNTERS.late_waits,
+    )
+    relation.add_codes(codes_of(decoded, decoded_values, configs, rows, present))
     relation.invariants.append(
         Invariant(
             "the instruction at issue is in the program and legal",
-            lambda f, t: ~sound(f) | (f[decoded + "legal"] & ~f[here + "outside"]),
+            lambda f, t: ~present(f) | (f[decoded + "legal"] & ~f[now + "outside"]),
         )
     )
     relation.assumptions += [
         Invariant(
             "no operands fault in the trimmed engine alone",
-            lambda f, t: (
-                ~f["issue.offer__valid"] | (f["issue.check.faults"] == t["issue.check.faults"])
-            ),
+            lambda f, t: ~f[_ISSUE.offer_valid] | (f[_ISSUE.faults] == t[_ISSUE.faults]),
         ),
         Invariant(
             "no setting faults in the trimmed engine alone",
-            lambda f, t: ~sound(f) | (f["issue.check.bad_setting"] == t["issue.check.bad_setting"]),
+            lambda f, t: ~present(f) | (f[_ISSUE.bad_setting] == t[_ISSUE.bad_setting]),
         ),
     ]
 
@@ -269,121 +258,133 @@ def decoded_items(config: PeConfig, row: Instruction) -> tuple[tuple[str, int], 
     return tuple((name, code) for name, code in values.items() if code is not None)
 
 
-def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    here = "dispatch.now."
-    full, trimmed = configs
-    caps = Capabilities.of(full)
+class _Dispatched:
+    """What the instruction at dispatch is, from the values of a design like ``full``."""
 
-    def faulty(v: View) -> Value:
-        names = (f"{here}faults.{name}" for name in ("outside", "misaligned", "dram"))
-        return any_of(held(v, name) for name in names)
+    def __init__(self, full: PeConfig) -> None:
+        self._caps = Capabilities.of(full)
+        self.now = f"{_DISPATCH.now}."
 
-    def sound(v: View) -> Value:
-        return v["dispatch.held"] & ~faulty(v)
+    def legal(self, v: View) -> Value:
+        """There is one, without a fault."""
+        faults = (f"{self.now}faults.{name}" for name in ("outside", "misaligned", "dram"))
+        return v[_DISPATCH.held] & ~any_of(held(v, name) for name in faults)
 
-    def vector(v: View) -> Value:
-        return sound(v) & v[here + "vector"]
+    def vector(self, v: View) -> Value:
+        """It is for the vector unit."""
+        return self.legal(v) & v[self.now + "vector"]
 
-    def transfer(v: View) -> Value:
-        return sound(v) & ~v[here + "vector"]
+    def transfer(self, v: View) -> Value:
+        """It is for the load-store unit."""
+        return self.legal(v) & ~v[self.now + "vector"]
 
-    def register(v: View) -> Value:
-        return transfer(v) & caps.is_register(v[here + "kind"])
+    def register(self, v: View) -> Value:
+        """It loads or stores a register."""
+        return self.transfer(v) & self._caps.is_register(v[self.now + "kind"])
 
-    def ranged(number: int, v: View) -> Value:
-        store = caps.is_store(v[here + "kind"])
-        other = transfer(v) & ~register(v)
+    def loads_register(self, v: View) -> Value:
+        """It loads a register."""
+        return self.register(v) & ~self._caps.is_store(v[self.now + "kind"])
+
+    def stores_register(self, v: View) -> Value:
+        """It stores a register."""
+        return self.register(v) & self._caps.is_store(v[self.now + "kind"])
+
+    def has_range(self, number: int, v: View) -> Value:
+        """It has a range of this number: of bytes of the scratchpad that it accesses."""
+        store = self._caps.is_store(v[self.now + "kind"])
+        words = self.transfer(v) & ~self.register(v)
         if number == 0:
-            return vector(v) | (other & ~store)
+            return self.vector(v) | (words & ~store)
         if number == 1:
-            return vector(v) | (other & store)
-        kind, vertical = (held(v, here + name) for name in ("kind", "vertical"))
-        return vector(v) & ~caps.is_unary(kind, vertical)
+            return self.vector(v) | (words & store)
+        kind, vertical = (held(v, self.now + name) for name in ("kind", "vertical"))
+        return self.vector(v) & ~self._caps.is_unary(kind, vertical)
 
-    relation.gates += [
-        (r"dispatch\.(conflict|full)", sound),
-        (r"dispatch\.now\..*", sound),
-        (r"dispatch\.now\.(pc|faults\..*)", lambda v: v["dispatch.held"]),
-        (r"dispatch\.now\.(bytes|columns|nothing|settings\.dram)", transfer),
-        (
-            r"dispatch\.now\.index",
-            lambda v: register(v) & ~caps.is_store(v[here + "kind"]),
-        ),
-        (r"dispatch\.now\.settings\.vector\..*", vector),
-        (
-            r"dispatch\.now\.operands\.value",
-            lambda v: register(v) & caps.is_store(v[here + "kind"]),
-        ),
-    ]
+    def uses_range(self, number: int, v: View) -> Value:
+        """It accesses bytes of that range."""
+        return v[self.now + "used"][number]
+
+    def uses_own_range(self, number: int, f: View, t: View) -> Value:
+        """It uses a range only if it has it."""
+        return ~self.legal(f) | ~self.uses_range(number, f) | self.has_range(number, f)
+
+
+def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
+    full, trimmed = configs
+    caps, at_dispatch = Capabilities.of(full), _Dispatched(full)
+    now, legal = at_dispatch.now, at_dispatch.legal
+    relation.when(legal, _DISPATCH.conflict, _DISPATCH.full)
+    relation.members_when(legal, _DISPATCH.now)
+    relation.when(lambda v: v[_DISPATCH.held], f"{now}pc")
+    relation.members_when(lambda v: v[_DISPATCH.held], f"{now}faults")
+    moved = ("bytes", "columns", "nothing", "settings.dram")
+    relation.when(at_dispatch.transfer, *(now + name for name in moved))
+    relation.when(at_dispatch.loads_register, f"{now}index")
+    relation.members_when(at_dispatch.vector, f"{now}settings.vector")
+    relation.when(at_dispatch.stores_register, f"{now}operands.value")
     for number in range(RANGES):
-        relation.gates.append(
-            (
-                rf"dispatch\.now\.operands\.places\[{number}\]\..*",
-                lambda v, number=number: ranged(number, v),  # type: ignore[misc]
-            )
-        )
+        condition = partial(at_dispatch.has_range, number)
+        relation.members_when(condition, f"{now}operands.places[{number}]")
     rows = (*trimmed.rows_of(Unit.VECTOR), *trimmed.rows_of(Unit.LOAD_STORE))
-    relation.add_codes(codes_of(here, dispatched_values, configs, rows, sound))
+    relation.add_codes(codes_of(now, dispatched_values, configs, rows, legal))
     if caps.memory and not Capabilities.of(trimmed).memory:
-        causes = [f"{here}faults.{name}" for name in ("misaligned", "dram")]
+        causes = [f"{now}faults.{name}" for name in ("misaligned", "dram")]
         relation.invariants.append(
             Invariant(
                 "no address of a memory that nothing accesses is wrong",
-                lambda f, t: ~(f["dispatch.held"] & any_of(held(f, name) for name in causes)),
+                lambda f, t: ~(f[_DISPATCH.held] & any_of(held(f, name) for name in causes)),
             )
         )
     if not rows:
         relation.invariants.append(
-            Invariant("nothing is dispatched", lambda f, t: ~f["dispatch.held"])
+            Invariant("nothing is dispatched", lambda f, t: ~f[_DISPATCH.held])
         )
     relation.invariants.append(
         Invariant(
-            "what leaves dispatch is there and sound",
-            lambda f, t: ~f["dispatch.leaves"] | sound(f),
+            "what leaves dispatch is there and sound", lambda f, t: ~f[_DISPATCH.leaves] | legal(f)
         )
     )
+    relation.invariants += _moved_registers(at_dispatch, caps)
+    relation.invariants += [
+        Invariant(
+            f"an instruction uses range {number} only if it has it",
+            partial(at_dispatch.uses_own_range, number),
+        )
+        for number in range(RANGES)
+    ]
+    # Where it is known which ranges are used, both engines compare the same ones.
+    used = (partial(at_dispatch.uses_range, number) for number in range(RANGES))
+    goals = "|".join(map(re.escape, (_DISPATCH.leaves, _DISPATCH.conflict)))
+    relation.apart.append((goals, (legal, *used)))
 
-    relation.invariants.append(
-        Invariant(
-            "a register that is moved lies in one column",
-            lambda f, t: ~register(f) | (f[here + "columns"] == 1),
-        )
-    )
-    relation.invariants.append(
-        Invariant(
-            "a register that is moved lies at a multiple of its width",
-            lambda f, t: (
-                ~register(f)
-                | is_aligned(f[here + "settings.dram"], caps.width.unpack(f[here + "width"]))
-            ),
-        )
-    )
 
-    if caps.transfers:
-        relation.invariants.append(
-            Invariant(
-                "a register that is moved has bytes",
-                lambda f, t: ~register(f) | ~f[here + "nothing"],
-            )
-        )
+def _moved_registers(at_dispatch: _Dispatched, caps: Capabilities) -> list[Invariant]:
+    """Places in memory of registers that are loaded or stored."""
+    now, register = at_dispatch.now, at_dispatch.register
+    dram = f"{now}settings.dram"
+
+    def aligned(f: View, t: View) -> Value:
+        return ~register(f) | is_aligned(f[dram], caps.width.unpack(f[now + "width"]))
 
     def in_word(f: View, t: View) -> Value:
-        first = f[here + "settings.dram"][:COLUMN_BITS]
-        last = (first + f[here + "bytes"] - 1)[:COLUMN_BITS]
+        first = f[dram][:COLUMN_BITS]
+        last = (first + f[now + "bytes"] - 1)[:COLUMN_BITS]
         return ~register(f) | (first[BYTE_BITS:] == last[BYTE_BITS:])
 
-    relation.invariants.append(Invariant("a register that is moved lies in one word", in_word))
-
-    def is_used(v: View, number: int) -> Value:
-        return v[here + "used"][number]
-
-    for number in range(RANGES):
-        relation.invariants.append(
+    rules = [
+        Invariant(
+            "a register that is moved lies in one column",
+            lambda f, t: ~register(f) | (f[now + "columns"] == 1),
+        ),
+        Invariant("a register that is moved lies at a multiple of its width", aligned),
+        Invariant("a register that is moved lies in one word", in_word),
+    ]
+    if caps.transfers:
+        rules.append(
             Invariant(
-                f"an instruction uses range {number} only if it has it",
-                lambda f, t, n=number: ~sound(f) | ~is_used(f, n) | ranged(n, f),  # type: ignore[misc]
+                "a register that is moved has bytes",
+                lambda f, t: ~register(f) | ~f[now + "nothing"],
             )
         )
-    # Where it is known which ranges are used, both engines compare the same ones.
-    used = (lambda v, number=number: is_used(v, number) for number in range(RANGES))
-    relation.apart.append((r"dispatch\.(leaves|conflict)", (sound, *used)))
+    return rules
