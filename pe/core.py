@@ -4,9 +4,8 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import Out, connect, flipped
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
-from hdl.probes import Probes
 from isa.faults import FaultCause
 from pe.frontend.arc import Arc, allocation, arrival, free_entry, growth, overwriting, release
 from pe.frontend.decode import Decode
@@ -47,22 +46,6 @@ class Pe(Component):
         identity: :class:`pe.interface.IdentityPort`, out (seen from the engine).
     """
 
-    #: Seen by proofs.
-    PROBES = Probes(
-        arc=Arc.PROBES,
-        counters=Counters.PROBES,
-        decode=Decode.PROBES,
-        dispatch=Dispatch.PROBES,
-        fetch=Fetch.PROBES,
-        issue=Issue.PROBES,
-        load_store=LoadStore.PROBES,
-        operands=Operands.PROBES,
-        registers=RegisterFile.PROBES,
-        sequencer=Sequencer.PROBES,
-        status="control__status",
-        vector=VectorUnit.PROBES,
-    )
-
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         super().__init__(
@@ -79,7 +62,7 @@ class Pe(Component):
         m = Module()
         units = _Units(self.config)
         for name, unit in vars(units).items():
-            m.submodules[name] = once(unit, platform)
+            m.submodules[name] = shared_instance(unit, platform)
         self._host(m, units)
         self._front_end(m, units)
         self._dispatch(m, units)
@@ -117,7 +100,7 @@ class Pe(Component):
             operands.run.eq(sequencer.run),
             operands.redirect.eq(issue.redirect),
         ]
-        fetched(config).join(m, fetch, operands, ahead="next_")
+        fetched(config).join(m, fetch, operands, sink_prefix="next_")
         m.d.comb += [
             units.decode.word.eq(operands.word),
             operands.decoded.eq(units.decode.out),
@@ -128,7 +111,7 @@ class Pe(Component):
             issue.run.eq(sequencer.run),
             issue.reset.eq(sequencer.start),
         ]
-        waiting(config).join(m, operands, issue, ahead="next_")
+        waiting(config).join(m, operands, issue, sink_prefix="next_")
         m.d.comb += [
             sequencer.halt.eq(issue.halt),
             sequencer.cause.eq(issue.cause),
@@ -163,7 +146,7 @@ class Pe(Component):
             dispatch.run.eq(units.sequencer.run),
             dispatch.drop.eq(units.sequencer.drop),
         ]
-        held_instruction(config).join(m, dispatch, issue, ahead="dispatch_")
+        held_instruction(config).join(m, dispatch, issue, sink_prefix="dispatch_")
         free_entry(config).join(m, arc, dispatch)
         allocation(config).join(m, dispatch, arc)
         arrival(config).join(m, load_store, arc)
@@ -208,7 +191,7 @@ class Pe(Component):
         at_issue(config).join(m, issue, units.scalar)
         m.d.comb += [
             issue.taken.eq(units.scalar.taken),
-            issue.unfit.eq(units.scalar.unfit),
+            issue.overflow.eq(units.scalar.overflow),
             issue.vector_busy.eq(vector.busy),
             issue.load_store_idle.eq(load_store.idle),
         ]

@@ -23,8 +23,8 @@ from memory.agent.sarsa import Sarsa
 from memory.agent.state import VaultState
 from memory.config import VaultConfig
 from memory.controller.policies import make_scheduler
+from memory.controller.snapshot import SNAPSHOT_CYCLES
 from memory.controller.starvation import GROUP_BURSTS, PATIENCE_CYCLES
-from memory.controller.sweep import SWEEP_CYCLES
 from sim_tb.dut.memory import vault_design
 from sim_tb.harness.trace import TRACE_WORD
 from sim_tb.measure.agents.feature_search import (
@@ -111,7 +111,7 @@ def _parts() -> dict[str, Component]:
         entries=vault.transaction_queue,
         run_bits=GROUP_BURSTS.bit_length(),
         patience_bits=PATIENCE_CYCLES.bit_length(),
-        age_bits=SWEEP_CYCLES.bit_length(),
+        age_bits=SNAPSHOT_CYCLES.bit_length(),
     )
     return {"agent": Sarsa(vault.agent), "state": state}
 

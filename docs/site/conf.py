@@ -42,7 +42,7 @@ _TOCTREE = """
 :hidden:
 :glob:
 
-*/*
+*
 ```
 """
 

@@ -230,11 +230,6 @@ class RowsLayout(BlockLayout):
         """Elements of all constants in memory, with the zeros above the sums."""
         return self.places["rows"] // ELEMENT_BYTES
 
-    @property
-    def wide_constants(self) -> int:
-        """Constants of 32 bits."""
-        return len(_wide(self.shape))
-
     # Memory.
 
     @property

@@ -4,8 +4,7 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
-from hdl.probes import Probes
+from hdl.component import Component, Probes
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -110,8 +109,7 @@ class Decode(Component):
         out: :func:`decoded`, out.
     """
 
-    #: Seen by proofs.
-    PROBES = Probes(legal="out.legal")
+    probes = Probes("out")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -3,9 +3,8 @@
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
-from hdl.emission import once
-from hdl.probes import Probes
+from hdl.component import Component, Probes
+from hdl.emission import shared_instance
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -33,9 +32,8 @@ class RegisterFile(Component):
         valid: out, a bit a register; always 1 without ``ld.reg``.
     """
 
-    #: Seen by proofs.
-    PROBES = Probes(
-        "valid", "written", words="registers.words:0", read="registers.read", passed="passed"
+    probes = Probes(
+        "registers", "valid", "written", *(f"passed_{number}" for number in range(READ_PORTS))
     )
 
     def __init__(self, config: PeConfig) -> None:
@@ -64,7 +62,7 @@ class RegisterFile(Component):
             write_ports=1,
             kind=config.sram,
         )
-        m.submodules.registers = once(registers, platform)
+        m.submodules.registers = shared_instance(registers, platform)
         (write,) = registers.write
         written = Signal(config.register_width, reset_less=True)
         m.d.comb += [

@@ -4,7 +4,7 @@ Trimming turns one configuration into another and never touches Verilog. Instruc
 words that no run can use are proved away. Sizes that depend on data are proved where constants
 decide about them (:mod:`synth.analysis.values`); else they are those of profiled runs, and a run
 that needs more faults. Either way the engine behaves as the full one or stops. Source: SCRATCH,
-section 3; docs/decisions/machine/configuration.md.
+section 3; docs/decisions/machine.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence

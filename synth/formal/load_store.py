@@ -8,16 +8,15 @@ from hdl.ports import memory_request
 from isa.table import Opcode, Unit
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.core import Pe
 from pe.lsu.ports import BYTE_BITS, COLUMN_BITS, load_table_entry
 
+from .probes import LSU, REQUEST, RESPONSE
 from .relation import Condition, Ghost, Invariant, Relation, View
 from .rows import any_of, codes_of, entry_values, held, is_aligned, transfer_values
 
 __all__ = ["load_store_relation"]
 
-_LSU = Pe.PROBES.load_store
-_REQUEST, _RESPONSE, _TABLE, _ENTRY = _LSU.request, _LSU.response, _LSU.table, _LSU.entry
+_TABLE, _ENTRY = f"{LSU.table}.words", f"{LSU.table}.read__0__data"
 #: The request at the engine's port.
 _PORT = "memory__request__payload"
 
@@ -25,32 +24,32 @@ _PORT = "memory__request__payload"
 def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -> None:
     """Add the rules of the load-store unit to ``relation``."""
     configs = (full, trimmed)
-    _work(relation, configs, _REQUEST.work, lambda v: v[_REQUEST.working])
-    _work(relation, configs, _REQUEST.waiting, lambda v: v[_REQUEST.waits])
+    _work(relation, configs, REQUEST.work, lambda v: v[REQUEST.working])
+    _work(relation, configs, REQUEST.waiting, lambda v: v[REQUEST.waits])
 
     def offered(v: View) -> Value:
-        return v[_REQUEST.offered]
+        return v[REQUEST.request__valid]
 
     def stored(v: View) -> Value:
-        return offered(v) & v[f"{_REQUEST.sent}.write"]
+        return offered(v) & v[f"{REQUEST.sent}.write"]
 
-    relation.when(lambda v: v[_REQUEST.opened], _REQUEST.kept)
-    relation.when(lambda v: v[_LSU.tag_ready], _LSU.allocated)
-    relation.when(lambda v: v[_REQUEST.value_held], _REQUEST.value)
-    relation.members_when(lambda v: v[_REQUEST.formed_valid], _REQUEST.formed)
-    relation.when(lambda v: v[_REQUEST.formed_valid], _REQUEST.from_register)
-    relation.members_when(offered, _REQUEST.sent)
-    relation.when(stored, f"{_REQUEST.sent}.data", _REQUEST.turn)
-    relation.when(lambda v: _formed_store(v) & ~v[_REQUEST.from_register], _REQUEST.place_formed)
+    relation.when(lambda v: v[REQUEST.opened], REQUEST.open_tag)
+    relation.when(lambda v: v[LSU.tag_ready], LSU.write__0__address)
+    relation.when(lambda v: v[REQUEST.value_held], REQUEST.value)
+    relation.members_when(lambda v: v[REQUEST.formed_valid], REQUEST.formed)
+    relation.when(lambda v: v[REQUEST.formed_valid], REQUEST.from_register)
+    relation.members_when(offered, REQUEST.sent)
+    relation.when(stored, f"{REQUEST.sent}.data", REQUEST.turn)
+    relation.when(lambda v: _formed_store(v) & ~v[REQUEST.from_register], REQUEST.place_formed)
     relation.members_when(offered, _PORT)
     relation.when(stored, f"{_PORT}.data")
     requests = (
         memory_request(full.address_bits, full.tag_bits),
         memory_request(trimmed.address_bits, trimmed.tag_bits),
     )
-    relation.layouts |= dict.fromkeys((_REQUEST.formed, _REQUEST.sent, _PORT), requests)
+    relation.layouts |= dict.fromkeys((REQUEST.formed, REQUEST.sent, _PORT), requests)
     opcodes = {row.opcode for row in trimmed.rows}
-    values = {Opcode.LD_REG: _RESPONSE.result_valid, Opcode.ST_REG: _REQUEST.value_held}
+    values = {Opcode.LD_REG: RESPONSE.result_valid, Opcode.ST_REG: REQUEST.value_held}
     for opcode, flag in values.items():
         if opcode not in opcodes:
             rule = f"no {flag.removeprefix('load_store.')} without its instruction"
@@ -59,7 +58,7 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
         relation.invariants.append(
             Invariant(
                 "no word to store comes from a register without its instruction",
-                lambda f, t: ~_formed_store(f) | ~f[_REQUEST.from_register],
+                lambda f, t: ~_formed_store(f) | ~f[REQUEST.from_register],
             )
         )
     else:
@@ -68,11 +67,11 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
         relation.invariants += [
             Invariant(
                 "each word to store comes from a register without the one that stores words",
-                lambda f, t: ~_formed_store(f) | f[_REQUEST.from_register],
+                lambda f, t: ~_formed_store(f) | f[REQUEST.from_register],
             ),
             Invariant(
                 "no word to store is turned without the instruction that stores words",
-                lambda f, t: ~stored(f) | (held(f, _REQUEST.turn) == 0),
+                lambda f, t: ~stored(f) | (held(f, REQUEST.turn) == 0),
             ),
         ]
     _response(relation, configs)
@@ -82,18 +81,18 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
 
 def _formed_store(v: View) -> Value:
     """The request that is formed stores."""
-    return v[_REQUEST.formed_valid] & v[f"{_REQUEST.formed}.write"]
+    return v[REQUEST.formed_valid] & v[f"{REQUEST.formed}.write"]
 
 
 def _idle(relation: Relation) -> None:
     """Rules for a trimmed engine without the unit."""
     flags = (
-        _REQUEST.working,
-        _REQUEST.waits,
-        _REQUEST.formed_valid,
-        _REQUEST.offered,
-        _RESPONSE.valid,
-        _LSU.outstanding,
+        REQUEST.working,
+        REQUEST.waits,
+        REQUEST.formed_valid,
+        REQUEST.request__valid,
+        RESPONSE.valid,
+        LSU.outstanding,
     )
 
     def rests(f: View, t: View) -> Value:
@@ -111,14 +110,14 @@ def _one_value(f: View, t: View) -> Value:
     places = [
         f[flag] & f[f"{name}.store"] & f[f"{name}.register"]
         for flag, name in (
-            (_REQUEST.working, _REQUEST.work),
-            (_REQUEST.waits, _REQUEST.waiting),
+            (REQUEST.working, REQUEST.work),
+            (REQUEST.waits, REQUEST.waiting),
         )
     ]
-    places.append(_formed_store(f) & f[_REQUEST.from_register])
+    places.append(_formed_store(f) & f[REQUEST.from_register])
     one, two, three = places
     alone = ~((one & two) | (one & three) | (two & three))
-    return alone & (~(one | two | three) | f[_REQUEST.value_held])
+    return alone & (~(one | two | three) | f[REQUEST.value_held])
 
 
 def _never(name: str) -> Callable[[View, View], Value]:
@@ -168,26 +167,24 @@ def _response(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     for name in (_TABLE, _ENTRY):
         relation.layouts[name] = (load_table_entry(full), load_table_entry(trimmed))
     _entry(relation, configs, _TABLE, None)
-    _entry(relation, configs, _ENTRY, lambda v: v[_RESPONSE.valid])
+    _entry(relation, configs, _ENTRY, lambda v: v[RESPONSE.valid])
 
     def loads(v: View) -> Value:
         return ~v[f"{_ENTRY}.store"] & ~v[f"{_ENTRY}.register"]
 
-    relation.members_when(lambda v: v[_RESPONSE.valid], _RESPONSE.beat)
-    relation.when(lambda v: v[_RESPONSE.following] & v["ghost:fills"], _RESPONSE.behind)
-    relation.when(lambda v: v[_RESPONSE.result_valid], _RESPONSE.result, _RESPONSE.result_index)
+    relation.members_when(lambda v: v[RESPONSE.valid], RESPONSE.beat)
+    relation.when(lambda v: v[RESPONSE.following] & v["ghost:fills"], RESPONSE.next_address)
+    relation.when(lambda v: v[RESPONSE.result_valid], RESPONSE.result, RESPONSE.result_index)
     relation.ghosts.append(
         Ghost(
             "ghost:fills",
-            lambda v: (v[_RESPONSE.valid] & loads(v)) | (~v[_RESPONSE.valid] & v["ghost:fills"]),
+            lambda v: (v[RESPONSE.valid] & loads(v)) | (~v[RESPONSE.valid] & v["ghost:fills"]),
         )
     )
     relation.assumptions.append(
         Invariant(
             "the beats of one response follow one another",
-            lambda f, t: (
-                ~(f[_RESPONSE.valid] & f[_RESPONSE.following] & loads(f)) | f["ghost:fills"]
-            ),
+            lambda f, t: ~(f[RESPONSE.valid] & f[RESPONSE.following] & loads(f)) | f["ghost:fills"],
         )
     )
 

@@ -24,14 +24,14 @@ from isa.table import (
 from isa.timing import RANGE_BYTES, WORD_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.vector.unit import VectorUnit
+from pe.vector.control import VectorControl
 
 from .relation import Invariant, View
 from .rows import command_values, decoded_values, held
 
 __all__ = ["element_goals", "range_goals", "scalar_goals"]
 
-_CONTROL = VectorUnit.PROBES.control
+_CONTROL = VectorControl.probes.within("control")
 _NAMES = {FIELD_A: "a", FIELD_B: "b", FIELD_C: "c"}
 _FIELDS = tuple(_NAMES)
 
@@ -103,7 +103,7 @@ def range_goals(config: PeConfig) -> list[Invariant]:
             columns = ((far % COLUMN_BYTES) + size + (COLUMN_BYTES - 1)) // COLUMN_BYTES
             terms = [t["bytes"] == size, (size == 0) | (t["dram"] == far)]
             if row.scratchpad:
-                terms += [t["nothing"] == (size == 0), (size == 0) | (t["columns"] == columns)]
+                terms += [t["is_empty"] == (size == 0), (size == 0) | (t["columns"] == columns)]
             goal[row] = _any(_faults(config, row, t)) | Cat(terms).all()
         return all_rows(goal, t)
 
@@ -251,8 +251,8 @@ def element_goals(config: PeConfig) -> list[Invariant]:
         (codes,) = command_values(config, row)
         terms: list[Value] = [t[_CONTROL.running]]
         for name, code in codes.items():
-            if code is not None and t.has(f"{_CONTROL.now}.{name}"):
-                terms.append(t[f"{_CONTROL.now}.{name}"] == code)
+            if code is not None and t.has(f"{_CONTROL.current}.{name}"):
+                terms.append(t[f"{_CONTROL.current}.{name}"] == code)
         return Cat(terms).all()
 
     def results(f: View, t: View) -> Value:

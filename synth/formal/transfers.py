@@ -5,21 +5,19 @@ from functools import partial
 
 from amaranth.hdl import Cat, Value
 
-from hdl.probes import Probes
+from hdl.component import Probes
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.core import Pe
 from pe.frontend.arc import Arc
 
+from .probes import ARC
 from .relation import Invariant, Relation, View
 from .rows import any_of
 
 __all__ = ["ends", "transfer_relation"]
 
-_ARC = Pe.PROBES.arc
 
-
-def ends(full: PeConfig, arc: Probes = Arc.PROBES) -> Callable[[View, View], Value]:
+def ends(full: PeConfig, arc: Probes = Arc.probes) -> Callable[[View, View], Value]:
     """Whether an arrival or release is that of a transfer, in the array range check of the engine
     ``full``, which has the probes ``arc``."""
 
@@ -28,7 +26,7 @@ def ends(full: PeConfig, arc: Probes = Arc.PROBES) -> Callable[[View, View], Val
         for event in (arc.late_arrived, arc.late_released):
             entry = f[f"{event}_entry"]
             busy = any_of(
-                (entry == number) & (f[f"{arc.columns}_{number}"] != 0)
+                (entry == number) & (f[_numbered(arc.columns_0, number)] != 0)
                 for number in range(full.arc_entries)
             )
             terms.append(~f[event] | busy)
@@ -40,17 +38,17 @@ def ends(full: PeConfig, arc: Probes = Arc.PROBES) -> Callable[[View, View], Val
 def transfer_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     """Add the rules of the array range check of whole engines to ``relation``."""
     full, trimmed = configs
-    relation.when(lambda v: v[_ARC.late_arrived], f"{_ARC.late_arrived}_entry")
-    relation.when(lambda v: v[_ARC.late_released], f"{_ARC.late_released}_entry")
+    relation.when(lambda v: v[ARC.late_arrived], f"{ARC.late_arrived}_entry")
+    relation.when(lambda v: v[ARC.late_released], f"{ARC.late_released}_entry")
     whole = Capabilities.of(full).transfers
     kinds = Capabilities.of(trimmed).transfers
     entries = range(full.arc_entries)
     if kinds and bool(kinds.loads) != bool(kinds.stores) and whole.loads and whole.stores:
-        relation.assumptions.append(Invariant("only what is in transfer ends", ends(full, _ARC)))
+        relation.assumptions.append(Invariant("only what is in transfer ends", ends(full, ARC)))
 
         def one_way(number: int, f: View, t: View) -> Value:
-            stores = f[f"{_ARC.store}_{number}"] == int(not kinds.loads)
-            return (f[f"{_ARC.columns}_{number}"] == 0) | stores
+            stores = f[_numbered(ARC.store_0, number)] == int(not kinds.loads)
+            return (f[_numbered(ARC.columns_0, number)] == 0) | stores
 
         relation.invariants += [
             Invariant(
@@ -63,9 +61,14 @@ def transfer_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) ->
         return
 
     def rests(f: View, t: View) -> Value:
-        columns = [f[f"{_ARC.columns}_{number}"] for number in entries]
-        return ~any_of((*columns, f[_ARC.late_arrived], f[_ARC.late_released]))
+        columns = [f[_numbered(ARC.columns_0, number)] for number in entries]
+        return ~any_of((*columns, f[ARC.late_arrived], f[ARC.late_released]))
 
     relation.invariants.append(
         Invariant("nothing is in transfer without an instruction that moves vectors", rests)
     )
+
+
+def _numbered(first: str, number: int) -> str:
+    """The name of entry ``number``, after that of entry 0."""
+    return f"{first.removesuffix('0')}{number}"

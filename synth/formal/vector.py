@@ -8,20 +8,19 @@ from functools import partial
 
 from amaranth.hdl import Cat, Const, Value
 
-from hdl.probes import Probes
+from hdl.component import Probes
 from isa.launch import START_FX, START_MR, START_VL
 from isa.table import Unit
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.core import Pe
 from pe.vector.units import SPECIAL_PORTS
 
+from .probes import CONTROL, DISPATCH, ISSUE, LSU
 from .relation import Codes, Condition, Invariant, Relation, View
 from .rows import any_of, codes_of, command_values, held
 
 __all__ = ["command_relation", "vector_relation"]
 
-_CONTROL, _LSU = Pe.PROBES.vector.control, Pe.PROBES.load_store
 _SPECIAL = "|".join(port.name for port in SPECIAL_PORTS)
 #: Registers after the control, and those of the scratchpad.
 _BEHIND = (
@@ -39,20 +38,19 @@ def vector_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> N
     if not configs[1].rows_of(Unit.VECTOR):
         relation.invariants.append(Invariant("the vector unit rests", _rests))
         return
-    command_relation(relation, configs, _CONTROL)
+    command_relation(relation, configs, CONTROL)
     _settings(relation, configs)
 
 
 def _settings(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     """What nothing sets is what a launch leaves, wherever the full engine holds it."""
-    issue, dispatch = Pe.PROBES.issue, Pe.PROBES.dispatch
     places: dict[str, Condition] = {
-        issue.settings: lambda v: Const(1, 1),
-        f"{dispatch.now}.settings.vector": lambda v: (
-            v[dispatch.held] & held(v, f"{dispatch.now}.vector").all()
+        ISSUE.settings: lambda v: Const(1, 1),
+        f"{DISPATCH.instruction}.settings.vector": lambda v: (
+            v[DISPATCH.occupied] & held(v, f"{DISPATCH.instruction}.vector").all()
         ),
-        _CONTROL.now: lambda v: v[_CONTROL.running],
-        _CONTROL.waiting: lambda v: v[_CONTROL.is_waiting],
+        CONTROL.current: lambda v: v[CONTROL.running],
+        CONTROL.waiting: lambda v: v[CONTROL.is_waiting],
     }
 
     def stays(name: str, start: int, f: View, t: View) -> Value:
@@ -69,7 +67,7 @@ def _settings(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 
 
 def _rests(f: View, t: View) -> Value:
-    names = (_CONTROL.running, _CONTROL.is_waiting, _CONTROL.unwritten, _CONTROL.busy)
+    names = (CONTROL.running, CONTROL.is_waiting, CONTROL.unwritten, CONTROL.busy)
     return ~any_of(f[name] != 0 for name in names)
 
 
@@ -86,11 +84,11 @@ def _scratchpad(relation: Relation) -> None:
 
         relation.guarantees.append(Invariant(f"{enable} agrees", same))
 
-    write, data = f"{_LSU.write}_", f"{_LSU.read}_data"
-    together(f"{write}strobe", f"{write}address", f"{write}data")
-    together(f"{_LSU.read}_enable", f"{_LSU.read}_address")
-    together(_CONTROL.read_first, _CONTROL.address_first)
-    together(_CONTROL.read_second, _CONTROL.address_second)
+    data = LSU.read__data
+    together(LSU.write__strobe, LSU.write__address, LSU.write__data)
+    together(LSU.read__enable, LSU.read__address)
+    together(CONTROL.read_first, CONTROL.address_first)
+    together(CONTROL.read_second, CONTROL.address_second)
     relation.assumptions.append(
         Invariant(
             "the scratchpad holds the same for stores",
@@ -116,13 +114,13 @@ def command_relation(
         return v[flag] & ~unary
 
     works: dict[str, Codes | None] = {}
-    for work, flag in ((control.now, control.running), (control.waiting, control.is_waiting)):
+    for work, flag in ((control.current, control.running), (control.waiting, control.is_waiting)):
         present = partial(_is_set, flag)
         relation.members_when(present, work)
         relation.when(partial(has_second, work, flag), f"{work}.second")
         works[work] = codes_of(f"{work}.", command_values, configs, rows, present)
         relation.add_codes(works[work])
-    second = partial(has_second, control.now, control.running)
+    second = partial(has_second, control.current, control.running)
     relation.when(second, control.address_second)
 
     def bounded(f: View, t: View) -> Value:
@@ -130,9 +128,9 @@ def command_relation(
             return Const(1, 1)
         terms = [
             Cat(
-                f[f"{control.now}.{name}"] == code
+                f[f"{control.current}.{name}"] == code
                 for name, code in command_values(configs[0], row)[0].items()
-                if f.has(f"{control.now}.{name}")
+                if f.has(f"{control.current}.{name}")
             ).all()
             & (f[control.pass_index] < row.passes)
             for row in rows
@@ -143,7 +141,7 @@ def command_relation(
     running = partial(_is_set, control.running)
     relation.when(running, control.left, control.first_word, control.row_end)
     relation.invariants.append(Invariant("no instruction has more passes than it needs", bounded))
-    codes = works[control.now]
+    codes = works[control.current]
     assert codes is not None
     return codes
 

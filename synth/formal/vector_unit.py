@@ -17,8 +17,11 @@ from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.ports import vector_command
 from pe.vector.beat import LIMB_BITS, TAIL_BITS, value_pair
+from pe.vector.control import VectorControl
+from pe.vector.horizontal import VectorHorizontal
 from pe.vector.stages import read_cycles
 from pe.vector.unit import VectorUnit
+from pe.vector.vertical import VectorVertical
 
 from .cut import Cut, cut
 from .errors import ProofError
@@ -31,13 +34,14 @@ from .vector import command_relation
 
 __all__ = ["PRODUCTS", "prove_vector_unit", "vector_pipeline", "vector_unit_relation"]
 
-_CONTROL, _PAIR = VectorUnit.PROBES.control, VectorUnit.PROBES.pair
-_TOTAL = VectorUnit.PROBES.total
+_CONTROL = VectorControl.probes.within("control")
+_VERTICAL = VectorVertical.probes.within("vertical")
+_PAIR, _TOTAL = _VERTICAL.pair, VectorHorizontal.probes.within("horizontal").total
 #: Registers that decide the beat.
 _ROOTS = "|".join(
     re.escape(name)
     for name in (
-        _CONTROL.now,
+        _CONTROL.current,
         _CONTROL.waiting,
         _CONTROL.running,
         _CONTROL.is_waiting,
@@ -53,7 +57,7 @@ _ROOTS = "|".join(
 #: Inputs that come :func:`pe.vector.stages.read_cycles` after those.
 _ARRIVING = ("read__0__data", "read__1__data")
 #: Registers after the multipliers: neither the logic before nor that after them needs the other.
-PRODUCTS = (VectorUnit.PROBES.partial, VectorUnit.PROBES.carries)
+PRODUCTS = (_VERTICAL.partial, _VERTICAL.carries)
 #: Bits of the product of two bytes.
 _PART_BITS = 16
 _COMMAND = "command__payload"
@@ -102,7 +106,7 @@ def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
     relation.add_codes(codes_of(_COMMAND + ".", command_values, configs, rows))
     # A smaller scratchpad has shorter addresses, which may wrap after the last beat.
     relation.truncated += [
-        rf"({_CONTROL.now}|{_CONTROL.waiting})\.(result|first|second)",
+        rf"({_CONTROL.current}|{_CONTROL.waiting})\.(result|first|second)",
         re.escape(_CONTROL.address_second),
         rf"{_COMMAND}\.(result|first|second)",
         r"read__\d__address",
@@ -157,7 +161,7 @@ def _sizes(relation: Relation, trimmed: PeConfig) -> None:
     relation.invariants += [
         Invariant(f"VL and MR of {name} are within limits", partial(held_within, work, flag))
         for name, work, flag in (
-            ("now", _CONTROL.now, _CONTROL.running),
+            ("now", _CONTROL.current, _CONTROL.running),
             ("waiting", _CONTROL.waiting, _CONTROL.is_waiting),
         )
     ]
@@ -177,7 +181,7 @@ def _products(relation: Relation, full: PeConfig) -> None:
 
 def _counts(byte: int, caps: Capabilities, v: View) -> Value:
     """Whether the product of this byte of a word counts: the row has it, or adds it as zero."""
-    now = f"{_CONTROL.now}."
+    now = f"{_CONTROL.current}."
     multiplies = caps.multiplies(held(v, now + "kind"), held(v, now + "vertical"))
     sums = caps.reduction.is_one_of(held(v, now + "reduction"), [ReductionOp.ADD])
     used = (v[_CONTROL.left] != 0) | (v[_CONTROL.row_end][:TAIL_BITS] >= byte)
@@ -201,10 +205,10 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         return _counts(WORD_BYTES // 2, caps, v)
 
     def width(v: View) -> Value:
-        return held(v, f"{_CONTROL.now}.width")
+        return held(v, f"{_CONTROL.current}.width")
 
     def within_row(v: View) -> Value:
-        reduces = caps.is_form(held(v, f"{_CONTROL.now}.kind"), Opcode.MATRIX_VECTOR)
+        reduces = caps.is_form(held(v, f"{_CONTROL.current}.kind"), Opcode.MATRIX_VECTOR)
         return v[_CONTROL.running] & ~v[_CONTROL.first_word] & reduces
 
     relation.layouts[_PAIR] = (_sliced(full), _sliced(trimmed))
@@ -243,7 +247,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             lambda f, t: (
                 ~f[_CONTROL.running]
                 | (
-                    f[_CONTROL.row_end] >> caps.width.unpack(held(f, f"{_CONTROL.now}.width"))
+                    f[_CONTROL.row_end] >> caps.width.unpack(held(f, f"{_CONTROL.current}.width"))
                     < MAX_VL
                 )
             ),
@@ -260,9 +264,9 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         for row in reduced:
             codes = command_values(full, row)[0]
             here = Cat(
-                f[f"{_CONTROL.now}.{name}"] == code
+                f[f"{_CONTROL.current}.{name}"] == code
                 for name, code in codes.items()
-                if f.has(f"{_CONTROL.now}.{name}")
+                if f.has(f"{_CONTROL.current}.{name}")
             ).all()
             assert row.width is not None
             bits = row.value_bits

@@ -7,7 +7,6 @@ from typing import Literal
 
 from isa.image import DramImage
 from pe.config import PeConfig
-from pe.interface import PeState
 from sim_tb.cosim.trim_check import (
     Measured,
     ProgramFaultError,
@@ -285,14 +284,14 @@ class EngineWork:
                     slower=slower,
                 )
             unfaulted.update(check.unfaulted)
-            faulted = check.full.state is PeState.FAULTED
+            faulted = check.full.state == "faulted"
             checks.append(
                 Checked(
                     name=subject.name,
                     cycles_full=check.cycles_full,
                     cycles_trimmed=check.cycles_trimmed,
                     different=check.different,
-                    state=check.full.state.name.lower(),
+                    state=check.full.state,
                     cause=check.full.cause.name,
                     pc=check.full.pc if faulted else None,
                     zero_memory=work.zero_memory,

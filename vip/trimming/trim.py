@@ -154,7 +154,7 @@ def trim_work(
     beside = {}
     if result.fitting is not None:
         beside[CHIP_FILE] = configuration_text(result.fitting.trimmed.chip.config)
-    return replace(result, verilog=write_verilog(vault or cut.trimmed, output, beside=beside))
+    return replace(result, verilog=write_verilog(vault or cut.trimmed, output, extra_files=beside))
 
 
 def need_tools(*, check: bool, synthesis: bool) -> None:
