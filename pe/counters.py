@@ -34,7 +34,7 @@ class Counters(Component):
     Extensions with counters have a signal for each, in.
     """
 
-    probes = Probes("late_event", "late_waits")
+    probes = Probes("late_event", "late_waits", "step_0")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -12,7 +12,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.memory import Readable, Writable
 
 from .layout import BpLayout
-from .problem import BpProblem, Direction, Messages, check_messages, element_type
+from .problem import BpProblem, MessageDirection, Messages, check_messages, element_type
 from .record import COST_PLACE, PLACE, fill_blocks, read_blocks
 from .shifts.transform import transform_of
 
@@ -20,11 +20,11 @@ __all__ = ["RowPiece", "contents", "pack", "row_pieces", "unpack"]
 
 
 def _check(layout: BpLayout, problem: BpProblem) -> None:
-    held = (layout.width, layout.height, layout.labels, layout.bits)
+    layout_shape = (layout.width, layout.height, layout.labels, layout.bits)
     needed = (problem.width, problem.height, problem.labels, problem.bits)
-    if held != needed:
+    if layout_shape != needed:
         raise KernelError(
-            "the layout is for {} x {} pixels, {} labels of {} bits; ".format(*held)
+            "the layout is for {} x {} pixels, {} labels of {} bits; ".format(*layout_shape)
             + "the problem needs {} x {}, {} of {}".format(*needed)
         )
     if layout.shifts is not None and layout.shifts.transform != transform_of(problem.smoothness):
@@ -58,7 +58,7 @@ def row_pieces(layout: BpLayout, vault: int | None = None) -> Iterator[RowPiece]
     """All rows of all tiles of ``vault``; None: of all vaults."""
     vaults = range(layout.ring.vaults) if vault is None else (vault,)
     block = layout.grid.block
-    for tile in (tile for each in vaults for tile in layout.grid.tiles(each)):
+    for tile in (tile for number in vaults for tile in layout.grid.tiles(number)):
         height, width = (block * layout.grid.blocks(side) for side in (tile.height, tile.width))
         for y in range(0, height, layout.unit):
             yield RowPiece(
@@ -84,10 +84,10 @@ def contents(
         KernelError: a layout for another problem, negative iterations, messages of a wrong shape.
     """
     _check(layout, problem)
-    given = problem.no_messages() if messages is None else check_messages(problem, messages)
-    planes: dict[Direction | None, Messages] = {None: problem.data_costs}
-    planes |= {direction: given[direction] for direction in Direction}
-    damping = np.array([layout.variant.damping] * layout.variant.damped, given.dtype).tobytes()
+    start = problem.no_messages() if messages is None else check_messages(problem, messages)
+    planes: dict[MessageDirection | None, Messages] = {None: problem.data_costs}
+    planes |= {direction: start[direction] for direction in MessageDirection}
+    damping = np.array([layout.variant.damping] * layout.variant.damped, start.dtype).tobytes()
     costs: tuple[tuple[int, bytes], ...] = (
         (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes() + damping),
         (layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes() + damping),
@@ -111,12 +111,12 @@ def contents(
                 else:
                     _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
             for direction, weights in tails.items() if piece.y < layout.height else ():
-                found = weights[piece.y, piece.columns].view(np.uint8)
-                _vectors(records, layout, direction, tail=True)[: len(found)] = found
+                vectors_end = weights[piece.y, piece.columns].view(np.uint8)
+                _vectors(records, layout, direction, tail=True)[: len(vectors_end)] = vectors_end
             yield piece.address, records.tobytes()
 
 
-def _tails(problem: BpProblem) -> dict[Direction | None, Messages]:
+def _tails(problem: BpProblem) -> dict[MessageDirection | None, Messages]:
     """``[y, x]``: the weights after a vector (:mod:`microkernels.bp.variant`)."""
     if problem.weights is None:
         return {}
@@ -128,11 +128,11 @@ def _tails(problem: BpProblem) -> dict[Direction | None, Messages]:
     )
     along = [np.pad(right, ((0, 0), sides)) for sides in ((0, 1), (1, 0))]
     across = [np.pad(down, (sides, (0, 0))) for sides in ((0, 1), (1, 0))]
-    return {None: np.stack(along, axis=2), Direction.RIGHT: np.stack(across, axis=2)}
+    return {None: np.stack(along, axis=2), MessageDirection.RIGHT: np.stack(across, axis=2)}
 
 
 def _vectors(
-    data: np.ndarray, layout: BpLayout, direction: Direction | None, *, tail: bool = False
+    data: np.ndarray, layout: BpLayout, direction: MessageDirection | None, *, tail: bool = False
 ) -> np.ndarray:
     """View ``[x, byte]`` of one vector of every record of a row, or of what follows its labels;
     None: of the data costs."""
@@ -161,14 +161,14 @@ def pack(
 def unpack(layout: BpLayout, memory: Readable) -> Messages:
     """Read the messages of all directions back."""
     dtype = element_type(layout.bits)
-    shape = (len(Direction), layout.height, layout.width, layout.labels)
+    shape = (len(MessageDirection), layout.height, layout.width, layout.labels)
     messages = np.empty(shape, dtype)
     for piece in row_pieces(layout):
         if piece.y >= layout.height:
             continue
         rows = messages[:, piece.rows(layout), piece.columns]
         records = np.frombuffer(memory.read(piece.address, piece.length), np.uint8)
-        for direction in Direction:
+        for direction in MessageDirection:
             if layout.in_blocks:
                 vectors = read_blocks(records, direction, layout.labels * dtype.itemsize)
             else:

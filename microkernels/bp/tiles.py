@@ -29,7 +29,7 @@ from microkernels.common.errors import CHECK
 from microkernels.runtime.ring import VaultRing
 
 from .partition import START_UPDATES, TIME, TIME_ALONE
-from .problem import Direction
+from .problem import MessageDirection
 
 __all__ = ["Tile", "TileCut", "TileGrid", "fastest_cut", "predicted_updates"]
 
@@ -95,14 +95,14 @@ class TileGrid:
     @property
     def columns(self) -> int:
         """Columns of tiles, which are the steps of a sweep to the right or left."""
-        most = self.ring.vaults if self.cut is None else min(self.cut.columns, self.ring.vaults)
-        return min(most, self.blocks(self.width))
+        limit = self.ring.vaults if self.cut is None else min(self.cut.columns, self.ring.vaults)
+        return min(limit, self.blocks(self.width))
 
     @property
     def rows(self) -> int:
         """Rows of tiles, which are the steps of a sweep down or up."""
-        most = self.ring.vaults if self.cut is None else min(self.cut.rows, self.ring.vaults)
-        return min(most, self.blocks(self.height))
+        limit = self.ring.vaults if self.cut is None else min(self.cut.rows, self.ring.vaults)
+        return min(limit, self.blocks(self.height))
 
     @property
     def tile_width(self) -> int:
@@ -138,7 +138,7 @@ class TileGrid:
         rows = [(position - column) % self.ring.vaults for column in range(self.columns)]
         return [self.tile(column, row) for column, row in enumerate(rows) if row < self.rows]
 
-    def step(self, direction: Direction, vault: int, step: int) -> Tile | None:
+    def step(self, direction: MessageDirection, vault: int, step: int) -> Tile | None:
         """The tile that ``vault`` sweeps in step ``step`` of a sweep; None: it has none in it."""
         along, across = self.columns, self.rows
         if not direction.horizontal:
@@ -149,11 +149,11 @@ class TileGrid:
             return None
         return self.tile(first, other) if direction.horizontal else self.tile(other, first)
 
-    def steps(self, direction: Direction) -> int:
+    def steps(self, direction: MessageDirection) -> int:
         """Steps of a sweep."""
         return self.columns if direction.horizontal else self.rows
 
-    def following(self, direction: Direction, tile: Tile) -> Tile | None:
+    def following(self, direction: MessageDirection, tile: Tile) -> Tile | None:
         """The tile that receives the messages of ``direction`` from ``tile``; None: the image
         ends."""
         change = -1 if direction.reverse else 1
@@ -168,15 +168,15 @@ class TileGrid:
         return first * self.block, min(length * self.block, pixels - first * self.block)
 
 
-def _part(whole: int, parts: int, number: int) -> tuple[int, int]:
+def _part(blocks: int, parts: int, number: int) -> tuple[int, int]:
     """First block and length of one of ``parts`` parts, the longer ones first."""
-    length, over = divmod(whole, parts)
+    length, over = divmod(blocks, parts)
     return number * length + min(number, over), length + (number < over)
 
 
-def _holder(whole: int, parts: int, block: int) -> int:
+def _holder(blocks: int, parts: int, block: int) -> int:
     """The part that holds ``block``; see :func:`_part`."""
-    length, over = divmod(whole, parts)
+    length, over = divmod(blocks, parts)
     longer = over * (length + 1)
     return block // (length + 1) if block < longer else over + (block - longer) // length
 
@@ -205,8 +205,8 @@ def predicted_updates(width: int, height: int, cut: TileCut, pes: int, block: in
 
 
 def _fastest_parts(side: int, length: int, vaults: int, pes: int, block: int) -> int:
-    most = min(vaults, -(-side // block))
-    return min(range(most, 0, -1), key=lambda parts: _time(side, length, parts, pes, block))
+    limit = min(vaults, -(-side // block))
+    return min(range(limit, 0, -1), key=lambda parts: _time(side, length, parts, pes, block))
 
 
 def _time(side: int, length: int, parts: int, pes: int, block: int) -> float:

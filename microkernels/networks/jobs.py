@@ -1,9 +1,9 @@
-"""Networks as jobs of a chip: data in place, launches, and every activation as output."""
+"""Networks as jobs of a chip: data in place, launches, every activation as output, and the golden
+model."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
@@ -11,26 +11,88 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
+from microkernels.runtime.ring import ChipEngines
+from support.checks import shown
 
-from .engines import ChipEngines
-from .golden import Weights, activations, check_weights
 from .layout import NetworkLayout
-from .network import (
-    Conv,
-    Depthwise,
-    ElementWise,
-    Network,
-    Normalize,
-    Pool,
-    Product,
-    Rearrange,
-    Source,
-)
-from .pairs import pair
+from .network import INPUT, Layer, Network
+from .parameters import Weights
 from .plan import NetworkPlan, plan_network
 from .steps import MoveStep, Step
 
-__all__ = ["NetworkJob", "network_job"]
+__all__ = ["NetworkJob", "activation", "activations", "check_weights", "network_job"]
+
+
+def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str, Weights]:
+    """``weights`` as elements, those of all layers that have some.
+
+    Raises:
+        KernelError: no :class:`Weights`, or weights that are missing, superfluous, of another
+            shape or beyond 16 bits; the message names the layer.
+    """
+    CHECK.kind("weights", weights, Mapping)
+    shapes = network.weights
+    if missing := [name for name in shapes if name not in weights]:
+        raise KernelError(f"{missing[0]}: weights are missing")
+    if extra := [name for name in weights if name not in shapes]:
+        raise KernelError(f"weights: no layer with weights has the name {shown(extra[0])}")
+    for name in shapes:
+        CHECK.kind(f"{name}: weights", weights[name], Weights)
+    return {
+        name: Weights(
+            weights=check_elements(f"{name}: weights", weights[name].weights, shape),
+            bias=check_elements(f"{name}: bias", weights[name].bias, shape[:1]),
+        )
+        for name, shape in shapes.items()
+    }
+
+
+def activations(
+    plan: NetworkPlan,
+    weights: Mapping[str, Weights],
+    images: Elements,
+    progress: Callable[[str], None] | None = None,
+    further: Mapping[str, Elements] | None = None,
+) -> dict[str, Elements]:
+    """Outputs of all layers, bit-exact, with sums in the order of ``plan``.
+
+    Parameters:
+        plan: of a layout (:attr:`microkernels.networks.layout.NetworkLayout.plan`).
+        weights: by layer.
+        images: batch x height x width x channels elements.
+        progress: called with the name of each layer before it is computed.
+        further: values of :class:`microkernels.networks.network.Source` layers, by name.
+
+    Returns:
+        batch x height x width x channels elements of each layer that is computed.
+
+    Raises:
+        KernelError: arrays of another shape, or values beyond 16 bits.
+    """
+    network = plan.network
+    maps = {INPUT: images, **(further or {})}
+    computed = [layer for layer in network.layers if layer.computed]
+    for layer in computed:
+        if progress is not None:
+            progress(layer.name)
+        sources = [maps[source] for source in network.sources[layer.name]]
+        maps[layer.name] = activation(plan, layer, weights.get(layer.name), sources)
+    return {layer.name: maps[layer.name] for layer in computed}
+
+
+def activation(
+    plan: NetworkPlan, layer: Layer, weights: Weights | None, sources: Sequence[Elements]
+) -> Elements:
+    """Output of one layer for those of its sources; parameters and result as of
+    :func:`activations`.
+
+    Parameters:
+        layer: of the plan's network, but for its fraction bits and constants, which may be others.
+        weights: of the layer; None: it has none.
+    """
+    size = plan.network.sizes[layer.name]
+    outputs = layer.integer(plan.layers[layer.name], sources, weights)
+    return outputs.reshape(-1, size.height, size.width, size.channels)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -54,16 +116,16 @@ class NetworkJob:
     def of_layers(self, outputs: Elements) -> dict[str, Elements]:
         """Outputs of the job as batch x height x width x channels elements of each of these
         layers."""
-        found: dict[str, Elements] = {}
+        maps_of: dict[str, Elements] = {}
         first = 0
         for name, maps in self.layout.results.items():
             size = maps.size
             last = first + maps.batch * size.elements
-            found[name] = outputs[first:last].reshape(
+            maps_of[name] = outputs[first:last].reshape(
                 maps.batch, size.height, size.width, size.channels
             )
             first = last
-        return found
+        return maps_of
 
     def step_of(self, launch: str) -> tuple[str, bool]:
         """Layer of a launch, by the launch's name, and whether it moves the layer's input."""
@@ -75,37 +137,19 @@ class NetworkJob:
         return self.layout.launch_steps
 
 
-def _operations(plan: NetworkPlan, name: str) -> int:
-    own = plan.layers[name]
-    if isinstance(own.layer, Source | Rearrange):
-        return 0
-    if isinstance(own.layer, Conv):
-        return 2 * own.layer.shape(own.input).macs
-    if isinstance(own.layer, Depthwise):
-        return 2 * own.output.elements * own.layer.shape(own.input).taps
-    if isinstance(own.layer, Pool):
-        return own.output.elements * (prod(pair(own.layer.window)) - 1)
-    if isinstance(own.layer, Product):
-        assert own.second is not None
-        return own.layer.shape(own.input, own.second).operations
-    if isinstance(own.layer, ElementWise | Normalize):
-        return own.output.elements * own.layer.shape(own.input).operations
-    return 2 * own.input.elements * own.output.channels
-
-
 def _check_further(
     network: Network, further: Mapping[str, Elements], batch: int
 ) -> dict[str, Elements]:
     """``further`` as elements, those of all sources of the network."""
-    found = {}
+    maps = {}
     for layer in network.layers:
-        if isinstance(layer, Source):
+        if not layer.computed:
             if layer.name not in further:
                 raise KernelError(f"{layer.name}: its map is missing")
-            size = layer.size
-            wanted = (batch, size.height, size.width, size.channels)
-            found[layer.name] = check_elements(layer.name, further[layer.name], wanted)
-    return found
+            size = network.sizes[layer.name]
+            shape = (batch, size.height, size.width, size.channels)
+            maps[layer.name] = check_elements(layer.name, further[layer.name], shape)
+    return maps
 
 
 @CHECK.arguments
@@ -139,21 +183,21 @@ def network_job(
     size = network.input
     images = check_elements("images", images, ("batch", size.height, size.width, size.channels))
     batch = len(images)
-    more = _check_further(network, further or {}, batch)
+    inputs = _check_further(network, further or {}, batch)
     machine = engines or ChipEngines()
     plan = plan_network(network, batch=batch, engines=machine, reuse=reuse)
     layout = NetworkLayout(plan, keep=keep)
 
     def prepare(memory: Writable) -> None:
         layout.store(memory, weights)
-        layout.store_images(memory, images, more)
+        layout.store_images(memory, images, inputs)
 
     def outputs(memory: Readable) -> Elements:
         return np.concatenate([maps.load(memory).ravel() for maps in layout.results.values()])
 
     def model() -> Elements:
-        found = activations(plan, layout.dense_layers, weights, images, further=more)
-        return np.concatenate([found[name].ravel() for name in layout.results])
+        maps = activations(layout.plan, weights, images, further=inputs)
+        return np.concatenate([maps[name].ravel() for name in layout.results])
 
     job = KernelJob(
         name="network",
@@ -164,6 +208,9 @@ def network_job(
         end=layout.end,
         pes=machine.pes,
         ring=machine.ring,
-        operations=sum(_operations(plan, name) for name in plan.layers) * batch,
+        operations=sum(
+            layer_plan.layer.operations(layer_plan) for layer_plan in plan.layers.values()
+        )
+        * batch,
     )
     return NetworkJob(layout=layout, job=job)

@@ -1,73 +1,182 @@
-"""Moves that put the elements of maps into another map in any order.
+"""Maps that are not computed: sources, and maps of elements of other maps in any order.
 
 Each vault reads the elements of its tile where their owners have them. Elements that follow each
 other in both memories are one piece, and pieces of one length at equal distances one move; so whole
 columns of pixels move fast, and single elements slowly.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
 
+from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan
 from .moves import PIECE_ELEMENTS, Move
+from .parameters import RealParameters, Reals, Weights
+from .sizes import MapSize
 from .stored import OutputMaps
 
-__all__ = ["LOWEST_ELEMENT", "ZERO", "gather", "rearrange_moves"]
+__all__ = ["LOWEST_ELEMENT", "ZERO", "Rearrange", "Source"]
 
 #: In the place of an element's index: the constant 0, and the lowest element.
 ZERO, LOWEST_ELEMENT = -1, -2
+#: How much longer an element takes that moves alone, for estimates.
+_SCATTERED = 8
 
 _Addresses = NDArray[np.int64]
 
 
-def gather(index: NDArray[np.int64], sources: Sequence[Elements]) -> Elements:
-    """Golden model: batch x elements in the order ``index``.
+@dataclass(frozen=True, kw_only=True)
+class _SizedLayer(Layer):
+    """What layers have that say the size of their map.
 
-    Parameters:
-        index: for each element its place in all sources, one after the other, each by row, column
-            and channel; or :data:`ZERO`, :data:`LOWEST_ELEMENT`.
-        sources: batch x height x width x channels elements each.
+    Attributes:
+        size: of the map.
     """
-    flat = np.concatenate([values.reshape(len(values), -1) for values in sources], axis=1)
-    found = np.where(index < 0, 0, flat[:, np.maximum(index, 0)])
-    return np.where(index == LOWEST_ELEMENT, LOWEST, found).astype(flat.dtype)
+
+    launched = False
+    reads_regions = False
+    tuples: ClassVar[Mapping[str, Constructor]] = {"size": MapSize}
+
+    size: MapSize
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.size.check(self.name)
 
 
-def _addresses(held: FeatureMap) -> _Addresses:
+@dataclass(frozen=True, kw_only=True)
+class Source(_SizedLayer):
+    """A further map that the host puts into memory: another input, or a constant.
+
+    Attributes:
+        size: of the map.
+    """
+
+    computed = False
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return ()
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        return self.size
+
+    def written_from(self, time: int) -> int:
+        return 0
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        raise AssertionError(f"{self.name}: no layer that is computed")
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        raise AssertionError(f"{self.name}: no layer that is computed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rearrange(_SizedLayer):
+    """A map of elements of other maps in any order.
+
+    Attributes:
+        inputs: names of the layers whose outputs it takes, at least one; ``source`` stays empty.
+        size: of the map.
+        order: for each of its elements, by row, column and channel, the index in all inputs, one
+            after the other, or -1 for the constant 0, -2 for the lowest element.
+    """
+
+    copies = True
+    input_refused = (
+        "elements of the network's input can't be rearranged; give it a layer that copies them, or "
+        "a source"
+    )
+
+    inputs: tuple[str, ...]
+    order: tuple[int, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.inputs
+
+    @cached_property
+    def index(self) -> NDArray[np.int64]:
+        """The order as an array."""
+        return np.asarray(self.order, np.int64)
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        if len(self.order) != self.size.elements:
+            raise KernelError(f"order must have {self.size.elements} items, not {len(self.order)}")
+        last = sum(size.elements for _, size in sources) - 1
+        if not -2 <= self.index.min() <= self.index.max() <= last:
+            raise KernelError(f"order must have numbers from -2 to {last}")
+        return self.size
+
+    def moved_elements(
+        self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
+    ) -> float:
+        # The whole tile, from all sources together; single elements take as long as pieces.
+        return _SCATTERED * plan.tile.elements * plan.rounds(work.batch) // inputs
+
+    def written_from(self, time: int) -> int:
+        return time - 1
+
+    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
+        sources = [source for source in maps.sources if source is not None]
+        constants = [maps.constant(value, vault) for value in (0, LOWEST)]
+        return _rearrange_moves(self.index, sources, maps.target, vault, constants)
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        flat = np.concatenate([values.reshape(len(values), -1) for values in sources], axis=1)
+        chosen = np.where(self.index < 0, 0, flat[:, np.maximum(self.index, 0)])
+        return np.where(self.index == LOWEST_ELEMENT, LOWEST, chosen).astype(flat.dtype)
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        flat = np.concatenate([values.reshape(len(values), -1) for values in sources], axis=1)
+        chosen = np.where(self.index < 0, 0.0, flat[:, np.maximum(self.index, 0)])
+        # The lowest element is only chosen below a maximum.
+        chosen[:, self.index == LOWEST_ELEMENT] = -np.abs(flat).max(initial=0.0)
+        return chosen.reshape(-1, size.height, size.width, size.channels)
+
+
+def _addresses(feature_map: FeatureMap) -> _Addresses:
     """Address of each element of a map: height x width x channels."""
-    slices, inside = np.divmod(np.arange(held.channels), held.depth)
-    channels = slices * held.slice_step + inside * ELEMENT_BYTES
-    rows = np.arange(held.height) * held.y_step
-    columns = np.arange(held.width) * held.x_step
-    first = held.address(0, 0)
-    found: _Addresses = first + rows[:, None, None] + columns[:, None] + channels
-    return found
+    slices, inside = np.divmod(np.arange(feature_map.channels), feature_map.depth)
+    channels = slices * feature_map.slice_step + inside * ELEMENT_BYTES
+    rows = np.arange(feature_map.height) * feature_map.y_step
+    columns = np.arange(feature_map.width) * feature_map.x_step
+    first = feature_map.address(0, 0)
+    addresses: _Addresses = first + rows[:, None, None] + columns[:, None] + channels
+    return addresses
 
 
 @lru_cache(maxsize=16)
 def _owned(source: OutputMaps, image: int) -> _Addresses:
     """Address of each element of an image in its owner's memory: height x width x channels."""
     size = source.size
-    found = np.zeros((size.height, size.width, size.channels), np.int64)
+    addresses = np.zeros((size.height, size.width, size.channels), np.int64)
     for holder, round_, owned in source.holders(image):
         tile = source.tile(holder)
         assert tile is not None
-        held = _addresses(source.map(holder, round_))
+        in_tile = _addresses(source.map(holder, round_))
         top, left = owned.y - tile.y, owned.x - tile.x
-        found[
+        addresses[
             owned.y : owned.y + owned.height,
             owned.x : owned.x + owned.width,
             owned.channel : owned.channel + owned.channels,
-        ] = held[top : top + owned.height, left : left + owned.width, : owned.channels]
-    return found
+        ] = in_tile[top : top + owned.height, left : left + owned.width, : owned.channels]
+    return addresses
 
 
-def rearrange_moves(
+def _rearrange_moves(
     index: NDArray[np.int64],
     sources: Sequence[OutputMaps],
     target: OutputMaps,
@@ -77,14 +186,14 @@ def rearrange_moves(
     """Moves of one vault.
 
     Parameters:
-        index: as of :func:`gather`.
+        index: as of :attr:`Rearrange.index`.
         constants: chip addresses, in the vault, of :data:`PIECE_ELEMENTS` zeros, and of as many
             lowest elements.
     """
     tile = target.tile(vault)
-    found: list[Move] = []
+    moves: list[Move] = []
     if tile is None:
-        return found
+        return moves
     size = target.size
     chosen = index.reshape(size.height, size.width, size.channels)[
         tile.y : tile.y + tile.height,
@@ -97,14 +206,14 @@ def rearrange_moves(
             continue
         ends = _addresses(target.map(vault, round_))[:, :, : tile.channels].ravel()
         by_target = np.argsort(ends, kind="stable")
-        into, wanted = ends[by_target], chosen[by_target]
-        held = np.concatenate([_owned(source, image).ravel() for source in sources])
-        place = np.arange(len(wanted)) % PIECE_ELEMENTS * ELEMENT_BYTES
-        out_of = held[np.maximum(wanted, 0)]
-        out_of = np.where(wanted == ZERO, constants[0] + place, out_of)
-        out_of = np.where(wanted == LOWEST_ELEMENT, constants[1] + place, out_of)
-        found += _runs(out_of, into)
-    return found
+        into, indices = ends[by_target], chosen[by_target]
+        owned = np.concatenate([_owned(source, image).ravel() for source in sources])
+        place = np.arange(len(indices)) % PIECE_ELEMENTS * ELEMENT_BYTES
+        out_of = owned[np.maximum(indices, 0)]
+        out_of = np.where(indices == ZERO, constants[0] + place, out_of)
+        out_of = np.where(indices == LOWEST_ELEMENT, constants[1] + place, out_of)
+        moves += _runs(out_of, into)
+    return moves
 
 
 def _runs(source: _Addresses, target: _Addresses) -> list[Move]:
@@ -117,7 +226,7 @@ def _runs(source: _Addresses, target: _Addresses) -> list[Move]:
     number = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     first = np.repeat(first, pieces) + number * PIECE_ELEMENTS
     length = np.minimum(np.repeat(length, pieces) - number * PIECE_ELEMENTS, PIECE_ELEMENTS)
-    starts, ends, sizes = (each.tolist() for each in (source[first], target[first], length))
+    starts, ends, sizes = (values.tolist() for values in (source[first], target[first], length))
     # From each piece to the next one; None: they differ in length.
     steps = [
         (after - before, end - start) if size == other else None

@@ -1,7 +1,6 @@
 """Tensors of integers of a graph: which layers hold them, and where they must be exact."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,10 +8,8 @@ from microkernels.common.fixed_point import HIGHEST
 
 from .errors import ModelError
 from .graph import Node
+from .importer import Importer
 from .model import Model
-
-if TYPE_CHECKING:
-    from .importer import Importer
 
 __all__ = ["check_integers", "exact_layers", "integer_layers", "refused_integers"]
 
@@ -29,7 +26,7 @@ _TAKES = frozenset(
 )  # fmt: skip
 
 
-def refused_integers(importer: "Importer", node: Node) -> str:
+def refused_integers(importer: Importer, node: Node) -> str:
     """Why an operator that takes real numbers does not take those of the node; "": it does."""
     kinds = importer.graph.integers
     names = [name for name in node.inputs if name in importer.values and name in kinds]
@@ -38,26 +35,26 @@ def refused_integers(importer: "Importer", node: Node) -> str:
     return f"its input {names[0]} has integers; make real numbers of them by Cast before"
 
 
-def integer_layers(importer: "Importer") -> set[str]:
+def integer_layers(importer: Importer) -> set[str]:
     """Layers, and inputs, that hold integers and nothing else."""
-    found: set[str] = set(importer.whole)
-    others: set[str] = set()
+    integers: set[str] = set(importer.whole)
+    reals: set[str] = set()
     for name, value in importer.values.items():
-        whole = name in importer.graph.integers and name not in importer.scaled
-        (found if whole else others).add(value.layer)
-    return found - (others - importer.whole)
+        is_integer = name in importer.graph.integers and name not in importer.scaled
+        (integers if is_integer else reals).add(value.layer)
+    return integers - (reals - importer.whole)
 
 
-def exact_layers(importer: "Importer") -> dict[str, tuple[str, str]]:
+def exact_layers(importer: Importer) -> dict[str, tuple[str, str]]:
     """Layers, and inputs, on whose integers outputs of integers depend -> the tensor, and the type
     of its integers."""
     kinds = importer.graph.integers
-    wanted = {name for name in importer.graph.outputs if name in kinds}
+    exact = {name for name in importer.graph.outputs if name in kinds}
     for node in reversed(importer.graph.nodes):
-        if wanted.intersection(node.outputs):
+        if exact.intersection(node.outputs):
             names = [name for name in node.inputs if name in kinds and name in importer.values]
-            wanted.update(name for name in names if name not in importer.scaled)
-    return {importer.values[name].layer: (name, kinds[name]) for name in sorted(wanted)}
+            exact.update(name for name in names if name not in importer.scaled)
+    return {importer.values[name].layer: (name, kinds[name]) for name in sorted(exact)}
 
 
 def check_integers(

@@ -63,7 +63,19 @@ class Issue(Component):
     Extensions have further members (:meth:`pe.extensions.extension.LsuExtension.links`).
     """
 
-    probes = Probes("check", "instruction", "occupied", "redirects", "settings")
+    probes = Probes(
+        "check",
+        "halt",
+        "instruction",
+        "next__ready",
+        "next__valid",
+        "occupied",
+        "offer__valid",
+        "redirect",
+        "redirects",
+        "settings",
+        "target",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

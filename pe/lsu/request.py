@@ -54,6 +54,7 @@ class LoadStoreRequest(Component):
         "open_tag",
         "opened",
         "place_formed",
+        "request__valid",
         "sent",
         "turn",
         "value",

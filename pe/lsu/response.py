@@ -46,7 +46,9 @@ class LoadStoreResponse(Component):
     (:meth:`pe.extensions.extension.LsuExtension.outputs`).
     """
 
-    probes = Probes("beat", "next_address", "valid")
+    probes = Probes(
+        "beat", "following", "next_address", "result", "result_index", "result_valid", "valid"
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -56,7 +56,18 @@ class LoadStore(Component):
     Extensions have further members (:meth:`pe.extensions.extension.LsuExtension.links`).
     """
 
-    probes = Probes("outstanding", "request", "response", "table")
+    probes = Probes(
+        "outstanding",
+        "read__address",
+        "read__data",
+        "read__enable",
+        "table",
+        "tag_ready",
+        "write__0__address",
+        "write__address",
+        "write__data",
+        "write__strobe",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -9,12 +9,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from functools import partial
 
+from isa.run import RunResult
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 from pe.interface import PeCounter
-from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_chip, launches_key
 from sim_tb.runner.cache import Kept, fingerprint
@@ -139,7 +139,7 @@ def _measured(
     ]
 
 
-def _phase(name: str, iterations: int, result: ChipResult) -> Phase:
+def _phase(name: str, iterations: int, result: RunResult) -> Phase:
     cycles = sum(pe["CYCLES"] for pe in result.counters)
     counted = [
         counter.name

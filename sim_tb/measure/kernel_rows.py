@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from sim_tb.cosim.vault import VaultResult
+from isa.run import RunResult
 
 __all__ = ["KernelRow", "VaultWork", "row_of"]
 
@@ -77,7 +77,7 @@ class VaultWork:
         times: how often the tile has such a part.
     """
 
-    result: VaultResult
+    result: RunResult
     operations: int
     match: bool
     times: float = 1.0
@@ -85,7 +85,7 @@ class VaultWork:
     @property
     def cycles(self) -> int:
         """Till the last engine ended."""
-        return max(pe.counters["CYCLES"] for pe in self.result.pes) or self.result.cycles
+        return self.result.program_cycles
 
 
 def row_of(
@@ -108,8 +108,8 @@ def row_of(
     run_ns = sum(part.cycles * part.result.tck_ns for part in parts)
     tile_ns = sum(part.cycles * part.result.tck_ns * part.times for part in parts)
     rounds = whole / units if units else 1.0
-    busy = sum(pe.counters["VECTOR_BUSY"] for part in parts for pe in part.result.pes)
-    engine_cycles = sum(part.cycles * len(part.result.pes) for part in parts)
+    busy = sum(pe.counters["VECTOR_BUSY"] for part in parts for pe in part.result.engines)
+    engine_cycles = sum(part.cycles * len(part.result.engines) for part in parts)
     return KernelRow(
         name=name,
         batch=batch,
@@ -125,5 +125,5 @@ def row_of(
         scaled=scaled,
         units=units,
         whole=whole,
-        engines=len(parts[0].result.pes),
+        engines=len(parts[0].result.engines),
     )

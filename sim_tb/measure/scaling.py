@@ -1,6 +1,6 @@
 """How BP-M scales: with vaults, with engines a vault, with the image. The timing model's cycles."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 
@@ -138,20 +138,17 @@ def _point(config: ChipConfig, job: KernelJob, width: int, height: int) -> Point
         tile = replace(config.tile, extra_ports=0)
         on_vault = cosim_vault(job, tile, on="model")
         match = on_vault.match
-        engines: tuple[Mapping[str, int], ...] = tuple(pe.counters for pe in on_vault.result.pes)
-        vaults: tuple[Mapping[str, int], ...] = (on_vault.result.counters,)
-        tck_ns = on_vault.result.tck_ns
+        result = on_vault.result
     else:
         on_chip = cosim_chip(job, config, on="model", preload=True)
         match = on_chip.match
-        engines, vaults = on_chip.result.counters, on_chip.result.vaults
-        tck_ns = on_chip.result.tck_ns
+        result = on_chip.result
     if not match:
         raise CosimError(f"{config.vaults} vaults: messages differ from the golden model's")
-    total = sum(engine["CYCLES"] for engine in engines)
+    total = sum(engine["CYCLES"] for engine in result.counters)
 
     def share(*names: str) -> float:
-        return sum(engine[name] for engine in engines for name in names) / total
+        return sum(engine[name] for engine in result.counters for name in names) / total
 
     return Point(
         vaults=config.vaults,
@@ -159,10 +156,10 @@ def _point(config: ChipConfig, job: KernelJob, width: int, height: int) -> Point
         width=width,
         height=height,
         updates=message_updates(width, height),
-        cycles=max(engine["CYCLES"] for engine in engines),
-        tck_ns=tck_ns,
+        cycles=max(engine["CYCLES"] for engine in result.counters),
+        tck_ns=result.tck_ns,
         vector_busy=share("VECTOR_BUSY"),
         waits=share(*MEMORY_WAITS),
-        bus_busy=sum(vault["BUS_BUSY"] for vault in vaults)
-        / sum(vault["CYCLES"] for vault in vaults),
+        bus_busy=sum(vault["BUS_BUSY"] for vault in result.vaults)
+        / sum(vault["CYCLES"] for vault in result.vaults),
     )

@@ -174,7 +174,7 @@ def _measured(
     if machine.vaults == 1:
         alone = cosim_vault(job, machine.tile, on=on, progress=progress)
         match, cycles, outputs = alone.match, alone.cycles, alone.outputs.size
-        counters, tck_ns = [pe.counters for pe in alone.result.pes], alone.result.tck_ns
+        counters, tck_ns = list(alone.result.counters), alone.result.tck_ns
     else:
         chip = cosim_chip(job, machine, on=on, preload=on == "model", progress=progress)
         match, cycles, outputs = chip.match, chip.cycles, chip.outputs.size

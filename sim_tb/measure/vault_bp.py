@@ -89,7 +89,7 @@ def measure_bp(
             gbs=round(result.gbs, 3),
             row_hits=round(result.row_hits, 4),
             late=round(late / sum(result.latencies), 4),
-            refresh_blocked=round(result.counters["REFRESH_BLOCKED"] / result.cycles, 4),
-            counters=result.counters,
+            refresh_blocked=round(result.vaults[0]["REFRESH_BLOCKED"] / result.cycles, 4),
+            counters=result.vaults[0],
         )
     return found

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
-from microkernels.nn.pool import PoolShape
+from microkernels.nn.pool_shape import PoolShape
 
 __all__ = ["CONVOLUTIONS", "FULLY_CONNECTED", "LAYERS", "POOLS", "Layer"]
 

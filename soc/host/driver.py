@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from isa.faults import FaultCause
 from isa.program import Program
+from isa.run import EngineEnd
 from isa.table import ISA_VERSION
 from memory.controller.counters import LATENCY_LIMITS, VaultCounter
 from memory.line_buffer.layout import LineCounter
@@ -22,7 +23,7 @@ from pe.interface import PeCounter, PeState
 
 from .register_map import CHIP, GROUP_PES, IDENTITY, MAP_VERSION, PE, VAULT
 from .register_types import WORD_BYTES, Block
-from .reports import ChipIdentity, FaultReport, PeStatus, instruction_at
+from .reports import ChipIdentity, PeStatus, instruction_at
 from .transport import HostError, Transport
 
 __all__ = ["Host", "HostTimeout"]
@@ -198,14 +199,15 @@ class Host:
             memory_error=bool(fields["memory_error"]),
         )
 
-    async def faults(self) -> tuple[FaultReport, ...]:
+    async def faults(self) -> tuple[EngineEnd, ...]:
         """Why and where each of the PEs stopped that stand at a fault."""
         identity = await self.identify()
         reports = []
         for pe in await self.faulted():
             status = await self.status(pe)
             reports.append(
-                FaultReport(
+                EngineEnd(
+                    state="faulted",
                     pe=pe,
                     vault=pe // identity.pes_per_vault,
                     slot=pe % identity.pes_per_vault,

@@ -15,8 +15,7 @@ from vip.configurations import Design, engine
 from vip.progress import Progress, naming, silent
 
 from .collect import Report, collect
-from .figures import FIGURES
-from .page import page
+from .page import FIGURES, page
 
 __all__ = ["FILES", "WrittenReport", "report"]
 
@@ -27,10 +26,10 @@ FILES = (_PAGE, *(f"{name}{suffix}" for name in FIGURES for suffix in SUFFIXES))
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenReport:
-    """A report. page: its HTML file. found: its contents."""
+    """A report. page: its HTML file. report: its contents."""
 
     page: Path
-    found: Report
+    report: Report
 
 
 def report(
@@ -68,7 +67,7 @@ def report(
     for name in devices:
         find_device(name)
         need_nextpnr()
-    found = collect(
+    report = collect(
         config if isinstance(config, str) else "engine",
         engine(config),
         devices=devices,
@@ -80,7 +79,7 @@ def report(
     target.mkdir(parents=True, exist_ok=True)
     for name, draw in FIGURES.items():
         for suffix in SUFFIXES:
-            draw(found, target / f"{name}{suffix}")
+            draw(report, target / f"{name}{suffix}")
     figures = {name: (target / f"{name}.png").read_bytes() for name in FIGURES}
-    write_atomically(target / _PAGE, page(found, figures).encode())
-    return WrittenReport(page=target / _PAGE, found=found)
+    write_atomically(target / _PAGE, page(report, figures).encode())
+    return WrittenReport(page=target / _PAGE, report=report)

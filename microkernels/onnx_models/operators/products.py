@@ -9,20 +9,24 @@ import numpy as np
 
 from isa.table import MAX_VL
 from microkernels.networks.network import (
-    Dense,
-    Depthwise,
-    ElementWise,
     MapSize,
-    Normalize,
-    Pool,
     Product,
     Rearrange,
 )
+from microkernels.networks.parameters import Reals
 from microkernels.nn.product import MOST_INNER
 from microkernels.onnx_models.graph import Node
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import Reals
-from microkernels.onnx_models.moved import Index, adjacent, copied, index_of, rearranged, rows
+from microkernels.onnx_models.importer import (
+    Importer,
+    Index,
+    Value,
+    adjacent,
+    attribute,
+    copied,
+    index_of,
+    rearranged,
+    rows,
+)
 
 from .elements import affine, combine, with_constant
 from .linear import connect, pixel_conv
@@ -58,8 +62,8 @@ def _pixels(
             f"{list(value.shape)}"
         )
     outputs = weights.shape[1]
-    held = rows(importer, node, value)
-    layer, size = pixel_conv(importer, node, held, weights.T, np.zeros(outputs))
+    in_rows = rows(importer, node, value)
+    layer, size = pixel_conv(importer, node, in_rows, weights.T, np.zeros(outputs))
     return importer.add(node, layer, size, (*value.shape[:-1], outputs), last=last, turned=True)
 
 
@@ -163,7 +167,7 @@ def product_of(
     for start, end in pairwise(edges):
         left = rearranged(importer, node, [first], indices[0][..., start:end], turned=True)
         right = _columns(importer, node, second, indices[1][..., start:end, :])
-        left, right = (in_one_slice(importer, node, each) for each in (left, right))
+        left, right = (in_one_slice(importer, node, factor) for factor in (left, right))
         layer = Product(
             name=importer.unique(node.name), source=left.layer, other=right.layer, fraction=0
         )
@@ -236,36 +240,39 @@ def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Valu
     if not short or size.channels > MOST_INNER or min(size.height, size.channels) == 1:
         return rearranged(importer, node, [value], turned, turned=True)
     # Single elements move slowly; a product with the identity takes whole rows.
-    held = rearranged(importer, node, [value], index, turned=True)
+    lines = rearranged(importer, node, [value], index, turned=True)
     batch = (importer.batch,) if importer.batch > 1 else ()
     square = np.broadcast_to(np.eye(size.channels), (*batch, size.channels, size.channels))
     one = importer.constant_of(node, square, turned=True)
     layer = Product(
         name=importer.unique(f"{node.name}_turned"),
         source=one.layer,
-        other=held.layer,
+        other=lines.layer,
         fraction=0,
     )
-    made = MapSize(size.width, size.channels, size.height)
-    whole = (*batch, *turned.shape[1:]) if batch else turned.shape
-    return importer.add(node, layer, made, whole, last=False, turned=True)
+    turned_size = MapSize(size.width, size.channels, size.height)
+    shape = (*batch, *turned.shape[1:]) if batch else turned.shape
+    return importer.add(node, layer, turned_size, shape, last=False, turned=True)
 
 
 def _connected(importer: Importer, name: str) -> bool:
     """Whether a map has the slices of a fully connected layer's outputs, which a chip's vaults
     share."""
     layer = importer.layers.get(name)
-    if isinstance(layer, ElementWise | Depthwise | Pool):
+    if layer is None:
+        return False
+    if layer.keeps_slices and not layer.one_slice:
         return any(_connected(importer, source) for source in layer.sources)
-    return isinstance(layer, Dense)
+    return layer.output_depth(1) is not None
 
 
 def in_one_slice(importer: Importer, node: Node, value: Value) -> Value:
     """``value`` in a map whose rows are in one piece, also on several vaults."""
     # What makes or reads a map of more channels than a vector's may need thinner slices.
     wide = value.size.channels > MAX_VL
-    made = isinstance(importer.layers.get(value.layer), Normalize | Product | Rearrange)
-    if made or not (wide or _connected(importer, value.layer)):
+    layer = importer.layers.get(value.layer)
+    in_rows = layer is not None and (layer.one_slice or layer.copies)
+    if in_rows or not (wide or _connected(importer, value.layer)):
         return value
     value = copied(importer, node, value)
     layer = Rearrange(

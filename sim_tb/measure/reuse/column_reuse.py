@@ -102,7 +102,7 @@ def measure_layer(name: str, config: VaultTileConfig, *, reuse: bool) -> LayerRe
         outcome = cosim_vault(job, config, on="model")
         if not outcome.match:
             raise CosimError(f"{name}: outputs differ from the golden model's")
-        columns = outcome.result.counters["READS"]
+        columns = outcome.result.vaults[0]["READS"]
         return {"cycles": outcome.cycles, "columns": columns}
 
     machine = repr(sorted(configuration_json(config).items()))

@@ -70,10 +70,10 @@ def measure_buffered(
         outcome = cosim_vault(job, machine)
         if not outcome.match:
             raise CosimError(f"{name}: outputs differ from the golden model's")
-        results = outcome.results.values()
-        columns = sum(result.counters["READS"] for result in results)
+        vaults = [result.vaults[0] for result in outcome.results.values()]
+        columns = sum(vault["READS"] for vault in vaults)
         counted = {
-            item.name: sum(result.counters[item.name] for result in results)
+            item.name: sum(vault[item.name] for vault in vaults)
             for item in (LineCounter if lines else ())
         }
         return {"cycles": outcome.cycles, "columns": columns, "lines": counted}

@@ -108,7 +108,7 @@ def measure_engine(job: KernelJob, config: PeConfig) -> EngineRun:
         outcome = cosim_engine(job, config, memory=MemoryBehaviour(latency=_LATENCY))
         if not outcome.match:
             raise CosimError(f"{job.name}: outputs differ from the golden model's")
-        counters = outcome.result.counters
+        counters = outcome.result.engine.counters
         return {
             "cycles": outcome.cycles,
             "history": {item.name: counters.get(item.name, 0) for item in HistoryCounter},
@@ -130,7 +130,7 @@ def measure_vault(job: KernelJob, config: VaultTileConfig) -> VaultRun:
         outcome = cosim_vault(job, config)
         if not outcome.match:
             raise CosimError(f"{job.name}: outputs differ from the golden model's")
-        return {"cycles": outcome.cycles, "columns": outcome.result.counters["READS"]}
+        return {"cycles": outcome.cycles, "columns": outcome.result.vaults[0]["READS"]}
 
     key = fingerprint(configuration_verilog(config), launches_key(job))
     return VaultRun(**Kept("load_history").get(key, measure))

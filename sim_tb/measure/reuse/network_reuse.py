@@ -77,7 +77,7 @@ def measure_way(name: str, config: VaultTileConfig, pes: int, way: Way) -> Layer
         outcome = cosim_vault(job, machine, on="model")
         if not outcome.match:
             raise CosimError(f"{name}: outputs differ from the golden model's")
-        return {"cycles": outcome.cycles, "columns": outcome.result.counters["READS"]}
+        return {"cycles": outcome.cycles, "columns": outcome.result.vaults[0]["READS"]}
 
     key = fingerprint(
         repr(sorted(configuration_json(machine).items())),

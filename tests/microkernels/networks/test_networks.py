@@ -11,19 +11,17 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.data.networks import usual_network_weights
-from microkernels.networks.cut import Cut, Region
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.move_kernel import move_program
-from microkernels.networks.move_layout import move_block, move_block_bytes
-from microkernels.networks.moves import Move
+from microkernels.networks.moves import Move, move_block, move_block_bytes, move_program
 from microkernels.networks.network import Conv, Dense, Layer, MapSize, Network, Pool
-from microkernels.networks.places import Places
+from microkernels.networks.sizes import Cut, Region
 from microkernels.networks.steps import MoveStep
+from microkernels.networks.stored import Places
 from microkernels.networks.vgg16 import vgg16
+from microkernels.nn.conv_plan import ConvPlan
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import STANDARD, simulate
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 
 LITTLE = Network(
     input=MapSize(20, 18, 3),
@@ -81,7 +79,8 @@ def test_batches(batch: int) -> None:
 @pytest.mark.parametrize("reuse", [False, True])
 def test_vgg16_of_fewer_channels_on_eight_vaults(reuse: bool) -> None:
     job = job_of(vgg16(32, narrower=8), engines(4, 2, pes=4), reuse=reuse)
-    shared = [plan.conv.repeated for plan in job.plan.layers.values() if plan.conv]
+    parts = [plan.part for plan in job.plan.layers.values()]
+    shared = [part.repeated for part in parts if isinstance(part, ConvPlan)]
     assert any(shared) == reuse
     check(job)
 

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
-from microkernels.networks.engines import ChipEngines
-from microkernels.networks.golden import Weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.network import Conv, Depthwise, MapSize, Network
-from microkernels.networks.pairs import Pads, Pair
-from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise, depthwise_program
+from microkernels.networks.parameters import Weights
+from microkernels.networks.sizes import Pads, Size2
+from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise
+from microkernels.nn.line import line_program
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob, simulate
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.cosim.kernels import cosim_vault
 from soc.generate.presets import any_preset
 
@@ -69,7 +69,7 @@ def layer(shape: DepthwiseShape, depth: int, *, sharers: int, seed: int = 0) -> 
 
     return KernelJob(
         name="depthwise",
-        launches=(Launch(program=depthwise_program(layout), parameters=layout.parameters),),
+        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
         prepare=prepare,
         outputs=target.load,
         golden=Golden(lambda: depthwise(shape, image, weights, bias)),
@@ -171,7 +171,7 @@ def test_networks_have_depthwise_layers(vaults: int) -> None:
         layers=(
             Conv(name="first", filters=20, padding=1, fraction=12),
             Depthwise(name="apart", padding=Pads(1, 1, 0, 2), fraction=12),
-            Depthwise(name="less", kernel=Pair(2, 3), stride=2, fraction=11, relu=False),
+            Depthwise(name="less", kernel=Size2(2, 3), stride=2, fraction=11, relu=False),
             Conv(name="point", filters=7, kernel=1, fraction=12, relu=False),
         ),
     )

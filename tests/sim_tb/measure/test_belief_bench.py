@@ -6,8 +6,7 @@ import pytest
 
 from bench.record import values
 from isa.faults import FaultCause
-from pe.interface import PeState
-from sim_tb.cosim.vault import PeResult, VaultResult
+from isa.run import EngineEnd, RunResult
 from sim_tb.measure import belief as belief_bench
 from sim_tb.measure.belief import BELIEF, measure_belief
 from soc.generate.presets import tile_preset
@@ -24,29 +23,27 @@ UPDATES = {
 CYCLES = 162_466
 
 
-def result(cycles: int) -> VaultResult:
-    pe = PeResult(
+def result(cycles: int) -> RunResult:
+    pe = EngineEnd(
         slot=0,
-        state=PeState.HALTED,
+        state="halted",
         cause=FaultCause.NONE,
         pc=0,
         cycles=cycles,
         counters={"CYCLES": cycles, "VECTOR_BUSY": 1},
     )
-    return VaultResult(
-        pes=tuple(replace(pe, slot=slot) for slot in range(4)),
-        counters={"READS": 1, "WRITES": 0},
-        latencies=(),
-        commands={},
-        windows=(),
+    return RunResult(
+        engines=tuple(replace(pe, slot=slot) for slot in range(4)),
+        vaults=({"READS": 1, "WRITES": 0},),
         tck_ns=0.8,
-        wall_seconds=1.0,
+        simulated_cycles=cycles,
+        seconds=1.0,
     )
 
 
 @dataclass
 class Outcome:
-    results: dict[str, VaultResult]
+    results: dict[str, RunResult]
     match: bool = True
 
 

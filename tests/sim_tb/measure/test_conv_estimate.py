@@ -80,6 +80,6 @@ def test_windows_that_share_columns_read_fewer() -> None:
         job = conv_job(shape, *data, fraction=10, sharers=4, reuse=reuse)
         outcome = cosim_vault(job, tile_preset("vault"), on="model")
         assert outcome.match
-        runs[reuse] = (outcome.result.counters["READS"], outcome.cycles)
+        runs[reuse] = (outcome.result.vaults[0]["READS"], outcome.cycles)
     assert runs[True][0] < 0.6 * runs[False][0]
     assert runs[True][1] <= runs[False][1]

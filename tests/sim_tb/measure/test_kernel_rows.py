@@ -12,8 +12,7 @@ from matplotlib.text import Text
 from PIL import Image
 
 from isa.faults import FaultCause
-from pe.interface import PeState
-from sim_tb.cosim.vault import PeResult, VaultResult
+from isa.run import EngineEnd, RunResult
 from sim_tb.measure.kernel_rows import KernelRow, VaultWork, row_of
 from sim_tb.measure.plots import roofline
 from sim_tb.measure.plots.roofline import draw_roofline, roof
@@ -23,11 +22,11 @@ from soc.generate.presets import tile_preset
 VAULT = tile_preset("vault")
 
 
-def result(cycles: int, *, busy: int, columns: int) -> VaultResult:
+def result(cycles: int, *, busy: int, columns: int) -> RunResult:
     pes = tuple(
-        PeResult(
+        EngineEnd(
             slot=slot,
-            state=PeState.HALTED,
+            state="halted",
             cause=FaultCause.NONE,
             pc=0,
             cycles=cycles,
@@ -35,14 +34,12 @@ def result(cycles: int, *, busy: int, columns: int) -> VaultResult:
         )
         for slot in range(2)
     )
-    return VaultResult(
-        pes=pes,
-        counters={"READS": columns, "WRITES": 0},
-        latencies=(),
-        commands={},
-        windows=(),
+    return RunResult(
+        engines=pes,
+        vaults=({"READS": columns, "WRITES": 0},),
         tck_ns=0.8,
-        wall_seconds=1.0,
+        simulated_cycles=cycles,
+        seconds=1.0,
     )
 
 

@@ -11,10 +11,11 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.program import Program
+from isa.run import Launch, RunResult
 from memory.axi.layout import AxiConfig
 from microkernels.data.stereo import motorcycle
 from pe.interface import PeCounter
-from sim_tb.cosim.chip import ChipResult, run_program
+from sim_tb.cosim.chip import run_launch
 from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession, ChipSimulation
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
@@ -92,10 +93,13 @@ def without_time(counters: Mapping[str, int]) -> dict[str, int]:
     return {name: value for name, value in counters.items() if name not in _BY_TIME}
 
 
-def same(model: ChipResult, verilog: ChipResult) -> None:
+def same(model: RunResult, verilog: RunResult) -> None:
     assert model.faults == verilog.faults
     assert model.counters == verilog.counters
-    assert (model.cycles, model.simulated_cycles) == (verilog.cycles, verilog.simulated_cycles)
+    assert (model.host_cycles, model.simulated_cycles) == (
+        verilog.host_cycles,
+        verilog.simulated_cycles,
+    )
     for name in ("vaults", "network"):
         ours, theirs = (map(without_time, getattr(each, name)) for each in (model, verilog))
         assert list(ours) == list(theirs)
@@ -103,7 +107,7 @@ def same(model: ChipResult, verilog: ChipResult) -> None:
 
 def both(
     config: ChipConfig, *runs: tuple[Program, int], axi_latency: int = AXI_LATENCY
-) -> list[ChipResult]:
+) -> list[RunResult]:
     """Runs of programs with their parameters on both machines, after each other; the model's."""
     return both_with(config, image_of(config), *runs, axi_latency=axi_latency)[0]
 
@@ -113,9 +117,9 @@ def both_with(
     data: Mapping[int, bytes],
     *runs: tuple[Program, int],
     axi_latency: int = AXI_LATENCY,
-) -> tuple[list[ChipResult], bytes]:
+) -> tuple[list[RunResult], bytes]:
     """The same with ``data`` in the DRAM, by address, and what the DRAM holds afterwards."""
-    found: list[list[ChipResult]] = []
+    found: list[list[RunResult]] = []
     contents = []
     for machine in (ChipModel, ChipSimulation):
         with (
@@ -126,7 +130,9 @@ def both_with(
                 image.write(address, content)
             found.append(
                 [
-                    run_program(chip, program, max_cycles=1_000_000, parameters=parameters)
+                    run_launch(
+                        chip, Launch(program=program, max_cycles=1_000_000, parameters=parameters)
+                    )
                     for program, parameters in runs
                 ]
             )
@@ -263,7 +269,7 @@ def test_lines_answer_reads_of_a_column_that_was_read() -> None:
     lines = {}
     for config in (TINY, with_lines(8)):
         with DramImage(config.memory_bytes) as image, ChipModel(config, image) as chip:
-            result = run_program(chip, program, max_cycles=100_000)
+            result = run_launch(chip, Launch(program=program, max_cycles=100_000))
             host = Host(Blocking(chip))
             lines[config.tile.line_buffer] = sum(
                 sum(run(host.line_counters(vault)).values()) for vault in range(config.vaults)
@@ -295,15 +301,17 @@ def test_scratchpads_stay_over_a_reset() -> None:
     for machine in (ChipModel, ChipSimulation):
         with DramImage(TINY.memory_bytes) as image, machine(TINY, image) as chip:
             image.write(64, bytes(range(1, 17)))
-            run_program(chip, into, max_cycles=10_000, pes=[0], parameters=64)
+            run_launch(chip, Launch(program=into, max_cycles=10_000, parameters=64), pes=[0])
             # One that runs is lost.
             host = Host(Blocking(chip))
             run(host.load(ENDLESS))
             run(host.launch([1, 2]))
             chip.reset()
-            result = run_program(chip, back, max_cycles=10_000, pes=[0], parameters=64)
+            result = run_launch(
+                chip, Launch(program=back, max_cycles=10_000, parameters=64), pes=[0]
+            )
             chip.settle()
-            found.append((result.counters, result.cycles, image.read(64, 512)))
+            found.append((result.counters, result.host_cycles, image.read(64, 512)))
     assert found[0] == found[1]
     assert found[0][2][256 + 8 : 256 + 16] == bytes(range(9, 17))
 
@@ -316,7 +324,7 @@ def test_results_do_not_depend_on_threads() -> None:
             DramImage(TINY.memory_bytes) as image,
             ChipModel(TINY, image, threads=threads) as chip,
         ):
-            result = run_program(chip, program, max_cycles=1_000_000, parameters=5)
+            result = run_launch(chip, Launch(program=program, max_cycles=1_000_000, parameters=5))
             found.append((replace(result, seconds=0.0), image.read(0, TINY.memory_bytes)))
     assert found[0] == found[1] == found[2]
 
@@ -358,7 +366,7 @@ def test_results_do_not_depend_on_changes_of_threads(
             DramImage(TINY.memory_bytes) as image,
             ChipModel(TINY, image, threads=3) as chip,
         ):
-            result = run_program(chip, program, max_cycles=1_000_000, parameters=5)
+            result = run_launch(chip, Launch(program=program, max_cycles=1_000_000, parameters=5))
             host = Host(Blocking(chip))
             run(host.load(ENDLESS))
             run(host.launch())
@@ -384,7 +392,7 @@ def chip() -> Iterator[ChipModel]:
 
 def test_host_stops_engines_that_do_not_end(chip: ChipSession) -> None:
     with pytest.raises(CosimError, match=r"PEs 0, 1, 2, 3 still run"):
-        run_program(chip, ENDLESS, max_cycles=20_000)
+        run_launch(chip, Launch(program=ENDLESS, max_cycles=20_000))
     host = Host(Blocking(chip))
     run(host.stop([1, 2]))
     chip.run(200)
@@ -394,13 +402,15 @@ def test_host_stops_engines_that_do_not_end(chip: ChipSession) -> None:
     chip.run(200)
     assert run(host.running()) == ()
     # Only some of them are launched again.
-    result = run_program(chip, EXCHANGE, max_cycles=50_000, pes=[0, 2], parameters=PARAMETERS)
+    result = run_launch(
+        chip, Launch(program=EXCHANGE, max_cycles=50_000, parameters=PARAMETERS), pes=[0, 2]
+    )
     assert result.faults == ()
 
 
 def test_counters_of_an_engine_that_runs(chip: ChipSession) -> None:
     with pytest.raises(CosimError, match="still run"):
-        run_program(chip, ENDLESS, max_cycles=5_000)
+        run_launch(chip, Launch(program=ENDLESS, max_cycles=5_000))
     host = Host(Blocking(chip))
     # Its first access also asks what chip it is.
     run(host.counters(0))
