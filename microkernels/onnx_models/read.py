@@ -98,20 +98,15 @@ def read_graph(
         inferred = shape_inference.infer_shapes(work, strict_mode=False, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
         raise ModelError(f"the model's shapes contradict: {one_line(error)}") from error
+    graph = inferred.graph
+    tensors = [*graph.input, *graph.value_info, *graph.output]
     shapes = {name: array.shape for name, array in constants.items()}
-    integers: dict[str, str] = {}
-    rounding = 0.0
-    described = (inferred.graph.input, inferred.graph.value_info, inferred.graph.output)
-    for value in (item for group in described for item in group):
-        dims = _dims(value)
-        if dims is not None:
-            shapes[value.name] = dims
-        if value.name in constants:
-            continue
-        kind = value.type.tensor_type.elem_type
-        if kind in _INTEGERS:
-            integers[value.name] = _INTEGERS[kind]
-        rounding = max(rounding, _ROUNDING.get(kind, 0.0))
+    shapes |= {value.name: dims for value in tensors if (dims := _dims(value)) is not None}
+    kinds = {
+        value.name: value.type.tensor_type.elem_type
+        for value in tensors
+        if value.name not in constants
+    }
     fold(work, constants, opset, shapes)
     nodes = [
         _node(number, node)
@@ -120,13 +115,8 @@ def read_graph(
     ]
     nodes = _needed(nodes, [item.name for item in work.graph.output])
     # A constant shape of one image, which no size of an input has decided.
-    alone = any(
-        node.op == "Reshape"
-        and node.inputs[1] in written
-        and _first(constants[node.inputs[1]]) == 1
-        for node in nodes
-        if len(node.inputs) > 1
-    )
+    targets = [node.inputs[1] for node in nodes if node.op == "Reshape" and len(node.inputs) > 1]
+    alone = any(name in written and _first(constants[name]) == 1 for name in targets)
     return Graph(
         nodes=tuple(nodes),
         constants=constants,
@@ -134,8 +124,8 @@ def read_graph(
         opset=opset,
         inputs=tuple(item.name for item in inputs),
         outputs=tuple(item.name for item in work.graph.output),
-        integers=integers,
-        rounding=rounding,
+        integers={name: _INTEGERS[kind] for name, kind in kinds.items() if kind in _INTEGERS},
+        rounding=max((_ROUNDING.get(kind, 0.0) for kind in kinds.values()), default=0.0),
         open_inputs=() if alone or batch is not None else tuple(opened),
         batch=1 if opened and batch is None else batch,
     )

@@ -137,6 +137,15 @@ def _unrunnable(why: Exception) -> UnrunnableError:
     return UnrunnableError(f"onnxruntime can't run the model: {one_line(why)}")
 
 
+def _check_shapes(ports: Sequence[Port], runs: Mapping[str, Sequence[NDArray[Any]]]) -> None:
+    for port in ports:
+        if (shape := runs[port.tensor][0].shape) != port.shape:
+            raise ModelError(
+                f"output {port.tensor} has the shape {list(shape)} in onnxruntime, but "
+                f"{list(port.shape)} as it was mapped"
+            )
+
+
 def onnx_outputs(
     model: Path | bytes | OnnxModel,
     arrays: Mapping[str, NDArray[Any]],
@@ -190,12 +199,7 @@ def onnx_outputs(
             for port in inputs
             if port.tensor == target
         }
-    for port in outputs:
-        if (shape := runs[port.tensor][0].shape) != port.shape:
-            raise ModelError(
-                f"output {port.tensor} has the shape {list(shape)} in onnxruntime, but "
-                f"{list(port.shape)} as it was mapped"
-            )
+    _check_shapes(outputs, runs)
     return {
         port.tensor: np.stack(runs[port.tensor])
         .astype(np.float64)

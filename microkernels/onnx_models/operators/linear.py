@@ -31,17 +31,18 @@ _MOST_DEPTHWISE = 8
 MAP_AXES = 2
 
 
-def conv(importer: Importer, node: Node) -> None:
-    """Conv, with strides, pads, dilations and groups."""
-    value = map_value(importer, node)
-    weights = importer.weights(node, 1)
+def _check_filters(node: Node, value: Value, weights: Reals, groups: int) -> None:
+    """Refuse weights of a convolution that do not fit its input.
+
+    Raises:
+        ModelError: another shape, or one that the groups do not divide.
+    """
     rank = len(value.shape) - 2
     if rank < 1 or weights.ndim != rank + 2:
         raise node.refused(
             f"weights of shape {list(weights.shape)} do not fit an input of shape "
             f"{list(value.shape)}"
         )
-    groups = int(attribute(node, "group", 1))
     filters, inner = weights.shape[:2]
     channels = value.shape[1]
     if groups < 1 or filters % groups or inner * groups != channels:
@@ -54,6 +55,15 @@ def conv(importer: Importer, node: Node) -> None:
         raise node.refused(
             f"kernel_shape {list(declared)} does not fit weights of shape {list(weights.shape)}"
         )
+
+
+def conv(importer: Importer, node: Node) -> None:
+    """Conv, with strides, pads, dilations and groups."""
+    value = map_value(importer, node)
+    weights = importer.weights(node, 1)
+    groups = int(attribute(node, "group", 1))
+    _check_filters(node, value, weights, groups)
+    rank, filters, channels = len(value.shape) - 2, len(weights), value.shape[1]
     if rank > MAP_AXES:
         conv_by_moves(importer, node, value, weights, groups)
         return
