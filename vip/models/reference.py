@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.graph import Graph
 from microkernels.onnx_models.mapping import Refusal
 from microkernels.onnx_models.model import Port
-from microkernels.onnx_models.read import load_proto
+from microkernels.onnx_models.read import Graph, load_proto
 from support.extras import need
 from vip.progress import Progress, silent
 

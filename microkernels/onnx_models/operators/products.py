@@ -15,7 +15,6 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.parameters import Reals
 from microkernels.nn.product import MOST_INNER
-from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import (
     Importer,
     Index,
@@ -27,6 +26,7 @@ from microkernels.onnx_models.importer import (
     rearranged,
     rows,
 )
+from microkernels.onnx_models.read import Node
 
 from .elements import affine, combine, with_constant
 from .linear import connect, pixel_conv

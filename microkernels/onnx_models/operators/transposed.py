@@ -7,10 +7,10 @@ from math import prod
 import numpy as np
 
 from microkernels.networks.network import Conv, MapSize
-from microkernels.networks.parameters import Real
+from microkernels.networks.parameters import Weights
 from microkernels.networks.sizes import Size2
-from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Index, attribute
+from microkernels.onnx_models.read import Node
 
 from .arrange import index_of, map_value, numbers, rearranged
 from .linear import MAP_AXES, conv_bias, conv_by_moves, spread_weights
@@ -115,7 +115,7 @@ def conv_transpose(importer: Importer, node: Node) -> None:
         fraction=0,
         relu=False,
     )
-    importer.real[layer.name] = Real(weights=full_weights, bias=bias)
+    importer.real[layer.name] = Weights(weights=full_weights, bias=bias)
     size = MapSize(spaced.size.width - across + 1, spaced.size.height - down + 1, filters)
     shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
     importer.add(node, layer, size, shape)
