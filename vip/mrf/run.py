@@ -96,12 +96,10 @@ def solve_mrf(
         damping=damping,
     )
     machine = MrfMachine(design(config), on)
-    if options.by_trws and damping:
-        raise KernelError("damping is for BP-M, not for TRW-S")
+    levels = levels if options.hierarchical else 1
     if options.by_trws:
-        coarse = coarse_problems(problem, levels if options.hierarchical else 1, coarse_smoothness)
-        return solve_trws(problem, machine, options, coarse, progress)
-    return _BpSolver(problem, machine, options, levels if options.hierarchical else 1).run(progress)
+        return solve_trws(problem, machine, options, levels, progress)
+    return _BpSolver(problem, machine, options, levels).run(progress)
 
 
 class Cancel(threading.Event):
