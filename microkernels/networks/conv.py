@@ -22,7 +22,6 @@ from microkernels.nn.depthwise import (
     depthwise,
     predict_depthwise,
 )
-from microkernels.nn.line import line_program
 
 from .engines import ChipEngines
 from .layer import (
@@ -309,9 +308,6 @@ class Depthwise(_Filter):
             sharers=engines.pes,
             scratchpad_bytes=engines.scratchpad_bytes,
         )
-
-    def program(self, layout: DepthwiseLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

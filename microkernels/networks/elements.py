@@ -8,7 +8,6 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from isa.program import Program
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import (
@@ -20,7 +19,6 @@ from microkernels.common.fixed_point import (
 from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, Curve, arguments_beyond, curve_of
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import FUNCTIONS, SLOPE_FRACTION, ElementShape, element
-from microkernels.nn.line import line_program
 
 from .curves import UNFITTED, evaluated, fitted
 from .engines import ChipEngines
@@ -74,9 +72,6 @@ class ElementWise(PixelLayer):
             sharers=engines.pes,
             scratchpad_bytes=engines.scratchpad_bytes,
         )
-
-    def program(self, layout: ElementLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

@@ -17,6 +17,7 @@ from microkernels.common.fixed_point import LOWEST, Elements, check_fraction
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_plan import DensePlan
+from microkernels.nn.line import line_program
 from support.checks import shown
 
 from .cut import Cut, cuts
@@ -532,9 +533,9 @@ class MapLayer(Layer):
     ) -> Any:
         """As of :class:`microkernels.networks.steps.MapKernel`."""
 
-    @abstractmethod
     def program(self, layout: Any, vault_bits: int) -> Program:
-        """The program of all vaults."""
+        """The program of all vaults; by default of a layer that is cut into lines."""
+        return line_program(layout, vault_bits=vault_bits)
 
     def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
         """Put what is constant, but for parameter blocks, into a vault's ``memory``."""

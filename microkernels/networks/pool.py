@@ -6,11 +6,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from isa.program import Program
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
-from microkernels.nn.line import line_program
 from microkernels.nn.pool import PoolLayout, window_fits
 from microkernels.nn.pool_shape import PoolShape, pool
 
@@ -133,9 +131,6 @@ class Pool(WindowLayer):
             scratchpad_bytes=engines.scratchpad_bytes,
             instruction_words=engines.instruction_words,
         )
-
-    def program(self, layout: PoolLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

@@ -5,11 +5,9 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isa.program import Program
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements, check_fraction
-from microkernels.nn.line import line_program
 from microkernels.nn.product import (
     ProductLayout,
     ProductShape,
@@ -98,9 +96,6 @@ class Normalize(PixelLayer):
             sharers=engines.pes,
             scratchpad_bytes=engines.scratchpad_bytes,
         )
-
-    def program(self, layout: RowsLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
@@ -271,9 +266,6 @@ class Product(MapLayer):
             sharers=engines.pes,
             scratchpad_bytes=engines.scratchpad_bytes,
         )
-
-    def program(self, layout: ProductLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
