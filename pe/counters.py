@@ -34,7 +34,7 @@ class Counters(Component):
     in :class:`pe.interface.HistoryCounter`.
     """
 
-    probes = Probes("late_event", "late_waits")
+    probes = Probes("late_event", "late_waits", "step_0")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

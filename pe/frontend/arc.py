@@ -124,7 +124,7 @@ class Arc(Component):
     cycle on.
     """
 
-    probes = Probes("late_arrived", "late_released")
+    probes = Probes("columns_0", "late_arrived", "late_released", "store_0")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -65,7 +65,19 @@ class Issue(Component):
     :data:`pe.lsu.ports.FENCED`, out.
     """
 
-    probes = Probes("check", "instruction", "occupied", "redirects", "settings")
+    probes = Probes(
+        "check",
+        "halt",
+        "instruction",
+        "next__ready",
+        "next__valid",
+        "occupied",
+        "offer__valid",
+        "redirect",
+        "redirects",
+        "settings",
+        "target",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

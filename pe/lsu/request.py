@@ -58,6 +58,7 @@ class LoadStoreRequest(Component):
         "open_tag",
         "opened",
         "place_formed",
+        "request__valid",
         "sent",
         "turn",
         "value",

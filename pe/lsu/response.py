@@ -54,7 +54,9 @@ class LoadStoreResponse(Component):
     last: :func:`pe.lsu.ports.column_record`, out.
     """
 
-    probes = Probes("beat", "next_address", "valid")
+    probes = Probes(
+        "beat", "following", "next_address", "result", "result_index", "result_valid", "valid"
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -60,7 +60,18 @@ class LoadStore(Component):
     copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, out.
     """
 
-    probes = Probes("outstanding", "request", "response", "table")
+    probes = Probes(
+        "outstanding",
+        "read__address",
+        "read__data",
+        "read__enable",
+        "table",
+        "tag_ready",
+        "write__0__address",
+        "write__address",
+        "write__data",
+        "write__strobe",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
