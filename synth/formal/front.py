@@ -5,13 +5,13 @@ from functools import partial
 
 from amaranth.hdl import Cat, Value
 
+from hdl.ports import BYTE_BITS, COLUMN_BITS
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.frontend.arc import RANGES
 from pe.frontend.register_file import READ_PORTS
 from pe.interface import PeCounter
-from pe.lsu.ports import BYTE_BITS, COLUMN_BITS
 
 from .probes import (
     CONTROL,

@@ -4,11 +4,11 @@ from collections.abc import Callable
 
 from amaranth.hdl import Value
 
-from hdl.ports import memory_request
+from hdl.ports import BYTE_BITS, COLUMN_BITS, memory_request
 from isa.table import Opcode, Unit
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.lsu.ports import BYTE_BITS, COLUMN_BITS, load_table_entry
+from pe.lsu.ports import load_table_entry
 
 from .probes import LSU, REQUEST, RESPONSE
 from .relation import Condition, Ghost, Invariant, Relation, View
