@@ -44,12 +44,12 @@ def prove_sizes(
     Raises:
         ProofError: a proof that can't be set up.
     """
-    found: dict[str, Proof] = {}
+    proofs: dict[str, Proof] = {}
     for name, (unit, relation, is_there) in SIZED_UNITS.items():
         if is_there(trimmed):
             one, two = cut(unit(full), "full"), cut(unit(trimmed), "trimmed")
-            found[name] = prove_relation(one, two, relation((full, trimmed)), progress)
-    return found
+            proofs[name] = prove_relation(one, two, relation((full, trimmed)), progress)
+    return proofs
 
 
 def _range_check(configs: Configs) -> Relation:
@@ -93,11 +93,11 @@ def _range_check(configs: Configs) -> Relation:
         return ~passes(f, t) | Cat(terms).all()
 
     def same_transfer(f: View, t: View) -> Value:
-        here = passes(f, t) & is_unit(f, IssueClass.LOAD_STORE)
+        transfers = passes(f, t) & is_unit(f, IssueClass.LOAD_STORE)
         same = Cat(f[name] == t[name] for name in ("bytes", "is_empty")).all()
         # Without bytes to move, the place may lie beyond the memory's end.
         places = Cat(f[name] == t[name] for name in ("columns", "dram")).all()
-        return ~here | (same & (f["is_empty"] | places))
+        return ~transfers | (same & (f["is_empty"] | places))
 
     def within(f: View, t: View) -> Value:
         inside = [
@@ -111,8 +111,8 @@ def _range_check(configs: Configs) -> Relation:
 
     def faults(f: View, t: View) -> Value:
         causes = cause(f), cause(t)
-        found = causes[0] != FaultCause.NONE
-        return ~found | ((causes[1] != FaultCause.NONE) & (causes[1] <= causes[0]))
+        faulted = causes[0] != FaultCause.NONE
+        return ~faulted | ((causes[1] != FaultCause.NONE) & (causes[1] <= causes[0]))
 
     def settings(f: View, t: View) -> Value:
         control = held(f, "decoded.control")
@@ -140,10 +140,10 @@ def _counted(left: int, f: View, t: View) -> Value:
     bits from the highest on: solvers find the steps of a bit-serial product there, and do not in a
     multiplier."""
     del f
-    found: Value = Const(0, len(t["elements"]))
+    total: Value = Const(0, len(t["elements"]))
     for bit in reversed(range(left, len(t["mr"]))):
-        found = ((found << 1) + Mux(t["mr"][bit], t["vl"], 0))[: len(found)]
-    return (t["left"] != left) | (t["elements"] == found)
+        total = ((total << 1) + Mux(t["mr"][bit], t["vl"], 0))[: len(total)]
+    return (t["left"] != left) | (t["elements"] == total)
 
 
 def _settings(configs: Configs) -> Relation:
@@ -165,9 +165,9 @@ def _settings(configs: Configs) -> Relation:
 
     def taken(f: View, t: View) -> Value:
         terms = []
-        for key, most in setters.items():
+        for key, limit in setters.items():
             low = Const(1, 1) if key == "set.fx" else f["value"] != 0
-            fits = (f["value"] <= most) & low if key in keys else Const(0, 1)
+            fits = (f["value"] <= limit) & low if key in keys else Const(0, 1)
             terms.append(~f[key.replace(".", "_")] | fits)
         return Cat(terms).all()
 
@@ -222,8 +222,8 @@ def _scalar(configs: Configs) -> Relation:
     shifts = [ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA]
 
     def result(f: View, t: View) -> Value:
-        whole = extended(t["result"], full.register_width, True)
-        same = f["result"] == whole
+        wide = extended(t["result"], full.register_width, True)
+        same = f["result"] == wide
         shifted = caps.scalar.is_one_of(held(f, "decoded.scalar"), shifts)
         fits = ~t["overflow"] & same & ~f["overflow"]
         # A shift that loses bits faults too.
@@ -244,38 +244,40 @@ def _arc(configs: Configs) -> Relation:
     """With fewer entries, no conflict is missed and none is added; it is full earlier."""
     full, trimmed = configs
     caps = Capabilities.of(trimmed)
-    own = range(trimmed.arc_entries)
+    entries = range(trimmed.arc_entries)
     relation = Relation(ignored=["full", "entry"])
 
-    def busy(v: View, number: int) -> Value:
+    def busy(number: int, v: View) -> Value:
         return v[f"columns_{number}"] != 0
 
-    relation.gates += [
-        (rf"ranges__{n}\.(start|end|writes)", lambda v, n=n: v[f"ranges__{n}.used"])  # type: ignore[misc]
-        for n in range(RANGES)
-    ]
-    relation.gates += [
-        (r"allocated|start|end|columns|store", lambda v: v["allocate"]),
-        *((rf"(start|end|store)_{n}", lambda v, n=n: busy(v, n)) for n in range(full.arc_entries)),
-    ]
-    for name in ("arrived", "released"):
-        late = f"late_{name}"
-        relation.gates += [
-            (f"{name}_entry", lambda v, name=name: v[name]),  # type: ignore[misc]
-            (f"{late}_entry", lambda v, late=late: v[late]),  # type: ignore[misc]
-        ]
+    for number in range(RANGES):
+        places = (f"ranges__{number}.{name}" for name in ("start", "end", "writes"))
+        relation.when(partial(_is_set, f"ranges__{number}.used"), *places)
+    relation.when(partial(_is_set, "allocate"), "allocated", "start", "end", "columns", "store")
+    for number in range(full.arc_entries):
+        places = (f"{name}_{number}" for name in ("start", "end", "store"))
+        relation.when(partial(busy, number), *places)
+    for event in ("arrived", "released"):
+        relation.when(partial(_is_set, event), f"{event}_entry")
+        relation.when(partial(_is_set, f"late_{event}"), f"late_{event}_entry")
 
     def stores(v: View, number: int) -> Value:
         if v.has(f"store_{number}"):
             return v[f"store_{number}"]
         return Const(int(bool(caps.transfers.stores)), 1)
 
+    def unneeded(number: int, f: View, t: View) -> Value:
+        return ~busy(number, f)
+
+    def same_kind(number: int, f: View, t: View) -> Value:
+        return ~busy(number, f) | (stores(f, number) == stores(t, number))
+
     def allocated(f: View, t: View) -> Value:
         kind: Value = Const(1, 1)
         if not (caps.transfers.loads and caps.transfers.stores):
             kind = f["store"] == int(bool(caps.transfers.stores))
         sized = (f["columns"] != 0) & (~f["store"] | (f["columns"] == 1))
-        free = any_of((f["allocated"] == n) & ~busy(t, n) for n in own)
+        free = any_of((f["allocated"] == n) & ~busy(n, t) for n in entries)
         return ~f["allocate"] | (kind & sized & free)
 
     relation.assumptions += [
@@ -284,16 +286,16 @@ def _arc(configs: Configs) -> Relation:
     ]
     for number in range(trimmed.arc_entries, full.arc_entries):
         relation.invariants.append(
-            Invariant(f"entry {number} is not needed", lambda f, t, n=number: ~busy(f, n))  # type: ignore[misc]
+            Invariant(f"entry {number} is not needed", partial(unneeded, number))
         )
 
     if not (caps.transfers.loads and caps.transfers.stores):
         relation.invariants += [
             Invariant(
                 f"entry {number} is of a kind that the trimmed engine has",
-                lambda f, t, n=number: ~busy(f, n) | (stores(f, n) == stores(t, n)),  # type: ignore[misc]
+                partial(same_kind, number),
             )
-            for number in own
+            for number in entries
         ]
 
     def reported(f: View, t: View) -> Value:
@@ -301,12 +303,12 @@ def _arc(configs: Configs) -> Relation:
         # same.
         unit = (UNIT_BYTES - 1).bit_length()
         missed = []
-        for n in own:
+        for n in entries:
             for number in range(RANGES):
                 mine = {name: t[f"ranges__{number}.{name}"] for name in _RANGE}
                 apart = (mine["start"][unit:] >= t[f"end_{n}"]) | (t[f"start_{n}"] >= mine["end"])
                 waits = mine["writes"] | ~stores(t, n)
-                missed.append(busy(t, n) & mine["used"] & waits & ~apart)
+                missed.append(busy(n, t) & mine["used"] & waits & ~apart)
         return t["conflict"] == any_of(missed)
 
     relation.guarantees += [
@@ -317,6 +319,10 @@ def _arc(configs: Configs) -> Relation:
         ),
     ]
     return relation
+
+
+def _is_set(flag: str, v: View) -> Value:
+    return v[flag]
 
 
 _RANGE = ("used", "start", "end", "writes")
