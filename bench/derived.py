@@ -3,7 +3,8 @@
 from collections.abc import Callable, Mapping
 
 from microkernels.bp.problem import message_updates
-from sim_tb.measure.schedulers import ALL_MIXES, POLICIES
+
+from .schedulers import ALL_MIXES, POLICIES
 
 __all__ = ["DERIVED"]
 

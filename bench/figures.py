@@ -22,13 +22,13 @@ from typing import Annotated, Any
 
 import typer
 
+from support.command import run_command
 from support.files import write_atomically
+from vip.cli.console import console
 
-from .checkout import ROOT
 from .derived import DERIVED
-from .measurement import BenchError
-from .record import RESULTS, values
-from .terminal import console, run
+from .experiment import BenchError
+from .record import RESULTS, ROOT, values
 
 __all__ = ["Figures", "Rendered", "Spec", "Table", "documents", "read_spec", "render", "tables"]
 
@@ -308,4 +308,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run(main)
+    run_command(lambda: typer.run(main))

@@ -9,10 +9,15 @@ from typing import Any
 import pytest
 
 from bench import applications, chips, engine, functional, memories, proofs, timing_model
+from bench.belief import Phase, Point
 from bench.benchmarks import BENCHMARKS
+from bench.clocks import BUS_LATENCIES
+from bench.experiment import Measurement
 from bench.figures import read_spec
-from bench.measurement import Measurement
+from bench.kernels import BATCHES, KernelRow
+from bench.network import SIZES, stress_cases
 from bench.policies import agents, schedulers
+from bench.schedulers import ALL_MIXES, LENGTHS, MIXES_LEARNED
 from bench.two_clocks import clocks, rates
 from memory.agent.config import AgentConfig
 from memory.agent.features import FEATURES
@@ -20,17 +25,9 @@ from microkernels.suite import suite
 from pe.interface import PeCounter
 from sim_tb.harness.network import Destinations
 from sim_tb.measure.agents.feature_search import Generation
-from sim_tb.measure.agents.learning import LENGTHS, MIXES_LEARNED
-from sim_tb.measure.certificate import CertifiedRun
-from sim_tb.measure.full_hd import Phase
-from sim_tb.measure.kernel_rows import KernelRow
-from sim_tb.measure.kernels import BATCHES, LSTM
-from sim_tb.measure.network_cases import SIZES, stress_cases
-from sim_tb.measure.scaling import Point
-from sim_tb.measure.schedulers import ALL_MIXES
-from sim_tb.measure.two_clocks.suite import BUS_LATENCIES
-from sim_tb.measure.vault import TRAFFICS, VARIANTS
-from sim_tb.measure.vgg import LAYERS
+from sim_tb.workloads.certificate import CertifiedRun
+from sim_tb.workloads.tiles import LAYERS, LSTM
+from sim_tb.workloads.traffic import TRAFFICS, VARIANTS
 from soc.generate.generate import verilog
 from soc.generate.presets import preset
 from synth.physical.devices import find_device

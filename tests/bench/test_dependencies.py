@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from bench.benchmarks import BENCHMARKS
-from bench.checkout import ROOT
 from bench.dependencies import dependencies, sources_of
+from bench.record import ROOT
 
 SHOW = """
 import importlib, sys

@@ -7,9 +7,8 @@ from pathlib import Path
 import pytest
 
 from bench.benchmarks import BENCHMARKS
-from bench.checkout import ROOT, has_commit
 from bench.figures import Figures, Spec, documents, read_spec, render
-from bench.record import FORMAT, RESULTS, read_record
+from bench.record import FORMAT, RESULTS, ROOT, has_commit, read_record
 
 TABLE = """# A guide
 

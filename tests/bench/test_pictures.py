@@ -8,11 +8,11 @@ import pytest
 from PIL import Image
 
 from bench import pictures
-from bench.measurement import BenchError
-from bench.screens.shots import SHOTS, Shot, shoot
+from bench.command import Experiments as Benches
+from bench.experiment import BenchError
 from tests.browser import needs_chromium
+from tests.screens import SHOTS, Shot, shoot
 from vip.cli.app import Commands
-from vip.cli.commands.bench.group import Benches
 
 ROOT = Path(__file__).parent.parent.parent
 

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
-from bench.measurement import BenchError
+from bench.experiment import BenchError
 from bench.processors import belief, vgg
 from microkernels.bp.golden import iterate
 from microkernels.bp.problem import BpProblem

@@ -9,12 +9,14 @@ import pytest
 
 from bench.__main__ import _verdict, main
 from bench.benchmarks import BENCHMARKS
-from bench.checkout import ROOT, clean_commit, has_commit
-from bench.measurement import BenchError, Measurement
+from bench.experiment import BenchError, Measurement
 from bench.record import (
     FORMAT,
     RESULTS,
+    ROOT,
     Record,
+    clean_commit,
+    has_commit,
     read_record,
     tool_versions,
     values,

@@ -10,8 +10,8 @@ from memory.config import VaultConfig
 from sim_tb.dut.memory import vault_design
 from sim_tb.harness.traffic_runs import TrafficError
 from sim_tb.measure.two_clocks import stress
-from sim_tb.measure.two_clocks.stress import RATIOS, clocks_of, run_clock_stress
 from sim_tb.runner.build import BuildError
+from sim_tb.workloads.stress import RATIOS, clocks_of, run_clock_stress
 from soc.tile.clocks import ClockConfig
 
 #: A random vault with few banks and several requesters.

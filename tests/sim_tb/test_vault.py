@@ -6,12 +6,13 @@ from dataclasses import replace
 import pytest
 from typer.testing import CliRunner
 
+from bench.vault import measure
 from memory.config import VaultConfig
 from sim_tb.harness.traffic import Pattern, TrafficJob
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.measure import vault_stress
-from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
-from sim_tb.measure.vault_stress import random_case, run_stress
+from sim_tb.workloads.stress import random_case, run_stress
+from sim_tb.workloads.traffic import TRAFFICS, VARIANTS
 
 #: A random vault with few banks, several requesters and an open page: quick to build.
 SEED = 13

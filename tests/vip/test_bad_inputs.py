@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 import pytest
 
+from bench.command import Experiments as Benches
 from tests.vip.bad_inputs.cases import Case, case
 from tests.vip.bad_inputs.commands import commands
 from tests.vip.bad_inputs.harness import Answer, Harness, violations
 from tests.vip.bad_inputs.items import Item
 from vip.cli.app import Commands
-from vip.cli.commands.bench.group import Benches
 
 SEED = 1
 #: 5,000 in all; in parts, so that they spread over processors. The last parts are slow tests.

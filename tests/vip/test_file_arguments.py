@@ -10,8 +10,8 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import typer
 
+from bench.command import Experiments as Benches
 from vip.cli.app import Commands
-from vip.cli.commands.bench.group import Benches
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 

@@ -9,6 +9,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from bench.networks import measure_network
+from bench.sequences import measure_sequence
 from isa.image import DramImage
 from microkernels.common.errors import KernelError
 from microkernels.data.networks import photographs, usual_network_weights
@@ -18,8 +20,6 @@ from sim_tb.cosim import checkpoint as checkpoints
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import KernelOutcome, chip_engines, cosim_chip
-from sim_tb.measure.networks import measure_network
-from sim_tb.measure.sequences import measure_sequence
 from soc.generate.presets import chip_preset
 
 TINY = chip_preset("tiny")

@@ -6,6 +6,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from bench.kernels import NAMES, QUICK
 from isa.assembly.assembler import assemble
 from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_train import NETWORKS, train
@@ -20,8 +21,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_job, cosim_vault
-from sim_tb.measure.kernels import NAMES, QUICK, layer_jobs
-from sim_tb.measure.vgg import CONVOLUTIONS, LAYERS
+from sim_tb.workloads.tiles import CONVOLUTIONS, LAYERS, layer_jobs
 from soc.generate.presets import preset, tile_preset
 
 PE = preset("pe")

@@ -5,11 +5,11 @@ from types import SimpleNamespace
 
 import pytest
 
+from bench.vault import measure_bp
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.engine import CosimError
 from sim_tb.measure import vault_bp
-from sim_tb.measure.vault import Variant
-from sim_tb.measure.vault_bp import measure_bp
+from sim_tb.workloads.traffic import Variant
 from soc.generate.presets import tile_preset
 
 SMALL = tile_preset("vault-small")

@@ -9,7 +9,7 @@ from matplotlib.image import imread
 from isa.faults import FaultCause
 from pe.interface import PeState
 from sim_tb.cosim.vault import WINDOW_CYCLES, PeResult, VaultResult
-from sim_tb.measure.plots.bandwidth import bandwidth_windows, draw_bandwidth
+from vip.cosimulation.bandwidth import bandwidth_windows, draw_bandwidth
 
 
 def result(windows: list[tuple[int, int]], cycles: int) -> VaultResult:

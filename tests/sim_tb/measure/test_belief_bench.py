@@ -4,12 +4,13 @@ from dataclasses import dataclass, replace
 
 import pytest
 
+from bench.kernels import measure_belief
 from bench.record import values
 from isa.faults import FaultCause
 from pe.interface import PeState
 from sim_tb.cosim.vault import PeResult, VaultResult
 from sim_tb.measure import belief as belief_bench
-from sim_tb.measure.belief import BELIEF, measure_belief
+from sim_tb.workloads.tiles import BELIEF
 from soc.generate.presets import tile_preset
 
 VAULT = tile_preset("vault")

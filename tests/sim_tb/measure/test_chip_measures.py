@@ -5,12 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bench.belief import draw_scaling, measure_full_hd, measure_scaling
+from bench.mrf import measure_full_hd_shifts
 from isa.image import MAX_IMAGE_BYTES
 from sim_tb.measure import scaling
-from sim_tb.measure.full_hd import measure_full_hd
-from sim_tb.measure.full_hd_shifts import measure_full_hd_shifts
-from sim_tb.measure.plots.scaling import draw_scaling
-from sim_tb.measure.scaling import measure_scaling
 from soc.generate.presets import chip_preset
 
 SMALL = chip_preset("small")

@@ -11,12 +11,11 @@ import pytest
 from matplotlib.text import Text
 from PIL import Image
 
+from bench.kernels import KernelRow, VaultWork, draw_roofline, roof, row_of
 from isa.faults import FaultCause
 from pe.interface import PeState
 from sim_tb.cosim.vault import PeResult, VaultResult
-from sim_tb.measure.kernel_rows import KernelRow, VaultWork, row_of
 from sim_tb.measure.plots import roofline
-from sim_tb.measure.plots.roofline import draw_roofline, roof
 from sim_tb.runner.cache import Kept, fingerprint
 from soc.generate.presets import tile_preset
 

@@ -5,12 +5,20 @@ from types import SimpleNamespace
 import pytest
 from matplotlib.image import imread
 
+from bench.network import (
+    SIZES,
+    Curve,
+    Point,
+    bisection_limit,
+    draw_curves,
+    measure_network,
+    port_limit,
+    senders,
+    stress_cases,
+)
 from noc.config import NetworkConfig
 from sim_tb.harness.network import Destinations, NetworkOutcome, NetworkResult
 from sim_tb.measure import network as network_bench
-from sim_tb.measure.network import Curve, Point, measure_network
-from sim_tb.measure.network_cases import SIZES, bisection_limit, port_limit, senders, stress_cases
-from sim_tb.measure.plots.network import draw_curves
 
 
 def test_cases_share_the_flits_and_cover_all_traffic():

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
+from bench.stereo import measure_stereo
 from microkernels.data.stereo import StereoError, motorcycle
-from sim_tb.measure.stereo import measure_stereo
 from soc.generate.presets import tile_preset
 from vip.cli.app import main
 

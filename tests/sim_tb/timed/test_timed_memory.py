@@ -11,8 +11,8 @@ from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from sim_tb.cosim.chip import run_program
 from sim_tb.cosim.chip_session import ChipSimulation
-from sim_tb.measure.vault_stress import random_case
 from sim_tb.timed.chip.chip_model import ChipModel
+from sim_tb.workloads.stress import random_case
 from soc.chip.config import ChipConfig
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run

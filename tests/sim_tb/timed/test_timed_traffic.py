@@ -5,15 +5,15 @@ from dataclasses import fields, replace
 import pytest
 
 from bench.record import values
+from bench.schedulers import LENGTHS, MIXES, REQUESTERS, measure_bandwidth, mix_job, policy_vault
+from bench.vault import measure
 from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
 from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
-from sim_tb.measure.agents.learning import LENGTHS, measure_bandwidth
-from sim_tb.measure.schedulers import MIXES, REQUESTERS, mix_job, policy_vault
-from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
-from sim_tb.measure.vault_stress import random_case
 from sim_tb.timed.vault.traffic_model import run_traffic_model
+from sim_tb.workloads.stress import random_case
+from sim_tb.workloads.traffic import TRAFFICS, VARIANTS
 
 #: A random vault that other tests build, too.
 SEED = 13

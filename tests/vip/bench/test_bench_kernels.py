@@ -8,9 +8,9 @@ from typing import Any
 import pytest
 from typer.testing import CliRunner
 
+from bench.kernels import KernelRow
 from sim_tb.cosim.engine import CosimError
 from sim_tb.measure import kernels as measured
-from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.runner.cache import Kept
 from soc.generate.presets import tile_preset
 from tests.vip.here import here

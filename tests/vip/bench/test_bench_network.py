@@ -4,7 +4,7 @@ import json
 
 import pytest
 
-from sim_tb.measure.network import Curve, NetworkReport, Point, StressRow
+from bench.network import Curve, NetworkReport, Point, StressRow
 from vip.cli.app import main
 from vip.cli.commands.bench import network as bench_network
 

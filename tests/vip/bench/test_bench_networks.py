@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from bench.networks import NetworkRun, StepRun
 from sim_tb.measure import networks as measured
-from sim_tb.measure.networks import NetworkRun, StepRun
 from support.errors import VipError
 from vip.cli.app import app
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from sim_tb.measure.vault import TRAFFICS, VARIANTS
+from sim_tb.workloads.traffic import TRAFFICS, VARIANTS
 from vip.cli.app import main
 
 
