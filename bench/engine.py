@@ -13,7 +13,7 @@ from soc.generate.presets import PRESETS, preset
 from synth.physical.area import synthesise
 from synth.physical.devices import GRADES
 from synth.power.power import THESIS_MHZ
-from synth.sram.area import GATE_UM2
+from synth.sram import GATE_UM2
 from vip.presets import MEASURED, figure_name, measure_areas
 from vip.synthesis.clocks import timing
 from vip.synthesis.energy import engine_power

@@ -9,11 +9,12 @@ from hdl.component import Component
 from hdl.config import SramKind
 from hdl.ports import COLUMN_BYTES
 from isa.image import DramImage
+from isa.run import Launch
 from memory.agent.config import AgentConfig
 from memory.config import SchedulerPolicy, VaultConfig
 from memory.controller.policies import make_scheduler
 from memory.controller.starvation import starvation_bound
-from microkernels.runtime.job import KernelJob, Launch
+from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.harness.trace import joined, parted
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk

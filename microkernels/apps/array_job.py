@@ -5,10 +5,11 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from isa.program import Program
+from isa.run import Launch
 from microkernels.common.feature_map import ROW_BYTES, round_up
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 
 __all__ = ["addresses", "array_job"]
 

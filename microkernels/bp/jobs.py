@@ -7,11 +7,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.program import Program
+from isa.run import Launch
 from microkernels.common.builder import INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import VaultRing
 
 from .contents import contents, pack, unpack

@@ -13,11 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.declared import Span
+from isa.run import Launch
 from microkernels.common import parameter_block
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import Elements, add
 from microkernels.common.memory import Readable, Writable
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 
 from .blocks import BLOCK
 from .contents import RowPiece, row_pieces

@@ -8,13 +8,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.declared import Declared
+from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Writable
 from microkernels.nn.dense_plan import DensePlan, plan_dense
 from microkernels.nn.dense_shape import DenseShape
-from microkernels.runtime.job import Launch
 
 from .depthwise_step import DepthwiseStep
 from .golden import Weights

@@ -4,11 +4,12 @@ from dataclasses import replace
 
 import numpy as np
 
+from isa.run import Launch
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.nn.lstm.shape import LstmShape, LstmState, LstmWeights, lstm_step
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 
 from .engines import ChipEngines
 from .lstm_sequence import SequenceLayout, plan_sequence

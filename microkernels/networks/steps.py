@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from isa.declared import Declared, Span
 from isa.program import Program
+from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import Elements
@@ -36,7 +37,6 @@ from microkernels.nn.pool_layout import PoolLayout
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.nn.product.layout import ProductLayout
 from microkernels.nn.rows.layout import RowsLayout
-from microkernels.runtime.job import Launch
 from microkernels.runtime.ring import VaultRing
 
 from .engines import ChipEngines

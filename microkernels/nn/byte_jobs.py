@@ -1,10 +1,11 @@
 """Layers on bytes, ready to run (:mod:`microkernels.runtime.job`), laid out with given data."""
 
+from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 
 from .conv_bytes import ByteConv, convolve_bytes, pair_bytes, split_pairs
 from .conv_depth import best_depth

@@ -8,11 +8,12 @@ the column that enters the window next is loaded; then the three sums are added 
 import numpy as np
 
 from isa.program import Program
+from isa.run import Launch
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import ELEMENT, HIGHEST, LOWEST, Elements, dot
 from microkernels.common.saturation import clip
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 
 __all__ = [
     "COLUMN",

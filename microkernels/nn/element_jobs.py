@@ -1,11 +1,12 @@
 """Element-wise layers ready to run (:mod:`microkernels.runtime.job`)."""
 
+from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 
 from .element_kernel import element_program
 from .element_layout import ElementLayout

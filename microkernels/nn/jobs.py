@@ -8,12 +8,13 @@ from functools import cache
 
 import numpy as np
 
+from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Writable
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 
 from .conv_depth import best_depth
 from .conv_kernel import conv_program

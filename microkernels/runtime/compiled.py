@@ -11,10 +11,11 @@ from dataclasses import dataclass
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
 from isa.iss.simulator import Outcome
+from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 
-from .job import STANDARD, KernelJob, Launch
+from .job import STANDARD, KernelJob
 
 __all__ = ["CompiledRun", "execute"]
 

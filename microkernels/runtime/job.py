@@ -25,6 +25,7 @@ import numpy as np
 from isa.declared import Declared
 from isa.image import DramImage
 from isa.program import Program
+from isa.run import Launch
 from isa.table import INSTRUCTIONS, find
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
@@ -35,12 +36,10 @@ from microkernels.common.schedule import Hazard
 from .interleave import Together
 from .ring import VaultRing
 
-__all__ = ["STANDARD", "Golden", "KernelJob", "Launch", "simulate"]
+__all__ = ["STANDARD", "Golden", "KernelJob", "simulate"]
 
 #: Instructions of every engine that is not trimmed: all but the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
-#: A launch that takes more cycles counts as hung; as many are hours of simulation.
-_MAX_CYCLES = 1 << 36
 
 
 class Golden:
@@ -71,24 +70,6 @@ class Golden:
     def saturated(self) -> int:
         """Values that saturate in it (:mod:`microkernels.common.saturation`)."""
         return self._found[1]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Launch:
-    """One launch of all engines of a job.
-
-    Attributes:
-        program: executed by all engines.
-        parameters: the start register of that name, the same for all: the address of the parameter
-            block, within its vault where there are several.
-        name: distinguishes the launches of a job.
-        max_cycles: a launch that takes more cycles counts as hung.
-    """
-
-    program: Program
-    parameters: int = 0
-    name: str = ""
-    max_cycles: int = _MAX_CYCLES
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

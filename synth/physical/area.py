@@ -8,10 +8,9 @@ from hdl.sram_macro import SramGeometry
 from pe.config import PeConfig
 from soc.generate.generate import verilog
 from synth.errors import SynthesisError
-from synth.sram.area import GATE_UM2, sram_um2
+from synth.sram import GATE_UM2, sram_um2
 from synth.timing.sta import Path, longest_path
 
-from .asic import node_nm
 from .mapping import Progress, each_unit, engine_netlist, map_module, unit_netlist
 from .targets import Target, find_target
 from .units import Unit, memories, units
@@ -191,7 +190,7 @@ def measure_unit(unit: Unit, target: Target, emission: Emission, shapes: Emissio
         gate, scale = GATE_UM2, 1.0
         if target.library is not None:
             gate = target.library.gate_um2
-            scale = (node_nm(target.library) / 28.0) ** 2
+            scale = (target.library.node_nm / 28.0) ** 2
         values["sram_um2"] = scale * sum(sram_um2(geometry) * n for geometry, n in srams.items())
         values["area_um2"] = values["sram_um2"] + gate * values[target.area]
     row = AreaRow(unit.name, {name: _plain(value) for name, value in values.items()}, srams)

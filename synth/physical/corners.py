@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from synth.errors import SynthesisError
-from synth.sram.timing import SramTimes
+from synth.netlist import Netlist
+from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary
 from synth.timing.open_sta import find_open_sta, open_sta_path
 from synth.timing.sta import CLOCK_SLEW_NS, Path, longest_path
 
-from .asic import node_nm, weakest_driver
-from .netlist import Netlist
+from .asic import weakest_driver
 
 __all__ = ["Corner", "CornerTiming", "check_corner", "stage_ns", "time_corners"]
 
@@ -110,7 +110,7 @@ def time_corners(
     found = []
     for corner in (typical, *others):
         library = corner.library
-        macros = SramTimes(node_nm(typical.library), corner=stage_ns(library) / stage)
+        macros = SramTimes(typical.library.node_nm, corner=stage_ns(library) / stage)
         checks = [
             command
             and open_sta_path(netlist, library, corner.text, macros, wires=wires, command=command)

@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry, macro_stub
 from support.processes import workers
+from synth.netlist import Netlist, join, read_module
 
-from .netlist import Netlist, join, read_module
 from .targets import Target
 from .units import OPENED, OTHER, Unit, closure, units
 from .yosys import CellCount, Run, run

@@ -18,10 +18,10 @@ from soc.generate.designs import with_sram
 from soc.tile.config import VaultTileConfig
 from soc.tile.vault_memory import VaultMemory, memory_member
 from synth.errors import SynthesisError
-from synth.sram.timing import SramTimes
+from synth.sram import SramTimes
 from synth.timing.domains import DomainPaths, domain_paths
 
-from .asic import NANGATE45, node_nm
+from .asic import NANGATE45
 from .devices import find_device
 from .in_shell import map_in_shell
 from .mapping import engine_netlist
@@ -90,7 +90,7 @@ def time_vault(config: VaultTileConfig, target: str = NANGATE45) -> DomainPaths:
     return domain_paths(
         engine_netlist(emission, cells),
         library,
-        SramTimes(node_nm(library)),
+        SramTimes(library.node_nm),
         clock_of_port=lambda port: _MEMORY if _of_memory(config, port) else _ENGINE,
         crossings=CROSSINGS,
     )

@@ -13,7 +13,7 @@ import numpy as np
 
 from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
-from synth.physical.netlist import RESET, Gate, Netlist
+from synth.netlist import RESET, Gate, Netlist
 from synth.timing.cell_library import Cell, CellLibrary
 from synth.timing.gate_function import MAX_INPUTS, needed_inputs, truth_table
 from synth.timing.order import driven, ordered

@@ -8,11 +8,9 @@ from operator import add
 
 from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
+from synth.netlist import CLOCK, Netlist
 from synth.physical.area import TOTAL
-from synth.physical.asic import node_nm
-from synth.physical.netlist import CLOCK, Netlist
-from synth.sram.energy import SramEnergies
-from synth.sram.timing import SramTimes
+from synth.sram import SramEnergies, SramTimes
 from synth.timing.cell_library import CellLibrary
 from synth.timing.sta import NetState, net_states
 
@@ -181,7 +179,7 @@ def estimate(
         SynthesisError: see :func:`synth.timing.sta.longest_paths` and
             :func:`synth.power.clock_tree.clock_tree`.
     """
-    node = node_nm(library)
+    node = library.node_nm
     nets = net_states(netlist, library, SramTimes(node), library.wires)
     sums = _Sums(netlist, library, activity, nets, SramEnergies(node, library.volts))
     rows = sums.rows()

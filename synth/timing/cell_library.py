@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
+from math import sqrt
 from pathlib import Path
 
 from support.files import read_bytes
@@ -23,6 +24,10 @@ __all__ = [
     "parse_library",
     "read_library",
 ]
+
+#: The NAND gate of the Nangate library, um2, and its node in nm.
+_NANGATE_NAND_UM2 = 0.798
+_NANGATE_NM = 45.0
 
 
 @dataclass(frozen=True)
@@ -170,6 +175,15 @@ class CellLibrary:
         if not areas:
             raise LibertyError(f"library {self.name} has no NAND gate with two inputs")
         return min(areas)
+
+    @property
+    def node_nm(self) -> float:
+        """Feature size in nm, estimated by the smallest NAND gate beside Nangate's at 45 nm.
+
+        Raises:
+            LibertyError: the library has no NAND gate with two inputs.
+        """
+        return _NANGATE_NM * sqrt(self.gate_um2 / _NANGATE_NAND_UM2)
 
     def flip_flops(self) -> frozenset[str]:
         """Names of the cells that hold state."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from itertools import product
 
 from synth.errors import SynthesisError
-from synth.physical.netlist import CLOCK, Gate, Netlist
-from synth.sram.timing import SramTimes
+from synth.netlist import CLOCK, Gate, Netlist
+from synth.sram import SramTimes
 
 from .cell_library import CellLibrary
 from .sta import Path, longest_paths

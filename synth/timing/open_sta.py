@@ -2,7 +2,7 @@
 
 OpenSTA is a separate program, which VIP does not require: it runs if its command ``sta`` is found.
 It gets the netlist with flip-flops at the ports, the library's own file, and for memories
-a library with the times of :mod:`synth.sram.timing`, so that both analyses time the same design.
+a library with the times of :mod:`synth.sram`, so that both analyses time the same design.
 """
 
 import re
@@ -16,8 +16,8 @@ from support.files import write_file
 from support.processes import run_tool
 from support.scratch import scratch_folder
 from synth.errors import SynthesisError
-from synth.physical.netlist import CLOCK, Gate, Netlist
-from synth.sram.timing import SramTimes
+from synth.netlist import CLOCK, Gate, Netlist
+from synth.sram import SramTimes
 
 from .cell_library import CellLibrary
 from .registers import Register, port_register

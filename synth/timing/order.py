@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 from graphlib import CycleError, TopologicalSorter
 
 from synth.errors import SynthesisError
-from synth.physical.netlist import Gate
+from synth.netlist import Gate
 
 from .cell_library import CellLibrary
 

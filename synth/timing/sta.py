@@ -4,7 +4,7 @@ Delays and slews come from the library's tables; rising and falling edges are fo
 Loads are those of the pins alone, because no layout exists, unless a statistic of wires is given.
 The clock is ideal. An input arrives as from a flip-flop at time 0 and an output ends as in one, so
 a unit is timed as if registers stood at its ports. Memories have the times of
-:mod:`synth.sram.timing`.
+:mod:`synth.sram`.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -12,9 +12,8 @@ from dataclasses import dataclass, field
 
 from hdl.sram_macro import MacroError, SramGeometry
 from synth.errors import SynthesisError
-from synth.physical.asic import node_nm
-from synth.physical.netlist import Gate, Netlist
-from synth.sram.timing import SramTimes
+from synth.netlist import Gate, Netlist
+from synth.sram import SramTimes
 
 from .cell_library import Arc, Cell, CellLibrary
 from .order import driven, ordered
@@ -333,7 +332,7 @@ def longest_path(
 ) -> Path:
     """The longest of :func:`longest_paths`, memories by default at the library's node; without any,
     one of 0 ns."""
-    paths = longest_paths(netlist, library, macros or SramTimes(node_nm(library)), wires)
+    paths = longest_paths(netlist, library, macros or SramTimes(library.node_nm), wires)
     return max(paths.values(), key=lambda path: path.ns, default=Path(0.0, ()))
 
 

@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from isa.assembly.assembler import assemble
+from isa.run import Launch
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import VaultRing
 
 RINGS = [None, VaultRing(columns=2, rows=2, address_bits=20), VaultRing(columns=3, address_bits=20)]

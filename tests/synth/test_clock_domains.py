@@ -18,8 +18,8 @@ from hdl.yosys import run_yosys
 from soc.generate.presets import tile_preset
 from soc.tile.clocks import ClockConfig
 from synth.errors import SynthesisError
+from synth.netlist import Gate, Netlist, join
 from synth.physical.devices import DEVICES
-from synth.physical.netlist import Gate, Netlist, join
 from synth.physical.nextpnr_clocks import (
     ClockedPlacement,
     PlacedCrossing,
@@ -28,7 +28,7 @@ from synth.physical.nextpnr_clocks import (
 )
 from synth.physical.shell import SHELL, ports_of, shell_ffs, shell_verilog
 from synth.physical.vault_clocks import place_vault, time_vault
-from synth.sram.timing import SramTimes
+from synth.sram import SramTimes
 from synth.timing.cell_library import parse_library
 from synth.timing.domains import DomainPaths, domain_paths
 from tests.synth.small_library import LIBRARY

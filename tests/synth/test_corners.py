@@ -7,10 +7,10 @@ import pytest
 
 from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
+from synth.netlist import Gate, Netlist
 from synth.physical.asic import weakest_driver
 from synth.physical.corners import Corner, check_corner, stage_ns, time_corners
-from synth.physical.netlist import Gate, Netlist
-from synth.sram.timing import SramTimes
+from synth.sram import SramTimes
 from synth.timing.cell_library import parse_library
 from synth.timing.open_sta import find_open_sta, open_sta_path
 from tests.synth.small_library import LIBRARY

@@ -3,7 +3,7 @@
 import pytest
 
 from hdl.sram_macro import SramGeometry
-from synth.sram.area import sram_um2
+from synth.sram import sram_um2
 from synth.timing.liberty import CELLS, GATE_EQUIVALENT_UM2, liberty_text
 
 

@@ -7,9 +7,9 @@ import pytest
 from hdl.sram_macro import SramGeometry
 from soc.generate.presets import preset
 from synth.errors import SynthesisError
+from synth.netlist import Gate, Netlist, join
 from synth.physical.area import synthesise
-from synth.physical.netlist import Gate, Netlist, join
-from synth.sram.timing import SramTimes
+from synth.sram import SramTimes
 from synth.timing.cell_library import CellLibrary, LibertyError, parse_library, read_library
 from synth.timing.sta import CLOCK_SLEW_NS, longest_paths, net_states
 from synth.timing.timing_table import TimingTable

@@ -22,6 +22,7 @@ from typing import Any
 
 from isa.assembly.listing import listing
 from isa.program import Program
+from isa.run import Launch
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.golden import Weights
 from microkernels.networks.network import MapSize, Network
@@ -34,7 +35,7 @@ from microkernels.onnx_models.store import (
     network_to_json,
     save_arrays,
 )
-from microkernels.runtime.job import KernelJob, Launch
+from microkernels.runtime.job import KernelJob
 from support.checks import shown
 from support.errors import VipError
 from support.files import naming, read_bytes, write_file

@@ -9,6 +9,7 @@ from typing import Any, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.run import Launch
 from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements
 from microkernels.common.saturation import count_saturation
 from microkernels.networks.golden import activations
@@ -22,7 +23,6 @@ from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.logistic import harmless, logistic_operands
 from microkernels.onnx_models.model import Reals, of_images
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import Launch
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_chip, cosim_vault
 from soc.chip.config import ChipConfig

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json, verilog
+from synth.netlist import Netlist
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, library_of
 from synth.physical.corners import Corner, CornerTiming, check_corner, time_corners
 from synth.physical.mapping import engine_netlist
-from synth.physical.netlist import Netlist
 from synth.physical.targets import find_cells
 from synth.timing.cell_library import CellLibrary
 from vip.configurations import Design, engine

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun
 from soc.generate.generate import verilog
+from synth.netlist import RESET
 from synth.physical.mapping import Progress, engine_netlist
-from synth.physical.netlist import RESET
 from synth.physical.targets import find_cells
 from synth.power.gate_sim import Recording
 from synth.power.power import PowerReport, check_energies, measure_power

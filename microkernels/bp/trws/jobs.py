@@ -3,9 +3,10 @@
 from functools import lru_cache
 
 from isa.program import Program
+from isa.run import Launch
 from microkernels.common.builder import INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 
 from ..problem import BpProblem, Messages
 from ..shifts.choice import Form

@@ -8,6 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
 from microkernels.networks.engines import ChipEngines
@@ -19,7 +20,7 @@ from microkernels.nn.depthwise.kernel import depthwise_program
 from microkernels.nn.depthwise.layout import DepthwiseLayout
 from microkernels.nn.depthwise.shape import DepthwiseShape, depthwise
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.job import Golden, KernelJob, Launch, simulate
+from microkernels.runtime.job import Golden, KernelJob, simulate
 from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.kernels import cosim_vault
 from soc.generate.presets import any_preset

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from isa.run import Launch
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap, StripMap
@@ -21,7 +22,7 @@ from microkernels.nn.element_kernel import element_program
 from microkernels.nn.element_layout import ElementLayout
 from microkernels.nn.element_polynomials import POLYNOMIALS
 from microkernels.nn.element_shape import OPERATIONS, ElementShape, element
-from microkernels.runtime.job import Golden, KernelJob, Launch, simulate
+from microkernels.runtime.job import Golden, KernelJob, simulate
 
 #: Of an engine with the logistic unit.
 ALL = frozenset(BY_KEY)

@@ -5,12 +5,13 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
 from microkernels.nn.product.kernel import product_program
 from microkernels.nn.product.layout import ProductLayout
 from microkernels.nn.product.shape import ProductShape, product
-from microkernels.runtime.job import Golden, KernelJob, Launch, simulate
+from microkernels.runtime.job import Golden, KernelJob, simulate
 
 #: Alignment of maps in different rows of the memory.
 _APART = 4096

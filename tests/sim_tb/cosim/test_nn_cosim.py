@@ -8,6 +8,7 @@ import pytest
 
 from bench.kernels import NAMES, QUICK
 from isa.assembly.assembler import assemble
+from isa.run import Launch
 from microkernels.apps.digits import load_digits
 from microkernels.apps.digits_train import NETWORKS, train
 from microkernels.common.fixed_point import Elements
@@ -16,7 +17,7 @@ from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_shape import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
 from microkernels.nn.pool_shape import PoolShape
-from microkernels.runtime.job import Golden, KernelJob, Launch
+from microkernels.runtime.job import Golden, KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation

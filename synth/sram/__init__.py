@@ -1,1 +1,0 @@
-"""Area, energy and timing of memory macros."""
