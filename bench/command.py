@@ -83,7 +83,6 @@ def _measure(
     commit = clean_commit() if record else ""
     known = Record() if other else read_record(name)
     before = cpu_seconds()
-    say(name)
     results = list(experiment.run(**options))
     spent = cpu_seconds() - before
     configurations = {
@@ -115,13 +114,15 @@ def _run(
         typer.Exit: with code 1, if anything got worse.
     """
     experiments = {name: find(name) for name in chosen}
-    if stale or not record:
+    if stale or not (record or options):
         for name, experiment in experiments.items():
             _say_stale(name, experiment)
     if stale:
         return
     worse, reports = [], {}
     for name, experiment in experiments.items():
+        if len(experiments) > 1:
+            say(name)
         got_worse, reports[name] = _measure(name, experiment, options, record=record)
         worse += [name] * got_worse
         options = {}

@@ -40,6 +40,11 @@ def _ms(records: _Records) -> dict[str, float]:
     return {name: value / 100 * _TCK_MS for name, value in _percent(records).items()}
 
 
+def _us(records: _Records) -> dict[str, float]:
+    """Recorded cycles in microseconds at 1.25 GHz: ``record_figure``."""
+    return {name: 1000 * value for name, value in _ms(records).items()}
+
+
 def _tile(records: _Records) -> dict[str, float]:
     """Cycles of four vaults of four engines for 240 x 136 pixels, by a tile's cycles an update."""
     rate = records["kernels"]["bp_m_batch_1_cycles_per_update"]
@@ -129,6 +134,7 @@ def _policies(records: _Records) -> dict[str, float]:
 DERIVED: Mapping[str, Callable[[_Records], Mapping[str, float]]] = {
     "comparison": _comparison,
     "ms": _ms,
+    "us": _us,
     "percent": _percent,
     "policies": _policies,
     "thousandth": _thousandth,

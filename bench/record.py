@@ -21,6 +21,7 @@ from support.files import write_atomically
 from .experiment import BenchError, Measurement
 
 __all__ = [
+    "ARCHIVED",
     "FORMAT",
     "RESULTS",
     "ROOT",
@@ -39,6 +40,8 @@ ROOT = Path(__file__).parent.parent
 _WRITTEN = ("bench/results", "docs", "README.md")
 #: Folder of the records.
 RESULTS = ROOT / "bench" / "results"
+#: Record of an experiment that is gone -> the last commit that has it.
+ARCHIVED = {"agents": "118c5bbc3f67d24550b5146fa884f6883205f444"}
 #: Format of the records written now; records of another format, or without one, count as stale.
 FORMAT = 3
 #: Fields of a record on its measurement that :class:`Record` holds.
@@ -168,7 +171,7 @@ def write_record(
     report = {
         "format": FORMAT,
         "provenance": {
-            "command": f"python -m bench {name} --record",
+            "command": f"vip bench {name} --record",
             "commit": commit,
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
             f"Python {platform.python_version()}",

@@ -253,7 +253,6 @@ def test_names_are_those_of_applications() -> None:
     ("options", "message"),
     [
         (["--only", "sort"], "unknown application 'sort'; there are: matrix-addition, "),
-        (["--only", "bp", "--quick"], "--quick and --only exclude each other"),
         (["--json", "nowhere/x.json"], "there is no folder nowhere"),
     ],
 )

@@ -5,10 +5,10 @@ from pathlib import Path
 
 import pytest
 
+from bench import belief as scaling
 from bench.belief import draw_scaling, measure_full_hd, measure_scaling
 from bench.mrf import measure_full_hd_shifts
 from isa.image import MAX_IMAGE_BYTES
-from sim_tb.measure import scaling
 from soc.generate.presets import chip_preset
 
 SMALL = chip_preset("small")
@@ -25,12 +25,10 @@ def test_phases_of_full_hd_are_those_of_the_runs() -> None:
     assert (flat.name, flat.iterations) == ("fine", 1)
     assert flat.ms == flat.cycles * 0.8 / 1e6
     assert 0 < flat.shares["VECTOR_BUSY"] < 1
-    calls: list[int] = []
-    levels = measure_full_hd("levels", SMALL, width=48, height=27, progress=calls.append)
+    levels = measure_full_hd("levels", SMALL, width=48, height=27)
     assert [phase.name for phase in levels] == ["construct", "coarse", "copy", "fine"]
     assert [phase.iterations for phase in levels] == [1, 1, 1, 1]
     assert levels[3].cycles < 2 * flat.cycles
-    assert calls
     # Measurements are cached.
     seconds = [phase.seconds for phase in levels]
     again = measure_full_hd("levels", SMALL, width=48, height=27)
@@ -56,8 +54,7 @@ def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     monkeypatch.setattr(scaling, "_IMAGE", (24, 16))
     monkeypatch.setattr(scaling, "SMALL", (16, 12))
     base = replace(SMALL, network=replace(SMALL.network, columns=2, rows=2))
-    named: list[str] = []
-    points = list(measure_scaling(base, progress=named.append))
+    points = list(measure_scaling(base))
     assert [(name, point.vaults, point.engines) for name, point in points] == [
         ("vaults", 1, 2),
         ("vaults", 2, 2),
@@ -73,9 +70,8 @@ def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> 
     series, cycles = zip(*((name, point.cycles) for name, point in points), strict=True)
     assert cycles[series.index("cut")] < cycles[series.index("image")]
     assert points[0][1].cycles > points[1][1].cycles
-    assert named[0] == "1 x 1 vaults, 2 engines each, 24 x 16 pixels"
     # So many vaults of the whole size would be more than an image has.
-    large = scaling._machine(chip_preset("thesis"), 8, 8, 4)
+    large = scaling._scaling_chip(chip_preset("thesis"), 8, 8, 4)
     assert (large.vaults, large.memory_bytes) == (64, MAX_IMAGE_BYTES)
     for suffix in ("png", "svg"):
         draw_scaling(points, tmp_path / f"scaling.{suffix}")

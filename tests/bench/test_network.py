@@ -5,20 +5,20 @@ from types import SimpleNamespace
 import pytest
 from matplotlib.image import imread
 
+from bench import network as network_bench
 from bench.network import (
     SIZES,
     Curve,
     Point,
     bisection_limit,
     draw_curves,
-    measure_network,
+    measure_curve,
     port_limit,
     senders,
     stress_cases,
 )
 from noc.config import NetworkConfig
 from sim_tb.harness.network import Destinations, NetworkOutcome, NetworkResult
-from sim_tb.measure import network as network_bench
 
 
 def test_cases_share_the_flits_and_cover_all_traffic():
@@ -95,28 +95,47 @@ def runs(monkeypatch, tmp_path):
 
 def test_a_broken_run_goes_on_where_it_was(runs):
     made, key = runs
-    sizes = {"sizes": ((2, 2),), "curve_sizes": ((4, 4),)}
+
+    def measure():
+        return {item.name: item.value for item in network_bench.network(8000, only=["2x2"])}
+
     with pytest.raises(KeyboardInterrupt):
-        measure_network(flits=8000, **sizes)
-    told = []
-    report = measure_network(flits=8000, **sizes, progress=lambda *told_now: told.append(told_now))
-    assert len(made) == 4 + 1 + 4 + 4, "four cases were kept"
-    assert told[0] == ("2 x 2, uniform, both classes", 0, 12)
-    assert told[-1] == ("4 x 4, hot_spot", 11, 12)
-    assert [row.flits for row in report.stress] == [1007] * 8
-    curve = report.curves[0]
+        measure()
+    figures = measure()
+    assert len(made) == 4 + 1 + 4, "four cases were kept"
+    assert figures["flits"] == 8056
+    assert figures["cases"] == 8
+    assert figures["2x2_uniform_both_classes_flits"] == 1007
+    measure()
+    assert len(made) == 9, "all was kept"
+    key.key = "another design"
+    measure()
+    assert len(made) == 17, "another network's rows do not count"
+
+
+def test_curves_are_kept_and_end_above_the_limit(runs):
+    made, _ = runs
+    curve = measure_curve((4, 4), Destinations.UNIFORM, 1)
     assert curve.saturation == pytest.approx(0.495)
     assert curve.fastest == (0, 4, 6)
-    hot = report.curves[-1]
+    hot = measure_curve((4, 4), Destinations.HOT_SPOT, 1)
     assert hot.points[-1].offered <= 3 * hot.limit < 1
-    totals = report.to_dict()
-    assert totals["flits"] == 8056
-    assert totals["saturation_4x4_uniform"] == curve.saturation
-    measure_network(flits=8000, **sizes)
-    assert len(made) == 13, "all was kept"
-    key.key = "another design"
-    measure_network(flits=8000, **sizes)
-    assert len(made) == 25, "another network's rows do not count"
+    assert measure_curve((4, 4), Destinations.UNIFORM, 1) == curve
+    assert len(made) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--only", "7x7"), "--only 7x7: there are 2x2, 3x3, 4x2, 5x3, 4x4, 8x4"),
+        (("--only", "3x3", "--image", "n.png"), "--image: latency is measured for 4x4 and 8x4"),
+        (("--image", "missing/n.png"), "missing/n.png: can't be written"),
+    ],
+)
+def test_what_cannot_be_measured_is_refused_at_once(vip, arguments, message):
+    code, _, error = vip("bench", "network", *arguments)
+    assert code == 2
+    assert message in error.splitlines()[-1]
 
 
 def test_the_picture_shows_each_network(tmp_path):

@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from bench import networks as measured
 from bench.networks import NetworkRun, StepRun
-from sim_tb.measure import networks as measured
 from support.errors import VipError
 from vip.cli.app import app
 
@@ -42,32 +42,32 @@ def no_run(monkeypatch: pytest.MonkeyPatch) -> None:
         assert name == "little"
         return RUN
 
-    from vip.cli.commands.bench import networks as bench_networks
-
-    monkeypatch.setattr(bench_networks, "measure_network", measure)
+    monkeypatch.setattr(measured, "measure_network", measure)
 
 
-def test_it_shows_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
+def test_it_has_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
-    plot = tmp_path / "run.svg"
-    arguments = ["bench", "networks", "--json", str(file), "--plot", str(plot)]
+    image = tmp_path / "run.svg"
+    arguments = ["bench", "networks", "--network", "little", "--preset", "tiny"]
+    arguments += ["--json", str(file), "--image", str(image)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert "0.0010" in result.output
-    assert "0.0080" in result.output
-    assert "0.0090 together" in result.output
-    assert "1,234 activations" in result.output
-    content = json.loads(file.read_text())
-    assert content["steps"][0]["layer"] == "conv"
-    assert content["configuration"]
-    assert "<svg" in plot.read_text()
+    results = json.loads(file.read_text())["experiments"]["networks"]["results"]
+    assert results["little_conv_moves_ms"]["value"] == pytest.approx(0.001)
+    assert results["little_conv_ms"]["value"] == pytest.approx(0.008)
+    assert results["little_ms"]["value"] == pytest.approx(0.009)
+    assert results["little_activations"]["value"] == 1234
+    assert "<svg" in image.read_text()
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--name", "nosuch"], "--name nosuch: there are vgg16, little"),
-        (["--preset", "pe"], "preset 'pe' is one engine; a chip is needed here"),
+        (["--network", "nosuch"], "--network nosuch: there are vgg16, little"),
+        (
+            ["--network", "little", "--preset", "pe"],
+            "preset 'pe' is one engine; a chip is needed here",
+        ),
     ],
 )
 def test_it_refuses_what_it_does_not_know(arguments: list[str], message: str) -> None:
