@@ -7,13 +7,13 @@ from functools import partial
 from pathlib import Path
 
 from isa.image import MAX_IMAGE_BYTES
-from microkernels.bp.cut import fastest_cut
+from isa.run import RunResult
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import message_updates
+from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from pe.interface import PeCounter
-from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.kernels import chip_bp_job, chip_ring, cosim_chip, cosim_vault
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
@@ -149,7 +149,7 @@ def _full_hd_phases(name: str, job: KernelJob, config: ChipConfig) -> list[dict[
     ]
 
 
-def _phase(name: str, iterations: int, result: ChipResult) -> Phase:
+def _phase(name: str, iterations: int, result: RunResult) -> Phase:
     cycles = sum(pe["CYCLES"] for pe in result.counters)
     counted = [
         counter.name
@@ -238,7 +238,7 @@ def _scaling_chip(base: ChipConfig, columns: int, rows: int, engines: int) -> Ch
 
 def measure_scaling(base: ChipConfig) -> Iterator[tuple[str, Point]]:
     """The points of the series ``vaults``, ``small`` (a small image over vaults), ``engines``,
-    ``image``, and ``cut`` (images in the tiles of :func:`microkernels.bp.cut.fastest_cut`, the
+    ``image``, and ``cut`` (images in the tiles of :func:`microkernels.bp.tiles.fastest_cut`, the
     others in as many columns and rows of tiles as vaults), each with its series. Results are
     cached in the build folder.
 
@@ -277,19 +277,14 @@ def _scaling_job(config: ChipConfig, width: int, height: int, *, cut: bool) -> K
 def _point(config: ChipConfig, job: KernelJob, width: int, height: int) -> dict[str, float]:
     if config.vaults == 1:
         tile = replace(config.tile, extra_ports=0)
-        on_vault = exact(cosim_vault(job, tile, on="model"), "one vault")
-        engines: tuple[Mapping[str, int], ...] = tuple(pe.counters for pe in on_vault.result.pes)
-        vaults: tuple[Mapping[str, int], ...] = (on_vault.result.counters,)
-        tck_ns = on_vault.result.tck_ns
+        result = exact(cosim_vault(job, tile, on="model"), "one vault").result
     else:
         outcome = cosim_chip(job, config, on="model", preload=True)
-        on_chip = exact(outcome, f"{config.vaults} vaults")
-        engines, vaults = on_chip.result.counters, on_chip.result.vaults
-        tck_ns = on_chip.result.tck_ns
-    total = sum(engine["CYCLES"] for engine in engines)
+        result = exact(outcome, f"{config.vaults} vaults").result
+    total = sum(engine["CYCLES"] for engine in result.counters)
 
     def share(*names: str) -> float:
-        return sum(engine[name] for engine in engines for name in names) / total
+        return sum(engine[name] for engine in result.counters for name in names) / total
 
     point = Point(
         vaults=config.vaults,
@@ -297,12 +292,12 @@ def _point(config: ChipConfig, job: KernelJob, width: int, height: int) -> dict[
         width=width,
         height=height,
         updates=message_updates(width, height),
-        cycles=max(engine["CYCLES"] for engine in engines),
-        tck_ns=tck_ns,
+        cycles=max(engine["CYCLES"] for engine in result.counters),
+        tck_ns=result.tck_ns,
         vector_busy=share("VECTOR_BUSY"),
         waits=share(*MEMORY_WAITS),
-        bus_busy=sum(vault["BUS_BUSY"] for vault in vaults)
-        / sum(vault["CYCLES"] for vault in vaults),
+        bus_busy=sum(vault["BUS_BUSY"] for vault in result.vaults)
+        / sum(vault["CYCLES"] for vault in result.vaults),
     )
     return asdict(point)
 

@@ -5,10 +5,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from microkernels.nn.byte_jobs import byte_conv_job
-from microkernels.nn.conv_bytes import ByteConv
-from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.jobs import conv_job
+from microkernels.nn.conv_shape import ByteConv, ConvShape
+from microkernels.nn.jobs import byte_conv_job, conv_job
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import cosim_engine, cosim_vault

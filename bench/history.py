@@ -62,8 +62,8 @@ def _read(job: KernelJob, config: PeConfig) -> EngineReads:
     def measure() -> dict[str, object]:
         memory = MemoryBehaviour(latency=_LATENCY)
         result = exact(cosim_engine(job, config, memory=memory), job.name).result
-        counters = {item.name: result.counters.get(item.name, 0) for item in HistoryCounter}
-        return {"cycles": result.counters["CYCLES"], "history": counters}
+        counters = {item.name: result.engine.counters.get(item.name, 0) for item in HistoryCounter}
+        return {"cycles": result.engine.counters["CYCLES"], "history": counters}
 
     return EngineReads(**kept("load_history", config, job, measure, on="rtl"))
 

@@ -138,12 +138,12 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Machine) -> K
     def measure(job: KernelJob) -> dict[str, Any]:
         results = exact(cosim_vault(job, config, on=on), name).results
         result = results[phase] if phase else next(iter(results.values()))
-        cycles = max(pe.counters["CYCLES"] for pe in result.pes) or result.cycles
+        cycles = result.program_cycles
         return {
             "cycles": cycles,
             "ns": cycles * result.tck_ns,
             "bytes": result.bytes_moved,
-            "busy": sum(pe.counters["VECTOR_BUSY"] for pe in result.pes),
+            "busy": sum(pe.counters["VECTOR_BUSY"] for pe in result.engines),
         }
 
     parts = [

@@ -8,6 +8,7 @@ from typing import Annotated, Any, get_args
 import typer
 
 from isa.image import DramImage
+from isa.run import RunResult
 from microkernels.data.networks import photographs, usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
@@ -15,7 +16,6 @@ from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
 from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16
 from sim_tb.cosim.checkpoint import Checkpoint
-from sim_tb.cosim.chip import ChipResult
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_engines, cosim_chip
 from sim_tb.cosim.machine import Machine, open_chip
@@ -221,7 +221,7 @@ def _measured(
     )
 
 
-def _step(job: NetworkJob, launch: str, result: ChipResult) -> StepRun:
+def _step(job: NetworkJob, launch: str, result: RunResult) -> StepRun:
     layer, moves = job.step_of(launch)
     cycles = sum(pe["CYCLES"] for pe in result.counters)
 
@@ -234,7 +234,7 @@ def _step(job: NetworkJob, launch: str, result: ChipResult) -> StepRun:
         moves=moves,
         cycles=result.program_cycles,
         tck_ns=result.tck_ns,
-        host_cycles=result.loading + result.cycles - result.program_cycles,
+        host_cycles=result.loading + result.host_cycles - result.program_cycles,
         vector_busy=share("VECTOR_BUSY"),
         waits=share(*MEMORY_WAITS),
         gbs=result.gbs,

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 from microkernels.bp.golden import iterate as golden
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.data.networks import photographs, usual_network_weights
-from microkernels.networks.golden import Weights
+from microkernels.networks.layer import Layer, WeightLayer, WindowLayer
 from microkernels.networks.network import Conv, Dense, Network, Pool
+from microkernels.networks.parameters import Weights
 from microkernels.networks.vgg16 import vgg16
 from support.extras import need
 from support.native import compile_library
@@ -93,6 +94,7 @@ if TYPE_CHECKING:
 
 _OPSET, _IR_VERSION = 17, 8
 
+_OPERATORS: Mapping[type[Layer], str] = {Conv: "Conv", Pool: "MaxPool", Dense: "Gemm"}
 #: Fraction bits of biases.
 _BIAS_FRACTION = 8
 
@@ -119,25 +121,25 @@ def onnx_model(network: Network, weights: Mapping[str, Weights]) -> "ModelProto"
     nodes, tensors = [], []
     at, flat = "image", False
     for layer in network.layers:
-        name = layer.name
-        if isinstance(layer, Conv | Dense):
-            trained = weights[name]
+        name, kind = layer.name, _OPERATORS.get(type(layer))
+        if isinstance(layer, WeightLayer):
             # Filters x rows x columns x channels, or outputs x inputs.
-            kernel = _floats(trained.weights, layer.fraction)
-            if isinstance(layer, Conv):
+            kernel = _floats(weights[name].weights, layer.fraction)
+            if kind == "Conv":
                 kernel = kernel.transpose(0, 3, 1, 2)
-            parts = {f"{name}.w": kernel, f"{name}.b": _floats(trained.bias, _BIAS_FRACTION)}
+            parts = {f"{name}.w": kernel, f"{name}.b": _floats(weights[name].bias, _BIAS_FRACTION)}
             tensors += [
                 numpy_helper.from_array(np.ascontiguousarray(value), key)
                 for key, value in parts.items()
             ]
-        if isinstance(layer, Conv):
-            pads = [layer.padding] * 4
+        if kind == "Conv":
+            assert isinstance(layer, WindowLayer)
+            pads = list(layer.sides)
             nodes.append(helper.make_node("Conv", [at, *parts], [name], pads=pads))
-        elif isinstance(layer, Pool):
+        elif kind == "MaxPool":
             node = helper.make_node("MaxPool", [at], [name], kernel_shape=[2, 2], strides=[2, 2])
             nodes.append(node)
-        elif isinstance(layer, Dense):
+        elif kind == "Gemm":
             if not flat:
                 # Activations have their channels last.
                 nodes.append(helper.make_node("Transpose", [at], ["last"], perm=[0, 2, 3, 1]))
@@ -147,7 +149,7 @@ def onnx_model(network: Network, weights: Mapping[str, Weights]) -> "ModelProto"
         else:
             raise BenchError(f"{name}: no such layer on a processor")
         at = name
-        if isinstance(layer, Conv | Dense) and layer.relu:
+        if isinstance(layer, WeightLayer) and layer.relu:
             at = f"{name}.relu"
             nodes.append(helper.make_node("Relu", [name], [at]))
     nodes.append(helper.make_node("Identity", [at], ["result"]))

@@ -74,7 +74,7 @@ def read_columns(
 
     def measure() -> dict[str, object]:
         outcome = exact(cosim_vault(job, config, on=on), name)
-        counters = [result.counters for result in outcome.results.values()]
+        counters = [result.vaults[0] for result in outcome.results.values()]
         kinds = LineCounter if config.line_buffer else ()
         return {
             "cycles": outcome.cycles,

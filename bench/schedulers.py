@@ -121,14 +121,7 @@ def application_trace(name: str) -> bytes:
     tile = traced_vault()
     with DramImage(tile.vault.size_bytes) as image:
         job.prepare(image)
-        return record_trace(
-            launch.program,
-            image,
-            config=tile,
-            accesses=_MOST,
-            max_cycles=_CYCLES,
-            parameters=launch.parameters,
-        )
+        return record_trace(replace(launch, max_cycles=_CYCLES), image, config=tile, accesses=_MOST)
 
 
 @cache

@@ -9,7 +9,7 @@ import numpy as np
 
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.lstm_jobs import lstm_sequence_job
-from microkernels.nn.lstm.shape import LstmShape, usual_weights
+from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.kernels import chip_engines, cosim_chip, cosim_vault
@@ -160,7 +160,7 @@ def _measured(
     if machine.vaults == 1:
         alone = exact(cosim_vault(job, machine.tile, on=on), name)
         cycles, outputs = alone.cycles, alone.outputs.size
-        counters, tck_ns = [pe.counters for pe in alone.result.pes], alone.result.tck_ns
+        counters, tck_ns = list(alone.result.counters), alone.result.tck_ns
     else:
         chip = exact(cosim_chip(job, machine, on=on, preload=on == "model"), name)
         cycles, outputs = chip.cycles, chip.outputs.size

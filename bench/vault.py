@@ -82,7 +82,7 @@ def vault_bp(only: NamesOption = None) -> Iterator[Measurement]:
         result, cycles = outcome.result, outcome.cycles_per_update
         assert cycles is not None
         late = sum(result.latencies[LATENCY_LIMITS.index(_LATE) + 1 :]) / sum(result.latencies)
-        blocked = round(result.counters["REFRESH_BLOCKED"] / result.cycles, 4)
+        blocked = round(result.vaults[0]["REFRESH_BLOCKED"] / result.cycles, 4)
         key = figure(variant.name)
         yield Measurement(f"{key}_gbs", round(result.gbs, 3), "GB/s", 0.01, True)
         yield Measurement(f"{key}_cycles_per_update", round(cycles, 3), "cycles", 0.01)

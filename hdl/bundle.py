@@ -32,13 +32,19 @@ class Bundle:
         return {prefix + name: In(shape) for name, shape in self._members.items()}
 
     def join(
-        self, m: Module, source: Component, sink: Component, *, behind: str = "", ahead: str = ""
+        self,
+        m: Module,
+        source: Component,
+        sink: Component,
+        *,
+        source_prefix: str = "",
+        sink_prefix: str = "",
     ) -> None:
         """Connect the signals of ``source`` to those of ``sink``.
 
         Parameters:
-            behind, ahead: prefix of the members of ``source`` and of ``sink``.
+            source_prefix, sink_prefix: prefix of the members of ``source`` and of ``sink``.
         """
         for name in self._members:
-            target: Any = getattr(sink, ahead + name)
-            m.d.comb += target.eq(getattr(source, behind + name))
+            target: Any = getattr(sink, sink_prefix + name)
+            m.d.comb += target.eq(getattr(source, source_prefix + name))

@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In, Out
 
 from .component import Component
 from .config import SramKind
-from .emission import once
+from .emission import shared_instance
 from .sram import Sram
 
 __all__ = ["COUNTER_BITS", "CounterBank"]
@@ -21,11 +21,11 @@ class CounterBank(Component):
     the events, and each of them is added to its word of the memory once in ``depth`` cycles.
 
     Parameters:
-        most: of each counter, the largest step (0: it stays 0); 2..256 counters.
+        max_steps: of each counter, the largest step (0: it stays 0); 2..256 counters.
         kind: implementation of the memory.
 
     Members:
-        step_N (in, 0..``most[N]``): step of counter ``N`` in this cycle; for each counter with
+        step_N (in, 0..``max_steps[N]``): step of counter ``N`` in this cycle; for each counter with
             steps.
         clear (in, 1): all counters start again from 0 after the last cycle with ``clear``. Reset
             clears them, too.
@@ -38,17 +38,17 @@ class CounterBank(Component):
         lag: cycles, ``depth + 2``.
     """
 
-    def __init__(self, *, most: tuple[int, ...], kind: SramKind) -> None:
-        self.most = most
+    def __init__(self, *, max_steps: tuple[int, ...], kind: SramKind) -> None:
+        self.max_steps = max_steps
         self.kind = kind
-        self._index_bits = (len(most) - 1).bit_length()
+        self._index_bits = (len(max_steps) - 1).bit_length()
         self.depth = 1 << self._index_bits
         self.lag = self.depth + 2
         super().__init__(
             {
                 **{
                     f"step_{number}": In(range(largest + 1))
-                    for number, largest in enumerate(most)
+                    for number, largest in enumerate(max_steps)
                     if largest
                 },
                 "clear": In(1),
@@ -62,7 +62,7 @@ class CounterBank(Component):
         memory = Sram(
             width=COUNTER_BITS, depth=self.depth, read_ports=2, write_ports=1, kind=self.kind
         )
-        m.submodules.memory = once(memory, platform)
+        m.submodules.memory = shared_instance(memory, platform)
         update, readout = memory.read
         (write,) = memory.write
         m.d.comb += [
@@ -82,14 +82,14 @@ class CounterBank(Component):
 
         gathered: list[Value] = []
         for number in range(self.depth):
-            largest = self.most[number] if number < len(self.most) else 0
+            largest = self.max_steps[number] if number < len(self.max_steps) else 0
             if not largest:
                 gathered.append(Const(0, 1))
                 continue
             narrow = Signal(range(self.depth * largest + 1), name=f"gathered_{number}")
             # Held until its first turn, or it would be lost.
-            taken = ~starting & (adding == number)
-            m.d.sync += narrow.eq(Mux(taken, 0, narrow) + getattr(self, f"step_{number}"))
+            added = ~starting & (adding == number)
+            m.d.sync += narrow.eq(Mux(added, 0, narrow) + getattr(self, f"step_{number}"))
             gathered.append(narrow)
         m.d.comb += [
             write.enable.eq(~starting),

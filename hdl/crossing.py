@@ -63,19 +63,19 @@ class StreamCrossing(Component):
 
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
-        given: Any = Value.cast(self.input.payload)
-        taken: Any = Value.cast(self.output.payload)
+        written: Any = Value.cast(self.input.payload)
+        read: Any = Value.cast(self.output.payload)
         fifo = AsyncFIFO(
-            width=len(given), depth=self.depth, w_domain=self.source, r_domain=self.target
+            width=len(written), depth=self.depth, w_domain=self.source, r_domain=self.target
         )
         m.submodules.fifo = fifo
         # Who is in reset seems to take a word and loses it.
         open_ = ~ResetSignal(self.target)
         m.d.comb += [
-            fifo.w_data.eq(given),
+            fifo.w_data.eq(written),
             fifo.w_en.eq(self.input.valid),
             self.input.ready.eq(fifo.w_rdy),
-            taken.eq(fifo.r_data),
+            read.eq(fifo.r_data),
             self.output.valid.eq(fifo.r_rdy & open_),
             fifo.r_en.eq(self.output.ready & open_),
         ]

@@ -1,10 +1,10 @@
 """Emission of Verilog in which each component appears once, however often it is instantiated.
 
-A component instantiates its parts with :func:`once`. In Amaranth's simulator that changes nothing,
-but for what the tests' platform adds to each component.
+A component instantiates its parts with :func:`shared_instance`. In Amaranth's simulator that
+changes nothing, but for what the tests' platform adds to each component.
 While :func:`emit` runs, every part becomes an instance of a module that all equal parts share, so
 that 128 equal processing engines are elaborated and written once
-(docs/decisions/machine/one_module.md).
+(docs/decisions/machine.md).
 
 Two components are equal when they have the same class and the same parameters. The parameters are
 those of the class's constructor: **each constructor parameter must be an attribute of the component
@@ -44,7 +44,7 @@ from .parameters import ParameterError, component_parameters, describe, flat_par
 from .verilog import header, split_modules, tidy
 from .yosys import YosysError, need_yosys, run_yosys
 
-__all__ = ["Emission", "EmissionError", "emit", "interface_only", "once"]
+__all__ = ["Emission", "EmissionError", "emit", "interface_only", "shared_instance"]
 
 
 class EmissionError(VipError):
@@ -71,7 +71,7 @@ class Emission:
     black_boxes: tuple[str, ...]
 
 
-def once(component: "wiring.Component[Any]", platform: object) -> Elaboratable:
+def shared_instance(component: "wiring.Component[Any]", platform: object) -> Elaboratable:
     """``component`` as a submodule that emission shares between all instances of equal kind.
 
     Parameters:
@@ -188,13 +188,13 @@ class _Emitter:
 
     def _take(self, module: ElaboratedModule) -> None:
         """Add ``module`` and its parts as they were elaborated for another design."""
-        known = self._index.get(module.key[:2])
-        if known is None:
+        same_class = self._index.get(module.key[:2])
+        if same_class is None:
             self._index[module.key[:2]] = module
             for part in module.parts.values():
                 self._take(part)
             self._order.append(module)
-        elif known is not module:
+        elif same_class is not module:
             raise _different_ports(module)
 
     def _elaborate(self, component: "wiring.Component[Any]", module: ElaboratedModule) -> None:
@@ -202,8 +202,8 @@ class _Emitter:
         text = self._convert(component, name)
         text = _EMPTY.sub("", text)
         names = {port.name for port in module.key[2]}
-        own = text[text.index(f"module \\{name}\n") :]
-        inputs = _INPUT.findall(own[: own.index("\nend\n")])
+        section = text[text.index(f"module \\{name}\n") :]
+        inputs = _INPUT.findall(section[: section.index("\nend\n")])
         clocks = [port for ports in CLOCK_PORTS.values() for port in ports]
         extra = sorted(set(inputs) - names - set(clocks))
         if extra:
@@ -238,7 +238,9 @@ class _Emitter:
         ]
         for domain in fragment.domains.values():
             if domain in new:
-                ports += [(None, each, PortDirection.Input) for each in (domain.clk, domain.rst)]
+                ports += [
+                    (None, signal, PortDirection.Input) for signal in (domain.clk, domain.rst)
+                ]
         text, _ = rtlil.convert_fragment(
             fragment, ports, name, emit_src=False, propagate_domains=False
         )
@@ -261,13 +263,13 @@ class _Emitter:
         for module in self._order:
             name = names[module.number]
             classes[name] = module.where
-            own = {part for part in verilog if part == name or part.startswith(f"{name}__")}
+            parts = {part for part in verilog if part == name or part.startswith(f"{name}__")}
             cells = Counter(_CELL.findall(sources[name]))
-            instances[name] = {cell: cells[cell] for cell in sorted(cells) if cell not in own}
+            instances[name] = {cell: cells[cell] for cell in sorted(cells) if cell not in parts}
             modules[name] = header(
                 name, module.kind.__doc__ or "", module.where, module.flat
             ) + "\n".join(
-                verilog[part] for part in sorted(own, key=lambda part: (part == name, part))
+                verilog[part] for part in sorted(parts, key=lambda part: (part == name, part))
             )
         boxes = {cell for cells in instances.values() for cell in cells} - set(modules)
         return Emission(
@@ -313,14 +315,14 @@ def _different_ports(module: ElaboratedModule) -> EmissionError:
 
 def _ports(component: "wiring.Component[Any]") -> list[tuple[Port, Value]]:
     """Each port of ``component`` with its signal."""
-    found = []
+    ports = []
     for path, member, signal in component.signature.flatten(component):
         value = Value.cast(signal)
         port = Port(
             "__".join(map(str, path)), member.flow == wiring.In, len(value), value.shape().signed
         )
-        found.append((port, value))
-    return found
+        ports.append((port, value))
+    return ports
 
 
 def _snake(name: str) -> str:
@@ -352,7 +354,7 @@ def _to_verilog(text: str) -> str:
             "write_verilog design.v",
         ]
         try:
-            run_yosys(commands, what="writing Verilog", folder=folder)
+            run_yosys(commands, purpose="writing Verilog", folder=folder)
         except YosysError as error:
             raise EmissionError(str(error)) from error
         return (folder / "design.v").read_text(encoding="utf-8")

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from .component import Component
-from .emission import once
+from .emission import shared_instance
 
 __all__ = ["BoothMultiplier", "LimbMultiplier", "ProductSum"]
 
@@ -64,7 +64,7 @@ class LimbMultiplier(Component):
         m = Module()
         if self.saves_carries:
             booth = BoothMultiplier(self.bytewise)
-            m.submodules.booth = once(booth, platform)
+            m.submodules.booth = shared_instance(booth, platform)
             m.d.comb += [
                 booth.a.eq(self.a),
                 booth.a_signed.eq(self.a_signed),
@@ -248,9 +248,9 @@ class BoothMultiplier(Component):
             carries = []
             while len(column) > target:
                 count = 3 if len(column) > target + 1 else 2
-                taken, column = column[:count], column[count:]
+                addends, column = column[:count], column[count:]
                 total, carry = Signal(), Signal()
-                m.d.comb += [Cat(total, carry).eq(sum(taken, Const(0, 1)))]
+                m.d.comb += [Cat(total, carry).eq(sum(addends, Const(0, 1)))]
                 column.append(total)
                 carries.append(carry)
             if place == _LIMB - 1:

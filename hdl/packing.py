@@ -22,12 +22,12 @@ class Packing:
     Parameters:
         values: possible values, 0 or more; none at all counts as 0 alone.
         bits: width of the field, 0 or more.
-        whole: shape of the field if all its bits are stored; None: unsigned.
+        full_shape: shape of the field if all its bits are stored; None: unsigned.
     """
 
     values: frozenset[int]
     bits: int
-    whole: Any = None
+    full_shape: Any = None
 
     @cached_property
     def _columns(self) -> list[tuple[int | None, int]]:
@@ -53,39 +53,39 @@ class Packing:
         return columns
 
     @cached_property
-    def _kept(self) -> list[int]:
+    def _used_bits(self) -> list[int]:
         return [bit for bit, (source, _) in enumerate(self._columns) if source == bit]
 
     @property
     def width(self) -> int:
         """Stored bits."""
-        return len(self._kept)
+        return len(self._used_bits)
 
     @property
     def shape(self) -> Any:
         """Shape of the packed field."""
-        if self.whole is not None and self.width == self.bits:
-            return self.whole
+        if self.full_shape is not None and self.width == self.bits:
+            return self.full_shape
         return Shape(self.width)
 
     def code(self, value: int) -> int:
         """Code of ``value``, one of the possible values."""
-        return sum((value >> bit & 1) << place for place, bit in enumerate(self._kept))
+        return sum((value >> bit & 1) << place for place, bit in enumerate(self._used_bits))
 
     def pack(self, value: Value) -> Value:
         """Code of ``value`` (``bits`` wide)."""
-        return Cat(Value.cast(value)[bit] for bit in self._kept)
+        return Cat(Value.cast(value)[bit] for bit in self._used_bits)
 
     def unpack(self, packed: Value) -> Value:
         """The whole field of a code."""
-        places = {bit: place for place, bit in enumerate(self._kept)}
+        places = {bit: place for place, bit in enumerate(self._used_bits)}
         packed = Value.cast(packed)
         return Cat(
             Const(invert, 1) if source is None else packed[places[source]] ^ invert
             for source, invert in self._columns
         )
 
-    def is_one_of(self, packed: Value, wanted: Iterable[int]) -> Value:
-        """Whether the field is one of ``wanted``; constant for none or all possible values."""
-        chosen = [self.code(value) for value in wanted if value in self.values]
+    def is_one_of(self, packed: Value, selected: Iterable[int]) -> Value:
+        """Whether the field is one of ``selected``; constant for none or all possible values."""
+        chosen = [self.code(value) for value in selected if value in self.values]
         return one_of(Value.cast(packed), chosen, [self.code(value) for value in self.values])

@@ -26,7 +26,7 @@ def component_parameters(component: object) -> dict[str, object]:
         ParameterError: a parameter without such an attribute, or a constructor that takes any
             number of them.
     """
-    found: dict[str, object] = {}
+    parameters: dict[str, object] = {}
     # Not of the class: Python 3.11.2 takes that of Amaranth's `__new__` if `__init__` is inherited.
     constructor = inspect.signature(type(component).__init__)
     for parameter in list(constructor.parameters.values())[1:]:
@@ -37,8 +37,8 @@ def component_parameters(component: object) -> dict[str, object]:
                 f"constructor parameter {parameter.name!r} is not an attribute of the component, "
                 f"so equal components can't be recognised"
             )
-        found[parameter.name] = getattr(component, parameter.name)
-    return found
+        parameters[parameter.name] = getattr(component, parameter.name)
+    return parameters
 
 
 def describe(value: object) -> str:

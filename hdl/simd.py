@@ -13,7 +13,7 @@ from amaranth.lib.wiring import In, Out
 from isa.table import ReductionOp
 
 from .component import Component
-from .emission import once
+from .emission import shared_instance
 
 __all__ = [
     "LaneAdder",
@@ -35,19 +35,19 @@ def copies(m: Module, flag: Value, count: int) -> Value:
     Unlike :meth:`amaranth.hdl.Value.replicate` it writes the logic of ``flag`` once, not ``count``
     times.
     """
-    once = Signal(name="flag")
-    m.d.comb += once.eq(flag)
-    return once.replicate(count)
+    single = Signal(name="flag")
+    m.d.comb += single.eq(flag)
+    return single.replicate(count)
 
 
-def one_of(code: Value, wanted: Iterable[int], possible: Iterable[int]) -> Value:
-    """1 when ``code`` is one of ``wanted``, given that it is always one of ``possible``.
+def one_of(code: Value, selected: Iterable[int], possible: Iterable[int]) -> Value:
+    """1 when ``code`` is one of ``selected``, given that it is always one of ``possible``.
 
     The result is a constant when ``possible`` allows only one, so that the logic after it is not
     built.
     """
     every = frozenset(possible)
-    chosen = every & frozenset(wanted)
+    chosen = every & frozenset(selected)
     if not chosen:
         return Const(0, 1)
     if chosen == every:
@@ -274,7 +274,7 @@ class LaneReducer(Component):
         adder = LaneAdder(size, count)
         less = LaneAdder(size, count)
         for name, unit, b, operation in (("adder", adder, self.b, 0), ("less", less, ~self.b, 1)):
-            m.submodules[name] = once(unit, platform)
+            m.submodules[name] = shared_instance(unit, platform)
             m.d.comb += [unit.a.eq(self.a), unit.b.eq(b), unit.subtract.eq(operation)]
             if count > 1:
                 m.d.comb += unit.joins.eq(lane_joins(lanes, size, size * count))
@@ -374,12 +374,12 @@ class LaneShifter(Component):
                 source: list[Value] = []
                 for target, group in groupby(range(start + step, end + step), self._granule_of):
                     places = list(group)
-                    known = min(places[-1] + 1, self.bits) - places[0]
-                    if known <= 0:
+                    present = min(places[-1] + 1, self.bits) - places[0]
+                    if present <= 0:
                         source.append(sign.replicate(len(places)))
                         continue
                     part = Cat(
-                        word[places[0] : places[0] + known], sign.replicate(len(places) - known)
+                        word[places[0] : places[0] + present], sign.replicate(len(places) - present)
                     )
                     if target == index:
                         source.append(part)

@@ -62,8 +62,8 @@ class _Builder:
 
 
 def _xor(values: list[Value]) -> Value:
-    first, *others = values
-    for other in others:
+    first, *terms = values
+    for other in terms:
         first = first ^ other
     return first
 
@@ -76,21 +76,21 @@ class _Distributed(_Builder):
         m = self.m
         coded = [Signal(self.width, name=f"coded_{port}") for port in range(len(self.writes))]
         for port, (_, address, data) in enumerate(self.writes):
-            others = [
+            terms = [
                 self.lookup(owner, f"write_{port}", address, coded)
                 for owner in range(len(self.writes))
                 if owner != port
             ]
-            m.d.comb += coded[port].eq(_xor([data, *others]))
+            m.d.comb += coded[port].eq(_xor([data, *terms]))
         for port, (enable, address, data) in enumerate(self.reads):
-            found = [
+            codes = [
                 self.lookup(owner, f"read_{port}", address, coded)
                 for owner in range(len(self.writes))
             ]
-            held = self.register(f"held_{port}", self.width)
+            latched = self.register(f"held_{port}", self.width)
             with m.If(enable):
-                m.d.sync += held.eq(_xor(found))
-            m.d.comb += data.eq(held)
+                m.d.sync += latched.eq(_xor(codes))
+            m.d.comb += data.eq(latched)
         return m
 
     def lookup(self, owner: int, reader: str, address: Value, coded: list[Signal]) -> Value:

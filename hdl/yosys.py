@@ -53,16 +53,16 @@ def yosys_version() -> str:
 
 
 def _package() -> Path:
-    found = find_spec("pyosys")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent
+    spec = find_spec("pyosys")
+    assert spec is not None
+    assert spec.origin is not None
+    return Path(spec.origin).parent
 
 
 def run_yosys(
     commands: list[str],
     *,
-    what: str,
+    purpose: str,
     folder: Path | None = None,
     log: Path | None = None,
 ) -> str:
@@ -70,7 +70,7 @@ def run_yosys(
 
     Parameters:
         commands: one Yosys command each, on one line.
-        what: names the work in error messages, e.g. ``area of arc``.
+        purpose: names the work in error messages, e.g. ``area of arc``.
         folder: working directory. Names of files are relative to it, as Yosys can't be given all
             that a path may hold.
         log: file for Yosys's messages; by default they are deleted at the end.
@@ -85,19 +85,19 @@ def run_yosys(
     need_yosys()
     for command in commands:
         if len(command.splitlines()) != 1:
-            raise YosysError(f"{what}: a Yosys command is one line, not {command!r}")
-    with plain_folder("yosys") as own:
-        script = own / "script.ys"
+            raise YosysError(f"{purpose}: a Yosys command is one line, not {command!r}")
+    with plain_folder("yosys") as scratch:
+        script = scratch / "script.ys"
         # Yosys starts ABC, and ABC opens files, by paths without blanks or quotes alone.
-        (own / "pyosys").symlink_to(_package())
+        (scratch / "pyosys").symlink_to(_package())
         write_file(script, "".join(f"{command}\n" for command in commands))
-        output = log if log is not None else own / "log"
-        errors = own / "errors"
+        output = log if log is not None else scratch / "log"
+        errors = scratch / "errors"
         with output.open("wb", buffering=0) as sink, errors.open("wb") as complaints:
-            worker = [sys.executable, "-I", "-c", _WORKER, str(script), str(own)]
+            worker = [sys.executable, "-I", "-c", _WORKER, str(script), str(scratch)]
             current = commands[0] if commands else ""
             marker = b"-- Running command `"
-            environment = {**os.environ, "TMPDIR": str(own)}
+            environment = {**os.environ, "TMPDIR": str(scratch)}
             with tool(
                 worker, stdout=subprocess.PIPE, stderr=complaints, cwd=folder, env=environment
             ) as process:
@@ -111,9 +111,9 @@ def run_yosys(
         text = output.read_text(encoding="utf-8", errors="replace")
         if process.returncode != 0:
             said = errors.read_text(encoding="utf-8", errors="replace").splitlines()
-            full = full_folder(own, folder or own)
+            full = full_folder(scratch, folder or scratch)
             reason = f"no space is left in {full}" if full else _reason(said, text)
-            raise YosysError(f"{what}: Yosys failed in '{current}': {reason}")
+            raise YosysError(f"{purpose}: Yosys failed in '{current}': {reason}")
         return text
 
 

@@ -1,13 +1,23 @@
-"""A run of programs: what a machine is given."""
+"""A run of programs: what a machine is given, and what it reports.
 
-from dataclasses import dataclass
+A :class:`Launch` starts all engines of a machine with one program. The machine may be an
+instruction set simulator, a timing model or Verilog in a simulator, of one engine, a vault or a
+chip: it reports a :class:`RunResult`, with an :class:`EngineEnd` of each
+engine. What a machine does not know (a single engine has no network) is empty there.
+"""
 
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from .faults import FaultCause
 from .program import Program
 
-__all__ = ["Launch"]
+__all__ = ["EngineEnd", "Launch", "RunResult"]
 
 #: A launch that takes more cycles counts as hung; as many are hours of simulation.
 _MAX_CYCLES = 1 << 36
+_COLUMN_BYTES = 32
+_LINKS = ("EAST_FLITS", "WEST_FLITS", "NORTH_FLITS", "SOUTH_FLITS")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -20,9 +30,169 @@ class Launch:
             block, within its vault where there are several; 0..2**64 - 1.
         name: distinguishes the launches of a job.
         max_cycles: a launch that takes more cycles counts as hung; 1..2**63 - 1.
+        stop_after: the host stops an engine so many cycles after the launch, 0 or more, if it still
+            runs; None: it does not.
+        limits: entries of the array range check, and memory requests in flight, that a watched
+            engine may use, each at least 1; None: all that it has.
     """
 
     program: Program
     parameters: int = 0
     name: str = ""
     max_cycles: int = _MAX_CYCLES
+    stop_after: int | None = None
+    limits: tuple[int, int] | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class EngineEnd:
+    """The state in which a run leaves an engine.
+
+    Attributes:
+        state: ``halted`` or ``faulted``; ``running`` where the run was broken off; ``idle``: it was
+            not launched.
+        cause, pc: of a fault; ``pc`` means nothing without one.
+        memory_error: memory answered an access with an error, beside or as the cause: stores of the
+            program may be missing.
+        cycles: from launch to end as the host sees it, so with the engine's start-up and the wait
+            for its units; the counter ``CYCLES`` has the program's own.
+        counters: by name of :class:`pe.interface.PeCounter` and, with a load history,
+            :class:`pe.interface.HistoryCounter`; empty: not read.
+        registers: 64-bit patterns. scratchpad: all its bytes. Empty where they can't be read.
+        in_flight: entries of the array range check, and memory requests, in use at once, as far as
+            that decides whether anything waits; None unless the engine is watched.
+        pe, vault, slot: the engine's numbers in the chip, of its vault, and in its vault.
+        instruction: text of the one that faulted; "" if its program or the word is not known.
+    """
+
+    state: str
+    cause: FaultCause = FaultCause.NONE
+    pc: int = 0
+    memory_error: bool = False
+    cycles: int = 0
+    counters: Mapping[str, int] = field(default_factory=dict)
+    registers: Sequence[int] = ()
+    scratchpad: bytes = b""
+    in_flight: tuple[int, int] | None = None
+    pe: int = 0
+    vault: int = 0
+    slot: int = 0
+    instruction: str = ""
+
+    @property
+    def halted(self) -> bool:
+        """Whether it ended as a program should."""
+        return self.state == "halted"
+
+    def __str__(self) -> str:
+        """The fault, and whose."""
+        where = f"PE {self.pe} (vault {self.vault}, slot {self.slot})"
+        cause = self.cause.name.lower().replace("_", " ")
+        both = self.memory_error and self.cause is not FaultCause.MEMORY_ERROR
+        return (
+            f"{where}: {cause} at word {self.pc}"
+            + (f": {self.instruction}" if self.instruction else "")
+            + ("; also a memory error" if both else "")
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class RunResult:
+    """Result of a launch.
+
+    Attributes:
+        engines: that were launched; of a chip all.
+        simulated_cycles: of the machine, with all loading and reading that it simulates.
+        seconds: that took on this machine.
+        vaults: of each vault, by name of :class:`memory.controller.counters.VaultCounter` and, with
+            a line buffer, :class:`memory.line_buffer.layout.LineCounter`, from the launch to
+            :data:`memory.controller.counters.LAG_CYCLES` after the last engine's end. Two reads of
+            ``CYCLES`` and ``REFRESHES`` give a time each to within that.
+        network: of each vault's node, by name of :class:`noc.node.counters.NetworkCounter`, from
+            the launch to the end.
+        latencies: of a vault, requests by cycles from arrival to column command: those below each
+            of :data:`memory.controller.counters.LATENCY_LIMITS`, and those beyond.
+        commands: given to the DRAM of a vault since reset, by name, and ``cycles``.
+        windows: columns that a vault read and wrote in each interval from launch on, by the cycle
+            of their command; the last ones lie after the end.
+        host_cycles: from before the launch until the host of a chip has found that none runs.
+        loading: cycles before that, in which the host loads the program.
+        tck_ns: clock period.
+    """
+
+    engines: tuple[EngineEnd, ...]
+    simulated_cycles: int
+    seconds: float
+    vaults: tuple[Mapping[str, int], ...] = ()
+    network: tuple[Mapping[str, int], ...] = ()
+    latencies: tuple[int, ...] = ()
+    commands: Mapping[str, int] = field(default_factory=dict)
+    windows: tuple[tuple[int, int], ...] = ()
+    host_cycles: int = 0
+    loading: int = 0
+    tck_ns: float = 1.0
+
+    @property
+    def engine(self) -> EngineEnd:
+        """The only engine."""
+        (end,) = self.engines
+        return end
+
+    @property
+    def faults(self) -> tuple[EngineEnd, ...]:
+        """Engines that stopped at a fault."""
+        return tuple(end for end in self.engines if end.state == "faulted")
+
+    @property
+    def counters(self) -> tuple[Mapping[str, int], ...]:
+        """Of each engine; empty: they were not read."""
+        return tuple(end.counters for end in self.engines if end.counters)
+
+    @property
+    def cycles(self) -> int:
+        """Cycles from launch to the end of the last engine."""
+        return max(end.cycles for end in self.engines)
+
+    @property
+    def program_cycles(self) -> int:
+        """Cycles of the engine that ran longest, by its own counter; without counters, those that
+        the host saw: a few more, for launch and end."""
+        return max((counters["CYCLES"] for counters in self.counters), default=0) or self.cycles
+
+    @property
+    def cycles_per_second(self) -> float:
+        """Simulated cycles per second."""
+        return self.simulated_cycles / self.seconds
+
+    @property
+    def bytes_moved(self) -> int:
+        """Bytes of the columns read and written; partly used columns count whole."""
+        return _COLUMN_BYTES * sum(vault["READS"] + vault["WRITES"] for vault in self.vaults)
+
+    @property
+    def gbs(self) -> float:
+        """Mean bandwidth of all DRAM from launch to the end of the last engine, in GB/s."""
+        return self.bytes_moved / (self.cycles * self.tck_ns)
+
+    @property
+    def row_hits(self) -> float:
+        """Share of the requests that found their row open; 0 without requests."""
+        served = sum(vault["READS"] + vault["WRITES"] for vault in self.vaults)
+        return sum(vault["ROW_HITS"] for vault in self.vaults) / served if served else 0.0
+
+    @property
+    def remote_share(self) -> float:
+        """Part of the engines' requests that went to another vault than their own; 0 without any.
+
+        The host's requests, which are few while a program runs, are among those of vault 0.
+        """
+        local, remote = (
+            sum(node[name] for node in self.network)
+            for name in ("LOCAL_REQUESTS", "REMOTE_REQUESTS")
+        )
+        return remote / (local + remote) if local + remote else 0.0
+
+    @property
+    def flits(self) -> int:
+        """Flits that crossed a link; one that crosses several counts for each."""
+        return sum(node[name] for node in self.network for name in _LINKS)

@@ -37,12 +37,12 @@ def _fields(config: VaultConfig) -> list[tuple[str, int]]:
 
 def slice_address(config: VaultConfig, address: Value) -> DramAddress:
     """The fields of a byte address (RTL), as slices; bits above the vault's are ignored."""
-    found = {}
+    fields = {}
     low = BYTE_BITS
     for name, bits in _fields(config):
-        found[name] = address[low : low + bits]
+        fields[name] = address[low : low + bits]
         low += bits
-    return DramAddress(**found)
+    return DramAddress(**fields)
 
 
 def split_address(config: VaultConfig, address: int) -> DramAddress:
@@ -55,12 +55,12 @@ def split_address(config: VaultConfig, address: int) -> DramAddress:
         raise MemoryConfigError(
             f"address must be from 0 to {config.size_bytes - 1:#x}, not {address:#x}"
         )
-    found = {}
+    fields = {}
     rest = address >> BYTE_BITS
     for name, bits in _fields(config):
-        found[name] = rest & ((1 << bits) - 1)
+        fields[name] = rest & ((1 << bits) - 1)
         rest >>= bits
-    return DramAddress(**found)
+    return DramAddress(**fields)
 
 
 def join_address(config: VaultConfig, dram_address: DramAddress) -> Any:

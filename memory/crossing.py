@@ -9,7 +9,7 @@ from hdl.component import Component
 from hdl.config import SramKind
 from hdl.counter_bank import COUNTER_BITS
 from hdl.crossing import MIN_CROSSING_DEPTH, StreamCrossing
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort, memory_request, memory_response
 from hdl.sram import Sram
 from memory.controller.counters import INDEX_BITS
@@ -57,8 +57,8 @@ class MemoryCrossing(Component):
             source=MEMORY_DOMAIN,
             target=ENGINE_DOMAIN,
         )
-        m.submodules.requests = once(requests, platform)
-        m.submodules.responses = once(responses, platform)
+        m.submodules.requests = shared_instance(requests, platform)
+        m.submodules.responses = shared_instance(responses, platform)
         connect(m, flipped(self.port.request), requests.input)
         connect(m, requests.output, flipped(self.memory.request))
         connect(m, flipped(self.memory.response), responses.input)
@@ -107,29 +107,29 @@ class CounterMirror(Component):
             source=MEMORY_DOMAIN,
             target=ENGINE_DOMAIN,
         )
-        m.submodules.crossing = once(crossing, platform)
+        m.submodules.crossing = shared_instance(crossing, platform)
         copies = Sram(
             width=COUNTER_BITS, depth=1 << INDEX_BITS, read_ports=1, write_ports=1, kind=self.sram
         )
-        m.submodules.copies = once(copies, platform)
+        m.submodules.copies = shared_instance(copies, platform)
         (read,), (write,) = copies.read, copies.write
 
         step = Signal(range(_READ_CYCLES + 1))
-        given, taken = crossing.input, crossing.output
+        incoming, outgoing = crossing.input, crossing.output
         m.d.comb += [
-            given.valid.eq(step == _READ_CYCLES),
-            given.payload.index.eq(self.counter_index),
-            given.payload.value.eq(self.counter_value),
-            taken.ready.eq(1),
-            write.enable.eq(taken.valid),
-            write.address.eq(taken.payload.index),
-            write.data.eq(taken.payload.value),
+            incoming.valid.eq(step == _READ_CYCLES),
+            incoming.payload.index.eq(self.counter_index),
+            incoming.payload.value.eq(self.counter_value),
+            outgoing.ready.eq(1),
+            write.enable.eq(outgoing.valid),
+            write.address.eq(outgoing.payload.index),
+            write.data.eq(outgoing.payload.value),
             read.enable.eq(1),
             read.address.eq(self.index),
             self.value.eq(read.data),
         ]
-        with m.If(~given.valid):
+        with m.If(~incoming.valid):
             m.d[MEMORY_DOMAIN] += step.eq(step + 1)
-        with m.Elif(given.ready):
+        with m.Elif(incoming.ready):
             m.d[MEMORY_DOMAIN] += [step.eq(0), self.counter_index.eq(self.counter_index + 1)]
         return m

@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import SramKind
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.sram import Sram
 
 __all__ = ["Fifo"]
@@ -45,7 +45,7 @@ class Fifo(Component):
         words = Sram(
             width=self.width, depth=self.depth, read_ports=1, write_ports=1, kind=self.sram
         )
-        m.submodules.words = once(words, platform)
+        m.submodules.words = shared_instance(words, platform)
         (read,) = words.read
         (write,) = words.write
         stored = Signal(range(self.depth + 1))

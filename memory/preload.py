@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import SramKind
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort
 from hdl.sram import Sram
 
@@ -116,7 +116,7 @@ class Preload(Component):
                 write_ports=1,
                 kind=self.sram,
             )
-            m.submodules[f"bytes_{number}"] = once(column, platform)
+            m.submodules[f"bytes_{number}"] = shared_instance(column, platform)
             (read,), (write,) = column.read, column.write
             m.d.comb += [
                 read.enable.eq(acts & ~beat.write),
@@ -126,9 +126,9 @@ class Preload(Component):
                 write.data.eq(beat.data.word_select(number, 8)),
             ]
             data.append(read.data)
-        found: Any = Signal.like(self.port.response.payload, name="found")
+        filled: Any = Signal.like(self.port.response.payload, name="filled")
         m.d.comb += [
-            found.eq(answer),
-            *(found.data.word_select(number, 8).eq(value) for number, value in enumerate(data)),
+            filled.eq(answer),
+            *(filled.data.word_select(number, 8).eq(value) for number, value in enumerate(data)),
         ]
-        return valid, take, found
+        return valid, take, filled

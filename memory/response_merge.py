@@ -22,16 +22,16 @@ def merge_responses(
     owner = Signal()
     # The side that was not served last.
     turn = Signal()
-    own = Signal()
+    from_second = Signal()
     m.d.comb += [
-        own.eq(Mux(locked, owner, valid & (turn | ~other.valid))),
-        response.valid.eq(Mux(own, valid, other.valid)),
-        response.payload.eq(Mux(own, beat, other.payload)),
-        take.eq(own & response.ready),
-        other.ready.eq(~own & response.ready),
+        from_second.eq(Mux(locked, owner, valid & (turn | ~other.valid))),
+        response.valid.eq(Mux(from_second, valid, other.valid)),
+        response.payload.eq(Mux(from_second, beat, other.payload)),
+        take.eq(from_second & response.ready),
+        other.ready.eq(~from_second & response.ready),
     ]
     with m.If(response.valid):
         # What is offered stays until it is accepted.
-        m.d.sync += [locked.eq(~(response.ready & response.payload.last)), owner.eq(own)]
+        m.d.sync += [locked.eq(~(response.ready & response.payload.last)), owner.eq(from_second)]
         with m.If(response.ready & response.payload.last):
-            m.d.sync += turn.eq(~own)
+            m.d.sync += turn.eq(~from_second)

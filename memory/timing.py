@@ -31,7 +31,7 @@ _CHECK = Checks(MemoryConfigError)
 @dataclass(frozen=True, kw_only=True)
 class DramTiming:
     """Timing of a vault's DRAM. The defaults are thesis Table 7.1, read as in
-    docs/decisions/machine/dram_timing.md.
+    docs/decisions/machine.md.
 
     A bank behaves like a rank of its own: all rules bind one bank, but for the data bus, which all
     banks share, and for tRRD and tFAW, which bind no bank at all unless they are set. Times are in

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
 from hdl.config import ConfigurationError
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort, memory_request, memory_response
 from hdl.round_robin import RoundRobin
 from hdl.stream_buffer import StreamBuffer
@@ -100,8 +100,8 @@ class Crossbar(Component):
         layout = memory_request(self.address_bits, self.memory_tag_bits)
         arbiter = RoundRobin(count=self.requesters)
         buffer = StreamBuffer(shape=layout)
-        m.submodules["arbiter"] = once(arbiter, platform)
-        m.submodules.requests = once(buffer, platform)
+        m.submodules["arbiter"] = shared_instance(arbiter, platform)
+        m.submodules.requests = shared_instance(buffer, platform)
         connect(m, buffer.output, flipped(self.memory.request))
 
         locked = Signal()
@@ -149,7 +149,7 @@ class Crossbar(Component):
                 m.d.comb += response.ready.eq(1)
         for number, port in list(enumerate(self.ports))[self.always_ready :]:
             buffer = StreamBuffer(shape=memory_response(self.tag_bits), depth=self.response_words)
-            m.submodules[f"responses_{number}"] = once(buffer, platform)
+            m.submodules[f"responses_{number}"] = shared_instance(buffer, platform)
             connect(m, buffer.output, flipped(port.response))
             match = Signal(name=f"match_{number}")
             m.d.comb += [

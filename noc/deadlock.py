@@ -52,8 +52,8 @@ def dependency_graph(
                         *channels,
                         End(target, False, kind),
                     ]
-                    for here, wanted in pairwise(stations):
-                        graph.setdefault(here, set()).add(wanted)
+                    for channel, awaited in pairwise(stations):
+                        graph.setdefault(channel, set()).add(awaited)
     return graph
 
 

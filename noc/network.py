@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
 from hdl.config import ConfigurationError
-from hdl.emission import once
+from hdl.emission import shared_instance
 from noc.router.router import Router
 
 from .config import CLASSES, NetworkConfig
@@ -47,7 +47,7 @@ class Network(Component):
         m = Module()
         routers = [Router(self.config) for _ in range(self.config.vaults)]
         for vault, router in enumerate(routers):
-            m.submodules[f"router_{vault}"] = once(router, platform)
+            m.submodules[f"router_{vault}"] = shared_instance(router, platform)
             connect(m, flipped(self.local_in[vault]), router.local_in)
             connect(m, router.local_out, flipped(self.local_out[vault]))
         join_nodes(m, self.config, routers)

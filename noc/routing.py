@@ -60,8 +60,8 @@ class Turn(NamedTuple):
     target: PortChannel
 
 
-def ring_step(size: int, here: int, there: int, virtual_channels: int) -> RingStep:
-    """The step from ``here`` to ``there`` on a ring.
+def ring_step(size: int, position: int, destination: int, virtual_channels: int) -> RingStep:
+    """The step from ``position`` to ``destination`` on a ring.
 
     Where both sides are equally long, even places go forward and odd ones back, which loads all
     links evenly. With two virtual channels, a packet uses channel 1 until it has passed from the
@@ -70,12 +70,12 @@ def ring_step(size: int, here: int, there: int, virtual_channels: int) -> RingSt
 
     Parameters:
         size: places of the ring, at least 2.
-        here, there: different places, 0..``size - 1``.
+        position, destination: different places, 0..``size - 1``.
         virtual_channels: number for each class, 1 or 2.
     """
-    ahead = (there - here) % size
-    forward = here % 2 == 0 if 2 * ahead == size else 2 * ahead < size
-    passes_end = there < here if forward else there > here
+    distance = (destination - position) % size
+    forward = position % 2 == 0 if 2 * distance == size else 2 * distance < size
+    passes_end = destination < position if forward else destination > position
     return RingStep(forward, int(passes_end) if virtual_channels > 1 else 0)
 
 
@@ -92,9 +92,9 @@ def route(
             comparison.
     """
     channels = []
-    here = source
-    while here != target:
-        x, y = position(config, here)
+    vault = source
+    while vault != target:
+        x, y = position(config, vault)
         to_x, to_y = position(config, target)
         if x != to_x:
             forward, vc = ring_step(config.columns, x, to_x, virtual_channels)
@@ -102,21 +102,21 @@ def route(
         else:
             forward, vc = ring_step(config.rows, y, to_y, virtual_channels)
             direction = Direction.SOUTH if forward else Direction.NORTH
-        channels.append(Channel(here, direction, message_class, vc))
-        here = neighbour(config, here, direction)
+        channels.append(Channel(vault, direction, message_class, vc))
+        vault = neighbour(config, vault, direction)
     return channels
 
 
 @cache
 def turns(config: NetworkConfig) -> frozenset[Turn]:
     """The turns of a router of the network: all that some packet takes at some vault."""
-    found = set()
+    used = set()
     for source in range(config.vaults):
         for target in range(config.vaults):
             entered = PortChannel(LOCAL, 0)
             for channel in route(config, source, target, 0, config.virtual_channels):
-                found.add(Turn(entered, PortChannel(channel.direction, channel.vc)))
+                used.add(Turn(entered, PortChannel(channel.direction, channel.vc)))
                 entered = PortChannel(channel.direction.opposite, channel.vc)
             if entered.port != LOCAL:
-                found.add(Turn(entered, PortChannel(LOCAL, 0)))
-    return frozenset(found)
+                used.add(Turn(entered, PortChannel(LOCAL, 0)))
+    return frozenset(used)

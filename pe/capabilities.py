@@ -53,8 +53,8 @@ _OF_PAIRS = "m.v.mul.add[8]"
 _HALF_BITS = 64
 
 
-def _packing(values: Iterable[int | None], bits: int, whole: object = None) -> Packing:
-    return Packing(frozenset(value for value in values if value is not None), bits, whole)
+def _packing(values: Iterable[int | None], bits: int, enumeration: object = None) -> Packing:
+    return Packing(frozenset(value for value in values if value is not None), bits, enumeration)
 
 
 def _scalar(row: Instruction) -> int | None:
@@ -95,8 +95,8 @@ class Capabilities:
     def __bool__(self) -> bool:
         return bool(self.rows)
 
-    def _those(self, wanted: Callable[[Instruction], bool]) -> "Capabilities":
-        return Capabilities(tuple(row for row in self.rows if wanted(row)))
+    def _those(self, predicate: Callable[[Instruction], bool]) -> "Capabilities":
+        return Capabilities(tuple(row for row in self.rows if predicate(row)))
 
     # Subsets: transfers.
 
@@ -194,8 +194,8 @@ class Capabilities:
 
     def of_widths(self, widths: Iterable[Width]) -> "Capabilities":
         """Instructions on elements of the given widths."""
-        wanted = frozenset(widths)
-        return self._those(lambda row: row.width in wanted)
+        selected = frozenset(widths)
+        return self._those(lambda row: row.width in selected)
 
     # Values of their fields.
 
@@ -324,9 +324,9 @@ class Capabilities:
             values.add(0)
         return Packing(frozenset(values), 1)
 
-    def is_unit(self, unit: Value, wanted: IssueClass) -> Value:
-        """Whether the instruction goes to ``wanted``."""
-        return self.unit.is_one_of(unit, [wanted.value])
+    def is_unit(self, unit: Value, issue_class: IssueClass) -> Value:
+        """Whether the instruction goes to ``issue_class``."""
+        return self.unit.is_one_of(unit, [issue_class.value])
 
     def is_form(self, kind: Value, opcode: Opcode) -> Value:
         """Whether a vector instruction has the operand form of ``opcode``."""
@@ -353,6 +353,6 @@ class Capabilities:
         return self._kind_bit(kind, _REGISTER)
 
     def _kind_bit(self, kind: Value, bit: int) -> Value:
-        found = {row.opcode >> bit & 1 for row in self.memory.rows}
+        bits = {row.opcode >> bit & 1 for row in self.memory.rows}
         # Only loads and stores count: a difference between vector instructions is no choice here.
-        return one_of(self.kind.unpack(kind)[bit], [1], found)
+        return one_of(self.kind.unpack(kind)[bit], [1], bits)

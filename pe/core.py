@@ -4,7 +4,7 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import Out, connect, flipped
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from isa.faults import FaultCause
 from pe.frontend.arc import Arc, allocation, arrival, free_entry, growth, overwriting, release
@@ -62,7 +62,7 @@ class Pe(Component):
         m = Module()
         units = _Units(self.config)
         for name, unit in vars(units).items():
-            m.submodules[name] = once(unit, platform)
+            m.submodules[name] = shared_instance(unit, platform)
         self._host(m, units)
         self._front_end(m, units)
         self._dispatch(m, units)
@@ -100,7 +100,7 @@ class Pe(Component):
             operands.run.eq(sequencer.run),
             operands.redirect.eq(issue.redirect),
         ]
-        fetched(config).join(m, fetch, operands, ahead="next_")
+        fetched(config).join(m, fetch, operands, sink_prefix="next_")
         m.d.comb += [
             units.decode.word.eq(operands.word),
             operands.decoded.eq(units.decode.out),
@@ -111,7 +111,7 @@ class Pe(Component):
             issue.run.eq(sequencer.run),
             issue.reset.eq(sequencer.start),
         ]
-        waiting(config).join(m, operands, issue, ahead="next_")
+        waiting(config).join(m, operands, issue, sink_prefix="next_")
         m.d.comb += [
             sequencer.halt.eq(issue.halt),
             sequencer.cause.eq(issue.cause),
@@ -146,7 +146,7 @@ class Pe(Component):
             dispatch.run.eq(units.sequencer.run),
             dispatch.drop.eq(units.sequencer.drop),
         ]
-        held_instruction(config).join(m, dispatch, issue, ahead="dispatch_")
+        held_instruction(config).join(m, dispatch, issue, sink_prefix="dispatch_")
         free_entry(config).join(m, arc, dispatch)
         allocation(config).join(m, dispatch, arc)
         arrival(config).join(m, load_store, arc)
@@ -191,7 +191,7 @@ class Pe(Component):
         at_issue(config).join(m, issue, units.scalar)
         m.d.comb += [
             issue.taken.eq(units.scalar.taken),
-            issue.unfit.eq(units.scalar.unfit),
+            issue.overflow.eq(units.scalar.overflow),
             issue.vector_busy.eq(vector.busy),
             issue.load_store_idle.eq(load_store.idle),
         ]

@@ -3,9 +3,9 @@
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
+from hdl.component import Component, Probes
 from hdl.counter_bank import COUNTER_BITS, CounterBank
-from hdl.emission import once
+from hdl.emission import shared_instance
 from pe.frontend.dispatch import EVENT_BITS, moved_bytes
 
 from .config import PeConfig
@@ -34,6 +34,8 @@ class Counters(Component):
     in :class:`pe.interface.HistoryCounter`.
     """
 
+    probes = Probes("late_event", "late_waits")
+
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         super().__init__(
@@ -56,7 +58,7 @@ class Counters(Component):
         if not self.config.counters:
             return m
         bank = _bank(self.config)
-        m.submodules.bank = once(bank, platform)
+        m.submodules.bank = shared_instance(bank, platform)
         m.d.comb += [
             bank.clear.eq(self.clear),
             bank.index.eq(self.index),
@@ -105,8 +107,8 @@ class Counters(Component):
     def _history(self, m: Module, platform: object) -> None:
         """The counters of the load history, in a bank of their own."""
         first = min(HistoryCounter)
-        history = CounterBank(most=(1,) * len(HistoryCounter), kind=self.config.sram)
-        m.submodules.history = once(history, platform)
+        history = CounterBank(max_steps=(1,) * len(HistoryCounter), kind=self.config.sram)
+        m.submodules.history = shared_instance(history, platform)
         events = {
             HistoryCounter.HISTORY_PROBES: self.probed,
             HistoryCounter.HISTORY_HITS: self.copied,
@@ -123,5 +125,5 @@ class Counters(Component):
 
 def _bank(config: PeConfig) -> CounterBank:
     bytes_ = (PeCounter.BYTES_LOADED, PeCounter.BYTES_STORED)
-    most = tuple(config.scratchpad_bytes if counter in bytes_ else 1 for counter in PeCounter)
-    return CounterBank(most=most, kind=config.sram)
+    max_steps = tuple(config.scratchpad_bytes if counter in bytes_ else 1 for counter in PeCounter)
+    return CounterBank(max_steps=max_steps, kind=config.sram)

@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In
 
 from hdl.coded_ram import CodedRam
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.simd import rotate_units_right
 from hdl.sram import Sram
 from hdl.sram_fpga import DISTRIBUTED_DEPTH
@@ -126,7 +126,7 @@ class Scratchpad(Component):
             for _ in range(BANKS)
         ]
         for index, bank in enumerate(banks):
-            m.submodules[f"bank{index}"] = once(bank, platform)
+            m.submodules[f"bank{index}"] = shared_instance(bank, platform)
         for number, port in enumerate(self.read):
             row = port.address[_OFFSET_BITS:]
             next_row = Signal(row_bits, name=f"read_next_row_{number}")
@@ -166,7 +166,7 @@ class Scratchpad(Component):
             for _ in range(2)
         ]
         for name, half in zip(("even", "odd"), halves, strict=True):
-            m.submodules[name] = once(half, platform)
+            m.submodules[name] = shared_instance(half, platform)
 
         def places(address: Value) -> tuple[Value, Value]:
             """Place in the half of the even rows, and in that of the odd ones."""
@@ -233,7 +233,7 @@ class Scratchpad(Component):
             read_ports=self._reads,
             write_ports=self._writes,
         )
-        m.submodules.words = once(ram, platform)
+        m.submodules.words = shared_instance(ram, platform)
         for number, port in enumerate(self.read):
             m.d.comb += [
                 ram.read[number].enable.eq(port.enable),

@@ -6,7 +6,7 @@ from amaranth.hdl import Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
+from hdl.component import Component, Probes
 from isa.faults import FaultCause
 from isa.launch import START_REGISTERS
 from pe.frontend.dispatch import EVENT_BITS
@@ -40,7 +40,7 @@ def overhead_cycles(config: PeConfig) -> int:
 class Sequencer(Component):
     """Brings the engine from launch to its end.
 
-    Sources: docs/decisions/machine/start_state.md, docs/decisions/machine/faults.md.
+    Sources: docs/decisions/machine.md.
 
     A launch first writes every register, one a cycle, then runs the program. After ``halt``, a
     fault, or ``stop``, it waits until vector and load-store unit are idle, then until the counters
@@ -57,9 +57,11 @@ class Sequencer(Component):
         drop: out; memory answered with an error: waiting instructions must not be performed.
         halt, cause, pc, waiting_pc: in, from :class:`pe.frontend.issue.Issue`; ``pc`` belongs to
             ``cause``.
-        done: in; vector and load-store unit are idle. error, unfit:
+        done: in; vector and load-store unit are idle. error, overflow:
             :data:`pe.lsu.ports.FAILURE`, in.
     """
+
+    probes = Probes("failed", "fsm_state", "going", "index", "report", "words")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
@@ -131,7 +133,7 @@ class Sequencer(Component):
             broken = memory_error = Signal(name="broken")
             with m.If(self.error):
                 m.d.sync += broken.eq(1)
-            with m.If(self.unfit):
+            with m.If(self.overflow):
                 m.d.comb += launch.late.eq(1)
             with m.If(self.launch.valid & self.launch.ready):
                 m.d.sync += broken.eq(0)
@@ -154,7 +156,7 @@ class Sequencer(Component):
             launch.report.state.eq(PeState.RUNNING),
             launch.report.cause.eq(FaultCause.NONE),
             self.index.eq(0),
-            launch.unfit_parameters.eq(payload.parameters[len(launch.parameters) :].any()),
+            launch.parameter_overflow.eq(payload.parameters[len(launch.parameters) :].any()),
             launch.failed.eq(0),
         ]
 
@@ -181,7 +183,7 @@ class Sequencer(Component):
             m.d.sync += launch.going.eq(1)
             m.next = "RUN"
             if self.config.narrow:
-                with m.If(launch.unfit_parameters):
+                with m.If(launch.parameter_overflow):
                     m.d.sync += [
                         launch.going.eq(0),
                         launch.report.pc.eq(0),
@@ -239,7 +241,7 @@ class _Launch:
 
     Attributes:
         parameters: of the host, only the bits of an address with narrow registers, which are sure
-            to hold one. unfit_parameters: the host's value has more bits.
+            to hold one. parameter_overflow: the host's value has more bits.
         report: fields of the status that are decided here; the others have registers elsewhere.
         failed: memory answered with an error, or a loaded value did not fit; late: this happens in
             this cycle.
@@ -249,10 +251,10 @@ class _Launch:
     def __init__(self, config: PeConfig) -> None:
         bits = config.address_bits if config.narrow else 64
         self.parameters = Signal(bits, name="parameters", reset_less=True)
-        self.unfit_parameters = Signal(name="unfit_parameters", reset_less=True)
+        self.parameter_overflow = Signal(name="parameter_overflow", reset_less=True)
         layout = status_layout()
-        kept = {name: layout[name].shape for name in ("state", "cause", "pc")}
-        report: Any = Signal(data.StructLayout(kept), name="report")
+        reported = {name: layout[name].shape for name in ("state", "cause", "pc")}
+        report: Any = Signal(data.StructLayout(reported), name="report")
         self.report = report
         self.failed = Signal(name="failed")
         self.going = Signal(name="going")

@@ -32,9 +32,9 @@ _CHANGING = {
 def with_checks(dut: Elaboratable) -> Fragment:
     """``dut`` for Amaranth's simulator, with checks of its streams.
 
-    Every stream or channel of AXI that it or a part of it (:func:`hdl.emission.once`) offers is
-    checked at each edge of its clock: after a cycle with ``valid`` and without ``ready`` come
-    ``valid`` and the same payload. Otherwise the simulation ends with an ``AssertionError``.
+    Every stream or channel of AXI that it or a part of it (:func:`hdl.emission.shared_instance`)
+    offers is checked at each edge of its clock: after a cycle with ``valid`` and without ``ready``
+    come ``valid`` and the same payload. Otherwise the simulation ends with an ``AssertionError``.
     """
     platform = _Platform()
     checked = platform.instance(dut) if isinstance(dut, wiring.Component) else dut

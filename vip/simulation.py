@@ -12,8 +12,7 @@ from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator, SimulatorError, every
 from isa.program import Program
 from synth.analysis.facts import Facts
-from synth.analysis.profile import Profile, profile_of
-from synth.analysis.recorder import recorder
+from synth.analysis.profile import Profile, profile_of, recorder
 
 from .configurations import Design, engine
 from .programs import Dump, fill, load_program

@@ -42,6 +42,7 @@ _TOCTREE = """
 :hidden:
 :glob:
 
+*
 */*
 ```
 """

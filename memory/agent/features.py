@@ -33,7 +33,7 @@ FEATURES: Mapping[str, tuple[int, ...]] = {
     "queue": (4, 8, 16),
     # Banks with a request.
     "waiting": (2, 4, 8),
-    # Cycles since the last snapshot of waiting banks (:mod:`memory.controller.sweep`).
+    # Cycles since the last snapshot of waiting banks (:mod:`memory.controller.snapshot`).
     "sweep": (64, 128, 256),
 }
 

@@ -88,10 +88,10 @@ class Sarsa(Component):
         armed = self._arm(m, step)
         terms: list[list[Value]] = [[] for _ in range(ACTIONS)]
         for lane in range(config.lanes):
-            now, past = self._buckets(m, lane, step)
+            current, past = self._buckets(m, lane, step)
             rings = self._lane(m, lane, step, armed, past, error, learning)
             for number, head in enumerate(rings):
-                terms[number].append(head >> now)
+                terms[number].append(head >> current)
         for number, value in enumerate(values):
             with m.If(step.active):
                 m.d.sync += value.eq(Mux(step.first, 0, value) + sum(terms[number]))
@@ -229,7 +229,7 @@ class Sarsa(Component):
         bursts = Signal(range(config.epoch // BURST_CLOCKS + 1))
         earned = Signal.like(bursts)
         total = Signal.like(bursts)
-        known, compared = Signal(), Signal()
+        comparable, compared = Signal(), Signal()
         previous = Signal(ACTIONS)
         m.d.comb += total.eq(bursts + self.reward)
         m.d.sync += bursts.eq(total)
@@ -241,23 +241,23 @@ class Sarsa(Component):
                 before.eq(value),
                 earned.eq(total),
                 bursts.eq(0),
-                known.eq(1),
-                compared.eq(known),
+                comparable.eq(1),
+                compared.eq(comparable),
                 random.eq(after_steps(random)),
             ]
-        found = Signal.like(error)
-        found_action = Signal.like(learning)
+        best = Signal.like(error)
+        best_action = Signal.like(learning)
         with m.If(decided & compared):
             m.d.sync += [
-                found.eq(
+                best.eq(
                     (earned << config.reward_shift)
                     + (value - (value >> config.gamma_shift))
                     - before
                 ),
-                found_action.eq(previous),
+                best_action.eq(previous),
             ]
         with m.If(step.last):
-            m.d.sync += [error.eq(found), learning.eq(found_action)]
+            m.d.sync += [error.eq(best), learning.eq(best_action)]
 
     def _choice(self, m: Module, values: list[Signal], random: Signal) -> Signal:
         """The first of the greatest values, or an action at random, as one bit. The last action is

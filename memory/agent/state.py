@@ -37,7 +37,7 @@ class VaultState(Component):
         occupied (in, entries): entries of the transaction queue that hold a request.
         run (in, run_bits): bursts of this direction.
         patience (in, patience_bits): cycles for which its oldest request has been that.
-        age (in, age_bits): of the snapshot (:class:`memory.controller.sweep.Sweep`).
+        age (in, age_bits): of the snapshot (:class:`memory.controller.snapshot.WaitingSnapshot`).
         state_N (out): bucket of feature N, for each.
     """
 
@@ -88,9 +88,9 @@ class VaultState(Component):
             "sweep": lambda: self.age,
         }
         for number, feature in enumerate(self.agent.state):
-            found = values[feature.name]()
-            value = Signal(len(found), name=feature.name)
-            m.d.sync += value.eq(found)
+            feature_value = values[feature.name]()
+            value = Signal(len(feature_value), name=feature.name)
+            m.d.sync += value.eq(feature_value)
             reached = [value >= threshold for threshold in feature.thresholds]
             m.d.comb += getattr(self, f"state_{number}").eq(sum(reached))
         return m

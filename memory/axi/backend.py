@@ -6,7 +6,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hdl.axi import AxiBurst
 from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from hdl.stream_buffer import StreamBuffer
 from memory.controller.counters import INDEX_BITS
@@ -65,11 +65,11 @@ class AxiBackend(Component):
         request = AxiRequestPath(config)
         response = AxiResponsePath(config)
         scoreboard = AxiScoreboard(config)
-        m.submodules.request = once(request, platform)
-        m.submodules.response = once(response, platform)
+        m.submodules.request = shared_instance(request, platform)
+        m.submodules.response = shared_instance(response, platform)
         counters = AxiCounters(config)
-        m.submodules.scoreboard = once(scoreboard, platform)
-        m.submodules.counters = once(counters, platform)
+        m.submodules.scoreboard = shared_instance(scoreboard, platform)
+        m.submodules.counters = shared_instance(counters, platform)
         connect(m, flipped(self.port.request), request.request)
         connect(m, response.response, flipped(self.port.response))
         m.d.comb += [
@@ -89,7 +89,7 @@ class AxiBackend(Component):
         # Addresses and write data.
         for channel, source in (("aw", request.write_address), ("ar", request.read_address)):
             buffer = StreamBuffer(shape=address_beat(config))
-            m.submodules[f"{channel}_buffer"] = once(buffer, platform)
+            m.submodules[f"{channel}_buffer"] = shared_instance(buffer, platform)
             connect(m, source, buffer.input)
             beat = buffer.output.payload
             m.d.comb += [
@@ -104,7 +104,7 @@ class AxiBackend(Component):
                 getattr(axi, f"{channel}prot").eq(_PROTECTION),
             ]
         data = StreamBuffer(shape=write_beat(config))
-        m.submodules.w_buffer = once(data, platform)
+        m.submodules.w_buffer = shared_instance(data, platform)
         connect(m, request.write_data, data.input)
         m.d.comb += [
             axi.wvalid.eq(data.output.valid),

@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS, CounterBank
-from hdl.emission import once
+from hdl.emission import shared_instance
 from memory.controller.counters import INDEX_BITS, VaultCounter
 
 from .layout import AxiConfig
@@ -49,17 +49,17 @@ class AxiCounters(Component):
         m = Module()
         if not self.config.counters:
             return m
-        most = [0] * (1 << INDEX_BITS)
+        max_steps = [0] * (1 << INDEX_BITS)
         for counter in (
             VaultCounter.CYCLES,
             VaultCounter.READS,
             VaultCounter.WRITES,
             VaultCounter.BUS_BUSY,
         ):
-            most[counter] = 1
-        most[VaultCounter.OCCUPANCY] = self.config.outstanding
-        bank = CounterBank(most=tuple(most), kind=self.config.sram)
-        m.submodules.bank = once(bank, platform)
+            max_steps[counter] = 1
+        max_steps[VaultCounter.OCCUPANCY] = self.config.outstanding
+        bank = CounterBank(max_steps=tuple(max_steps), kind=self.config.sram)
+        m.submodules.bank = shared_instance(bank, platform)
         in_flight = Signal(range(self.config.outstanding + 1))
         m.d.sync += in_flight.eq(in_flight + self.allocate - self.free)
         steps = {

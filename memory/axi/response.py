@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import AxiResponse
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_WORDS, WORD_BITS, memory_response
 from hdl.round_robin import RoundRobin
 from hdl.sram import Sram
@@ -86,10 +86,10 @@ class AxiResponsePath(Component):
         )
         arbiter = RoundRobin(count=config.outstanding)
         output = StreamBuffer(shape=memory_response(config.tag_bits), depth=_OUTPUT_WORDS)
-        m.submodules.transfers = once(transfers, platform)
-        m.submodules.words = once(words, platform)
-        m.submodules["arbiter"] = once(arbiter, platform)
-        m.submodules.output = once(output, platform)
+        m.submodules.transfers = shared_instance(transfers, platform)
+        m.submodules.words = shared_instance(words, platform)
+        m.submodules["arbiter"] = shared_instance(arbiter, platform)
+        m.submodules.output = shared_instance(output, platform)
         connect(m, output.output, flipped(self.response))
         active = _Active(config)
         self._arrive(m, active, transfers, words)

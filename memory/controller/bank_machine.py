@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from memory.config import VaultConfig
 from memory.fifo import Fifo
 from memory.timing import POSTPONED_REFRESHES
@@ -87,7 +87,7 @@ class BankMachine(Component):
         config = self.config
         timing = config.timing
         queue = Fifo(width=bank_entry(config).size, depth=config.command_queue, sram=config.sram)
-        m.submodules.queue = once(queue, platform)
+        m.submodules.queue = shared_instance(queue, platform)
         head: Any = self.head
         is_open = Signal()
         open_row = Signal(config.row_bits)
@@ -127,8 +127,8 @@ class BankMachine(Component):
             self.urgent.eq(refresh),
         ]
         if config.timed_turns:
-            own = column_timer.done & (head.write | read_timer.done)
-            m.d.comb += self.ready.eq(self.hit & own)
+            timers_done = column_timer.done & (head.write | read_timer.done)
+            m.d.comb += self.ready.eq(self.hit & timers_done)
         with m.If(self.hit):
             m.d.comb += self.kind.eq(Mux(head.write, DramCommand.WRITE, DramCommand.READ))
         with m.Elif(is_open):

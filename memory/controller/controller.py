@@ -10,7 +10,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from memory.agent.window import WeightWindow
 from memory.config import VaultConfig
@@ -75,9 +75,9 @@ class Controller(Component):
         units = _Units(self.config)
         for name, unit in vars(units).items():
             if name != "banks":
-                m.submodules[name] = once(unit, platform)
+                m.submodules[name] = shared_instance(unit, platform)
         for number, bank in enumerate(units.banks):
-            m.submodules[f"bank_{number}"] = once(bank, platform)
+            m.submodules[f"bank_{number}"] = shared_instance(bank, platform)
         self._port(m, units)
         self._to_banks(m, units)
         valid, command = self._select_command(m, units)

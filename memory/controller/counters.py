@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS, CounterBank
-from hdl.emission import once
+from hdl.emission import shared_instance
 from memory.config import VaultConfig
 
 from .bank_machine import bank_events
@@ -110,9 +110,9 @@ class VaultCounters(Component):
         if not self.config.counters:
             return m
         steps = self._steps(m)
-        most = tuple(steps[index][0] if index in steps else 0 for index in range(_COUNT))
-        bank = CounterBank(most=most, kind=self.config.sram)
-        m.submodules.bank = once(bank, platform)
+        max_steps = tuple(steps[index][0] if index in steps else 0 for index in range(_COUNT))
+        bank = CounterBank(max_steps=max_steps, kind=self.config.sram)
+        m.submodules.bank = shared_instance(bank, platform)
         m.d.comb += [bank.index.eq(self.index), self.value.eq(bank.value)]
         m.d.comb += [getattr(bank, f"step_{index}").eq(step) for index, (_, step) in steps.items()]
         return m

@@ -128,8 +128,10 @@ class FirstReady(Component):
     def _turn(self, m: Module, direction: Direction) -> Signal:
         """Whether column commands of the present direction are held back."""
         switch = Signal()
-        others = self.ready if self.config.timed_turns else self.hit
-        m.d.comb += switch.eq((direction.bursts == GROUP_BURSTS) & (others & ~direction.same).any())
+        candidates = self.ready if self.config.timed_turns else self.hit
+        m.d.comb += switch.eq(
+            (direction.bursts == GROUP_BURSTS) & (candidates & ~direction.same).any()
+        )
         return switch
 
     def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:

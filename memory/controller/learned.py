@@ -5,14 +5,14 @@ from collections.abc import Sequence
 from amaranth.hdl import Module, Mux, Signal, Value
 from amaranth.lib.wiring import connect, flipped
 
-from hdl.emission import once
+from hdl.emission import shared_instance
 from memory.agent.sarsa import Sarsa
 from memory.agent.state import VaultState
 from memory.timing import BURST_CLOCKS
 
 from .first_ready import Direction, FirstReady
+from .snapshot import WaitingSnapshot
 from .starvation import GROUP_BURSTS
-from .sweep import Sweep
 
 __all__ = ["Learned"]
 
@@ -25,8 +25,8 @@ class Learned(FirstReady):
 
     Outside of what is learned are refreshes, which go first (a cycle late if rows do), the end of a
     group after ``GROUP_BURSTS``, the patience of the transaction queue, and a bound on the wait of
-    a bank: while a snapshot is late (:class:`memory.controller.sweep.Sweep`), the policy is
-    "first-ready-timed". So no request waits longer than
+    a bank: while a snapshot is late (:class:`memory.controller.snapshot.WaitingSnapshot`), the
+    policy is "first-ready-timed". So no request waits longer than
     :func:`memory.controller.starvation.starvation_bound`, whatever the weights.
 
     All that the agent says is in registers before it meets a bank's command, and so is the end of
@@ -39,18 +39,18 @@ class Learned(FirstReady):
         # A cycle late: a bank's next column command comes no sooner than a burst later.
         served = Signal.like(self.issue)
         m.d.sync += served.eq(self.issue & self.column)
-        self._sweep = Sweep(m, self.waiting, served)
+        self._snapshot = WaitingSnapshot(m, self.waiting, served)
         state = VaultState(
             self.config.agent,
             banks=self.config.banks,
             entries=self.config.transaction_queue,
             run_bits=len(direction.bursts),
             patience_bits=len(patience),
-            age_bits=len(self._sweep.age),
+            age_bits=len(self._snapshot.age),
         )
         agent = Sarsa(self.config.agent)
-        m.submodules.state = once(state, platform)
-        m.submodules.agent = once(agent, platform)
+        m.submodules.state = shared_instance(state, platform)
+        m.submodules.agent = shared_instance(agent, platform)
         for name in ("waiting", "hit", "write", "row", "occupied"):
             m.d.comb += getattr(state, name).eq(getattr(self, name))
         m.d.comb += [
@@ -58,7 +58,7 @@ class Learned(FirstReady):
             state.writing.eq(direction.writing),
             state.run.eq(direction.bursts),
             state.patience.eq(patience),
-            state.age.eq(self._sweep.age),
+            state.age.eq(self._snapshot.age),
             agent.reward.eq(served.any()),
         ]
         for number in range(len(self.config.agent.features)):
@@ -70,7 +70,7 @@ class Learned(FirstReady):
 
     def _obey(self, m: Module, agent: Sarsa) -> None:
         """Put the agent's action into registers, for the classes."""
-        free = ~self._sweep.late
+        free = ~self._snapshot.late
         self._others = Signal(name="others_first")
         self._rows = Signal(name="rows_first")
         self._held = Signal(name="held")
@@ -88,8 +88,8 @@ class Learned(FirstReady):
     def _turn(self, m: Module, direction: Direction) -> Signal:
         """As in "first-ready-timed", a cycle late."""
         switch = Signal()
-        others = self.ready & ~direction.same
-        m.d.sync += switch.eq((direction.bursts == GROUP_BURSTS) & others.any())
+        opposite = self.ready & ~direction.same
+        m.d.sync += switch.eq((direction.bursts == GROUP_BURSTS) & opposite.any())
         return switch
 
     def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:
@@ -97,10 +97,10 @@ class Learned(FirstReady):
         every = len(same)
         allowed = ~self._held.replicate(every)
         present = same & ~switch & allowed
-        others = ~same & allowed
+        opposite = ~same & allowed
         return (
             self.row & (self.urgent | self._rows.replicate(every)),
-            self.column & Mux(self._others, others, present),
-            self.column & Mux(self._others, present, others),
+            self.column & Mux(self._others, opposite, present),
+            self.column & Mux(self._others, present, opposite),
             self.row & allowed,
         )

@@ -26,7 +26,7 @@ class Meta(Learned):
     """
 
     def _obey(self, m: Module, agent: Sarsa) -> None:
-        free = ~self._sweep.late
+        free = ~self._snapshot.late
         self._short = Signal(name="short_groups")
         self._rows = Signal(name="rows_first")
         self._batches = Signal(name="batches")
@@ -38,13 +38,13 @@ class Meta(Learned):
 
     def _turn(self, m: Module, direction: Direction) -> Signal:
         switch = Signal()
-        others = self.ready & ~direction.same
+        opposite = self.ready & ~direction.same
         limit = Mux(self._short, SHORT_BURSTS, GROUP_BURSTS)
-        m.d.sync += switch.eq((direction.bursts >= limit) & others.any())
+        m.d.sync += switch.eq((direction.bursts >= limit) & opposite.any())
         return switch
 
     def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:
-        chosen = self._batches.replicate(len(same)) & self._sweep.marked
+        chosen = self._batches.replicate(len(same)) & self._snapshot.marked
         rows = self.row & self._rows.replicate(len(same))
         column = self.column & same & ~switch
         other = self.column & ~same

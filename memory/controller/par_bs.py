@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
 from .first_ready import Direction, FirstReady
-from .sweep import Sweep
+from .snapshot import WaitingSnapshot
 
 __all__ = ["ParBs"]
 
@@ -66,9 +66,9 @@ class ParBs(FirstReady):
         return favourite
 
     def _begin(self, m: Module, direction: Direction, patience: Signal, platform: object) -> None:
-        self._sweep = Sweep(m, self.waiting, self.issue & self.column)
+        self._snapshot = WaitingSnapshot(m, self.waiting, self.issue & self.column)
 
     def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:
         urgent, *classes = super()._classes(same, switch)
-        marked = self._sweep.marked
+        marked = self._snapshot.marked
         return (urgent, *(choice for one in classes for choice in (one & marked, one)))

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_WORDS, WORD_BITS
 from memory.config import VaultConfig
 from memory.fifo import Fifo
@@ -67,8 +67,8 @@ class ReadPath(Component):
         reads = data.StructLayout({"tag": config.tag_bits, "words": word_range()})
         pending = Fifo(width=reads.size, depth=columns, sram=config.sram)
         beats = Fifo(width=read_beat(config).size, depth=columns * COLUMN_WORDS, sram=config.sram)
-        m.submodules.pending = once(pending, platform)
-        m.submodules.beats = once(beats, platform)
+        m.submodules.pending = shared_instance(pending, platform)
+        m.submodules.beats = shared_instance(beats, platform)
         current: Any = Signal(reads)
         m.d.comb += [
             pending.input.valid.eq(self.issue),
@@ -84,14 +84,14 @@ class ReadPath(Component):
         m.d.comb += data_valid.eq(in_flight[-1] | (word != 0))
         with m.If(data_valid):
             m.d.sync += word.eq(word + 1)
-        wanted = (word >= current.words.first) & (word <= current.words.last)
+        requested = (word >= current.words.first) & (word <= current.words.last)
         beat: Any = Signal(read_beat(config))
         m.d.comb += [
             pending.output.ready.eq(data_valid & (word == COLUMN_WORDS - 1)),
             beat.tag.eq(current.tag),
             beat.data.eq(self.read_data),
             beat.last.eq(word == current.words.last),
-            beats.input.valid.eq(data_valid & wanted),
+            beats.input.valid.eq(data_valid & requested),
             beats.input.payload.eq(beat),
         ]
 

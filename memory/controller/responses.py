@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import memory_response
 from memory.config import VaultConfig
 from memory.fifo import Fifo
@@ -50,7 +50,7 @@ class Responses(Component):
         config = self.config
         short = data.StructLayout({"tag": config.tag_bits, "error": 1})
         acknowledgements = Fifo(width=short.size, depth=ACKNOWLEDGEMENTS, sram=config.sram)
-        m.submodules.acknowledgements = once(acknowledgements, platform)
+        m.submodules.acknowledgements = shared_instance(acknowledgements, platform)
         m.d.comb += [
             self.ready.eq(acknowledgements.input.ready),
             self.rejected.ready.eq(acknowledgements.input.ready & ~self.written),

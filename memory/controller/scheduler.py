@@ -76,11 +76,11 @@ def scheduler_members(config: VaultConfig) -> dict[str, Member]:
 
 def oldest_of(m: Module, candidates: Value, older: list[Value], name: str) -> Signal:
     """The oldest of ``candidates`` (bits of entries), as one bit."""
-    found = Signal(len(candidates), name=name)
-    m.d.comb += found.eq(
+    selected = Signal(len(candidates), name=name)
+    m.d.comb += selected.eq(
         Cat(candidates[n] & ~(candidates & mask).any() for n, mask in enumerate(older))
     )
-    return found
+    return selected
 
 
 def first_stamp(m: Module, candidates: Value, keys: list[Value], name: str) -> Signal:
@@ -115,6 +115,6 @@ def first_stamp(m: Module, candidates: Value, keys: list[Value], name: str) -> S
             pairs.append((valid_a | valid_b, key, bit))
         nodes = pairs
         level += 1
-    found = Signal(count, name=name)
-    m.d.comb += found.eq(nodes[0][2])
-    return found
+    selected = Signal(count, name=name)
+    m.d.comb += selected.eq(nodes[0][2])
+    return selected

@@ -3,7 +3,7 @@
 from memory.config import VaultConfig
 from memory.timing import BURST_CLOCKS, POSTPONED_REFRESHES
 
-from .sweep import SWEEP_CYCLES
+from .snapshot import SNAPSHOT_CYCLES
 
 __all__ = ["FORCED_DEBT", "GROUP_BURSTS", "PATIENCE_CYCLES", "starvation_bound"]
 
@@ -30,7 +30,7 @@ def starvation_bound(config: VaultConfig) -> int:
     - With "par-bs" the head waits for a batch of heads and then in one, each of which has one
       request of each bank; the next to go may each time be of the other direction, so that a pair
       of groups is between two of them.
-    - With "learned" and "meta" the choices of the agent count for nothing from ``SWEEP_CYCLES``
+    - With "learned" and "meta" the choices of the agent count for nothing from ``SNAPSHOT_CYCLES``
       after a snapshot of waiting banks until all of these are served, so a head waits for one
       snapshot, and in one, as long as with "first-ready-timed" and those cycles. That bound holds
       from whatever state the agent has left: it takes all requests that are there as older ones.
@@ -59,7 +59,7 @@ def starvation_bound(config: VaultConfig) -> int:
         head = 2 * (opening + 2 * activations + (1 + config.banks) * group)
     elif config.learns:
         # Two cycles until the late snapshot has reached the registers of the agent's choice.
-        head = 2 * (SWEEP_CYCLES + 2 + head)
+        head = 2 * (SNAPSHOT_CYCLES + 2 + head)
     without = config.transaction_queue * (PATIENCE_CYCLES + head) + config.command_queue * head
     # A refresh closes the bank and has priority over all but refreshes of other banks.
     refresh = timing.trp + timing.trfc + 2 * config.banks

@@ -7,7 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_WORDS, WORD_BITS
 from hdl.sram import Sram, SramWritePort
 from memory.config import VaultConfig
@@ -69,12 +69,12 @@ class WritePath(Component):
             write_ports=1,
             kind=config.sram,
         )
-        m.submodules.store = once(store, platform)
+        m.submodules.store = shared_instance(store, platform)
         (read,) = store.read
         (write,) = store.write
         writes = data.StructLayout({"slot": slot_bits(config), "words": word_range()})
         pending = Fifo(width=writes.size, depth=pending_writes(config), sram=config.sram)
-        m.submodules.pending = once(pending, platform)
+        m.submodules.pending = shared_instance(pending, platform)
         current: Any = Signal(writes)
         m.d.comb += [
             write.enable.eq(self.store.enable),
@@ -89,10 +89,10 @@ class WritePath(Component):
         in_flight = Signal(config.timing.tcwl)
         word = Signal(range(COLUMN_WORDS))
         reading = Signal()
-        wanted = Signal()
+        requested = Signal()
         m.d.sync += [
             in_flight.eq(Cat(self.issue, in_flight)[: len(in_flight)]),
-            wanted.eq((word >= current.words.first) & (word <= current.words.last)),
+            requested.eq((word >= current.words.first) & (word <= current.words.last)),
         ]
         m.d.comb += reading.eq(in_flight[-1] | (word != 0))
         with m.If(reading):
@@ -104,6 +104,6 @@ class WritePath(Component):
             self.freed.eq(pending.output.ready),
             self.freed_slot.eq(current.slot),
             self.write_data.eq(read.data[:WORD_BITS]),
-            self.write_strobe.eq(Mux(wanted, read.data[WORD_BITS:], 0)),
+            self.write_strobe.eq(Mux(requested, read.data[WORD_BITS:], 0)),
         ]
         return m

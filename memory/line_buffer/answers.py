@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import SramKind
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_WORDS, WORD_BITS, memory_response
 from hdl.sram import Sram
 from memory.response_merge import merge_responses
@@ -88,7 +88,7 @@ class LineAnswers(Component):
             write_ports=1,
             kind=self.sram,
         )
-        m.submodules.words = once(words, platform)
+        m.submodules.words = shared_instance(words, platform)
         queued = self._queue(m, words, platform)
         self._memory(m, words, queued, platform)
         self._merge(m)
@@ -172,7 +172,7 @@ class LineAnswers(Component):
             write_ports=1,
             kind=self.sram,
         )
-        m.submodules.lists = once(lists, platform)
+        m.submodules.lists = shared_instance(lists, platform)
         (read,) = lists.read
         (write,) = lists.write
         place = Signal(range(self.merges))
@@ -211,7 +211,7 @@ class LineAnswers(Component):
             write_ports=1,
             kind=self.sram,
         )
-        m.submodules.notes = once(notes, platform)
+        m.submodules.notes = shared_instance(notes, platform)
         (read,) = notes.read
         (note_write,) = notes.write
         (write,) = words.write
@@ -224,7 +224,7 @@ class LineAnswers(Component):
         valid = Signal()
         take = Signal()
         passes = Signal()
-        held = Signal()
+        stored = Signal()
         number = Signal(_WORDS)
         m.d.comb += [
             note_write.enable.eq(self.note),
@@ -239,11 +239,11 @@ class LineAnswers(Component):
             m.d.sync += [valid.eq(self.memory.valid), beat.eq(arrival)]
         m.d.comb += [
             # The line's former column, or the reads that wait for another line, are still needed.
-            held.eq(note.fill & (number == 0) & (queued | self.busy)),
+            stored.eq(note.fill & (number == 0) & (queued | self.busy)),
             passes.eq(~note.fill | (note.direct & ((number >= note.first) | beat.last))),
-            self.forward.eq(valid & ~held & passes),
-            take.eq(valid & ~held & (~passes | self.forward_take)),
-            write.enable.eq(valid & ~held & note.fill),
+            self.forward.eq(valid & ~stored & passes),
+            take.eq(valid & ~stored & (~passes | self.forward_take)),
+            write.enable.eq(valid & ~stored & note.fill),
             write.address.eq(Cat(number, note.line)),
             write.data.eq(beat.data),
             self.finish.eq(take & note.fill & beat.last),

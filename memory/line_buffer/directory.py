@@ -124,27 +124,27 @@ class LineDirectory(Component):
         """Find the line to be replaced next: in a cycle the hand passes all lines up to it, or up
         to the last line."""
         hand = Signal(range(self.lines))
-        found = Signal()
+        free_line = Signal()
         # The line was used after the hand had stopped at it.
         again = Signal()
         busy = Signal(self.lines)
-        ahead = Signal(self.lines)
+        from_hand = Signal(self.lines)
         fit = Signal(self.lines)
-        taken = Signal(self.lines)
+        chosen_line = Signal(self.lines)
         passed = Signal(self.lines)
         m.d.comb += [
-            self.free.eq(found),
+            self.free.eq(free_line),
             again.eq((self.use | self.merge) & self.present & (self.line == self.next_line)),
             busy.eq(self.busy << self.busy_line),
-            ahead.eq(Const(-1, self.lines) << hand),
-            taken.eq(found << self.next_line),
-            fit.eq(ahead & ~filling & ~busy & ~taken & ~(present & used)),
+            from_hand.eq(Const(-1, self.lines) << hand),
+            chosen_line.eq(free_line << self.next_line),
+            fit.eq(from_hand & ~filling & ~busy & ~chosen_line & ~(present & used)),
             # All lines below the first that fits; all if none does.
-            passed.eq(ahead & ~filling & ~fit & (fit - 1)),
+            passed.eq(from_hand & ~filling & ~fit & (fit - 1)),
         ]
-        with m.If(~found | self.allocate | again):
+        with m.If(~free_line | self.allocate | again):
             m.d.sync += [
-                found.eq(fit.any()),
+                free_line.eq(fit.any()),
                 self.next_line.eq(lowest_one(fit)),
                 hand.eq(Mux(fit.any(), lowest_one(fit) + 1, 0)),
                 used.eq(used & ~passed),

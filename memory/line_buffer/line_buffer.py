@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hdl.component import Component
 from hdl.config import SramKind
 from hdl.counter_bank import COUNTER_BITS, CounterBank
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, MemoryPort
 from memory.controller.counters import INDEX_BITS
 
@@ -92,8 +92,8 @@ class LineBuffer(Component):
         answers = LineAnswers(
             lines=self.lines, merges=self.merges, tag_bits=self.tag_bits, sram=self.sram
         )
-        m.submodules.directory = once(directory, platform)
-        m.submodules.answers = once(answers, platform)
+        m.submodules.directory = shared_instance(directory, platform)
+        m.submodules.answers = shared_instance(answers, platform)
         connect(m, flipped(self.memory.response), answers.memory)
         connect(m, answers.response, flipped(self.port.response))
         m.d.comb += [
@@ -118,7 +118,7 @@ class LineBuffer(Component):
         valid = Signal()
         within = Signal()
         accepted = Signal()
-        leaves = Signal()
+        handed_on = Signal()
         passing = Signal()
         inside = Signal()
         fetch = Signal()
@@ -132,7 +132,7 @@ class LineBuffer(Component):
             directory.column.eq(arrival.address[_COLUMN_ADDRESS_BITS : self.memory_bits]),
             inside.eq(beat.address[self.memory_bits :] == 0),
             direct.eq(first + beat.words == COLUMN_WORDS - 1),
-            self.memory.request.valid.eq(leaves),
+            self.memory.request.valid.eq(handed_on),
             out.eq(beat),
             answers.note_tag.eq(beat.tag),
             note.fill.eq(fetch),
@@ -162,11 +162,11 @@ class LineBuffer(Component):
         with m.If(~valid):
             pass
         with m.Elif(within):
-            m.d.comb += leaves.eq(1)
+            m.d.comb += handed_on.eq(1)
         with m.Elif(beat.write):
-            m.d.comb += [leaves.eq(1), directory.kill.eq(1)]
+            m.d.comb += [handed_on.eq(1), directory.kill.eq(1)]
         with m.Elif(passing | ~inside):
-            m.d.comb += leaves.eq(1)
+            m.d.comb += handed_on.eq(1)
         with m.Elif(directory.present & ~directory.filling):
             m.d.comb += [
                 answers.hit.valid.eq(1),
@@ -180,9 +180,9 @@ class LineBuffer(Component):
             m.d.comb += [answers.wait.eq(1), directory.merge.eq(1), accepted.eq(1)]
         with m.Else():
             # What is offered stays until it is accepted.
-            m.d.comb += [leaves.eq(1), fetch.eq(~directory.present & directory.free)]
+            m.d.comb += [handed_on.eq(1), fetch.eq(~directory.present & directory.free)]
             m.d.sync += passing.eq(~fetch & ~self.memory.request.ready)
-        with m.If(leaves & self.memory.request.ready):
+        with m.If(handed_on & self.memory.request.ready):
             m.d.comb += [
                 accepted.eq(1),
                 answers.note.eq(~within),
@@ -194,11 +194,11 @@ class LineBuffer(Component):
     def _count(
         self, m: Module, directory: LineDirectory, answers: LineAnswers, platform: object
     ) -> None:
-        most = [0] * _COUNTERS
+        max_steps = [0] * _COUNTERS
         for counter in LineCounter:
-            most[counter] = 1
-        bank = CounterBank(most=tuple(most), kind=self.sram)
-        m.submodules.counters = once(bank, platform)
+            max_steps[counter] = 1
+        bank = CounterBank(max_steps=tuple(max_steps), kind=self.sram)
+        m.submodules.counters = shared_instance(bank, platform)
         read = answers.note & ~self._write
         steps = {
             LineCounter.LINE_HITS: directory.use,

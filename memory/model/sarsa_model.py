@@ -81,7 +81,7 @@ class SarsaModel:
             return
         state, action, _ = self._open.pop(0)
         delta = self._deltas.pop(0)
-        most = (1 << (config.theta_bits - 1)) - 1
+        limit = (1 << (config.theta_bits - 1)) - 1
         for number, bucket in enumerate(state):
             moved = self.theta[action][number] + (delta >> (config.alpha_shift + bucket))
-            self.theta[action][number] = max(-most - 1, min(most, moved))
+            self.theta[action][number] = max(-limit - 1, min(limit, moved))

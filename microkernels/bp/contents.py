@@ -11,10 +11,9 @@ import numpy as np
 from microkernels.common.errors import KernelError
 from microkernels.common.memory import Readable, Writable
 
-from .blocks import fill_blocks, read_blocks
 from .layout import BpLayout
 from .problem import BpProblem, Direction, Messages, check_messages, element_type
-from .record import COST_PLACE, PLACE
+from .record import COST_PLACE, PLACE, fill_blocks, read_blocks
 from .shifts.transform import transform_of
 
 __all__ = ["RowPiece", "contents", "pack", "row_pieces", "unpack"]
@@ -118,7 +117,7 @@ def contents(
 
 
 def _tails(problem: BpProblem) -> dict[Direction | None, Messages]:
-    """``[y, x]``: the weights after a vector (:mod:`microkernels.bp.variants.variant`)."""
+    """``[y, x]``: the weights after a vector (:mod:`microkernels.bp.variant`)."""
     if problem.weights is None:
         return {}
     dtype = element_type(problem.bits)

@@ -2,7 +2,7 @@
 
 One update computes the message from pixel ``v`` to its neighbour ``w`` in the direction of the
 sweep. Every addition and subtraction saturates at the element width
-(docs/decisions/machine/saturating_numbers.md), so its order matters and is part of the contract:
+(docs/decisions/machine.md), so its order matters and is part of the contract:
 
 1. ``t = ((a + b) + c) + m``, with ``m`` the message that arrived at ``v`` in the direction of the
    sweep, and

@@ -19,15 +19,14 @@ from .contents import contents, pack, unpack
 from .golden import check_damping, iterate
 from .kernel import bp_program
 from .labels import with_labels
-from .layout import BpLayout
+from .layout import BpLayout, remote_share
 from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
+from .plain import plain_program
 from .problem import BpProblem, Messages
 from .shifts.choice import Form, shifts_of
 from .tiles import TileCut
-from .traffic import remote_share
-from .variants.plain import plain_program
 
 __all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
 
@@ -68,7 +67,7 @@ def bp_job(
         scratchpad_bytes: of an engine.
         instruction_words: of an engine, for programs by shifts.
         form: how new messages are computed; the messages are the same.
-        cut: of the image into tiles (:func:`microkernels.bp.cut.fastest_cut`); None: as many
+        cut: of the image into tiles (:func:`microkernels.bp.tiles.fastest_cut`); None: as many
             columns and rows as vaults. The messages are the same.
         choose: choose the labels, too (:func:`microkernels.bp.labels.with_labels`).
         damping: as of :func:`microkernels.bp.golden.iterate`.

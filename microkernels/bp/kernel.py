@@ -1,14 +1,13 @@
 """Generator of the BP-M kernel: all four directions of a tile, any number of iterations.
 
 The program reads everything about the tile from the parameter block
-(:mod:`microkernels.bp.parameters`); only the number of labels and the element width are built into
-its code. Its arithmetic is that of :mod:`microkernels.bp.golden`, its schedule that of
-:mod:`microkernels.bp.schedule`.
+(:mod:`microkernels.bp.runs`); only the number of labels and the element width are built into
+its code. Its arithmetic is that of :mod:`microkernels.bp.golden`.
 
 An engine works through *runs* of lines, in pairs or one by one. Before a run the engine may wait
 for the flag of another engine, and after a run it may write flags. After the last run of a tile it
 may wait until other engines have reached the same point (:mod:`microkernels.runtime.barrier`,
-:mod:`microkernels.bp.steps`). The description of a run is read while the previous run ends. The
+:mod:`microkernels.bp.runs`). The description of a run is read while the previous run ends. The
 last message of a line may go into another vault, in which the line continues.
 
 Two streams go over the lines of a run, without a stop at their ends: the *load stream* fills the
@@ -21,7 +20,7 @@ instruction before that one ended at least the beats between them earlier.
 
 - *Vector after vector*: at least :data:`isa.timing.VECTOR_LATENCY` cycles apart even when the unit
   never waits, which is the worst case, as a stall only adds cycles
-  (:class:`microkernels.bp.schedule.Spacing`).
+  (:class:`Spacing`).
 - *Store after vector* (a message): a store may issue at once, while instructions before it wait in
   the vector unit. ``m`` is stored after the ``q`` that follows the ``r`` computed from ``m``. Pair:
   ``m p r' q t m' p r q``, store; lone: ``m t p r q``, store. When the vector unit has taken the
@@ -35,23 +34,129 @@ instruction before that one ended at least the beats between them earlier.
 - *Load after store* in memory: a sweep reads no message that it writes, with one exception: the
   message from which the rest of a cut line continues (:mod:`microkernels.bp.partition`). A
   ``memfence`` and a flag separate two sweeps, and the first part of such a line from its rest.
+
+*Spacing.* A vector of ``b`` beats (64-bit words) read by one instruction must have been produced
+:data:`isa.timing.VECTOR_LATENCY` cycles before. The kernel works on two lines at a time, X and Y,
+so that between two steps of one line there is always work of the other. The instructions in the
+order of the vector unit, with ``a b c`` the loaded vectors and ``m`` the latest message::
+
+    q = a + b   t = Xp + Xm   Ym = Yr - Yr[0]   Yp = q + c   Xr = min(S + t)
+    q = a + b   t = Yp + Ym   Xm = Xr - Xr[0]   Xp = q + c   Yr = min(S + t)
+
+``q`` is read three instructions later, ``t`` three, the last elements of ``r`` three, ``p`` and
+``m`` after a long instruction: vectors of 3 beats or more are far enough apart. Shorter ones get
+*pads* between them: instructions that add smoothness costs into a vector that is not used. Pads
+cost fewer cycles than ``v.drain``.
+
+A lone line (the last of an odd number) has no partner; pads take the place of the other line::
+
+    q = a + b   pad   m = r - r[0]   pad   pad   t = p + m   pad   p = q + c   r = min(S + t)
 """
 
+from dataclasses import dataclass
+from functools import partial
+
 from isa.program import Program
-from isa.table import Width
+from isa.table import MAX_VL
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
-from microkernels.common.errors import CHECK
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import round_up
+from microkernels.common.scratchpad import Scratchpad
 
 from .frame import BpFrame
-from .parts import BpParts
-from .schedule import LANES, ScratchpadPlan, plan
-from .stream import BpStream
+from .problem import element_type
+from .record import LOADED_VECTORS, vector_stride
 
-__all__ = ["DEFAULT_SLOTS", "bp_builder", "bp_program"]
+__all__ = [
+    "DEFAULT_SLOTS",
+    "MIN_SLOTS",
+    "Spacing",
+    "bp_builder",
+    "bp_program",
+    "matrix_pad",
+    "most_labels",
+]
 
 #: Slots of the ring. An update is loaded ``slots`` - 2 updates ahead: with 16 labels of 16 bits
 #: more than 480 cycles, enough for a DRAM that four engines share.
 DEFAULT_SLOTS = 8
+#: Fewest slots: a lone line looks two updates ahead while it reads one.
+MIN_SLOTS = 4
+#: The two lines worked on at a time.
+LINES = "XY"
+
+
+@dataclass(frozen=True)
+class Spacing:
+    """Pads between vector instructions.
+
+    Attributes:
+        before_total, after_total: before and after ``t`` of a pair's update.
+        lone: between a lone line's ``m`` and ``t``.
+        lone_filled: in a lone line's two gaps that hold another instruction, before ``m`` and after
+            ``t``.
+    """
+
+    before_total: int
+    after_total: int
+    lone: int
+    lone_filled: int
+
+    @classmethod
+    def of(cls, labels: int, bits: int) -> "Spacing":
+        """The pads for vectors of ``labels`` elements of ``bits`` bits."""
+        beats = -(-labels * bits // 8 // WORD_BYTES)
+        apart = -(-VECTOR_LATENCY // beats)
+        return cls(
+            # Between p and the t that reads it come r, of one row for each label, and q.
+            before_total=max(0, apart - 2 - labels),
+            after_total=max(0, apart - 3),
+            lone=max(0, apart - 1),
+            lone_filled=max(0, apart - 2),
+        )
+
+
+def _pad(labels: int, bits: int, slots: int) -> Scratchpad:
+    """The places, and a ring of ``slots`` slots. A slot holds the three loaded vectors and, after
+    them, at the first update of a line, the message that begins the line."""
+    vector = vector_stride(labels, bits)
+    pad = Scratchpad(align=8)
+    # So that slots share no range, and none waits for a load into another one.
+    pad.take("S", round_up(labels * labels * element_type(bits).itemsize, RANGE_BYTES))
+    for name in ("q", "p", "t", "pad", "Xr", "Yr", "Xm", "Ym"):
+        pad.take(name, vector)
+    pad.take_ring(LOADED_VECTORS + 1, vector, most=slots)
+    return pad
+
+
+@CHECK.arguments
+def most_labels(bits: int, scratchpad_bytes: int) -> int:
+    """The largest number of labels whose working set fits; 0 when none does."""
+    labels = 0
+    while labels < MAX_VL and _pad(labels + 1, bits, MIN_SLOTS).used <= scratchpad_bytes:
+        labels += 1
+    return labels
+
+
+@CHECK.arguments
+def matrix_pad(labels: int, bits: int, slots: int, scratchpad_bytes: int) -> Scratchpad:
+    """The scratchpad with a ring of ``slots`` slots, or of fewer (at least 4) when they don't fit.
+
+    Raises:
+        KernelError: an element width, number of labels or of slots that is not allowed.
+    """
+    if slots < MIN_SLOTS or slots % len(LINES):
+        raise KernelError(f"slots must be an even number of at least {MIN_SLOTS}, not {slots}")
+    most = most_labels(bits, scratchpad_bytes)
+    if not 1 <= labels <= most:
+        raise KernelError(
+            f"{labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} bytes; "
+            f"1 to {most} do"
+        )
+    while _pad(labels, bits, slots).used > scratchpad_bytes:
+        slots -= len(LINES)
+    return _pad(labels, bits, slots)
 
 
 @CHECK.arguments
@@ -93,50 +198,313 @@ def bp_builder(
     Raises:
         KernelError: a value outside its range; names the most labels that fit.
     """
-    places = plan(labels, bits, slots, scratchpad_bytes)
-    return _BpKernel(labels, bits, places, vault_bits).build()
+    pad = matrix_pad(labels, bits, slots, scratchpad_bytes)
+    return _MatrixKernel(labels, bits, pad, vault_bits).build()
 
 
-class _BpKernel(BpFrame):
+class _MatrixKernel(BpFrame):
     """The program with a matrix of smoothness costs."""
 
-    def __init__(
-        self, labels: int, bits: int, places: ScratchpadPlan, vault_bits: int | None
-    ) -> None:
-        writer = KernelBuilder(
+    def __init__(self, labels: int, bits: int, pad: Scratchpad, vault_bits: int | None) -> None:
+        super().__init__(
             f"BP-M on a tile: {labels} labels of {bits} bits, thesis section 6.1.",
             "Generated by microkernels.bp.kernel, which explains the schedule and its safety.",
             "X and Y are the two lines worked on at a time; h counts updates.",
             "",
-            f"Scratchpad ({places.used} bytes)",
-            f"  {places.matrix:>4} smoothness costs S",
-            f"  {places.presum:>4} presum q   {places.partial} partial sum p   "
-            f"{places.total} total t   {places.pad} pad",
-            f"  {places.raw[0]:>4} Xr, {places.raw[1]} Yr: new messages before normalisation",
-            f"  {places.message[0]:>4} Xm, {places.message[1]} Ym: new messages",
-            f"  {places.ring:>4} ring of {places.slots} slots of {places.slot} bytes: a, b, c, "
+            f"Scratchpad ({pad.used} bytes)",
+            f"  {pad['S']:>4} smoothness costs S",
+            f"  {pad['q']:>4} presum q   {pad['p']} partial sum p   {pad['t']} total t   "
+            f"{pad['pad']} pad",
+            f"  {pad['Xr']:>4} Xr, {pad['Yr']} Yr: new messages before normalisation",
+            f"  {pad['Xm']:>4} Xm, {pad['Ym']} Ym: new messages",
+            f"  {pad.ring:>4} ring of {pad.slots} slots of {pad.slot} bytes: a, b, c, "
             "first message of a line",
-            launch=("vault", "slot", "parameters"),
-            width=Width[f"W{bits}"],
+            labels=labels,
+            bits=bits,
+            temporaries={"scratch": "temporary"},
+            vault_bits=vault_bits,
+            first_messages={"first_message_y": "address of that of the load stream's line Y"},
         )
-        self.parts = BpParts(labels, bits, places, writer)
-        super().__init__(self.parts, vault_bits)
+        self.pad = pad
+        #: Offset in a slot of the message that begins a line.
+        self.first_place = LOADED_VECTORS * pad.vector
+        self.spacing = Spacing.of(labels, bits)
+        self.first_messages = (self.run.first_message, "first_message_y")
+        reg = self.writer.register
+
+        def pair(stem: str, purpose: str) -> list[str]:
+            """A register for each line."""
+            return [reg(f"{stem}_{line.lower()}", f"{purpose} line {line}") for line in LINES]
+
+        self.source = pair("load", "address of the next a, b, c of")
+        self.left = reg("left", "updates left in the update stream's line")
+        self.target = pair("store", "address of the next message written to")
+        self.store_step = pair("store_step", "bytes from there to the one after it,")
+        self.incoming = pair("incoming", "message that update h starts from,")
+        self.this_slot = reg("this_slot", "slot h")
+        self.next_slot = reg("next_slot", "slot h + 1")
+        self.a = reg("a", "a of the slot that q reads next")
+        self.b = reg("b", "b of that slot")
+        self.c = reg("c", "c of the slot that p reads next")
+        self.first = reg("first", "where the first message of a line goes")
+        for name, value, purpose in (
+            ("one", 1, "1"),
+            ("labels", labels, "labels"),
+            ("inputs", 2 * pad.vector // self.size + labels, "elements of a, b and c"),
+            ("matrix_elements", labels * labels, "elements of S"),
+            ("S", pad["S"], "smoothness costs"),
+            ("q", pad["q"], "a + b"),
+            ("p", pad["p"], "a + b + c"),
+            ("t", pad["t"], "a + b + c + m"),
+            ("pad", pad["pad"], "result of pads"),
+            ("Xr", pad["Xr"], "message of line X before it is normalised"),
+            ("Yr", pad["Yr"], "message of line Y before it is normalised"),
+            ("Xm", pad["Xm"], "message of line X"),
+            ("Ym", pad["Ym"], "message of line Y"),
+            ("ring", pad.ring, "ring of slots"),
+            ("ring_end", pad.ring + pad.slots * pad.slot, "end of the ring"),
+        ):
+            self.writer.constant(name, value, purpose)
+        self.raw = ("Xr", "Yr")
+        self.message = ("Xm", "Ym")
 
     def set_lengths(self) -> None:
         """All rows of the matrix."""
-        self.parts.writer.op("set.vl", "labels")
-        self.parts.writer.op("set.mr", "labels")
+        self.writer.op("set.vl", "labels")
+        self.writer.op("set.mr", "labels")
 
     def load_costs(self) -> None:
         """The matrix."""
-        self.parts.writer.load("S", self.parts.costs, "matrix_elements")
+        self.writer.load("S", self.run.costs, "matrix_elements")
 
     def emit_streams(self) -> None:
         """Lines in pairs, and lines one by one."""
-        p, w = self.parts, self.parts.writer
-        w.op("beq", p.lanes, "one", "lone")
+        w = self.writer
+        w.op("beq", self.run.lanes, "one", "lone")
         w.note("Lines in pairs.")
-        BpStream(p, lanes=LANES, name="pair", at_end=self.describe, after="run_end").emit()
+        _Stream(self, lanes=len(LINES), name="pair").emit()
         w.note("Lines one by one.")
         w.label("lone")
-        BpStream(p, lanes=1, name="lone", at_end=self.describe, after="run_end").emit()
+        _Stream(self, lanes=1, name="lone").emit()
+
+    def normalise(self, lane: int) -> None:
+        """New message of line ``lane`` (0: X, 1: Y): subtract the first entry from every entry."""
+        self.writer.vector(
+            "v.s.sub",
+            self.message[lane],
+            self.raw[lane],
+            self.raw[lane],
+            note=f"{LINES[lane]}m = {LINES[lane]}r - {LINES[lane]}r[0]",
+        )
+
+    def store_message(self, lane: int) -> None:
+        """Store the new message of line ``lane``."""
+        note = f"message of line {LINES[lane]}"
+        self.writer.store(self.target[lane], self.message[lane], "labels", note=note)
+
+    def add_presum(self) -> None:
+        """``q`` of the slot that ``a`` and ``b`` point into."""
+        self.writer.vector("v.v.add", "q", self.a, self.b, note="q = a + b")
+
+    def add_partial(self) -> None:
+        """``p`` of the slot that ``c`` points into."""
+        self.writer.vector("v.v.add", "p", "q", self.c, note="p = q + c")
+
+    def pads(self, count: int) -> None:
+        """``count`` instructions whose result is not used."""
+        for _ in range(count):
+            self.writer.vector("v.v.add", "pad", "S", "S", note="pad")
+
+
+class _Stream:
+    """Updates all lines of a run (:class:`microkernels.bp.runs.Run`), in pairs or one by one.
+
+    At the beginning of the code the run's words are in their registers; at its end every vector
+    instruction is complete and the messages' stores are issued.
+
+    Parameters:
+        kernel: registers and instructions; the code goes to its writer.
+        lanes: lines worked on at a time, 2 or 1.
+        name: stem of the labels.
+    """
+
+    def __init__(self, kernel: _MatrixKernel, *, lanes: int, name: str) -> None:
+        self.kernel = kernel
+        self.lanes = lanes
+        self.name = name
+
+    def emit(self) -> None:
+        """Append the stream's code."""
+        p, w = self.kernel, self.kernel.writer
+        self._set_up()
+        self._fill(f"{self.name}_fill")
+        self._presum()
+        w.label(f"{self.name}_loop")
+        for lane in range(self.lanes):
+            self._update(lane)
+        w.op("sub", p.left, p.left, 1)
+        with w.unless("beq", p.left, "one"):
+            w.op("bne", p.left, p.zero, f"{self.name}_loop")
+            w.note("Next line: starts from the message in its slot.")
+            w.op("sub", p.run.groups, p.run.groups, 1)
+            w.op("beq", p.run.groups, p.zero, f"{self.name}_end")
+            w.op("mov", p.left, p.run.updates)
+            for lane, slot in zip(range(self.lanes), (p.this_slot, p.next_slot), strict=False):
+                w.op("add", p.incoming[lane], slot, p.first_place)
+                w.op("mov", p.store_step[lane], p.run.line_wrap)
+            w.op("jmp", f"{self.name}_loop")
+            w.note("Before the last update of a line: its message may leave the tile.")
+        for lane in range(self.lanes):
+            w.op("mov", p.store_step[lane], p.run.last_pitch)
+        w.op("jmp", f"{self.name}_loop")
+        w.note("Last messages.")
+        w.label(f"{self.name}_end")
+        p.describe()
+        w.op("v.drain")
+        # A pair's X was normalised after the last update of Y.
+        last = self.lanes - 1
+        p.normalise(last)
+        for lane in range(last):
+            p.store_message(lane)
+        w.op("v.drain")
+        p.store_message(last)
+        w.op("jmp", "run_end")
+        w.emit_detours()
+
+    def _set_up(self) -> None:
+        p, w = self.kernel, self.kernel.writer
+        if self.lanes > 1:
+            w.op("add", p.first_messages[1], p.first_messages[0], p.run.line_pitch)
+        self._load_line()
+        w.op("mov", p.load_groups, p.run.groups)
+        w.op("mov", p.left, p.run.updates)
+        begin = w.new_label("begin")
+        w.op("mov", p.scratch, p.run.pixel_pitch)
+        w.op("bne", p.run.updates, "one", begin)
+        w.op("mov", p.scratch, p.run.last_pitch, note="the first message is the last")
+        w.label(begin)
+        for lane in range(self.lanes):
+            w.op("mov", p.target[lane], p.zero, note="no message yet")
+            w.op("add", p.store_step[lane], p.first_messages[lane], p.scratch)
+
+    def _load_line(self) -> None:
+        """Place the load stream at the first pixel of its line."""
+        p, w = self.kernel, self.kernel.writer
+        w.op("mov", p.load_left, p.run.updates)
+        w.op("mov", p.source[0], p.run.load_start)
+        if self.lanes > 1:
+            w.op("add", p.source[1], p.run.load_start, p.run.line_pitch)
+
+    def _fill(self, label: str) -> None:
+        p, w = self.kernel, self.kernel.writer
+        w.note("Fill the ring.")
+        w.op("mov", p.this_slot, "ring")
+        w.label(label)
+        for lane in range(self.lanes):
+            self._load(lane)
+            w.op("add", p.this_slot, p.this_slot, p.pad.slot)
+        w.op("bne", p.this_slot, "ring_end", label)
+
+    def _presum(self) -> None:
+        """Partial sum of update 0, presum of update 1."""
+        p, w = self.kernel, self.kernel.writer
+        w.note("Sums ahead of the first update.")
+        w.op("mov", p.this_slot, "ring")
+        for lane in range(self.lanes):
+            w.op(
+                "add",
+                p.incoming[lane],
+                p.this_slot,
+                p.first_place + lane * p.pad.slot,
+            )
+        w.op("mov", p.a, p.this_slot)
+        self._follow(p.this_slot)
+        p.add_presum()
+        w.op("v.drain")
+        p.add_partial()
+        w.op("add", p.next_slot, p.this_slot, p.pad.slot)
+        w.op("mov", p.a, p.next_slot)
+        self._follow(p.next_slot)
+        p.add_presum()
+        w.op("add", p.a, p.a, p.pad.slot)
+        self._follow(p.next_slot)
+        w.op("v.drain")
+
+    def _update(self, lane: int) -> None:
+        """Update h of one line; its message of update h - 1 is normalised and stored. A run's first
+        update has no such message: its normalised vector is not used."""
+        p, w = self.kernel, self.kernel.writer
+        w.note(f"Update h of line {LINES[lane]}.")
+        if self.lanes > 1:
+            p.pads(p.spacing.before_total)
+        else:
+            p.pads(p.spacing.lone_filled)
+            p.normalise(lane)
+            p.pads(p.spacing.lone)
+        w.vector("v.v.add", "t", "p", p.incoming[lane], note="t = p + m")
+        w.op("mov", p.incoming[lane], p.message[lane])
+        if self.lanes > 1:
+            p.pads(p.spacing.after_total)
+            p.normalise(self.lanes - 1 - lane)
+        else:
+            p.pads(p.spacing.lone_filled)
+        p.add_partial()
+        w.vector("m.v.add.min", p.raw[lane], "S", "t", note=f"{LINES[lane]}r = min(S + t)")
+        p.add_presum()
+        # Scalar instructions and transfers issue while r and q are in the vector unit.
+        unmade = w.new_label("unmade")
+        w.op("beq", p.target[lane], p.zero, unmade)
+        p.store_message(lane)
+        w.label(unmade)
+        w.op("add", p.target[lane], p.target[lane], p.store_step[lane])
+        w.op("mov", p.store_step[lane], p.run.pixel_pitch)
+        self._load(lane)
+        self._turn()
+
+    def _turn(self) -> None:
+        """Advance the pointers by one slot."""
+        p, w = self.kernel, self.kernel.writer
+        w.op("mov", p.this_slot, p.next_slot)
+        w.op("mov", p.next_slot, p.a)
+        inside = w.new_label("ring")
+        w.op("add", p.a, p.a, p.pad.slot)
+        w.op("blt", p.a, "ring_end", inside)
+        w.op("mov", p.a, "ring")
+        w.label(inside)
+        self._follow(p.next_slot)
+
+    def _follow(self, slot: str) -> None:
+        """Set ``b`` to the vector after ``a``, and ``c`` to its vector in ``slot``."""
+        p, w = self.kernel, self.kernel.writer
+        w.op("add", p.b, p.a, p.pad.vector)
+        w.op("add", p.c, slot, 2 * p.pad.vector)
+
+    def _load(self, lane: int) -> None:
+        """Load stream: the next update of one line into the slot ``this_slot``."""
+        p, w = self.kernel, self.kernel.writer
+        done = w.new_label("loaded")
+        w.op("beq", p.load_groups, p.zero, done)
+        note = f"a, b, c of line {LINES[lane]}"
+        w.load(p.this_slot, p.source[lane], "inputs", note=note)
+        w.op("add", p.source[lane], p.source[lane], p.run.pixel_pitch)
+        w.seldom("beq", p.load_left, p.run.updates, partial(self._load_first, lane))
+        if lane == self.lanes - 1:
+            w.op("sub", p.load_left, p.load_left, 1)
+            w.seldom("beq", p.load_left, p.zero, self._load_next_line)
+        w.label(done)
+
+    def _load_first(self, lane: int) -> None:
+        """The message that begins the line of the load stream."""
+        p, w = self.kernel, self.kernel.writer
+        w.op("add", p.first, p.this_slot, p.first_place)
+        note = f"message that begins line {LINES[lane]}"
+        w.load(p.first, p.first_messages[lane], "labels", note=note)
+
+    def _load_next_line(self) -> None:
+        """Move the load stream to its next line."""
+        p, w = self.kernel, self.kernel.writer
+        w.op("sub", p.load_groups, p.load_groups, 1, note="next line")
+        w.op("add", p.run.load_start, p.run.load_start, p.run.lane_pitch)
+        for lane in range(self.lanes):
+            w.op("add", p.first_messages[lane], p.first_messages[lane], p.run.lane_pitch)
+        self._load_line()

@@ -20,11 +20,11 @@ from microkernels.common.fixed_point import Elements, add
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 
-from .blocks import BLOCK
 from .contents import RowPiece, row_pieces
 from .labels_kernel import HEADER_WORDS, LabelsPlan, label_constants, labels_builder, labels_plan
 from .layout import BpLayout
 from .problem import BpProblem, Direction, Messages, element_type
+from .record import BLOCK
 
 __all__ = ["machine_labels", "split_outputs", "with_labels"]
 

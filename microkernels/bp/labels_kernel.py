@@ -8,7 +8,7 @@ sums may saturate.
 
 Pixels of a row are worked on in *groups*, so that instructions of other pixels hide the latency of
 results. The group after this one is loaded meanwhile, if the scratchpad has room for two. Where
-records hold blocks of pixels (:mod:`microkernels.bp.blocks`), a group is a block.
+records hold blocks of pixels (:mod:`microkernels.bp.record`), a group is a block.
 """
 
 from dataclasses import dataclass
@@ -22,9 +22,18 @@ from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
 
-from .blocks import BLOCK, BLOCK_BYTES, PART, ROW_MESSAGES, loaded_place
 from .problem import element_type
-from .record import LOADED_VECTORS, RECORD_VECTORS, record_stride, vector_stride
+from .record import (
+    BLOCK,
+    BLOCK_BYTES,
+    LOADED_VECTORS,
+    PART,
+    RECORD_VECTORS,
+    ROW_MESSAGES,
+    loaded_place,
+    record_stride,
+    vector_stride,
+)
 from .shifts.rhythm import beats_of
 
 __all__ = ["HEADER_WORDS", "LabelsPlan", "label_constants", "labels_builder", "labels_plan"]

@@ -1,12 +1,12 @@
 """DRAM layout of belief propagation: the tiles of each vault, and the data of its program.
 
-From ``base`` on, in each vault alike: the parameter block (:mod:`microkernels.bp.parameters`),
+From ``base`` on, in each vault alike: the parameter block (:mod:`microkernels.bp.runs`),
 the flags (:mod:`microkernels.runtime.barrier`), the smoothness costs and their transpose, and the
 tiles, the one of column ``c`` (:mod:`microkernels.bp.tiles`) in place ``c``. All tiles have the
 pitch and the room of the largest. One vault has one tile, the whole image.
 
 A record holds a pixel (:mod:`microkernels.bp.record`), or with a kernel on blocks 2 x 2 pixels
-(:mod:`microkernels.bp.blocks`): then tiles are cut between blocks, and lines, pairs of lines and
+(:mod:`microkernels.bp.record`): then tiles are cut between blocks, and lines, pairs of lines and
 updates of a run are those of blocks.
 """
 
@@ -20,26 +20,39 @@ from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import VaultRing
 
-from .blocks import BLOCK, BLOCK_BYTES, loaded, message_place, pixel_place, spare
-from .parameters import Run, block_bytes, most_words
 from .partition import NOTHING, PAIR, TIME, TIME_ALONE, share_sweep
 from .problem import BpProblem, Direction, element_type
 from .record import (
     BANKS,
+    BLOCK,
+    BLOCK_BYTES,
     COST_PLACE,
+    LOADED_VECTORS,
+    PART,
     PLACE,
+    loaded,
+    message_place,
+    pixel_place,
     record_stride,
     row_stride,
+    spare,
     vector_stride,
 )
-from .shifts.choice import Shifts
-from .steps import Neighbours, SweepPlace, most_runs, step_runs, sweep_team
+from .runs import (
+    Neighbours,
+    Run,
+    SweepPlace,
+    block_bytes,
+    most_runs,
+    most_words,
+    step_runs,
+    sweep_team,
+)
+from .shifts.base import Shifts
 from .tiles import Tile, TileCut, TileGrid
-from .variants.variant import USUAL, Variant
+from .variant import USUAL, Variant
 
-__all__ = [
-    "BpLayout",
-]
+__all__ = ["BpLayout", "Traffic", "remote_share", "sweep_traffic"]
 
 _ALIGNMENT = BANKS * ROW_BYTES
 
@@ -191,7 +204,7 @@ class BpLayout:
         """Offset of the transposed smoothness costs."""
         used = (self.labels**2 + self.variant.damped) * self.bits // 8
         if self.shifts is not None:
-            used = self.shifts.plan.constant_bytes
+            used = self.shifts.constant_bytes
         return self.matrix + round_up(used, COLUMN_BYTES)
 
     @property
@@ -248,16 +261,16 @@ class BpLayout:
         if not direction.horizontal:
             along, across = across, along
             pixels, first_place = tile.height, COST_PLACE
-        load, edge = first_place * self.vector_bytes, PLACE[direction] * self.vector_bytes
+        load, message = first_place * self.vector_bytes, PLACE[direction] * self.vector_bytes
         updates = pixels - 1
         if self.in_blocks:
             # Both pixels of a block are updated; at the image's end the last message is lost.
-            load, edge = loaded(direction), message_place(direction)
+            load, message = loaded(direction), message_place(direction)
             updates = pixels // BLOCK
         step = -along if direction.reverse else along
         first = self._border(tile, direction, leaving=False)
         following = self.grid.following(direction, tile)
-        leaves = spare(direction) - edge if self.in_blocks else step
+        leaves = spare(direction) - message if self.in_blocks else step
         if following is not None:
             last = self._border(tile, direction, leaving=True)
             leaves = self._border(following, direction, leaving=False) - last
@@ -265,10 +278,10 @@ class BpLayout:
         costs = self.transposed if direction.reverse and not self.symmetric else self.matrix
         return SweepPlace(
             load=first + load,
-            edge=first + edge,
-            step=step,
-            exit=leaves,
-            line_step=across,
+            first_message=first + message,
+            pixel_pitch=step,
+            last_pitch=leaves,
+            line_pitch=across,
             updates=updates,
             costs=self.ring.address(tile.vault, costs),
         )
@@ -280,7 +293,7 @@ class BpLayout:
             return self.record(tile, tile.width - 1 if far else 0, 0)
         return self.record(tile, 0, tile.height - 1 if far else 0)
 
-    def runs(self, member: int, vault: int = 0) -> list[Run]:
+    def runs(self, member: int, vault: int = 0) -> list[Run[int]]:
         """An iteration's runs of the engine in slot ``member`` (0..sharers - 1) of ``vault``."""
         flags = self._flags_of(vault)
         neighbours = Neighbours(own=flags)
@@ -289,7 +302,7 @@ class BpLayout:
             neighbours = Neighbours(
                 own=flags, before=self._flags_of(before), after=self._flags_of(after)
             )
-        found = []
+        runs = []
         costs = 0
         for direction in Direction:
             team = sweep_team(direction, self.sharers)
@@ -297,9 +310,9 @@ class BpLayout:
                 continue
             for run in self._sweep_runs(direction, vault, member, team, neighbours):
                 # The smoothness costs of the previous run stay in the scratchpad.
-                found.append(replace(run, costs=0) if run.costs == costs else run)
+                runs.append(replace(run, costs=0) if run.costs == costs else run)
                 costs = run.costs or costs
-        return found
+        return runs
 
     def _flags_of(self, vault: int) -> FlagTable:
         flags = self.flags
@@ -307,7 +320,7 @@ class BpLayout:
 
     def _sweep_runs(
         self, direction: Direction, vault: int, member: int, team: range, neighbours: Neighbours
-    ) -> Iterator[Run]:
+    ) -> Iterator[Run[int]]:
         steps = self.grid.steps(direction)
         for step in range(steps):
             tile = self.grid.step(direction, vault, step)
@@ -345,3 +358,62 @@ class BpLayout:
             [flags.arrival(member) for member in members],
             [self.runs(member, vault) for member in members],
         )
+
+
+@dataclass(frozen=True)
+class Traffic:
+    """Bytes that the engines read and write.
+
+    Attributes:
+        total: all. remote: those in another vault, one link away.
+    """
+
+    total: int
+    remote: int
+
+    @property
+    def share(self) -> float:
+        """Part of the bytes that is remote; 0 without any."""
+        return self.remote / self.total if self.total else 0.0
+
+
+def sweep_traffic(layout: BpLayout, direction: Direction) -> Traffic:
+    """Traffic of one sweep: data costs and messages, without flags, parameters, smoothness costs.
+
+    Each update reads three vectors and writes one. A line begins with one more read, and its last
+    write goes to the following tile, if there is one (thesis 6.1). Of blocks, an update has four
+    times and a line twice as many vectors; short vectors are read with the bytes after them.
+    """
+    vector = layout.labels * element_type(layout.bits).itemsize
+    if layout.in_blocks:
+        return _blocks_traffic(layout, direction)
+    total = remote = 0
+    for vault in range(layout.ring.vaults):
+        for tile in layout.grid.tiles(vault):
+            lines = tile.height if direction.horizontal else tile.width
+            updates = layout.sweep(direction, tile).updates
+            if updates:
+                total += lines * vector * ((LOADED_VECTORS + 1) * updates + 1)
+            if layout.grid.following(direction, tile) is not None:
+                remote += lines * vector
+    return Traffic(total, remote)
+
+
+def _blocks_traffic(layout: BpLayout, direction: Direction) -> Traffic:
+    total = remote = 0
+    for vault in range(layout.ring.vaults):
+        for tile in layout.grid.tiles(vault):
+            lines = (tile.height if direction.horizontal else tile.width) // BLOCK
+            updates = layout.sweep(direction, tile).updates
+            # Messages move in pairs, which are a column.
+            total += lines * (updates * (LOADED_VECTORS * PART + BLOCK * COLUMN_BYTES))
+            total += lines * COLUMN_BYTES
+            if layout.grid.following(direction, tile) is not None:
+                remote += lines * COLUMN_BYTES
+    return Traffic(total, remote)
+
+
+def remote_share(layout: BpLayout) -> float:
+    """Part of the bytes of an iteration that goes to another vault; 0 without any."""
+    sweeps = [sweep_traffic(layout, direction) for direction in Direction]
+    return Traffic(sum(one.total for one in sweeps), sum(one.remote for one in sweeps)).share

@@ -4,7 +4,7 @@ Two levels. A pixel of the *coarse* problem stands for a block of 2 x 2 pixels o
 
 1. *construct*: the data costs of a coarse pixel are the sums of the data costs of its block,
    ``(top left + top right) + (bottom left + bottom right)``, each addition saturating
-   (docs/decisions/machine/saturating_numbers.md); pixels of a block beyond the image's edge cost 0;
+   (docs/decisions/machine.md); pixels of a block beyond the image's edge cost 0;
 2. BP-M on the coarse problem, with messages initialised to 0;
 3. *copy*: each message of the fine problem is initialised with the message of the same direction
    at the coarse pixel of its block;

@@ -37,7 +37,7 @@ from .layout import BpLayout
 from .levels import BLOCK
 from .problem import BpProblem
 from .record import COST_PLACE
-from .shifts.choice import Shifts
+from .shifts.base import Shifts
 from .tiles import Tile, TileCut
 
 __all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]

@@ -2,7 +2,7 @@
 
 import contextlib
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from isa.assembly.assembler import assemble
@@ -98,6 +98,7 @@ class KernelBuilder:
         self._check = HazardCheck()
         self._body: list[Entry] = []
         self._labels = 0
+        self._detours: list[tuple[str, str, Callable[[], None]]] = []
         self._names: dict[str, tuple[int, str]] = {}
         self._free = list(range(max(START_REGISTERS) + 1 if launch else 1, REGISTERS))
         self._released: set[str] = set()
@@ -275,6 +276,30 @@ class KernelBuilder:
         self.op(branch, first, second, label)
         yield
         self.label(label)
+
+    def seldom(self, branch: str, first: str, second: str, write: Callable[[], None]) -> None:
+        """Code for a rare case, out of line: a branch taken costs three cycles.
+
+        Parameters:
+            branch: to the code: how ``first`` and ``second`` compare.
+            write: writes the code when :meth:`emit_detours` is called.
+        """
+        start, back = self.new_label("seldom"), self.new_label("on")
+        self.op(branch, first, second, start)
+        self.label(back)
+        self.detour(start, back, write)
+
+    def detour(self, start: str, back: str, write: Callable[[], None]) -> None:
+        """Out of line, code from the label ``start`` on, which goes on at ``back``."""
+        self._detours.append((start, back, write))
+
+    def emit_detours(self) -> None:
+        """Write the code out of line here, where no instruction before goes on into it."""
+        detours, self._detours = self._detours, []
+        for start, back, write in detours:
+            self.label(start)
+            write()
+            self.op("jmp", back)
 
     def op(self, mnemonic: str, *operands: str | int, note: str = "") -> None:
         """Write one instruction; numbers become ``#`` immediates.

@@ -2,7 +2,7 @@
 
 Elements are signed 16-bit numbers with :data:`FRACTION_LIMIT` or fewer fraction bits. A sum of
 products is exact, is shifted right by the fraction bits with halves rounded up, and saturates once;
-additions saturate (docs/decisions/machine/saturating_numbers.md).
+additions saturate (docs/decisions/machine.md).
 """
 
 from typing import Any

@@ -5,8 +5,9 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from microkernels.common.fixed_point import Elements, to_fixed
-from microkernels.networks.golden import Weights
-from microkernels.networks.network import Conv, Dense, Depthwise, MapSize, Network
+from microkernels.networks.layer import WeightLayer
+from microkernels.networks.network import MapSize, Network
+from microkernels.networks.parameters import Weights
 from support.extras import need
 
 from .pictures import read_samples
@@ -24,7 +25,7 @@ def usual_network_weights(network: Network, seed: int = 1) -> dict[str, Weights]
     random = np.random.default_rng(seed)
     found = {}
     for layer in network.layers:
-        if not isinstance(layer, Conv | Dense | Depthwise):
+        if not isinstance(layer, WeightLayer):
             continue
         shape = network.weights[layer.name]
         scale = np.sqrt(2 / np.prod(shape[1:]))

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from microkernels.common.errors import CHECK
 
-from .network import MapSize
+from .sizes import MapSize
 
 __all__ = ["Cut", "Place", "Region", "cuts"]
 

@@ -1,54 +1,16 @@
 """The golden model of a network: every activation, layer by layer."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
 
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import LOWEST, Elements, check_elements
-from microkernels.nn.conv_shape import convolve
-from microkernels.nn.dense_plan import DensePlan
-from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
-from microkernels.nn.depthwise.shape import depthwise
-from microkernels.nn.element_shape import element
-from microkernels.nn.pool_shape import pool
-from microkernels.nn.product.shape import product
-from microkernels.nn.rows.shape import normalize
+from microkernels.common.fixed_point import Elements, check_elements
 from support.checks import shown
 
-from .network import (
-    INPUT,
-    Conv,
-    Depthwise,
-    ElementWise,
-    Layer,
-    Network,
-    Normalize,
-    Pool,
-    Product,
-    Rearrange,
-    Source,
-)
-from .pairs import Pads, pads
+from .network import INPUT, Layer, Network
+from .parameters import Weights
 from .plan import NetworkPlan
-from .rearrange import gather
 
-__all__ = ["Weights", "activation", "activations", "check_weights"]
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Weights:
-    """Weights of a layer.
-
-    Attributes:
-        weights: in the shape of :attr:`microkernels.networks.network.Network.weights`.
-        bias: an element for each filter or output.
-    """
-
-    weights: Elements
-    bias: Elements
+__all__ = ["activation", "activations", "check_weights"]
 
 
 def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str, Weights]:
@@ -59,25 +21,24 @@ def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str,
             shape or beyond 16 bits; the message names the layer.
     """
     CHECK.kind("weights", weights, Mapping)
-    wanted = network.weights
-    if missing := [name for name in wanted if name not in weights]:
+    shapes = network.weights
+    if missing := [name for name in shapes if name not in weights]:
         raise KernelError(f"{missing[0]}: weights are missing")
-    if extra := [name for name in weights if name not in wanted]:
+    if extra := [name for name in weights if name not in shapes]:
         raise KernelError(f"weights: no layer with weights has the name {shown(extra[0])}")
-    for name in wanted:
+    for name in shapes:
         CHECK.kind(f"{name}: weights", weights[name], Weights)
     return {
         name: Weights(
             weights=check_elements(f"{name}: weights", weights[name].weights, shape),
             bias=check_elements(f"{name}: bias", weights[name].bias, shape[:1]),
         )
-        for name, shape in wanted.items()
+        for name, shape in shapes.items()
     }
 
 
 def activations(
     plan: NetworkPlan,
-    dense_layers: Mapping[str, tuple[NDArray[np.int64], DensePlan]],
     weights: Mapping[str, Weights],
     images: Elements,
     progress: Callable[[str], None] | None = None,
@@ -86,8 +47,7 @@ def activations(
     """Outputs of all layers, bit-exact, with sums in the order of ``plan``.
 
     Parameters:
-        dense_layers: of each fully connected layer the order of its inputs
-            (:func:`microkernels.networks.moves.flat_order`) and the plan of a vault's part.
+        plan: of a layout (:attr:`microkernels.networks.layout.NetworkLayout.plan`).
         weights: by layer.
         images: batch x height x width x channels elements.
         progress: called with the name of each layer before it is computed.
@@ -100,95 +60,26 @@ def activations(
         KernelError: arrays of another shape, or values beyond 16 bits.
     """
     network = plan.network
-    given = {INPUT: images, **(further or {})}
-    found = dict(given)
-    for layer in network.layers:
-        if isinstance(layer, Source):
-            continue
+    maps = {INPUT: images, **(further or {})}
+    computed = [layer for layer in network.layers if layer.computed]
+    for layer in computed:
         if progress is not None:
             progress(layer.name)
-        sources = [found[source] for source in network.sources[layer.name]]
-        outputs = activation(plan, layer, dense_layers, weights, sources)
-        found[layer.name] = outputs
-    return {name: values for name, values in found.items() if name not in given}
+        sources = [maps[source] for source in network.sources[layer.name]]
+        maps[layer.name] = activation(plan, layer, weights.get(layer.name), sources)
+    return {layer.name: maps[layer.name] for layer in computed}
 
 
 def activation(
-    plan: NetworkPlan,
-    layer: Layer,
-    dense_layers: Mapping[str, tuple[NDArray[np.int64], DensePlan]],
-    weights: Mapping[str, Weights],
-    sources: Sequence[Elements],
+    plan: NetworkPlan, layer: Layer, weights: Weights | None, sources: Sequence[Elements]
 ) -> Elements:
     """Output of one layer for those of its sources; parameters and result as of
     :func:`activations`.
 
     Parameters:
         layer: of the plan's network, but for its fraction bits and constants, which may be others.
+        weights: of the layer; None: it has none.
     """
     size = plan.network.sizes[layer.name]
-    outputs = _outputs(plan, layer, dense_layers, weights, sources)
+    outputs = layer.integer(plan.layers[layer.name], sources, weights)
     return outputs.reshape(-1, size.height, size.width, size.channels)
-
-
-def _outputs(
-    plan: NetworkPlan,
-    layer: Layer,
-    dense_layers: Mapping[str, tuple[NDArray[np.int64], DensePlan]],
-    weights: Mapping[str, Weights],
-    sources: Sequence[Elements],
-) -> Elements:
-    assert not isinstance(layer, Source)
-    if isinstance(layer, Rearrange):
-        return gather(layer.index, sources)
-    size = plan.layers[layer.name].input
-    if isinstance(layer, ElementWise):
-        return np.stack([element(layer.shape(size), *maps) for maps in zip(*sources, strict=True)])
-    if isinstance(layer, Product):
-        other = plan.network.sizes[plan.network.sources[layer.name][1]]
-        shape = layer.shape(size, other)
-        return np.stack([product(shape, *maps) for maps in zip(*sources, strict=True)])
-    (source,) = sources
-    if isinstance(layer, Normalize):
-        return np.stack([normalize(layer.shape(size), image) for image in source])
-    if isinstance(layer, Pool):
-        around = 0 if layer.mean else LOWEST
-        source = _surrounded(source, layer.padding, around)
-        return np.stack([pool(layer.shape(size), image[np.newaxis]) for image in source])
-    own = weights[layer.name]
-    if isinstance(layer, Depthwise):
-        taps = layer.shape(size)
-        source = _surrounded(source, layer.padding, 0)
-        return np.stack([depthwise(taps, image, own.weights, own.bias) for image in source])
-    if isinstance(layer, Conv):
-        part = plan.layers[layer.name].conv
-        assert part is not None
-        source = _surrounded(source, layer.padding, 0)
-        return np.stack(
-            [
-                convolve(
-                    layer.shape(size),
-                    part.order,
-                    image,
-                    own.weights,
-                    own.bias,
-                    fraction=layer.fraction,
-                    relu=layer.relu,
-                )
-                for image in source
-            ]
-        )
-    order, split = dense_layers[layer.name]
-    flat = source.transpose(0, 3, 1, 2).reshape(len(source), -1)
-    inputs = np.where(order < 0, 0, flat[:, order])
-    held = np.where(order < 0, 0, own.weights[:, order])
-    vectors = DenseShape(inputs=len(order), outputs=layer.outputs, batch=len(source))
-    sums = partial_sums(vectors, split.chunk, inputs, held, fraction=layer.fraction)
-    return dense(sums[np.newaxis], own.bias, relu=layer.relu)
-
-
-def _surrounded(images: Elements, padding: int | Pads, around: int) -> Elements:
-    """``images`` with the pixels around them."""
-    sides = pads(padding)
-    widths = ((0, 0), (sides.top, sides.bottom), (sides.left, sides.right), (0, 0))
-    return np.pad(images, widths, constant_values=around)

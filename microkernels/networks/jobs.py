@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from math import prod
 
 import numpy as np
 
@@ -13,20 +12,10 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 
 from .engines import ChipEngines
-from .golden import Weights, activations, check_weights
+from .golden import activations, check_weights
 from .layout import NetworkLayout
-from .network import (
-    Conv,
-    Depthwise,
-    ElementWise,
-    Network,
-    Normalize,
-    Pool,
-    Product,
-    Rearrange,
-    Source,
-)
-from .pairs import pair
+from .network import Network
+from .parameters import Weights
 from .plan import NetworkPlan, plan_network
 from .steps import MoveStep, Step
 
@@ -54,16 +43,16 @@ class NetworkJob:
     def of_layers(self, outputs: Elements) -> dict[str, Elements]:
         """Outputs of the job as batch x height x width x channels elements of each of these
         layers."""
-        found: dict[str, Elements] = {}
+        maps_of: dict[str, Elements] = {}
         first = 0
         for name, maps in self.layout.results.items():
             size = maps.size
             last = first + maps.batch * size.elements
-            found[name] = outputs[first:last].reshape(
+            maps_of[name] = outputs[first:last].reshape(
                 maps.batch, size.height, size.width, size.channels
             )
             first = last
-        return found
+        return maps_of
 
     def step_of(self, launch: str) -> tuple[str, bool]:
         """Layer of a launch, by the launch's name, and whether it moves the layer's input."""
@@ -75,37 +64,19 @@ class NetworkJob:
         return self.layout.launch_steps
 
 
-def _operations(plan: NetworkPlan, name: str) -> int:
-    own = plan.layers[name]
-    if isinstance(own.layer, Source | Rearrange):
-        return 0
-    if isinstance(own.layer, Conv):
-        return 2 * own.layer.shape(own.input).macs
-    if isinstance(own.layer, Depthwise):
-        return 2 * own.output.elements * own.layer.shape(own.input).taps
-    if isinstance(own.layer, Pool):
-        return own.output.elements * (prod(pair(own.layer.window)) - 1)
-    if isinstance(own.layer, Product):
-        assert own.second is not None
-        return own.layer.shape(own.input, own.second).operations
-    if isinstance(own.layer, ElementWise | Normalize):
-        return own.output.elements * own.layer.shape(own.input).operations
-    return 2 * own.input.elements * own.output.channels
-
-
 def _check_further(
     network: Network, further: Mapping[str, Elements], batch: int
 ) -> dict[str, Elements]:
     """``further`` as elements, those of all sources of the network."""
-    found = {}
+    maps = {}
     for layer in network.layers:
-        if isinstance(layer, Source):
+        if not layer.computed:
             if layer.name not in further:
                 raise KernelError(f"{layer.name}: its map is missing")
-            size = layer.size
-            wanted = (batch, size.height, size.width, size.channels)
-            found[layer.name] = check_elements(layer.name, further[layer.name], wanted)
-    return found
+            size = network.sizes[layer.name]
+            shape = (batch, size.height, size.width, size.channels)
+            maps[layer.name] = check_elements(layer.name, further[layer.name], shape)
+    return maps
 
 
 @CHECK.arguments
@@ -139,21 +110,21 @@ def network_job(
     size = network.input
     images = check_elements("images", images, ("batch", size.height, size.width, size.channels))
     batch = len(images)
-    more = _check_further(network, further or {}, batch)
+    inputs = _check_further(network, further or {}, batch)
     machine = engines or ChipEngines()
     plan = plan_network(network, batch=batch, engines=machine, reuse=reuse)
     layout = NetworkLayout(plan, keep=keep)
 
     def prepare(memory: Writable) -> None:
         layout.store(memory, weights)
-        layout.store_images(memory, images, more)
+        layout.store_images(memory, images, inputs)
 
     def outputs(memory: Readable) -> Elements:
         return np.concatenate([maps.load(memory).ravel() for maps in layout.results.values()])
 
     def model() -> Elements:
-        found = activations(plan, layout.dense_layers, weights, images, further=more)
-        return np.concatenate([found[name].ravel() for name in layout.results])
+        maps = activations(layout.plan, weights, images, further=inputs)
+        return np.concatenate([maps[name].ravel() for name in layout.results])
 
     job = KernelJob(
         name="network",
@@ -164,6 +135,6 @@ def network_job(
         end=layout.end,
         pes=machine.pes,
         ring=machine.ring,
-        operations=sum(_operations(plan, name) for name in plan.layers) * batch,
+        operations=sum(each.layer.operations(each) for each in plan.layers.values()) * batch,
     )
     return NetworkJob(layout=layout, job=job)

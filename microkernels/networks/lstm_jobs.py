@@ -8,7 +8,7 @@ from isa.run import Launch
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
-from microkernels.nn.lstm.shape import LstmShape, LstmState, LstmWeights, lstm_step
+from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step
 from microkernels.runtime.job import Golden, KernelJob
 
 from .engines import ChipEngines

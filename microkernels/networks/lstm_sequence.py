@@ -1,6 +1,6 @@
 """A sequence of time steps of an LSTM layer on all engines of a chip: cut and addresses.
 
-The layer's cells and outputs are cut into *parts* (:class:`microkernels.nn.lstm.shape.LstmCut`): a
+The layer's cells and outputs are cut into *parts* (:class:`microkernels.nn.lstm_shape.LstmCut`): a
 vault has one or more, and the engines of a part share the batch. With fewer sequences in a batch
 than engines in a vault, more parts keep all engines at work.
 
@@ -32,9 +32,8 @@ from microkernels.common.feature_map import ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.common.parameter_block import block_bytes
-from microkernels.nn.lstm.layout import LstmLayout
-from microkernels.nn.lstm.plan import LstmPlan, plan_lstm
-from microkernels.nn.lstm.shape import LstmShape, LstmWeights
+from microkernels.nn.lstm_layout import LstmLayout
+from microkernels.nn.lstm_shape import LstmPlan, LstmShape, LstmWeights, plan_lstm
 from microkernels.runtime.chip_barrier import ChipFlags
 
 from .engines import ChipEngines

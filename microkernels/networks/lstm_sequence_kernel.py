@@ -1,6 +1,6 @@
 """Generator of the program of :mod:`microkernels.networks.lstm_sequence`: time steps in a loop.
 
-The phases of a step are those of :mod:`microkernels.nn.lstm.kernel`. The stream of weights goes on
+The phases of a step are those of :mod:`microkernels.nn.lstm_kernel`. The stream of weights goes on
 from step to step: after the last block come the first ones again, so that the ring is full when the
 next step begins. A barrier of all engines of the chip ends each phase.
 """
@@ -9,7 +9,7 @@ from isa.program import Program
 from microkernels.common.builder import WORD_BYTES, KernelBuilder
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import check_fraction
-from microkernels.nn.lstm.kernel import LstmCode, program_name
+from microkernels.nn.lstm_kernel import LstmCode, program_name
 from microkernels.runtime.chip_barrier import ChipBarrierCode
 
 from .lstm_sequence import FIXED_WORDS, SequenceLayout

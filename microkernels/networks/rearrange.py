@@ -1,41 +1,150 @@
-"""Moves that put the elements of maps into another map in any order.
+"""Maps that are not computed: sources, and maps of elements of other maps in any order.
 
 Each vault reads the elements of its tile where their owners have them. Elements that follow each
 other in both memories are one piece, and pieces of one length at equal distances one move; so whole
 columns of pixels move fast, and single elements slowly.
 """
 
-from collections.abc import Sequence
-from functools import lru_cache
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
 
+from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan
 from .moves import PIECE_ELEMENTS, Move
+from .parameters import RealParameters, Reals, Weights
+from .sizes import MapSize
 from .stored import OutputMaps
 
-__all__ = ["LOWEST_ELEMENT", "ZERO", "gather", "rearrange_moves"]
+__all__ = ["LOWEST_ELEMENT", "ZERO", "Rearrange", "Source"]
 
 #: In the place of an element's index: the constant 0, and the lowest element.
 ZERO, LOWEST_ELEMENT = -1, -2
+#: How much longer an element takes that moves alone, for estimates.
+_SCATTERED = 8
 
 _Addresses = NDArray[np.int64]
 
 
-def gather(index: NDArray[np.int64], sources: Sequence[Elements]) -> Elements:
-    """Golden model: batch x elements in the order ``index``.
+@dataclass(frozen=True, kw_only=True)
+class _SizedLayer(Layer):
+    """What layers have that say the size of their map.
 
-    Parameters:
-        index: for each element its place in all sources, one after the other, each by row, column
-            and channel; or :data:`ZERO`, :data:`LOWEST_ELEMENT`.
-        sources: batch x height x width x channels elements each.
+    Attributes:
+        size: of the map.
     """
-    flat = np.concatenate([values.reshape(len(values), -1) for values in sources], axis=1)
-    found = np.where(index < 0, 0, flat[:, np.maximum(index, 0)])
-    return np.where(index == LOWEST_ELEMENT, LOWEST, found).astype(flat.dtype)
+
+    launched = False
+    reads_regions = False
+    tuples: ClassVar[Mapping[str, Constructor]] = {"size": MapSize}
+
+    size: MapSize
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.size.check(self.name)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Source(_SizedLayer):
+    """A further map that the host puts into memory: another input, or a constant.
+
+    Attributes:
+        size: of the map.
+    """
+
+    computed = False
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return ()
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        return self.size
+
+    def written_from(self, time: int) -> int:
+        return 0
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        raise AssertionError(f"{self.name}: no layer that is computed")
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        raise AssertionError(f"{self.name}: no layer that is computed")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Rearrange(_SizedLayer):
+    """A map of elements of other maps in any order.
+
+    Attributes:
+        inputs: names of the layers whose outputs it takes, at least one; ``source`` stays empty.
+        size: of the map.
+        order: for each of its elements, by row, column and channel, the index in all inputs, one
+            after the other, or -1 for the constant 0, -2 for the lowest element.
+    """
+
+    copies = True
+    input_refused = (
+        "elements of the network's input can't be rearranged; give it a layer that copies them, or "
+        "a source"
+    )
+
+    inputs: tuple[str, ...]
+    order: tuple[int, ...]
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return self.inputs
+
+    @cached_property
+    def index(self) -> NDArray[np.int64]:
+        """The order as an array."""
+        return np.asarray(self.order, np.int64)
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        if len(self.order) != self.size.elements:
+            raise KernelError(f"order must have {self.size.elements} items, not {len(self.order)}")
+        last = sum(size.elements for _, size in sources) - 1
+        if not -2 <= self.index.min() <= self.index.max() <= last:
+            raise KernelError(f"order must have numbers from -2 to {last}")
+        return self.size
+
+    def moved_elements(
+        self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
+    ) -> float:
+        # The whole tile, from all sources together; single elements take as long as pieces.
+        return _SCATTERED * plan.tile.elements * plan.rounds(work.batch) // inputs
+
+    def written_from(self, time: int) -> int:
+        return time - 1
+
+    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
+        sources = [source for source in maps.sources if source is not None]
+        constants = [maps.constant(value, vault) for value in (0, LOWEST)]
+        return _rearrange_moves(self.index, sources, maps.target, vault, constants)
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        flat = np.concatenate([values.reshape(len(values), -1) for values in sources], axis=1)
+        chosen = np.where(self.index < 0, 0, flat[:, np.maximum(self.index, 0)])
+        return np.where(self.index == LOWEST_ELEMENT, LOWEST, chosen).astype(flat.dtype)
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        flat = np.concatenate([values.reshape(len(values), -1) for values in sources], axis=1)
+        chosen = np.where(self.index < 0, 0.0, flat[:, np.maximum(self.index, 0)])
+        # The lowest element is only chosen below a maximum.
+        chosen[:, self.index == LOWEST_ELEMENT] = -np.abs(flat).max(initial=0.0)
+        return chosen.reshape(-1, size.height, size.width, size.channels)
 
 
 def _addresses(held: FeatureMap) -> _Addresses:
@@ -67,7 +176,7 @@ def _owned(source: OutputMaps, image: int) -> _Addresses:
     return found
 
 
-def rearrange_moves(
+def _rearrange_moves(
     index: NDArray[np.int64],
     sources: Sequence[OutputMaps],
     target: OutputMaps,
@@ -77,7 +186,7 @@ def rearrange_moves(
     """Moves of one vault.
 
     Parameters:
-        index: as of :func:`gather`.
+        index: as of :attr:`Rearrange.index`.
         constants: chip addresses, in the vault, of :data:`PIECE_ELEMENTS` zeros, and of as many
             lowest elements.
     """

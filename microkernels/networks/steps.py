@@ -6,62 +6,65 @@ its own; weights and biases are there once.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
-from typing import TypeVar
+from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
 from isa.declared import Declared, Span
 from isa.program import Program
 from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
-from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import Elements
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
-from microkernels.nn.conv_kernel import conv_program
-from microkernels.nn.conv_layout import ConvLayout
-from microkernels.nn.conv_plan import ConvPlan
-from microkernels.nn.dense_kernel import dense_program
-from microkernels.nn.dense_layout import DenseLayout, Vectors
-from microkernels.nn.dense_plan import DensePlan
-from microkernels.nn.depthwise.layout import DepthwiseLayout
-from microkernels.nn.depthwise.shape import DepthwiseShape
-from microkernels.nn.element_kernel import element_program
-from microkernels.nn.element_layout import ElementLayout
-from microkernels.nn.element_shape import ElementShape
-from microkernels.nn.pool_kernel import pool_program
-from microkernels.nn.pool_layout import PoolLayout
-from microkernels.nn.pool_shape import PoolShape
-from microkernels.nn.product.layout import ProductLayout
-from microkernels.nn.rows.layout import RowsLayout
 from microkernels.runtime.ring import VaultRing
 
 from .engines import ChipEngines
 from .move_kernel import move_program
 from .move_layout import move_block, move_block_bytes
 from .moves import Move
-from .network import Conv, Dense
+from .parameters import Weights
 from .places import ALIGNMENT
 from .stored import InputMaps, OutputMaps
 
-ShapeT = TypeVar("ShapeT", PoolShape, DepthwiseShape)
-BareLayout = PoolLayout | ElementLayout | ProductLayout | RowsLayout
-MapLayout = ConvLayout | DepthwiseLayout | BareLayout
+__all__ = ["MapKernel", "MapStep", "MoveStep", "Step", "TileMaps"]
 
-__all__ = [
-    "BareStep",
-    "ConvStep",
-    "DenseStep",
-    "ElementStep",
-    "MapStep",
-    "MoveStep",
-    "PoolStep",
-    "Step",
-    "tile_shape",
-]
+
+class TileMaps(Protocol):
+    """What a kernel has in a vault's memory: constants, and parameter blocks."""
+
+    @property
+    def end(self) -> int:
+        """First byte after the constants."""
+
+    def block(self, base: int) -> bytes:
+        """The parameter block at ``base``."""
+
+
+class MapKernel(Protocol):
+    """A layer that computes maps from maps; ``tile`` is its kernel's shape or plan of a tile."""
+
+    @property
+    def name(self) -> str:
+        """Name of the layer."""
+
+    def layout(
+        self,
+        tile: Any,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        base: int,
+        engines: ChipEngines,
+    ) -> Any:
+        """The layout of a vault, whose data are at ``base``."""
+
+    def program(self, layout: Any, vault_bits: int) -> Program:
+        """The program of all vaults."""
+
+    def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
+        """Put what is constant, but for parameter blocks, into a vault's ``memory``."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -105,6 +108,14 @@ class Step(ABC):
         """What is fixed with the network in the first vault when ``launch``, one of the step's,
         runs: its parameter block, and flags."""
 
+    @abstractmethod
+    def write(self, memory: Writable, offset: int, weights: Weights | None) -> None:
+        """Put parameter blocks and constants of all vaults into ``memory``.
+
+        Parameters:
+            weights: of the layer; None: it has none.
+        """
+
     def _launch(self, program: Program, parameters: int, round_: int = 0) -> Launch:
         name = f"{self.name} {round_ + 1}" if round_ else self.name
         return Launch(name=name, program=program, parameters=parameters)
@@ -141,8 +152,7 @@ class MoveStep(Step):
     def declared(self, launch: Launch, offset: int) -> Declared:
         return Declared(constants=(Span(offset, self.bytes),), slots=self.pes)
 
-    def write(self, memory: Writable, offset: int) -> None:
-        """Put the parameter blocks into ``memory``."""
+    def write(self, memory: Writable, offset: int, weights: Weights | None) -> None:
         for vault, moves in enumerate(self.moves):
             base = self.ring.address(vault, offset)
             memory.write(base, move_block(base, moves, self.pes))
@@ -153,21 +163,28 @@ class MapStep(Step):
     """A step from maps to maps.
 
     Attributes:
-        target: maps that it writes.
+        kernel: the layer. tile: what its kernel must know of a tile.
+        sources: maps that it reads. target: maps that it writes.
     """
 
+    kernel: MapKernel
+    tile: Any
+    sources: Sequence[InputMaps | OutputMaps]
     target: OutputMaps
 
-    @abstractmethod
-    def layout(self, vault: int, round_: int, offset: int) -> MapLayout:
+    def layout(self, vault: int, round_: int, offset: int) -> TileMaps:
         """The layout of a vault."""
-
-    @abstractmethod
-    def _program(self, offset: int) -> Program:
-        """The program of all rounds."""
+        layout: TileMaps = self.kernel.layout(
+            self.tile,
+            [maps.map(vault, round_) for maps in self.sources],
+            self.target.map(vault, round_),
+            self.ring.address(vault, offset),
+            self.engines,
+        )
+        return layout
 
     def launches(self, offset: int) -> tuple[Launch, ...]:
-        program = self._program(offset)
+        program = self.kernel.program(self.layout(0, 0, offset), self.ring.address_bits)
         return tuple(
             self._launch(program, self._parameters(offset, round_), round_)
             for round_ in range(self.target.rounds)
@@ -199,7 +216,7 @@ class MapStep(Step):
     def _parameters(self, offset: int, round_: int) -> int:
         return offset + self._first + round_ * self._block
 
-    def _write_blocks(self, memory: Writable, offset: int) -> None:
+    def write(self, memory: Writable, offset: int, weights: Weights | None) -> None:
         for vault in range(self.ring.vaults):
             for round_ in range(self.target.rounds):
                 at = self.ring.address(vault, self._parameters(offset, round_))
@@ -209,192 +226,20 @@ class MapStep(Step):
                 else:
                     block = idle_block(at, self.pes)
                 memory.write(at, block)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvStep(MapStep):
-    """A convolution.
-
-    Attributes:
-        source: maps that it reads.
-        layer: of the network. plan: of a tile.
-    """
-
-    source: InputMaps
-    layer: Conv
-    plan: ConvPlan
-
-    def layout(self, vault: int, round_: int, offset: int) -> ConvLayout:
-        return ConvLayout(
-            plan=self.plan,
-            source=self.source.map(vault, round_),
-            target=self.target.map(vault, round_),
-            base=self.ring.address(vault, offset),
-            sharers=self.pes,
-        )
-
-    def _program(self, offset: int) -> Program:
-        return conv_program(
-            self.layout(0, 0, offset),
-            fraction=self.layer.fraction,
-            vault_bits=self.ring.address_bits,
-        )
-
-    def write(self, memory: Writable, offset: int, weights: Elements, bias: Elements) -> None:
-        """Put parameter blocks, weights and biases of all vaults into ``memory``."""
-        self._write_blocks(memory, offset)
-        filters = self.plan.shape.filters
-        for vault in range(self.ring.vaults):
-            tile = self.target.tile(vault)
-            if tile is None:
-                continue
-            part = slice(tile.channel, tile.channel + tile.channels)
-            more = filters - tile.channels
-            self.layout(vault, 0, offset).store(
-                memory,
-                np.pad(weights[part], ((0, more), (0, 0), (0, 0), (0, 0))),
-                np.pad(bias[part], (0, more)),
-                relu=self.layer.relu,
-            )
-
-
-@dataclass(frozen=True, kw_only=True)
-class BareStep(MapStep):
-    """A step from maps to maps without weights."""
-
-    @abstractmethod
-    def layout(self, vault: int, round_: int, offset: int) -> BareLayout:
-        """The layout of a vault."""
-
-    def write(self, memory: Writable, offset: int) -> None:
-        """Put parameter blocks and constants of all vaults into ``memory``."""
-        self._write_blocks(memory, offset)
         for vault in range(self.ring.vaults):
             if self.target.tile(vault) is not None:
-                self.layout(vault, 0, offset).store(memory)
+                layout = self.layout(vault, 0, offset)
+                self.kernel.store(layout, memory, self._part(weights, vault))
 
-
-@dataclass(frozen=True, kw_only=True)
-class PoolStep(BareStep):
-    """Pooling.
-
-    Attributes:
-        source: maps that it reads.
-        shape: of a tile.
-    """
-
-    source: InputMaps
-    shape: PoolShape
-
-    def layout(self, vault: int, round_: int, offset: int) -> PoolLayout:
-        return PoolLayout(
-            shape=self.shape,
-            source=self.source.map(vault, round_),
-            target=self.target.map(vault, round_),
-            base=self.ring.address(vault, offset),
-            sharers=self.pes,
-            scratchpad_bytes=self.engines.scratchpad_bytes,
-            instruction_words=self.engines.instruction_words,
+    def _part(self, weights: Weights | None, vault: int) -> Weights | None:
+        """Weights of a vault's channels, with zeros for channels that it lacks."""
+        tile = self.target.tile(vault)
+        if weights is None or tile is None:
+            return None
+        part = slice(tile.channel, tile.channel + tile.channels)
+        lacking = (0, self.target.whole_tile.channels - tile.channels)
+        inner = [(0, 0)] * (weights.weights.ndim - 1)
+        return Weights(
+            weights=np.pad(weights.weights[part], (lacking, *inner)),
+            bias=np.pad(weights.bias[part], lacking),
         )
-
-    def _program(self, offset: int) -> Program:
-        return pool_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
-
-
-@dataclass(frozen=True, kw_only=True)
-class ElementStep(BareStep):
-    """An element-wise layer.
-
-    Attributes:
-        sources: maps that it reads, of the layer's inputs in order.
-        shape: of a tile.
-    """
-
-    sources: Sequence[InputMaps | OutputMaps]
-    shape: ElementShape
-
-    def layout(self, vault: int, round_: int, offset: int) -> ElementLayout:
-        source, *others = (maps.map(vault, round_) for maps in self.sources)
-        return ElementLayout(
-            shape=self.shape,
-            source=source,
-            other=others[0] if others else None,
-            target=self.target.map(vault, round_),
-            base=self.ring.address(vault, offset),
-            sharers=self.pes,
-            scratchpad_bytes=self.engines.scratchpad_bytes,
-        )
-
-    def _program(self, offset: int) -> Program:
-        return element_program(self.layout(0, 0, offset), vault_bits=self.ring.address_bits)
-
-
-@dataclass(frozen=True, kw_only=True)
-class DenseStep(Step):
-    """A fully connected layer; each vault has some of the outputs.
-
-    Attributes:
-        layer: of the network. plan: of a vault's part.
-        target: the outputs.
-        order: index of the input element at each place of the vectors; -1: none.
-    """
-
-    layer: Dense
-    plan: DensePlan
-    target: OutputMaps
-    order: NDArray[np.int64]
-
-    def layout(self, vault: int, offset: int) -> DenseLayout:
-        """The layout of a vault."""
-        offsets = self.target.offsets
-        return DenseLayout(
-            plan=self.plan,
-            source=None,
-            target=Vectors(
-                base=self.ring.address(vault, offsets[0]),
-                length=self.plan.shape.outputs,
-                batch=len(offsets),
-                pitch=self.target.bytes,
-            ),
-            base=self.ring.address(vault, offset),
-        )
-
-    @property
-    def bytes(self) -> int:
-        return round_up(self.layout(0, 0).end, COLUMN_BYTES)
-
-    def launches(self, offset: int) -> tuple[Launch, ...]:
-        program = dense_program(
-            self.layout(0, offset),
-            fraction=self.layer.fraction,
-            vault_bits=self.ring.address_bits,
-        )
-        return (self._launch(program, offset),)
-
-    def declared(self, launch: Launch, offset: int) -> Declared:
-        return self.layout(0, offset).declared
-
-    def write(self, memory: Writable, offset: int, weights: Elements, bias: Elements) -> None:
-        """Put parameter blocks, weights and biases of all vaults into ``memory``."""
-        held = np.where(self.order < 0, 0, weights[:, self.order])
-        outputs = self.plan.shape.outputs
-        for vault in range(self.ring.vaults):
-            base = self.ring.address(vault, offset)
-            tile = self.target.tile(vault)
-            if tile is None:
-                memory.write(base, idle_block(base, self.pes))
-                continue
-            part = slice(tile.channel, tile.channel + tile.channels)
-            more = (0, outputs - tile.channels)
-            self.layout(vault, offset).store(
-                memory,
-                np.pad(held[part], (more, (0, 0))),
-                np.pad(bias[part], more),
-                relu=self.layer.relu,
-            )
-
-
-def tile_shape(shape: ShapeT, source: InputMaps) -> ShapeT:
-    """Sizes of a layer that keeps its channels apart, on a vault's maps."""
-    whole = source.whole
-    return replace(shape, width=whole.width, height=whole.height, channels=whole.channels)

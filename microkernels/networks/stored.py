@@ -13,8 +13,7 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.ring import VaultRing
 
 from .cut import Cut, Region
-from .network import MapSize
-from .pairs import Pair
+from .sizes import MapSize, Size2
 
 __all__ = ["InputMaps", "OutputMaps", "Tiles", "Windows", "inside"]
 
@@ -30,8 +29,8 @@ class Windows:
         parted: a vault reads the channels that it writes, else all.
     """
 
-    kernel: Pair
-    stride: Pair
+    kernel: Size2
+    stride: Size2
     left: int = 0
     top: int = 0
     around: int = 0
@@ -40,11 +39,11 @@ class Windows:
     def region(self, tile: Region, channels: int) -> Region:
         """The region that is read for the outputs in ``tile``."""
         return Region(
-            x=tile.x * self.stride.across - self.left,
-            y=tile.y * self.stride.down - self.top,
+            x=tile.x * self.stride.width - self.left,
+            y=tile.y * self.stride.height - self.top,
             channel=tile.channel if self.parted else 0,
-            width=(tile.width - 1) * self.stride.across + self.kernel.across,
-            height=(tile.height - 1) * self.stride.down + self.kernel.down,
+            width=(tile.width - 1) * self.stride.width + self.kernel.width,
+            height=(tile.height - 1) * self.stride.height + self.kernel.height,
             channels=tile.channels if self.parted else channels,
         )
 
@@ -177,7 +176,9 @@ class InputMaps(_Maps):
             "depth": self.depth,
         }
         if self.strips:
-            return StripMap(**place, rows=self.windows.kernel.down, stride=self.windows.stride.down)
+            return StripMap(
+                **place, rows=self.windows.kernel.height, stride=self.windows.stride.height
+            )
         return FeatureMap(**place)
 
     @property

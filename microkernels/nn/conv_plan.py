@@ -1,4 +1,4 @@
-"""Partition of a convolution so that it fits the scratchpad of an engine.
+"""Partition of a convolution so that it fits the scratchpad of an engine, and the fastest slices.
 
 An engine holds ``filters`` filters at once, of one *slice* of the channels, and processes all
 windows of its tile with them: one *pass*. Filters at once for all slices are a *group*. The
@@ -31,11 +31,11 @@ from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
+from microkernels.common.fixed_point import ELEMENT_BYTES
 
-from .conv_shape import ConvOrder, ConvShape
+from .conv_shape import MOST_NARROW, ConvOrder, ConvShape, check_shifts
 
-__all__ = ["SHARERS", "ConvPlan", "check_shifts", "plan_conv"]
+__all__ = ["SHARERS", "ConvPlan", "best_depth", "plan_conv"]
 
 #: Pixels in the pipeline: one at the products, two at the additions, one that completes, one being
 #: stored; two more that become bytes.
@@ -43,10 +43,6 @@ _RESULTS = 5
 _NARROWED = 2
 #: Numbers in an element of a map of bytes.
 _PAIR = 2
-#: Bits that a sum is shifted by at most when it becomes a byte.
-_MOST_NARROW = 8
-#: Fraction bits of a factor of one byte.
-_MOST_BYTE_FRACTION = 6
 #: Loads in flight for the input at most; the array range check has 20 entries, some are needed for
 #: weights, earlier sums and stores.
 _MOST_LOADS = 12
@@ -59,19 +55,6 @@ _BUS_EFFICIENCY = 0.8
 #: Clocks that the vector unit loses when it takes a short instruction; likewise for estimates.
 _SHORT_COST = 1
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
-
-
-def check_shifts(fraction: int, narrow: int | None) -> None:
-    """Check that sums of products can be shifted right by ``fraction`` bits: 0..15, or 0..6 for
-    outputs of bytes, as a byte must hold two to this power; and they by ``narrow`` bits: 0..8.
-
-    Raises:
-        KernelError: they can't.
-    """
-    check_fraction(fraction)
-    if narrow is not None:
-        CHECK.within("fraction bits with outputs of bytes", fraction, 0, _MOST_BYTE_FRACTION)
-        CHECK.within("bits that sums are shifted by to bytes", narrow, 0, _MOST_NARROW)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +71,7 @@ class ConvPlan:
             (:class:`microkernels.common.feature_map.StripMap`).
         slots: in the input ring.
         pairs: an element of image and weights is a pair of bytes, for two channels
-            (:mod:`microkernels.nn.conv_bytes`); ``shape`` and ``depth`` count elements.
+            (:mod:`microkernels.nn.conv_shape`); ``shape`` and ``depth`` count elements.
         narrow: outputs are bytes, sums shifted right by so many bits, two in an element; None:
             outputs are sums.
     """
@@ -208,7 +191,7 @@ class ConvPlan:
     @property
     def byte_shift(self) -> int:
         """Bits from the place of a byte in its sum up to the high byte of the element."""
-        return 0 if self.narrow is None else _MOST_NARROW - self.narrow
+        return 0 if self.narrow is None else MOST_NARROW - self.narrow
 
     @property
     def group_elements(self) -> int:
@@ -393,3 +376,72 @@ def plan_conv(
             f"them: give slices of fewer channels"
         )
     return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(SHARERS)))
+
+
+#: Elements that the vector unit multiplies in a cycle.
+_LANES = 4
+
+
+@CHECK.arguments
+@lru_cache(maxsize=64)
+def best_depth(
+    shape: ConvShape, *, out_depth: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+) -> int:
+    """Channels in a slice of the input for which the layer is fastest, by estimate.
+
+    Parameters: as for :func:`plan_conv`.
+
+    Raises:
+        KernelError: no slice fits.
+    """
+    CHECK.at_least("out_depth", out_depth, 1)
+    most = min(MAX_VL // shape.down, shape.channels)
+    best: tuple[float, int] | None = None
+    for least, depth in sorted(
+        (_least_cycles(shape, depth, out_depth), depth) for depth in range(1, most + 1)
+    ):
+        if best is not None and least > best[0]:
+            break
+        try:
+            plan = plan_conv(
+                shape, depth=depth, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes
+            )
+        except KernelError:
+            continue
+        # Of the fastest, the thinnest slices.
+        best = min(best or (plan.cycles, depth), (plan.cycles, depth))
+    if best is None:
+        most = _largest_kernel(shape, scratchpad_bytes)
+        raise KernelError(
+            f"a filter of {shape.kernel} x {shape.down} pixels does not fit a scratchpad of "
+            f"{scratchpad_bytes} bytes, even one channel at a time: "
+            + (f"at most {most} x {most} pixels do" if most else "none does")
+        )
+    return best[1]
+
+
+def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
+    """A lower bound of :attr:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
+    beats of all products, and two additions of each group of filters."""
+    column = shape.down * depth
+    joined = column * shape.kernel <= MAX_VL
+    parts, length = (1, column * shape.kernel) if joined else (shape.kernel, column)
+    groups = -(-shape.filters // min(MAX_MR, out_depth))
+    beats = parts * shape.filters * -(-length // _LANES) + 2 * groups
+    slices = -(-shape.channels // depth)
+    # Estimates are rounded numbers.
+    return shape.out_width * shape.out_height * slices * beats / SHARERS * (1 - 1e-9)
+
+
+def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:
+    """Pixels of a side of the largest filter below the shape's that fits; 0: none does."""
+    for kernel in range(
+        min(max(shape.kernel, shape.down) - 1, shape.width, shape.height, MAX_VL), 0, -1
+    ):
+        try:
+            smaller = replace(shape, kernel=kernel, kernel_down=None, channels=1, padding=0)
+            plan_conv(smaller, depth=1, out_depth=1, scratchpad_bytes=scratchpad_bytes)
+        except KernelError:
+            continue
+        return kernel
+    return 0

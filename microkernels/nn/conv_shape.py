@@ -1,19 +1,68 @@
-"""A convolution layer: its sizes and its golden model.
+"""Convolutions of elements and of bytes: sizes, and golden models.
 
 ``out[y, x, o] = act(bias[o] + sum over i, j, c of image[y*s + i - p, x*s + j - p, c] *
 weights[o, i, j, c])`` with stride ``s`` and ``p`` pixels of zeros around the image (thesis equation
 2.12, with the filters as networks store them). The order of the additions, which matters because
 they saturate, is that of the kernel (:class:`ConvOrder`).
+
+Convolutions of bytes have the rate of 8-bit products, with sums of 16 bits. Image and weights are
+signed bytes. Two of them, for neighbouring channels, are an element of 16
+bits in memory, the first in the low half; an odd channel is filled up with zeros. The layout of
+such a map is that of a map of elements (:mod:`microkernels.common.feature_map`) with half as many
+channels. The kernel is :mod:`microkernels.nn.conv_kernel` with ``m.v.dot.add`` for its products, so
+that engines need this optional instruction.
+
+Sums of products are shifted right by ``fraction`` bits and have 16 bits, as those of
+:func:`microkernels.nn.conv_shape.convolve`. They are the outputs, or become bytes: shifted right by
+``narrow`` bits, rounded to nearest, halves up, and saturated. For that, half of the last place of a
+byte is added to the biases.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import Elements, add, check_elements, check_fraction, dot
+from microkernels.common.fixed_point import (
+    ELEMENT,
+    Elements,
+    add,
+    check_elements,
+    check_fraction,
+    dot,
+)
+from microkernels.common.saturation import clip
 
-__all__ = ["ConvOrder", "ConvShape", "convolve"]
+__all__ = [
+    "BYTE",
+    "MOST_NARROW",
+    "ByteConv",
+    "ConvOrder",
+    "ConvShape",
+    "check_shifts",
+    "convolve",
+    "convolve_bytes",
+    "pair_bytes",
+    "split_pairs",
+]
+
+#: Bits that a sum is shifted by at most when it becomes a byte.
+MOST_NARROW = 8
+#: Fraction bits of a factor of one byte.
+_MOST_BYTE_FRACTION = 6
+
+
+def check_shifts(fraction: int, narrow: int | None) -> None:
+    """Check that sums of products can be shifted right by ``fraction`` bits: 0..15, or 0..6 for
+    outputs of bytes, as a byte must hold two to this power; and they by ``narrow`` bits: 0..8.
+
+    Raises:
+        KernelError: they can't.
+    """
+    check_fraction(fraction)
+    if narrow is not None:
+        CHECK.within("fraction bits with outputs of bytes", fraction, 0, _MOST_BYTE_FRACTION)
+        CHECK.within("bits that sums are shifted by to bytes", narrow, 0, MOST_NARROW)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,3 +206,102 @@ def convolve(
     if relu:
         total = np.maximum(total, 0)
     return total.reshape(shape.out_height, shape.out_width, shape.filters)
+
+
+#: Type of a number in a map of bytes.
+BYTE = np.dtype("i1")
+_LOWEST, _HIGHEST = -128, 127
+
+
+def pair_bytes(values: Elements) -> Elements:
+    """Signed bytes as elements of two: ... x channels to ... x half as many, rounded up.
+
+    Raises:
+        KernelError: values beyond 8 bits.
+    """
+    found = check_elements("bytes", values, np.shape(values), BYTE)
+    found = np.pad(found, [(0, 0)] * (found.ndim - 1) + [(0, found.shape[-1] % 2)])
+    return np.ascontiguousarray(found).view(ELEMENT)
+
+
+def split_pairs(elements: Elements, channels: int) -> Elements:
+    """The bytes of elements of two, of the first ``channels`` channels."""
+    return np.ascontiguousarray(elements.astype(ELEMENT)).view(BYTE)[..., :channels]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ByteConv:
+    """A convolution of bytes.
+
+    Attributes:
+        shape: of the layer; its channels and filters count bytes.
+        fraction: bits by which sums of products are shifted right, 0..15; for outputs of bytes
+            0..6.
+        narrow: bits by which sums are shifted further to become bytes, 0..8; None: outputs are the
+            sums, elements of 16 bits.
+        relu: negative outputs become 0.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    shape: ConvShape
+    fraction: int
+    narrow: int | None = None
+    relu: bool = True
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        check_shifts(self.fraction, self.narrow)
+
+    @property
+    def pairs(self) -> ConvShape:
+        """The same with a pair of channels for one."""
+        return replace(self.shape, channels=-(-self.shape.channels // 2))
+
+    def biases(self, bias: Elements) -> Elements:
+        """The biases with what rounds outputs of bytes.
+
+        Raises:
+            KernelError: a bias that leaves no room for it.
+        """
+        bias = check_elements("bias", bias, (self.shape.filters,))
+        half = 1 << self.narrow >> 1 if self.narrow is not None else 0
+        return check_elements(
+            "bias with half of an output's last place", bias + np.int64(half), bias.shape
+        ).astype(ELEMENT)
+
+
+def convolve_bytes(
+    layer: ByteConv, order: ConvOrder, image: Elements, weights: Elements, bias: Elements
+) -> Elements:
+    """Golden model of the kernel on bytes, bit-exact.
+
+    Parameters:
+        order: of the sums, with pairs of channels in :attr:`ConvOrder.depth`.
+        image: height x width x channels bytes.
+        weights: filters x kernel (down) x kernel (across) x channels bytes.
+        bias: an element of 16 bits for each filter, with the fraction bits of the sums.
+
+    Returns:
+        out_height x out_width x filters bytes, or elements where the layer does not narrow.
+
+    Raises:
+        KernelError: an array of another shape, or values beyond their type.
+    """
+    shape = layer.shape
+    image = check_elements("image", image, (shape.height, shape.width, shape.channels), BYTE)
+    size = (shape.filters, shape.down, shape.kernel, shape.channels)
+    weights = check_elements("weights", weights, size, BYTE)
+    sums = convolve(
+        shape,
+        replace(order, depth=2 * order.depth),
+        image.astype(ELEMENT),
+        weights.astype(ELEMENT),
+        layer.biases(bias),
+        fraction=layer.fraction,
+        relu=layer.relu,
+    )
+    if layer.narrow is None:
+        return sums
+    return clip(sums.astype(np.int64) >> layer.narrow, _LOWEST, _HIGHEST).astype(BYTE)

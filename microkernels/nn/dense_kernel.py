@@ -3,7 +3,7 @@
 In the first phase the engines of a vault copy the inputs into their vault; in the second each
 engine multiplies its rows of the weight matrix with them; in the third they add the sums of all
 segments and the bias, and apply ReLU. Barriers separate the phases
-(:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.dense_shape`.
+(:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.dense_plan`.
 
 The second phase streams the weights once, in the order in which they lie in memory, through a ring
 of blocks. In a block's turn its rows are multiplied with the chunk of each vector, and after each

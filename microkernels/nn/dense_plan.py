@@ -1,4 +1,9 @@
-"""Partition of a fully connected layer so that it fits the scratchpad of an engine.
+"""Fully connected layers: sizes, golden model, and partition for the scratchpad of an engine.
+
+``out[b, o] = act(bias[o] + sum over i of weights[o, i] * inputs[b, i])`` (thesis equation 2.13) for
+each vector ``b`` of a batch. The inputs are cut into *segments*, one for each vault of a row of
+vaults, and each of these into *chunks*. The products of a chunk are one exact sum that is rounded;
+chunks, and then the segments beginning with the bias, are added with saturation (Figure 6.6).
 
 An engine works on *row groups* of outputs. For each row group it goes through all chunks of its
 inputs, and for each chunk through *blocks* of ``block`` outputs. In this phase the scratchpad
@@ -16,16 +21,99 @@ segments for a piece of the outputs. Loaded data begin at multiples of
 
 from dataclasses import dataclass, replace
 
+import numpy as np
+
 from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, beats
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.common.fixed_point import (
+    ELEMENT_BYTES,
+    Elements,
+    add,
+    check_elements,
+    check_fraction,
+    dot,
+)
 
-from .dense_shape import DenseShape
+__all__ = ["DensePlan", "DenseShape", "dense", "partial_sums", "plan_dense"]
 
-__all__ = ["DensePlan", "plan_dense"]
+
+@dataclass(frozen=True, kw_only=True)
+class DenseShape:
+    """Sizes of a fully connected layer, or of the part of one that a vault works on.
+
+    Attributes:
+        inputs, outputs: elements of an input and of an output vector, at least 1.
+        batch: vectors, at least 1.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    inputs: int
+    outputs: int
+    batch: int = 1
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("inputs", "outputs", "batch"):
+            CHECK.at_least(name, getattr(self, name), 1)
+
+
+def partial_sums(
+    shape: DenseShape, chunk: int, inputs: Elements, weights: Elements, *, fraction: int
+) -> Elements:
+    """Golden model of the second phase: sums of the products of one segment.
+
+    Parameters:
+        shape: of the segment.
+        chunk: inputs in a chunk, at least 1.
+        inputs: batch x inputs elements.
+        weights: outputs x inputs elements.
+        fraction: bits by which sums of products are shifted right, 0..15.
+
+    Returns:
+        batch x outputs elements.
+
+    Raises:
+        KernelError: an array of another shape, or values outside their range.
+    """
+    check_fraction(fraction)
+    CHECK.at_least("chunk", chunk, 1)
+    inputs = check_elements("inputs", inputs, (shape.batch, shape.inputs))
+    weights = check_elements("weights", weights, (shape.outputs, shape.inputs))
+    total = np.zeros((shape.batch, shape.outputs), inputs.dtype)
+    for first in range(0, shape.inputs, chunk):
+        part = slice(first, first + chunk)
+        total = add(total, dot(inputs[:, part], weights[:, part].T, fraction))
+    return total
+
+
+def dense(sums: Elements, bias: Elements, *, relu: bool) -> Elements:
+    """Golden model of the third phase: outputs from the sums of all segments.
+
+    Parameters:
+        sums: segments x batch x outputs elements.
+        bias: an element for each output.
+        relu: negative outputs become 0.
+
+    Returns:
+        batch x outputs elements.
+
+    Raises:
+        KernelError: an array of another shape, or values beyond 16 bits.
+    """
+    if sums.ndim != 3:
+        raise KernelError(f"sums must be segments x batch x outputs, not {sums.shape}")
+    sums = check_elements("sums", sums, sums.shape)
+    bias = check_elements("bias", bias, sums.shape[2:])
+    total = np.broadcast_to(bias, sums.shape[1:])
+    for segment in sums:
+        total = add(total, segment)
+    return np.maximum(total, 0) if relu else total
+
 
 #: Blocks of weights in the ring: at least, enough to hide the memory's latency, and at most (each
 #: is a load in flight).

@@ -13,27 +13,32 @@ from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import Elements, check_elements
-from microkernels.common.memory import Writable
+from microkernels.common.memory import Readable, Writable
+from microkernels.nn.lstm_kernel import lstm_program
+from microkernels.nn.lstm_layout import LstmLayout
+from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step, plan_lstm
 from microkernels.runtime.job import Golden, KernelJob
 
-from .conv_depth import best_depth
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
-from .conv_plan import ConvPlan, plan_conv
-from .conv_shape import ConvShape, convolve
+from .conv_plan import ConvPlan, best_depth, plan_conv
+from .conv_shape import ByteConv, ConvShape, convolve, convolve_bytes, pair_bytes, split_pairs
 from .dense_kernel import dense_program
 from .dense_layout import DenseLayout, Vectors
-from .dense_plan import plan_dense
-from .dense_shape import DenseShape, dense, partial_sums
-from .lstm.kernel import lstm_program
-from .lstm.layout import LstmLayout
-from .lstm.plan import plan_lstm
-from .lstm.shape import LstmShape, LstmState, LstmWeights, lstm_step
-from .pool_kernel import pool_program
-from .pool_layout import PoolLayout
-from .pool_shape import PoolShape, pool
+from .dense_plan import DenseShape, dense, partial_sums, plan_dense
+from .element import ElementLayout, ElementShape, element, element_program
+from .pool import PoolLayout, PoolShape, pool, pool_program
 
-__all__ = ["DEFAULT_OUT_DEPTH", "conv_job", "conv_layout", "dense_job", "lstm_job", "pool_job"]
+__all__ = [
+    "DEFAULT_OUT_DEPTH",
+    "byte_conv_job",
+    "conv_job",
+    "conv_layout",
+    "dense_job",
+    "element_job",
+    "lstm_job",
+    "pool_job",
+]
 
 #: Channels in a slice of a map, where nothing else is asked for.
 DEFAULT_OUT_DEPTH = 32
@@ -170,7 +175,7 @@ def pool_job(
     """A pooling layer, or the completion of partial sums.
 
     Parameters:
-        maps, bias, relu: see :func:`microkernels.nn.pool_shape.pool`.
+        maps, bias, relu: see :func:`microkernels.nn.pool.pool`.
         depth: channels in a slice of the maps; None: :data:`DEFAULT_OUT_DEPTH` at most.
         out_padding, sharers, base, scratchpad_bytes: as for :func:`conv_job`.
 
@@ -247,8 +252,8 @@ def dense_job(
     """A vault's part of a fully connected layer.
 
     Parameters:
-        inputs, weights, fraction: see :func:`microkernels.nn.dense_shape.partial_sums`.
-        bias, relu: see :func:`microkernels.nn.dense_shape.dense`.
+        inputs, weights, fraction: see :func:`microkernels.nn.dense_plan.partial_sums`.
+        bias, relu: see :func:`microkernels.nn.dense_plan.dense`.
         others: the sums of other vaults' segments, segments x batch x outputs elements; None: the
             vault has all inputs. This vault's segment is the first.
         completes: the vault also adds the segments; otherwise its outputs are its sums.
@@ -357,4 +362,170 @@ def lstm_job(
         outputs=layout.state,
         golden=Golden(lambda: layout.own(after())),
         operations=shape.operations // vaults,
+    )
+
+
+@CHECK.arguments
+def byte_conv_job(
+    layer: ByteConv,
+    image: Elements,
+    weights: Elements,
+    bias: Elements,
+    *,
+    depth: int | None = None,
+    filters: int | None = None,
+    out_depth: int | None = None,
+    out_padding: int = 0,
+    strips: bool = False,
+    reuse: bool = False,
+    sharers: int = 1,
+    base: int = 0,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> KernelJob:
+    """A convolution of bytes; engines need ``m.v.dot.add``.
+
+    Parameters:
+        image, weights, bias: see :func:`microkernels.nn.conv_shape.convolve_bytes`.
+        depth: pairs of channels in a slice of the image; None: all for outputs of bytes, else the
+            fastest.
+        filters: at once; None: the fastest.
+        out_depth: filters whose outputs are in a slice of the output; even for outputs of bytes.
+            None: :data:`microkernels.nn.jobs.DEFAULT_OUT_DEPTH` at most.
+        out_padding, strips, reuse, sharers, base, scratchpad_bytes: as for
+            :func:`microkernels.nn.jobs.conv_job`.
+
+    Raises:
+        KernelError: a shape that does not fit, or data that do not fit the shape.
+    """
+    shape, pairs = layer.shape, layer.pairs
+    narrow = layer.narrow is not None
+    if out_depth is None:
+        out_depth = min(shape.filters + (shape.filters % 2 if narrow else 0), DEFAULT_OUT_DEPTH)
+    if depth is None:
+        depth = pairs.channels
+        if not narrow:
+            depth = best_depth(pairs, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes)
+    plan = plan_conv(
+        pairs,
+        depth=depth,
+        out_depth=out_depth,
+        filters=filters,
+        strips=strips,
+        reuse=reuse,
+        pairs=True,
+        narrow=layer.narrow,
+        scratchpad_bytes=scratchpad_bytes,
+    )
+    layout = conv_layout(
+        plan,
+        base=base,
+        channels=-(-shape.filters // 2) if narrow else shape.filters,
+        depth=out_depth // 2 if narrow else out_depth,
+        padding=out_padding,
+        sharers=sharers,
+    )
+    golden = Golden(lambda: convolve_bytes(layer, plan.order, image, weights, bias))
+
+    def prepare(memory: Writable) -> None:
+        layout.source.store(memory, pair_bytes(image))
+        layout.store(
+            memory,
+            pair_bytes(weights),
+            layer.biases(bias),
+            relu=layer.relu,
+            fraction=layer.fraction,
+        )
+
+    def outputs(memory: Readable) -> Elements:
+        found = layout.target.load(memory)
+        return split_pairs(found, shape.filters) if narrow else found
+
+    return KernelJob(
+        name="convolution of bytes",
+        launches=(
+            Launch(
+                program=conv_program(layout, fraction=layer.fraction),
+                parameters=layout.parameters,
+            ),
+        ),
+        end=layout.end,
+        pes=sharers,
+        declared=layout.declared,
+        prepare=prepare,
+        outputs=outputs,
+        golden=golden,
+        operations=2 * shape.macs,
+    )
+
+
+@CHECK.arguments
+def element_job(
+    shape: ElementShape,
+    image: Elements,
+    other: Elements | None = None,
+    *,
+    depth: int | None = None,
+    padding: int = 0,
+    out_padding: int = 0,
+    sharers: int = 1,
+    base: int = 0,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> KernelJob:
+    """An element-wise layer.
+
+    Parameters:
+        image, other: see :func:`microkernels.nn.element.element`.
+        depth: channels in a slice of the maps; None: :data:`microkernels.nn.jobs.DEFAULT_OUT_DEPTH`
+            at most.
+        padding: pixels around the maps that are read. out_padding: around the output.
+        sharers: engines. base: first address of the job's memory; a multiple of 32.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: a shape that does not fit, or data that do not fit the shape.
+    """
+    if depth is None:
+        depth = min(shape.channels, DEFAULT_OUT_DEPTH)
+    maps: list[FeatureMap] = []
+    for edge in (*[padding] * shape.maps, out_padding):
+        # Maps that are used together begin in different banks.
+        first = round_up(maps[-1].end, ROW_BYTES) + ROW_BYTES if maps else base
+        maps.append(
+            FeatureMap(
+                base=first,
+                width=shape.width,
+                height=shape.height,
+                channels=shape.channels,
+                depth=depth,
+                padding=edge,
+            )
+        )
+    *read, target = maps
+    layout = ElementLayout(
+        shape=shape,
+        source=read[0],
+        other=read[1] if shape.maps == 2 else None,
+        target=target,
+        base=round_up(target.end, ROW_BYTES),
+        sharers=sharers,
+        scratchpad_bytes=scratchpad_bytes,
+    )
+    golden = Golden(lambda: element(shape, image, other))
+
+    def prepare(memory: Writable) -> None:
+        for held, values in zip(read, (image, other), strict=False):
+            assert values is not None
+            held.store(memory, values)
+        layout.store(memory)
+
+    return KernelJob(
+        name=f"element-wise {shape.operation}",
+        launches=(Launch(program=element_program(layout), parameters=layout.parameters),),
+        end=layout.end,
+        pes=sharers,
+        declared=layout.declared,
+        prepare=prepare,
+        outputs=target.load,
+        golden=golden,
+        operations=golden.values.size * shape.operations,
     )

@@ -12,10 +12,10 @@ from dataclasses import replace
 
 import numpy as np
 
-from microkernels.networks.network import Conv, Dense, Network
+from microkernels.networks.network import Network
+from microkernels.networks.parameters import Real, Reals
 
-from .model import Model, Real, Reals
-from .reference import real_layers
+from .model import Model, real_layers
 
 __all__ = ["balanced"]
 
@@ -28,9 +28,9 @@ def _pairs(model: Model) -> list[tuple[str, str]]:
     found = []
     for layer in network.layers:
         users = network.users(layer.name)
-        if not isinstance(layer, Conv | Dense) or len(users) != 1 or layer.name in outputs:
+        if not layer.mixes_channels or len(users) != 1 or layer.name in outputs:
             continue
-        if isinstance(layers[users[0].name], Conv | Dense):
+        if layers[users[0].name].mixes_channels:
             found.append((layer.name, users[0].name))
     return found
 

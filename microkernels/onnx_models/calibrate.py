@@ -8,7 +8,7 @@ filters of a layer, as the shift is a setting of the whole vector unit.
 """
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
@@ -17,44 +17,78 @@ from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements
 from microkernels.common.saturation import count_saturation
 from microkernels.networks.golden import activation
 from microkernels.networks.layout import NetworkLayout
-from microkernels.networks.network import (
-    INPUT,
-    Activation,
-    Conv,
-    Dense,
-    Depthwise,
-    Layer,
-    Multiply,
-    Normalize,
-    Product,
-    Source,
-)
-from microkernels.nn.element_curve import arguments_beyond
-from microkernels.nn.element_polynomials import MOST_FRACTION, POLYNOMIALS
+from microkernels.networks.network import INPUT, Layer, Network
+from microkernels.networks.parameters import Reals, Weights, as_elements, real_of
+from microkernels.networks.rows import NORMAL_BITS
 
 from .balance import balanced
-from .calibrated import Calibrated, MapReport
 from .errors import ModelError
-from .formats import Formats, as_elements, fraction_for, groups, real_of, with_fractions
-from .logistic import LOGISTIC, LOGISTIC_LIMIT, harmless, logistic_operands
+from .formats import Formats, fraction_for, groups, with_fractions
 from .magnitudes import magnitudes, with_norms
-from .model import Model, Reals, of_images
-from .reference import real_layers
+from .model import LOGISTIC_LIMIT, Model, harmless, logistic_operands, of_images, real_layers
 
-__all__ = ["calibrate"]
+__all__ = ["Calibrated", "MapReport", "calibrate"]
 
 #: Fewer bits than fit that a layer tries; times that groups get one bit less; images of the search.
 _TRIED = 3
 #: Share of a layer's weights that may be limited.
 _MOST_LIMITED = 1e-3
 _ROUNDS = 4
-#: Fraction bits of functions at most.
-_FUNCTION_BITS = dict.fromkeys(LOGISTIC, FRACTION_LIMIT) | dict.fromkeys(POLYNOMIALS, MOST_FRACTION)
-#: Fraction bits of the operands of softmax, and of other normalisations; of their results.
-_ROW_BITS = (-3, 30)
-_NORMAL_BITS = (-20, 20)
-_FACTOR_BITS = 28
 _SEARCH_IMAGES = 16
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapReport:
+    """A map on the calibration data.
+
+    Attributes:
+        layer: that makes it. node: of the model.
+        fraction: bits. weight_fraction: of the layer's weights; None: it has none.
+        largest: magnitude of the real numbers.
+        error: what the elements cost: beside the mapped layers in floating point, root of the mean
+            squared error over that of the mean square.
+        saturated: values limited on the way, of ``elements``.
+        beyond: arguments of a function outside the range that they have in floating point, where it
+            has its value at the end.
+    """
+
+    layer: str
+    node: str
+    fraction: int
+    weight_fraction: int | None
+    largest: float
+    error: float
+    saturated: int
+    elements: int
+    beyond: int = 0
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibrated:
+    """A model with its fraction bits.
+
+    Attributes:
+        model: as mapped.
+        network, weights, constants: for the kernels; constants have the images of a batch.
+        formats: of all maps.
+        maps: reports, by layer in order.
+        images: numbers of the images that the reports are of.
+        outputs: elements of the model's outputs for these images, by layer.
+    """
+
+    model: Model
+    network: Network
+    weights: Mapping[str, Weights]
+    constants: Mapping[str, Elements]
+    formats: Formats
+    maps: tuple[MapReport, ...]
+    images: tuple[int, ...]
+    outputs: Mapping[str, Elements]
+
+    @property
+    def saturated(self) -> int:
+        """Values limited on the calibration data."""
+        return sum(each.saturated for each in self.maps)
 
 
 class _Golden(NamedTuple):
@@ -92,21 +126,18 @@ class _Calibration:
         for name, largest in self.largest.items():
             group = self.group[name]
             needs[group] = max(needs.get(group, 0.0), largest)
-        found = {group: fraction_for(most) for group, most in needs.items()}
-        for layer in self.model.network.layers:
-            if isinstance(layer, Activation) and layer.function in _FUNCTION_BITS:
-                group = self.group[layer.name]
-                found[group] = int(np.clip(found[group], 0, _FUNCTION_BITS[layer.function]))
-            if isinstance(layer, Normalize):
-                own, (source,) = self.group[layer.name], self.model.network.sources[layer.name]
-                least, most = _ROW_BITS if layer.operation == "softmax" else _NORMAL_BITS
-                found[self.group[source]] = int(np.clip(found[self.group[source]], least, most))
-                found[own] = int(np.clip(found[own], 0, _FACTOR_BITS))
+        network = self.model.network
+        fractions = {group: fraction_for(peak) for group, peak in needs.items()}
+        for layer in network.layers:
+            of_source = [(source, layer.source_limits) for source in network.sources[layer.name]]
+            for name, limits in (*of_source, (layer.name, layer.output_limits)):
+                if limits is not None:
+                    group = self.group[name]
+                    fractions[group] = int(np.clip(fractions[group], *limits))
         real = {group for name, group in self.group.items() if name not in self.model.integers}
-        for group in found.keys() - real:
-            found[group] = min(found[group], 0)
-        found |= {self.group[name]: 0 for name in self.model.rounded}
-        return found
+        for group in fractions.keys() - real:
+            fractions[group] = min(fractions[group], 0)
+        return fractions | {self.group[name]: 0 for name in self.model.rounded}
 
     def _weight_limits(self) -> dict[str, int]:
         held = {
@@ -116,7 +147,7 @@ class _Calibration:
         held |= {name: abs(factor) for name, (factor, _) in self.model.affine.items()}
         held |= self.row_factors
         found = {name: fraction_for(most) for name, most in held.items()}
-        rows = {name: int(np.clip(found[name], *_NORMAL_BITS)) for name in self.row_factors}
+        rows = {name: int(np.clip(found[name], *NORMAL_BITS)) for name in self.row_factors}
         return found | rows
 
     def formats(self) -> Formats:
@@ -132,9 +163,9 @@ class _Calibration:
             made = Formats(maps=maps, weights=weights, ranges=self.ranges)
             changed = False
             for layer in network.layers:
-                if layer.name not in weights and not isinstance(layer, Multiply | Product):
+                if not layer.shifts:
                     continue
-                shift = made.shift(network, layer)
+                shift = made.of(network, layer).shift
                 if shift < 0:
                     self.fractions[self.group[layer.name]] += shift
                 elif shift > FRACTION_LIMIT and layer.name in weights:
@@ -172,7 +203,7 @@ class _Calibration:
             sources = [values[source] for source in network.sources[layer.name]]
             group = self.group[layer.name]
             open_yet = group not in decided and group not in self.kept
-            if search and open_yet and isinstance(layer, Conv | Dense | Depthwise):
+            if search and open_yet and layer.has_weights:
                 formats = self._search(layer, sources, real, formats)
                 values |= {
                     name: as_elements(self.given[name], formats.maps[name]) for name in self.given
@@ -238,14 +269,10 @@ class _Calibration:
 
     def _golden(self, layer: Layer, sources: list[Elements], formats: Formats) -> _Golden:
         layer, parameters = with_fractions(self.model, formats, layer)
-        weights = {} if parameters is None else {layer.name: parameters}
-        plan, dense = self.layout.plan, self.layout.dense_layers
         with count_saturation() as count:
-            elements = activation(plan, layer, dense, weights, sources)
+            elements = activation(self.layout.plan, layer, parameters, sources)
         saturated = 0 if harmless(layer, self.operands) else count.values
-        curve = layer.curve if isinstance(layer, Activation) else None
-        beyond = 0 if curve is None else arguments_beyond(curve, sources[0])
-        return _Golden(elements, saturated, beyond)
+        return _Golden(elements, saturated, layer.beyond(sources[0]))
 
     def _search(
         self, layer: Layer, sources: list[Elements], real: Reals, formats: Formats
@@ -348,7 +375,7 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
     weights = {}
     for layer in model.network.layers:
         made, held = (layer, None)
-        if not isinstance(layer, Source):
+        if layer.computed:
             made, held = with_fractions(model, formats, layer)
         layers.append(made)
         if held is not None:

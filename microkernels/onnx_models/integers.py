@@ -1,7 +1,6 @@
 """Tensors of integers of a graph: which layers hold them, and where they must be exact."""
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -9,10 +8,8 @@ from microkernels.common.fixed_point import HIGHEST
 
 from .errors import ModelError
 from .graph import Node
+from .importer import Importer
 from .model import Model
-
-if TYPE_CHECKING:
-    from .importer import Importer
 
 __all__ = ["check_integers", "exact_layers", "integer_layers", "refused_integers"]
 
@@ -29,7 +26,7 @@ _TAKES = frozenset(
 )  # fmt: skip
 
 
-def refused_integers(importer: "Importer", node: Node) -> str:
+def refused_integers(importer: Importer, node: Node) -> str:
     """Why an operator that takes real numbers does not take those of the node; "": it does."""
     kinds = importer.graph.integers
     names = [name for name in node.inputs if name in importer.values and name in kinds]
@@ -38,7 +35,7 @@ def refused_integers(importer: "Importer", node: Node) -> str:
     return f"its input {names[0]} has integers; make real numbers of them by Cast before"
 
 
-def integer_layers(importer: "Importer") -> set[str]:
+def integer_layers(importer: Importer) -> set[str]:
     """Layers, and inputs, that hold integers and nothing else."""
     found: set[str] = set(importer.whole)
     others: set[str] = set()
@@ -48,7 +45,7 @@ def integer_layers(importer: "Importer") -> set[str]:
     return found - (others - importer.whole)
 
 
-def exact_layers(importer: "Importer") -> dict[str, tuple[str, str]]:
+def exact_layers(importer: Importer) -> dict[str, tuple[str, str]]:
     """Layers, and inputs, on whose integers outputs of integers depend -> the tensor, and the type
     of its integers."""
     kinds = importer.graph.integers

@@ -6,15 +6,13 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.networks.network import Normalize, Pool
+from microkernels.networks.curves import Function, has_pole
+from microkernels.networks.parameters import Reals
 
-from .curves import Function, has_pole
 from .errors import ModelError
 from .formats import MOST_MAGNITUDE
 from .integers import check_integers
-from .logistic import LOGISTIC_LIMIT, logistic_operands
-from .model import Model, Reals
-from .reference import centred, real_layers, row_factors, window_sums
+from .model import LOGISTIC_LIMIT, Model, logistic_operands, real_layers
 
 __all__ = ["Magnitudes", "magnitudes", "with_norms"]
 
@@ -52,16 +50,16 @@ def _range(model: Model, name: str, ends: tuple[float, float], real: Reals) -> t
     return ends
 
 
-def with_norms(model: Model, given: Mapping[str, Reals]) -> Model:
+def with_norms(model: Model, inputs: Mapping[str, Reals]) -> Model:
     """The model with the bounds of layers that limit magnitudes for norms.
 
     Parameters:
-        given: as of :func:`magnitudes`.
+        inputs: as of :func:`magnitudes`.
     """
     if not model.norms:
         return model
     bounds, curves = dict(model.bounds), dict(model.curves)
-    found = replace(model, bounds=bounds, curves=curves)
+    bounded = replace(model, bounds=bounds, curves=curves)
 
     def bind(source: str, values: Reals) -> None:
         largest = float(np.abs(values).max(initial=0.0))
@@ -71,68 +69,58 @@ def with_norms(model: Model, given: Mapping[str, Reals]) -> Model:
                 least = bounds[name][1] ** norm.power / norm.pixels
                 curves[norm.above] = Function("root_from", (norm.power, least))
 
-    for name, values in given.items():
+    for name, values in inputs.items():
         bind(name, values)
     # Each layer is computed after its bounds were found.
-    for layer, real in real_layers(found, given):
+    for layer, real in real_layers(bounded, inputs):
         bind(layer.name, real)
-    return found
+    return bounded
 
 
-def magnitudes(model: Model, given: Mapping[str, Reals]) -> Magnitudes:
+def magnitudes(model: Model, inputs: Mapping[str, Reals]) -> Magnitudes:
     """How large the numbers of a model are on data.
 
     Parameters:
-        given: images x height x width x channels real numbers of each input and constant, by layer.
+        inputs: images x height x width x channels real numbers of each input and constant, by
+            layer.
 
     Raises:
         ModelError: a function has no value for some of the numbers, or they are too large.
     """
     network = model.network
     logistic = logistic_operands(network)
-    found = {name: float(np.abs(values).max(initial=0.0)) for name, values in given.items()}
-    kept = dict(given)
-    ends = {name: _ends(values) for name, values in given.items()}
+    peaks = {name: float(np.abs(values).max(initial=0.0)) for name, values in inputs.items()}
+    sources_needed = {
+        source
+        for layer in network.layers
+        if layer.needs_source
+        for source in network.sources[layer.name]
+    }
+    maps = dict(inputs)
+    ends = {name: _ends(values) for name, values in inputs.items()}
     ranges: dict[str, tuple[float, float]] = {}
     factors: dict[str, float] = {}
-    for layer, real in real_layers(model, given):
-        ends[layer.name] = _ends(real)
-        if layer.name in model.curves:
-            (source,) = network.sources[layer.name]
-            ranges[layer.name] = _range(model, layer.name, ends[source], real)
-        largest = float(np.abs(real).max())
-        if layer.name in model.real:
-            largest = max(largest, float(np.abs(model.real[layer.name].bias).max()))
-        sources = network.sources[layer.name]
-        if layer.name in model.affine:
-            factor, offset = model.affine[layer.name]
-            product = abs(factor) * found[sources[0]]
-            largest = max(largest, abs(offset), product)
-        if isinstance(layer, Pool) and layer.mean:
-            sums = window_sums(layer, kept[sources[0]], network.sizes[layer.name])
-            largest = max(largest, float(np.abs(sums).max()))
-        if isinstance(layer, Normalize):
-            moved = float(np.abs(centred(layer, kept[sources[0]])).max())
-            found[sources[0]] = max(found[sources[0]], moved)
-            if layer.operation != "softmax":
-                own = row_factors(model, layer, kept[sources[0]])
-                factors[layer.name] = float(np.where(np.isfinite(own), own, 0.0).max())
-        found[layer.name] = largest
-        if any(
-            (isinstance(user, Normalize) or (isinstance(user, Pool) and user.mean))
-            and layer.name in network.sources[user.name]
-            for user in network.layers
-        ):
-            kept[layer.name] = real
-    for name, most in found.items():
-        if not most <= MOST_MAGNITUDE:
+    for layer, real in real_layers(model, inputs):
+        name, source = layer.name, network.sources[layer.name][0]
+        ends[name] = _ends(real)
+        if name in model.curves:
+            ranges[name] = _range(model, name, ends[source], real)
+        within = layer.peaks(maps.get(source), peaks[source], network.sizes[name], model)
+        peaks[source] = max(peaks[source], within.source)
+        peaks[name] = max(float(np.abs(real).max()), within.inner)
+        if within.factor is not None:
+            factors[name] = within.factor
+        if name in sources_needed:
+            maps[name] = real
+    for name, peak in peaks.items():
+        if not peak <= MOST_MAGNITUDE:
             raise ModelError(
                 f"node {model.origins.get(name, name)}: numbers on the calibration data reach "
-                f"{most:.3g}; at most {MOST_MAGNITUDE:.3g} have a scale"
+                f"{peak:.3g}; at most {MOST_MAGNITUDE:.3g} have a scale"
             )
-    check_integers(model, ends, found)
+    check_integers(model, ends, peaks)
     limited = {
-        name: min(most, LOGISTIC_LIMIT) if name in logistic else most
-        for name, most in found.items()
+        name: min(peak, LOGISTIC_LIMIT) if name in logistic else peak
+        for name, peak in peaks.items()
     }
     return Magnitudes(limited, factors, ranges)

@@ -2,23 +2,46 @@
 
 from collections import Counter
 from collections.abc import Collection, Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TypeVar
 
-from microkernels.networks.network import INPUT, Layer, Network, Source
+from microkernels.networks.network import INPUT, Layer, Network
 from support.errors import VipError, clipped, printable
 
 from .errors import MixedImagesError, ModelError
 from .graph import Graph
-from .importer import Importer, Operator
+from .importer import Importer, Operator, Value, affine_layer
 from .integers import exact_layers, integer_layers, refused_integers
 from .model import Model, Port
-from .moved import affine_layer
-from .values import Coverage, Refusal, Value
 
-__all__ = ["map_graph"]
+__all__ = ["Coverage", "Refusal", "map_graph"]
 
 ValueT = TypeVar("ValueT")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Refusal:
+    """A node that is not supported: its operator, its name, and why."""
+
+    op: str
+    node: str
+    why: str
+
+
+@dataclass(frozen=True, kw_only=True)
+class Coverage:
+    """What of a graph is supported.
+
+    Attributes:
+        operators: of each type of operator, nodes in all, and nodes that are mapped.
+        refused: nodes that are not supported. Nodes that depend on them are neither mapped nor
+            refused.
+        model: the mapped model; None if a node is refused.
+    """
+
+    operators: Mapping[str, tuple[int, int]]
+    refused: tuple[Refusal, ...]
+    model: Model | None
 
 
 def map_graph(graph: Graph, operators: Mapping[str, Operator]) -> Coverage:
@@ -96,7 +119,7 @@ def _model(importer: Importer) -> Model:
             shown = clipped(printable(name), 60)
             raise ModelError(f"output {shown} does not depend on the model's inputs")
         value = importer.values[name]
-        if value.layer == INPUT or isinstance(importer.layers[value.layer], Source):
+        if importer.is_input(value):
             value = importer.values[name] = _copy(importer, name, value)
         outputs.append(importer.port(name, value))
     layers = _needed(importer, {port.layer for port in (*outputs, *importer.inputs)})

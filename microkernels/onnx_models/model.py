@@ -1,31 +1,38 @@
 """A mapped model: a network whose fraction bits are still open, with real parameters."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping
+from dataclasses import dataclass, replace
 from math import prod
 from typing import Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.networks.network import MapSize, Network
+from microkernels.networks.curves import Function
+from microkernels.networks.network import INPUT, Layer, MapSize, Network
+from microkernels.networks.parameters import RealParameters, Reals
 
-from .curves import Function
 from .errors import ModelError
 
-__all__ = ["Model", "Norm", "Port", "Real", "Reals", "as_map", "of_images", "to_maps"]
+__all__ = [
+    "LOGISTIC_LIMIT",
+    "Model",
+    "Norm",
+    "Port",
+    "as_map",
+    "by_curves",
+    "harmless",
+    "logistic_operands",
+    "of_images",
+    "real_layers",
+    "to_maps",
+]
 
-#: Real numbers.
-Reals = NDArray[np.floating[Any]]
+#: Operands of logistic functions beyond this are as good as this: a sigmoid is 3e-4 from its end,
+#: about a step of the 12 fraction bits that are left.
+LOGISTIC_LIMIT = 7.99
+
 _ScalarT = TypeVar("_ScalarT", bound=np.generic)
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Real:
-    """Real weights of a layer, in the shapes of :class:`microkernels.networks.golden.Weights`."""
-
-    weights: Reals
-    bias: Reals
 
 
 class Norm(NamedTuple):
@@ -77,17 +84,12 @@ class Port:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Model:
+class Model(RealParameters):
     """A mapped model.
 
     Attributes:
         network: whose fraction bits and constants hold a place for those that calibration finds.
         batch: images.
-        real: weights of the layers that have some.
-        bounds: least and greatest result of layers that limit theirs.
-        affine: factor and offset of affine layers.
-        curves: functions of layers that are curves.
-        epsilons: of layers that normalise rows, what they add to the mean of the squares.
         constants: batch x height x width x channels of maps that are constant, by layer.
         inputs, outputs: of the model.
         origins: node from which each layer comes.
@@ -104,11 +106,6 @@ class Model:
 
     network: Network
     batch: int
-    real: Mapping[str, Real]
-    bounds: Mapping[str, tuple[float, float]]
-    affine: Mapping[str, tuple[float, float]]
-    curves: Mapping[str, Function]
-    epsilons: Mapping[str, float]
     constants: Mapping[str, Reals]
     inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
@@ -119,6 +116,69 @@ class Model:
     exact: Mapping[str, tuple[str, str]]
     inner: tuple[Port, ...]
     approximation: float
+
+
+def real_layers(model: Model, inputs: Mapping[str, Reals]) -> Iterator[tuple[Layer, Reals]]:
+    """Each layer that is computed with its outputs in floating point, in order; those that no later
+    layer needs are dropped.
+
+    Parameters:
+        inputs: images x height x width x channels real numbers of each input, by its layer.
+    """
+    network = model.network
+    maps = dict(inputs)
+    last = {
+        source: layer.name for layer in network.layers for source in network.sources[layer.name]
+    }
+    for layer in network.layers:
+        if not layer.computed:
+            continue
+        sources = [maps[source] for source in network.sources[layer.name]]
+        values = layer.real(sources, network.sizes[layer.name], model)
+        maps[layer.name] = np.rint(values) if layer.name in model.rounded else values
+        yield layer, maps[layer.name]
+        for source in network.sources[layer.name]:
+            if source != INPUT and last[source] == layer.name:
+                maps.pop(source, None)
+
+
+def logistic_operands(network: Network) -> set[str]:
+    """Maps that nothing reads but logistic functions, at once or after moves."""
+    layers = {layer.name: layer for layer in network.layers}
+    operands: set[str] = set()
+    for name in reversed([INPUT, *layers]):
+        users = [layers[use.name] for use in network.users(name)]
+        if users and all(
+            user.logistic or (user.copies and user.name in operands) for user in users
+        ):
+            operands.add(name)
+    return operands
+
+
+def harmless(layer: Layer, operands: Collection[str]) -> bool:
+    """Whether values that the layer limits change nothing; of layers with weights partial sums are
+    limited, too.
+
+    Parameters:
+        operands: of :func:`logistic_operands`.
+    """
+    return layer.name in operands and not layer.has_weights
+
+
+def by_curves(model: Model, functions: Collection[str]) -> Model:
+    """The model with functions of the logistic unit as curves, for engines without it.
+
+    Parameters:
+        functions: of :data:`microkernels.networks.elements.LOGISTIC`.
+    """
+    layers: list[Layer] = []
+    curves = dict(model.curves)
+    for layer in model.network.layers:
+        if layer.logistic in functions:
+            curves[layer.name] = Function(layer.logistic)
+            layer = layer.by_curve()
+        layers.append(layer)
+    return replace(model, network=replace(model.network, layers=tuple(layers)), curves=curves)
 
 
 def as_map(shape: tuple[int, ...]) -> MapSize:

@@ -3,7 +3,7 @@
 :class:`Together` runs instruction set simulators that share a memory, one instruction of one engine
 after the other, the engine chosen by a *schedule*. Stores reach the shared memory late and in any
 order, as on the machine: only those of one engine to the same 32-byte column stay in order, also
-with its loads, and ``memfence`` and ``halt`` wait for all (docs/decisions/machine/memory_order.md).
+with its loads, and ``memfence`` and ``halt`` wait for all (docs/decisions/machine.md).
 So a program that lacks a fence or a barrier gives wrong results under some schedule and seed.
 """
 

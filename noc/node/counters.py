@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS, CounterBank
-from hdl.emission import once
+from hdl.emission import shared_instance
 from noc.config import NetworkConfig
 
 __all__ = ["INDEX_BITS", "LAG_CYCLES", "NetworkCounter", "NetworkCounters"]
@@ -52,12 +52,12 @@ class NetworkCounters(Component):
             :data:`LAG_CYCLES`; always 0 without ``config.counters``.
     """
 
-    def __init__(self, config: NetworkConfig, *, most: tuple[int, ...]) -> None:
+    def __init__(self, config: NetworkConfig, *, max_steps: tuple[int, ...]) -> None:
         self.config = config
-        self.most = most
+        self.max_steps = max_steps
         super().__init__(
             {
-                **{f"step_{n}": In(range(step + 1)) for n, step in enumerate(most) if step},
+                **{f"step_{n}": In(range(step + 1)) for n, step in enumerate(max_steps) if step},
                 "index": In(INDEX_BITS),
                 "value": Out(COUNTER_BITS),
             }
@@ -67,13 +67,13 @@ class NetworkCounters(Component):
         m = Module()
         if not self.config.counters:
             return m
-        most = self.most + (0,) * (_COUNT - len(self.most))
-        bank = CounterBank(most=most, kind=self.config.sram)
-        m.submodules.bank = once(bank, platform)
+        max_steps = self.max_steps + (0,) * (_COUNT - len(self.max_steps))
+        bank = CounterBank(max_steps=max_steps, kind=self.config.sram)
+        m.submodules.bank = shared_instance(bank, platform)
         m.d.comb += [bank.index.eq(self.index), self.value.eq(bank.value)]
         m.d.comb += [
             getattr(bank, f"step_{n}").eq(getattr(self, f"step_{n}"))
-            for n, step in enumerate(most)
+            for n, step in enumerate(max_steps)
             if step
         ]
         return m

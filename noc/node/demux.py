@@ -6,7 +6,7 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from hdl.round_robin import RoundRobin
 from noc.config import NetworkConfig
@@ -96,7 +96,7 @@ class Demux(Component):
         """Pass on whole responses of ``sources``, in turns."""
         response = self.port.response
         arbiter = RoundRobin(count=len(sources))
-        m.submodules["arbiter"] = once(arbiter, platform)
+        m.submodules["arbiter"] = shared_instance(arbiter, platform)
         locked = Signal()
         owner = Signal(len(sources))
         selected = Signal(len(sources))

@@ -5,7 +5,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.round_robin import RoundRobin
 from noc.config import CLASSES, NetworkConfig
 from noc.ports import LinkPort, flit
@@ -38,7 +38,7 @@ class Injector(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         arbiter = RoundRobin(count=CLASSES)
-        m.submodules["arbiter"] = once(arbiter, platform)
+        m.submodules["arbiter"] = shared_instance(arbiter, platform)
         m.d.comb += arbiter.advance.eq(1)
         m.d.sync += self.link.valid.eq(arbiter.grant.any())
         for kind, packets in enumerate(self.packets):
@@ -89,7 +89,7 @@ class Ejector(Component):
             buffer = ChannelBuffer(
                 channels=1, depth=config.buffer_flits, shape=flit(), kind=config.sram
             )
-            m.submodules[f"buffer_{kind}"] = once(buffer, platform)
+            m.submodules[f"buffer_{kind}"] = shared_instance(buffer, platform)
             push, pop = Signal(name=f"push_{kind}"), Signal(name=f"pop_{kind}")
             packets_stored = Signal(range(config.buffer_flits + 1), name=f"packets_stored_{kind}")
             m.d.comb += [

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hdl.component import Component
 from hdl.config import ConfigurationError
 from hdl.counter_bank import COUNTER_BITS
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from noc.config import NetworkConfig
 from noc.crossbar import MAX_REQUESTERS, Crossbar
@@ -114,7 +114,7 @@ class Node(Component):
                 address_bits=config.chip_address_bits,
                 tag_bits=config.tag_bits,
             )
-            m.submodules["crossbar"] = once(crossbar, platform)
+            m.submodules["crossbar"] = shared_instance(crossbar, platform)
             self._demuxes(m, crossbar, platform)
             steps |= self._packets(m, crossbar, platform)
             steps[NetworkCounter.REMOTE_REQUESTS] = _ends(crossbar.memory.request)
@@ -131,7 +131,7 @@ class Node(Component):
         m.d.comb += vault.eq(self.y * self.config.columns + self.x)
         for number in range(self.requesters):
             demux = Demux(self.config)
-            m.submodules[f"demux_{number}"] = once(demux, platform)
+            m.submodules[f"demux_{number}"] = shared_instance(demux, platform)
             m.d.comb += demux.vault.eq(vault)
             connect(m, flipped(self.ports[number]), demux.port)
             connect(m, demux.local, flipped(self.local[number]))
@@ -154,7 +154,7 @@ class Node(Component):
             ("ejector", ejector),
             ("router", router),
         ):
-            m.submodules[name] = once(part, platform)
+            m.submodules[name] = shared_instance(part, platform)
         connect(m, crossbar.memory, client.port)
         connect(m, server.port, flipped(self.served))
         for kind, (sends, takes) in enumerate(
@@ -184,11 +184,11 @@ class Node(Component):
 
     def _counters(self, m: Module, steps: dict[NetworkCounter, Value], platform: object) -> None:
         """Connect the counters to ``steps``."""
-        most = tuple(
+        max_steps = tuple(
             (1 << len(steps[counter])) - 1 if counter in steps else 0 for counter in NetworkCounter
         )
-        counters = NetworkCounters(self.config, most=most)
-        m.submodules.counters = once(counters, platform)
+        counters = NetworkCounters(self.config, max_steps=max_steps)
+        m.submodules.counters = shared_instance(counters, platform)
         m.d.comb += [
             getattr(counters, f"step_{counter.value}").eq(step) for counter, step in steps.items()
         ]

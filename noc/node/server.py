@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort, memory_request, memory_response
 from hdl.sram import Sram
 from hdl.stream_buffer import StreamBuffer
@@ -70,7 +70,7 @@ class Server(Component):
         table = Sram(
             width=self._origin.size, depth=tags, read_ports=1, write_ports=1, kind=config.sram
         )
-        m.submodules.table = once(table, platform)
+        m.submodules.table = shared_instance(table, platform)
         busy = Signal(tags)
         next_tag = Signal(config.tag_bits)
         begins = self._requests(m, next_tag, ~Array(busy)[next_tag], table.write[0], platform)
@@ -93,7 +93,7 @@ class Server(Component):
         layout = request_header(config, self.tag_bits)
         header: Any = data.View(layout, packet.payload.data[: layout.size])
         buffer = StreamBuffer(shape=memory_request(config.address_bits, config.tag_bits))
-        m.submodules.requests = once(buffer, platform)
+        m.submodules.requests = shared_instance(buffer, platform)
         connect(m, buffer.output, flipped(self.port.request))
         beat = buffer.input
 

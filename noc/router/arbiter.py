@@ -33,16 +33,16 @@ class PacketArbiter(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         preferred = Signal(self.count)
-        others = Signal(self.count)
+        unpreferred = Signal(self.count)
         following = Signal(self.count)
         hold = Signal()
         m.d.comb += [
             self.eligible.eq(Mux((preferred & self.requests).any(), preferred, ~0)),
-            others.eq(self.requests & ~preferred),
-            following.eq(others & ~(preferred | (preferred - 1))),
+            unpreferred.eq(self.requests & ~preferred),
+            following.eq(unpreferred & ~(preferred | (preferred - 1))),
             hold.eq((preferred & self.requests & ~self.served).any()),
         ]
         # The order is the same whichever requester is served, so that none is passed over twice.
-        with m.If(~hold & others.any()):
-            m.d.sync += preferred.eq(Mux(following.any(), lowest(following), lowest(others)))
+        with m.If(~hold & unpreferred.any()):
+            m.d.sync += preferred.eq(Mux(following.any(), lowest(following), lowest(unpreferred)))
         return m

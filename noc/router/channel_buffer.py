@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.config import SramKind
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.sram import Sram
 
 __all__ = ["ChannelBuffer"]
@@ -63,7 +63,7 @@ class ChannelBuffer(Component):
             write_ports=1,
             kind=self.kind,
         )
-        m.submodules.memory = once(memory, platform)
+        m.submodules.memory = shared_instance(memory, platform)
         (read,) = memory.read
         (write,) = memory.write
         m.d.comb += write.data.eq(self.word)

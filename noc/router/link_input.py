@@ -7,7 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from noc.config import NetworkConfig
 from noc.packet import destination
 from noc.ports import LinkPort, flit
@@ -70,8 +70,8 @@ class LinkInput(Component):
             channels=self.channels, depth=config.buffer_flits, shape=layout, kind=config.sram
         )
         route = RouteComputation(config)
-        m.submodules.buffer = once(buffer, platform)
-        m.submodules["route_computation"] = once(route, platform)
+        m.submodules.buffer = shared_instance(buffer, platform)
+        m.submodules["route_computation"] = shared_instance(route, platform)
 
         header: Any = data.View(
             destination(config), self.link.flit.data[: destination(config).size]

@@ -4,7 +4,7 @@ from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 
 from .arbiter import PacketArbiter
 
@@ -45,7 +45,7 @@ class OutputChannel(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         arbiter = PacketArbiter(count=self.sources)
-        m.submodules.arbiter = once(arbiter, platform)
+        m.submodules.arbiter = shared_instance(arbiter, platform)
         credits = Signal(range(self.credits + 1), init=self.credits)
         # A register beside the number, so that it is valid at the beginning of the cycle.
         has_credit = Signal(init=1)

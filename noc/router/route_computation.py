@@ -63,15 +63,15 @@ class RouteComputation(Component):
         m: Module,
         name: str,
         size: int,
-        here: Value,
-        there: Value,
+        position: Value,
+        destination: Value,
         directions: tuple[Direction, Direction],
     ) -> Signal:
         """Code of the step from ``here`` to ``there``; ``directions`` are forward and back."""
         codes = targets(self.config)
         code = Signal(range(len(codes)), name=f"along_{name}")
         bits = (size - 1).bit_length()
-        with m.Switch(Cat(there, here)):
+        with m.Switch(Cat(destination, position)):
             for start in range(size):
                 for end in range(size):
                     if start != end:

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.round_robin import RoundRobin
 from noc.config import CLASSES, NetworkConfig
 from noc.deadlock import check_deadlock_free
@@ -87,7 +87,7 @@ class Router(Component):
         arbiters = {}
         for port, link_in in inputs.items():
             arbiters[port] = RoundRobin(count=link_in.channels)
-            m.submodules[f"{port}_input_arbiter"] = once(arbiters[port], platform)
+            m.submodules[f"{port}_input_arbiter"] = shared_instance(arbiters[port], platform)
         candidates = [
             candidate
             for code, target in enumerate(targets(self.config))
@@ -122,7 +122,7 @@ class Router(Component):
         """The input link at ``port``."""
         channels = CLASSES if port == LOCAL else self.config.channels
         link_in = LinkInput(self.config, channels=channels)
-        m.submodules[f"{port}_input"] = once(link_in, platform)
+        m.submodules[f"{port}_input"] = shared_instance(link_in, platform)
         m.d.comb += [link_in.x.eq(self.x), link_in.y.eq(self.y)]
         connect(m, flipped(getattr(self, f"{port}_in")), link_in.link)
         return link_in
@@ -146,15 +146,15 @@ class Router(Component):
         ]
         channel = self._channel(target, kind)
         unit = OutputChannel(sources=len(sources), credits=self.config.buffer_flits)
-        m.submodules[f"{target.port}_channel_{channel}"] = once(unit, platform)
+        m.submodules[f"{target.port}_channel_{channel}"] = shared_instance(unit, platform)
         candidates = []
         lasts = []
         for number, source in enumerate(sources):
             head: Any = inputs[source.port].heads[source.channel]
-            here = inputs[source.port].valid[source.channel] & (head.target == code)
+            requests_output = inputs[source.port].valid[source.channel] & (head.target == code)
             m.d.comb += [
-                unit.header_valid[number].eq(here & head.is_header),
-                unit.body_valid[number].eq(here & ~head.is_header),
+                unit.header_valid[number].eq(requests_output & head.is_header),
+                unit.body_valid[number].eq(requests_output & ~head.is_header),
             ]
             lasts.append(unit.fire[number] & head.flit.last)
             candidates.append(
@@ -179,7 +179,7 @@ class Router(Component):
         link = getattr(self, f"{port}_out")
         sources = sorted({candidate.source.port for candidate in candidates})
         arbiter = RoundRobin(count=len(sources))
-        m.submodules[f"{port}_output_arbiter"] = once(arbiter, platform)
+        m.submodules[f"{port}_output_arbiter"] = shared_instance(arbiter, platform)
         requests: dict[str, list[Value]] = {source: [] for source in sources}
         channel = Signal.like(link.channel, name=f"{port}_channel")
         for candidate in candidates:

@@ -5,7 +5,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In
 
 from hdl.bundle import Bundle
-from hdl.component import Component
+from hdl.component import Component, Probes
 from hdl.ports import COLUMN_BYTES
 from hdl.priority import lowest_one
 from isa.timing import RANGE_BYTES
@@ -124,6 +124,8 @@ class Arc(Component):
     cycle on.
     """
 
+    probes = Probes("late_arrived", "late_released")
+
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         grown = growth(config).inputs() if config.workspace else {}
@@ -146,7 +148,7 @@ class Arc(Component):
             return m
         bits = end_unit_bits(config)
         conflicts = Signal(config.arc_entries)
-        taken = Signal(config.arc_entries)
+        occupied = Signal(config.arc_entries)
         arrived = Signal(name="late_arrived")
         released = Signal(name="late_released")
         arrived_entry = Signal.like(self.arrived_entry, name="late_arrived_entry", reset_less=True)
@@ -160,30 +162,30 @@ class Arc(Component):
             released_entry.eq(self.released_entry),
         ]
         both = bool(caps.transfers.loads and caps.transfers.stores)
-        most = column_count_bits(config) if caps.transfers.loads else 1
+        count_bits = column_count_bits(config) if caps.transfers.loads else 1
         if config.workspace:
             # Requests in flight, those whose arrival is noted a cycle later, and the load itself.
-            most = max(most, (config.load_store_queue + 2).bit_length())
+            count_bits = max(count_bits, (config.load_store_queue + 2).bit_length())
         for number in range(config.arc_entries):
             # Undefined in a free entry.
             start = Signal(bits - 1, name=f"start_{number}", reset_less=True)
             end = Signal(bits, name=f"end_{number}", reset_less=True)
             store = Signal(int(both), name=f"store_{number}", reset_less=True)
-            columns = Signal(most, name=f"columns_{number}")
+            columns = Signal(count_bits, name=f"columns_{number}")
             stores = store if both else Const(int(bool(caps.transfers.stores)), 1)
-            leaves = Signal(name=f"leaves_{number}")
+            completes = Signal(name=f"completes_{number}")
             grows = Signal(name=f"grows_{number}")
             grown = (
                 [grows.eq(self.grown & (self.grown_entry == number))] if config.workspace else []
             )
             m.d.comb += [
-                taken[number].eq(columns != 0),
+                occupied[number].eq(columns != 0),
                 *grown,
-                leaves.eq(
+                completes.eq(
                     (arrived & (arrived_entry == number)) | (released & (released_entry == number))
                 ),
                 conflicts[number].eq(
-                    taken[number]
+                    occupied[number]
                     & Cat(
                         r.used
                         & (r.writes | ~stores)
@@ -201,16 +203,16 @@ class Arc(Component):
                     columns.eq(self.columns),
                 ]
             if config.workspace:
-                with m.Elif(grows & ~leaves):
+                with m.Elif(grows & ~completes):
                     m.d.sync += columns.eq(columns + 1)
-                with m.Elif(leaves & ~grows):
+                with m.Elif(completes & ~grows):
                     m.d.sync += columns.eq(columns - 1)
             else:
-                with m.Elif(leaves):
+                with m.Elif(completes):
                     m.d.sync += columns.eq(columns - 1)
         m.d.comb += [
             self.conflict.eq(conflicts.any()),
-            self.full.eq(taken.all()),
-            self.entry.eq(lowest_one(~taken)),
+            self.full.eq(occupied.all()),
+            self.entry.eq(lowest_one(~occupied)),
         ]
         return m

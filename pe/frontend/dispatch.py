@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.bundle import Bundle
-from hdl.component import Component
+from hdl.component import Component, Probes
 from isa.faults import FaultCause
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -46,7 +46,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
         settings: ``vector``, vector settings, or ``dram``, the address of a load or store.
         bytes: of a load or store; without counters and workspace only the bits that a place in a
             column has.
-        columns: of a load or store. nothing: it has no bytes. index: register to load.
+        columns: of a load or store. is_empty: it has no bytes. index: register to load.
         faults: :func:`pe.frontend.range_check.value_faults` of its operands. pc: its address.
 
     Members that no instruction of ``config`` needs have no bits. With a workspace there is also
@@ -77,7 +77,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
             ),
             "bytes": (byte_bits(config) if lengths else COLUMN_BITS) if caps.memory else 0,
             "columns": column_count_bits(config) if caps.transfers else 0,
-            "nothing": int(bool(caps.transfers)),
+            "is_empty": int(bool(caps.transfers)),
             "index": config.register_bits if caps.registers.loads else 0,
             "faults": value_faults(config),
             "pc": config.pc_bits,
@@ -127,6 +127,8 @@ class Dispatch(Component):
     end_unit: :func:`pe.frontend.arc.overwriting`, out.
     """
 
+    probes = Probes("conflict", "fire_next", "full", "instruction", "occupied")
+
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         bounds = workspace_bounds(config).inputs() if config.workspace else {}
@@ -155,133 +157,137 @@ class Dispatch(Component):
         m = Module()
         config = self.config
         caps = Capabilities.of(config)
-        held = Signal()
-        now: Any = Signal(dispatched(config), reset_less=True)
+        occupied = Signal()
+        instruction: Any = Signal(dispatched(config), reset_less=True)
         faulty = Signal()
         # Decided a cycle ahead: until this instruction goes, nothing new is in transfer, and a unit
         # that is ready stays so.
-        leaves = Signal()
+        fire_next = Signal()
         conflict = Signal()
         full = Signal()
         entry = Signal.like(self.entry, name="free_entry", reset_less=True)
         m.d.sync += entry.eq(self.entry)
-        given: Any = self.offer.payload
-        is_vector: Value = now.vector if caps.memory else Const(1, 1)
+        incoming: Any = self.offer.payload
+        is_vector: Value = instruction.vector if caps.memory else Const(1, 1)
         if not caps.vector:
             is_vector = Const(0, 1)
-        store, register = caps.is_store(now.kind), caps.is_register(now.kind)
+        store, register = caps.is_store(instruction.kind), caps.is_register(instruction.kind)
         # Nothing to transfer: done without the unit.
-        nothing: Value = now.nothing if caps.transfers else Const(0, 1)
-        with m.If(leaves | self.drop | (faulty & ~self.run)):
-            m.d.sync += held.eq(0)
+        is_empty: Value = instruction.is_empty if caps.transfers else Const(0, 1)
+        with m.If(fire_next | self.drop | (faulty & ~self.run)):
+            m.d.sync += occupied.eq(0)
         with m.If(self.offer.ready):
-            m.d.sync += now.eq(given)
+            m.d.sync += instruction.eq(incoming)
             with m.If(self.offer.valid):
-                m.d.sync += held.eq(1)
-        cause = cause_of(now.faults)
+                m.d.sync += occupied.eq(1)
+        cause = cause_of(instruction.faults)
         # What a transfer waits for: a store's last word, or the load itself.
-        one = store
+        one_arrival = store
         if config.workspace:
-            lowered, forbidden = self._workspace(m, now, store, register)
+            lowered, forbidden = self._workspace(m, instruction, store, register)
             cause = Mux(cause == FaultCause.NONE, Mux(is_vector, FaultCause.NONE, forbidden), cause)
             is_faulty = cause != FaultCause.NONE
             # The load-store unit adds columns to it.
-            one = store | lowered
+            one_arrival = store | lowered
             m.d.comb += [
                 self.load_store.payload.lowered.eq(lowered),
-                self.load_store.payload.bytes.eq(now.bytes),
+                self.load_store.payload.bytes.eq(instruction.bytes),
             ]
         else:
-            is_faulty = now.faults.as_value().any()
+            is_faulty = instruction.faults.as_value().any()
         m.d.comb += [
-            self.offer.ready.eq(~held | leaves),
-            self.empty.eq(~held),
+            self.offer.ready.eq(~occupied | fire_next),
+            self.empty.eq(~occupied),
             faulty.eq(is_faulty),
-            self.cause.eq(Mux(held, cause, FaultCause.NONE)),
-            self.pc.eq(now.pc),
+            self.cause.eq(Mux(occupied, cause, FaultCause.NONE)),
+            self.pc.eq(instruction.pc),
         ]
         for number, r in enumerate(self.ranges):
-            place = now.operands.places[number]
-            m.d.comb += [r.used.eq(now.used[number]), r.start.eq(place.start), r.end.eq(place.end)]
+            place = instruction.operands.places[number]
+            m.d.comb += [
+                r.used.eq(instruction.used[number]),
+                r.start.eq(place.start),
+                r.end.eq(place.end),
+            ]
         m.d.comb += self.ranges[0].writes.eq(is_vector)
 
-        waits = Signal()
-        goes = Signal()
+        stalled = Signal()
+        fire = Signal()
         done = Signal()
-        target, source, second = (now.operands.places[number] for number in range(RANGES))
+        target, source, second = (instruction.operands.places[number] for number in range(RANGES))
         vector, transfer = self.vector.payload, self.load_store.payload
         of_vector, of_register = caps.vector, caps.registers
-        width = caps.width.unpack(now.width)
+        width = caps.width.unpack(instruction.width)
         m.d.comb += [
-            waits.eq(held & ~leaves),
-            goes.eq(leaves & ~self.drop),
-            self.vector.valid.eq(goes & is_vector),
-            vector.kind.eq(of_vector.kind.pack(caps.kind.unpack(now.kind))),
-            vector.vertical.eq(now.vertical),
-            vector.reduction.eq(now.reduction),
-            vector.pairs.eq(now.pairs),
+            stalled.eq(occupied & ~fire_next),
+            fire.eq(fire_next & ~self.drop),
+            self.vector.valid.eq(fire & is_vector),
+            vector.kind.eq(of_vector.kind.pack(caps.kind.unpack(instruction.kind))),
+            vector.vertical.eq(instruction.vertical),
+            vector.reduction.eq(instruction.reduction),
+            vector.pairs.eq(instruction.pairs),
             vector.width.eq(of_vector.width.pack(width)),
             vector.result.eq(target.start),
             vector.first.eq(source.start),
             vector.second.eq(second.start),
-            vector.vl.eq(now.settings.vector.vl),
-            vector.mr.eq(now.settings.vector.mr),
-            vector.fx.eq(now.settings.vector.fx),
-            done.eq(goes & ~is_vector),
-            self.load_store.valid.eq(done & ~nothing),
+            vector.vl.eq(instruction.settings.vector.vl),
+            vector.mr.eq(instruction.settings.vector.mr),
+            vector.fx.eq(instruction.settings.vector.fx),
+            done.eq(fire & ~is_vector),
+            self.load_store.valid.eq(done & ~is_empty),
             transfer.store.eq(store),
             transfer.register.eq(register),
             transfer.width.eq(of_register.width.pack(width)),
-            transfer.dram.eq(now.settings.dram),
-            transfer.columns.eq(now.columns),
-            transfer.last.eq(now.settings.dram + now.bytes - 1),
+            transfer.dram.eq(instruction.settings.dram),
+            transfer.columns.eq(instruction.columns),
+            transfer.last.eq(instruction.settings.dram + instruction.bytes - 1),
             transfer.scratchpad.eq(Mux(store, source.start, target.start)),
             transfer.entry.eq(entry),
-            transfer.index.eq(now.index),
-            transfer.value.eq(now.operands.value),
+            transfer.index.eq(instruction.index),
+            transfer.value.eq(instruction.operands.value),
             self.allocated.eq(entry),
             self.allocate.eq(self.load_store.valid & ~register),
             self.start.eq(Mux(store, source.start, target.start)),
             self.end.eq(Mux(store, source.end, target.end)),
-            self.columns.eq(Mux(one, 1, now.columns)),
+            self.columns.eq(Mux(one_arrival, 1, instruction.columns)),
             self.store.eq(store),
         ]
         m.d.sync += [
-            conflict.eq(waits & self.conflict),
-            full.eq(waits & self.full),
-            leaves.eq(
-                waits
+            conflict.eq(stalled & self.conflict),
+            full.eq(stalled & self.full),
+            fire_next.eq(
+                stalled
                 & ~faulty
                 & ~self.drop
                 & Mux(
                     is_vector,
                     self.vector.ready & ~self.conflict,
-                    (register | ~(self.conflict | self.full)) & (nothing | self.load_store.ready),
+                    (register | ~(self.conflict | self.full)) & (is_empty | self.load_store.ready),
                 )
             ),
         ]
         if config.counters:
-            self._count(m, now, is_vector, done, (conflict, full))
+            self._count(m, instruction, is_vector, done, (conflict, full))
         if config.load_history:
             m.d.comb += [
                 # Of a load or vector instruction; a store has no range A.
-                self.overwrites.eq(goes & now.used[0]),
+                self.overwrites.eq(fire & instruction.used[0]),
                 self.first_unit.eq(target.start[_UNIT_SHIFT:]),
                 self.end_unit.eq(target.end),
             ]
         return m
 
     def _workspace(
-        self, m: Module, now: Any, store: Value, register: Value
+        self, m: Module, instruction: Any, store: Value, register: Value
     ) -> tuple[Signal, Signal]:
         """Whether a load or store is a load from the window, and the cause that the workspace
         gives to one that it forbids."""
         lowered = Signal()
         forbidden = Signal(operand_cause_bits(self.config))
-        start, end = now.settings.dram, now.end
+        start, end = instruction.settings.dram, instruction.end
         in_window = Signal()
         in_image = Signal()
-        touches = self.known & (now.bytes != 0)
+        touches = self.known & (instruction.bytes != 0)
         m.d.comb += [
             in_window.eq(touches & (start < self.window_end) & (self.window < end)),
             in_image.eq(touches & (start < self.image_end) & (self.image < end)),
@@ -299,19 +305,24 @@ class Dispatch(Component):
         return lowered, forbidden
 
     def _count(
-        self, m: Module, now: Any, is_vector: Value, done: Value, waits: tuple[Value, Value]
+        self,
+        m: Module,
+        instruction: Any,
+        is_vector: Value,
+        done: Value,
+        stalled: tuple[Value, Value],
     ) -> None:
         """Count the bytes of a load or store that is ``done``, and select the stall of the
-        instruction ``now``: it waits for a range in transfer, or for an entry, if that flag of
+        ``instruction``: it waits for a range in transfer, or for an entry, if that flag of
         ``waits`` is 1, else for its unit."""
         caps = Capabilities.of(self.config)
-        conflict, full = waits
-        store, register = caps.is_store(now.kind), caps.is_register(now.kind)
+        conflict, full = stalled
+        store, register = caps.is_store(instruction.kind), caps.is_register(instruction.kind)
         with m.If(done):
             with m.If(store):
-                m.d.comb += self.stored.eq(now.bytes)
+                m.d.comb += self.stored.eq(instruction.bytes)
             with m.Else():
-                m.d.comb += self.loaded.eq(now.bytes)
+                m.d.comb += self.loaded.eq(instruction.bytes)
 
         ranged = is_vector | ~register
         with m.If(ranged & conflict):

@@ -6,8 +6,8 @@ from amaranth.lib.memory import Memory
 from amaranth.lib.wiring import In, Out
 
 from hdl.bundle import Bundle
-from hdl.component import Component
-from hdl.emission import once
+from hdl.component import Component, Probes
+from hdl.emission import shared_instance
 from hdl.sram import Sram
 from pe.config import PeConfig
 from pe.interface import load_word, pc_shape
@@ -54,6 +54,8 @@ class Fetch(Component):
         ready: in; the output is taken at the end of this cycle.
         valid, pc, word, outside: :func:`fetched`, out; ``word`` means nothing with ``outside``.
     """
+
+    probes = Probes("buffer", "following", "pc", "valid")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
@@ -112,7 +114,7 @@ class Fetch(Component):
             write_ports=1,
             kind=config.sram,
         )
-        m.submodules.buffer = once(buffer, platform)
+        m.submodules.buffer = shared_instance(buffer, platform)
         (read,) = buffer.read
         (write,) = buffer.write
         m.d.comb += [

@@ -44,10 +44,10 @@ def word_bits(config: PeConfig) -> int:
     return WORD_BITS if packing is None else packing.width
 
 
-def whole_word(config: PeConfig, kept: Value) -> tuple[Value, Value | None]:
+def whole_word(config: PeConfig, encoded: Value) -> tuple[Value, Value | None]:
     """The instruction word, and for a built-in program whether it is legal."""
     packing = word_packing(config)
     if packing is None:
-        return kept, None
-    whole = packing.unpack(kept)
-    return whole[:WORD_BITS], whole[WORD_BITS]
+        return encoded, None
+    word = packing.unpack(encoded)
+    return word[:WORD_BITS], word[WORD_BITS]

@@ -6,8 +6,8 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
-from hdl.emission import once
+from hdl.component import Component, Probes
+from hdl.emission import shared_instance
 from isa.faults import FaultCause
 from isa.table import Opcode, Unit
 from pe.capabilities import Capabilities
@@ -46,7 +46,7 @@ class Issue(Component):
         invalidate: out; that load goes on to dispatch.
         decoded, first, second: :func:`pe.frontend.scalar.at_issue`, out.
         write: out; a scalar instruction executes and writes. taken: in; its branch is taken.
-            unfit: in; registers can't hold its result.
+            overflow: in; registers can't hold its result.
         redirect, target: :func:`pe.frontend.fetch.redirection`, out; in the cycle after a taken
             branch. After ``halt``, ``redirect`` too.
         offer: stream of :func:`pe.frontend.dispatch.dispatched`, out.
@@ -65,6 +65,8 @@ class Issue(Component):
     :data:`pe.lsu.ports.FENCED`, out.
     """
 
+    probes = Probes("check", "instruction", "occupied", "redirects", "settings")
+
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         workspace = (
@@ -82,7 +84,7 @@ class Issue(Component):
                 **at_issue(config).outputs(),
                 "write": Out(1),
                 "taken": In(1),
-                "unfit": In(1),
+                "overflow": In(1),
                 **redirection(config).outputs(),
                 "offer": Out(stream.Signature(dispatched(config))),
                 **held_instruction(config).inputs("dispatch_"),
@@ -103,104 +105,109 @@ class Issue(Component):
         config = self.config
         d = self.decoded
         caps = Capabilities.of(config)
-        held = Signal()
+        occupied = Signal()
         # The instruction at issue leaves if it has no fault; with a fault the engine stops.
         fire = Signal()
         scalar = Signal()
 
         # The instruction at issue.
-        now: Any = Signal(with_operands(config), reset_less=True)
-        leads_away = Signal()
+        instruction: Any = Signal(with_operands(config), reset_less=True)
+        redirects = Signal()
         m.d.comb += [
-            self.next.ready.eq(~held | fire),
-            d.eq(now.decoded),
-            self.first.eq(now.first),
-            self.second.eq(now.second),
+            self.next.ready.eq(~occupied | fire),
+            d.eq(instruction.decoded),
+            self.first.eq(instruction.first),
+            self.second.eq(instruction.second),
         ]
-        m.d.sync += [self.redirect.eq(leads_away), self.target.eq(now.target)]
+        m.d.sync += [self.redirect.eq(redirects), self.target.eq(instruction.target)]
         last_pc = Signal(pc_shape(config), reset_less=True)
-        with m.If(held):
-            m.d.sync += last_pc.eq(now.pc)
+        with m.If(occupied):
+            m.d.sync += last_pc.eq(instruction.pc)
         with m.If(self.next.ready):
             m.d.sync += [
                 # Whether it is an instruction is known too late to stop all these registers.
-                now.eq(self.next.payload),
-                held.eq(self.next.valid & ~leads_away & ~self.redirect),
+                instruction.eq(self.next.payload),
+                occupied.eq(self.next.valid & ~redirects & ~self.redirect),
             ]
         with m.If(~self.run):
-            m.d.sync += held.eq(0)
+            m.d.sync += occupied.eq(0)
 
         settings = VectorSettings(config)
         check = RangeCheck(config)
-        m.submodules.settings = once(settings, platform)
-        m.submodules.check = once(check, platform)
+        m.submodules.settings = shared_instance(settings, platform)
+        m.submodules.check = shared_instance(check, platform)
         m.d.comb += [
             check.decoded.eq(d),
-            check.a.eq(now.a),
-            check.b.eq(now.first),
-            check.c.eq(now.second),
+            check.a.eq(instruction.a),
+            check.b.eq(instruction.first),
+            check.c.eq(instruction.second),
             check.vl.eq(settings.vl),
             check.mr.eq(settings.mr),
             check.elements.eq(settings.elements),
-            settings.value.eq(now.a),
+            settings.value.eq(instruction.a),
             settings.reset.eq(self.reset),
         ]
         present = Signal()
-        sound = Signal()
-        own_cause = Signal(cause_bits(config))
+        is_legal = Signal()
+        issue_cause = Signal(cause_bits(config))
         dispatch_fault = Signal()
         m.d.comb += [
-            present.eq(self.run & held),
+            present.eq(self.run & occupied),
             dispatch_fault.eq(self.dispatch_cause != FaultCause.NONE),
             # An instruction executes during a fault at dispatch, too: as the engine stops, its
             # effects are never seen.
-            sound.eq(present & ~now.outside & d.legal),
-            self.cause.eq(Mux(dispatch_fault, self.dispatch_cause, own_cause)),
-            self.fault_pc.eq(Mux(dispatch_fault, self.dispatch_pc, now.pc)),
+            is_legal.eq(present & ~instruction.outside & d.legal),
+            self.cause.eq(Mux(dispatch_fault, self.dispatch_cause, issue_cause)),
+            self.fault_pc.eq(Mux(dispatch_fault, self.dispatch_pc, instruction.pc)),
             self.waiting_pc.eq(
                 Mux(
                     self.dispatch_empty,
-                    Mux(held, now.pc, Mux(self.next_waits, self.next_pc, last_pc)),
+                    Mux(occupied, instruction.pc, Mux(self.next_waits, self.next_pc, last_pc)),
                     self.dispatch_pc,
                 )
             ),
         ]
-        with m.If(present & now.outside):
-            m.d.comb += own_cause.eq(FaultCause.PC_OUT_OF_PROGRAM)
+        with m.If(present & instruction.outside):
+            m.d.comb += issue_cause.eq(FaultCause.PC_OUT_OF_PROGRAM)
         with m.Elif(present & ~d.legal):
-            m.d.comb += own_cause.eq(FaultCause.ILLEGAL_INSTRUCTION)
+            m.d.comb += issue_cause.eq(FaultCause.ILLEGAL_INSTRUCTION)
         with m.Elif(present & check.bad_setting):
-            m.d.comb += own_cause.eq(FaultCause.VECTOR_SETTING)
+            m.d.comb += issue_cause.eq(FaultCause.VECTOR_SETTING)
         if config.workspace:
             with m.Elif(present & (check.descriptor != FaultCause.NONE)):
-                m.d.comb += own_cause.eq(check.descriptor)
+                m.d.comb += issue_cause.eq(check.descriptor)
             # Nothing but the instruction at issue declares.
             with m.Elif(present & self.declared & self.refused):
-                m.d.comb += own_cause.eq(FaultCause.WORKSPACE)
+                m.d.comb += issue_cause.eq(FaultCause.WORKSPACE)
         is_scalar = caps.is_unit(d.unit, IssueClass.SCALAR)
-        unfit: Value = Const(0, 1)
+        overflow: Value = Const(0, 1)
         if config.narrow:
-            unfit = is_scalar & d.writes & self.unfit
-            with m.Elif(present & unfit):
-                m.d.comb += own_cause.eq(FaultCause.REGISTER_RANGE)
+            overflow = is_scalar & d.writes & self.overflow
+            with m.Elif(present & overflow):
+                m.d.comb += issue_cause.eq(FaultCause.REGISTER_RANGE)
 
-        moves = self._offer(m, settings, check, now, sound)
+        moves = self._offer(m, settings, check, instruction, is_legal)
         # A bad setting is stored, too: no instruction after its fault could use it.
-        ends = self._control(m, settings, check, sound)
+        ends = self._control(m, settings, check, is_legal)
         m.d.comb += [
-            scalar.eq(sound & is_scalar),
+            scalar.eq(is_legal & is_scalar),
             fire.eq(is_scalar | moves | ends),
-            self.write.eq(scalar & d.writes & ~unfit),
-            self.writes.eq(held & is_scalar & d.writes),
-            self.loads.eq(held & caps.is_unit(d.unit, IssueClass.LOAD_STORE) & d.writes),
-            leads_away.eq((scalar & d.branch & self.taken) | self.halt),
+            self.write.eq(scalar & d.writes & ~overflow),
+            self.writes.eq(occupied & is_scalar & d.writes),
+            self.loads.eq(occupied & caps.is_unit(d.unit, IssueClass.LOAD_STORE) & d.writes),
+            redirects.eq((scalar & d.branch & self.taken) | self.halt),
         ]
         if config.counters:
             self._count(m, present, fire)
         return m
 
     def _offer(
-        self, m: Module, settings: VectorSettings, check: RangeCheck, now: Any, sound: Signal
+        self,
+        m: Module,
+        settings: VectorSettings,
+        check: RangeCheck,
+        instruction: Any,
+        is_legal: Signal,
     ) -> Value:
         """Pass on to dispatch; the result says that it happens now, if there is an instruction and
         no fault."""
@@ -212,12 +219,12 @@ class Issue(Component):
         transfer = caps.is_unit(d.unit, IssueClass.LOAD_STORE)
         moves = Signal()
         sized = Signal()
-        wanted = Signal()
+        to_dispatch = Signal()
         m.d.comb += [
             # The size of a matrix follows its settings late; until then its range is wrong.
             sized.eq(~settings.settling | ~caps.is_form(d.kind, Opcode.MATRIX_VECTOR)),
-            wanted.eq((vector & sized) | transfer),
-            self.offer.valid.eq(sound & wanted),
+            to_dispatch.eq((vector & sized) | transfer),
+            self.offer.valid.eq(is_legal & to_dispatch),
             offer.vector.eq(vector),
             offer.kind.eq(d.kind),
             offer.vertical.eq(d.vertical),
@@ -226,26 +233,26 @@ class Issue(Component):
             offer.width.eq(d.width),
             offer.bytes.eq(check.bytes),
             offer.columns.eq(check.columns),
-            offer.nothing.eq(check.nothing),
+            offer.is_empty.eq(check.is_empty),
             offer.index.eq(d.a),
             offer.faults.eq(check.faults),
-            offer.pc.eq(now.pc),
-            moves.eq(wanted & self.offer.ready),
-            self.invalidate.eq(sound & self.offer.ready & transfer & d.writes),
+            offer.pc.eq(instruction.pc),
+            moves.eq(to_dispatch & self.offer.ready),
+            self.invalidate.eq(is_legal & self.offer.ready & transfer & d.writes),
         ]
         if config.workspace:
             m.d.comb += offer.end.eq(check.end)
         places = offer.operands.places
         m.d.comb += offer.used.eq(Cat(r.used for r in check.ranges))
         ranges = [
-            each
+            assignment
             for number, r in enumerate(check.ranges)
-            for each in (places[number].start.eq(r.start), places[number].end.eq(r.end))
+            for assignment in (places[number].start.eq(r.start), places[number].end.eq(r.end))
         ]
         # No choice is written where there is only one: Yosys makes faulty Verilog of those.
         if caps.registers.stores:
             with m.If(transfer & caps.is_register(d.kind)):
-                m.d.comb += offer.operands.value.eq(now.first)
+                m.d.comb += offer.operands.value.eq(instruction.first)
             with m.Else():
                 m.d.comb += ranges
         else:
@@ -268,7 +275,7 @@ class Issue(Component):
         return moves
 
     def _control(
-        self, m: Module, settings: VectorSettings, check: RangeCheck, sound: Value
+        self, m: Module, settings: VectorSettings, check: RangeCheck, is_legal: Value
     ) -> Signal:
         """Instructions of the issue stage itself; the result says that one executes now, if there
         is one and no fault."""
@@ -297,11 +304,11 @@ class Issue(Component):
                 self.descriptor.eq(check.a[DESCRIPTOR_SHIFT:]),
                 self.forget.eq(self.reset),
             ]
-        here = caps.is_unit(d.unit, IssueClass.CONTROL)
+        is_control = caps.is_unit(d.unit, IssueClass.CONTROL)
         for op, (ends, effects) in ready.items():
-            with m.If(here & caps.control.is_one_of(d.control, [op])):
+            with m.If(is_control & caps.control.is_one_of(d.control, [op])):
                 m.d.comb += done.eq(ends)
-                with m.If(sound):
+                with m.If(is_legal):
                     m.d.comb += effects
         return done
 
@@ -318,7 +325,7 @@ class Issue(Component):
             IssueClass.CONTROL: PeCounter.ISSUED_CONTROL,
         }
         vector = caps.is_unit(d.unit, IssueClass.VECTOR)
-        passed_on = vector | caps.is_unit(d.unit, IssueClass.LOAD_STORE)
+        to_dispatch = vector | caps.is_unit(d.unit, IssueClass.LOAD_STORE)
         with m.If(~present):
             m.d.comb += event.eq(PeCounter.STALL_FETCH)
         with m.Elif(self.cause != FaultCause.NONE):
@@ -327,7 +334,7 @@ class Issue(Component):
             for unit, counter in issued.items():
                 with m.If(caps.is_unit(d.unit, unit)):
                     m.d.comb += event.eq(counter)
-        with m.Elif(passed_on & ~self.offer.ready):
+        with m.Elif(to_dispatch & ~self.offer.ready):
             m.d.comb += event.eq(self.dispatch_stall)
         with m.Elif(vector):
             m.d.comb += event.eq(PeCounter.STALL_VECTOR)

@@ -7,7 +7,7 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.bundle import Bundle
-from hdl.component import Component
+from hdl.component import Component, Probes
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.interface import PC_BITS, pc_shape
@@ -72,6 +72,8 @@ class Operands(Component):
         waits, pc: :func:`waiting`, out.
     """
 
+    probes = Probes("again", "occupied", "outside", "pc", "word")
+
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         super().__init__(
@@ -98,32 +100,32 @@ class Operands(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         d = self.decoded
-        held = Signal()
+        occupied = Signal()
         word = Signal(word_bits(self.config), name="held_word", reset_less=True)
         pc = Signal(pc_shape(self.config), name="held_pc", reset_less=True)
         outside = Signal(reset_less=True)
-        leaves = Signal()
+        fire = Signal()
         take = Signal()
         m.d.comb += [
-            leaves.eq(self.offer.valid & self.offer.ready),
+            fire.eq(self.offer.valid & self.offer.ready),
             self.word.eq(word),
             self.pc.eq(pc),
-            self.ready.eq(~held | leaves),
+            self.ready.eq(~occupied | fire),
             take.eq(self.run & self.next_valid & ~self.redirect & self.ready),
         ]
-        with m.If(~self.run | self.redirect | leaves):
-            m.d.sync += held.eq(0)
+        with m.If(~self.run | self.redirect | fire):
+            m.d.sync += occupied.eq(0)
         with m.If(take):
             m.d.sync += [
-                held.eq(1),
+                occupied.eq(1),
                 word.eq(self.next_word),
                 pc.eq(self.next_pc),
                 outside.eq(self.next_outside),
             ]
 
         numbers, following = (
-            register_operands(self.config, whole_word(self.config, kept)[0])
-            for kept in (word, self.next_word)
+            register_operands(self.config, whole_word(self.config, encoded)[0])
+            for encoded in (word, self.next_word)
         )
         same = [Signal(name=f"same_{name}") for name in "abc"]
         m.d.comb += [s.eq(number == self.ahead) for s, number in zip(same, numbers, strict=True)]
@@ -143,14 +145,14 @@ class Operands(Component):
                 | (d.reads_b & missing[1])
                 | (d.reads_c & missing[2])
             ),
-            self.waits.eq(held & (waits | again) & ~self.redirect),
+            self.waits.eq(occupied & (waits | again) & ~self.redirect),
         ]
         # Registers are read again in the cycle after one of them lacked its value, and only then:
         # nothing else changes them meanwhile. So the choice of an address depends on a register.
-        m.d.sync += again.eq(held & waits & self.run & ~self.redirect)
+        m.d.sync += again.eq(occupied & waits & self.run & ~self.redirect)
         # Registers are also read when no instruction comes, or when the one here has to wait. That
         # is harmless, as it reads again, and an exact condition would take longer.
-        m.d.comb += self.read.eq(again | ~held | self.offer.ready)
+        m.d.comb += self.read.eq(again | ~occupied | self.offer.ready)
         for index, number, later in zip(self.index, numbers, following, strict=True):
             m.d.comb += index.eq(Mux(again, number, later))
 
@@ -165,11 +167,11 @@ class Operands(Component):
         m.d.comb += [immediate.eq(d.value), target.eq(pc + d.value)]
         offer: Any = self.offer.payload
         m.d.comb += [
-            self.offer.valid.eq(held & ~waits & ~again),
+            self.offer.valid.eq(occupied & ~waits & ~again),
             *(offer.decoded[name].eq(d[name]) for name, _ in issued(self.config)),
             offer.pc.eq(pc),
             offer.outside.eq(outside),
-            offer.target.eq(self._kept(target)),
+            offer.target.eq(self._shortened(target)),
             offer.a.eq(passed(same[0], a)),
             offer.first.eq(
                 passed(
@@ -187,7 +189,7 @@ class Operands(Component):
         ]
         return m
 
-    def _kept(self, target: Signal) -> Value:
+    def _shortened(self, target: Signal) -> Value:
         """The branch target in the form of :func:`pe.interface.pc_shape`."""
         bits = self.config.pc_bits
         if len(target) == pc_shape(self.config).width:

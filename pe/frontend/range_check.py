@@ -97,7 +97,7 @@ class RangeCheck(Component):
         vl, mr, elements: in, vector settings.
         ranges: array of :func:`pe.frontend.arc.scratchpad_range`, out: where A, B and C point.
         bytes: out; length of a load or store. columns: out; DRAM columns that it touches.
-        nothing: out; it is a load or store of no bytes. dram: out; its DRAM address.
+        is_empty: out; it is a load or store of no bytes. dram: out; its DRAM address.
         faults: out; :func:`value_faults` of a vector or load-store instruction.
         bad_setting: out; the instruction sets VL, MR or FX to a value out of range.
 
@@ -121,7 +121,7 @@ class RangeCheck(Component):
                 "ranges": Out(scratchpad_range(config)).array(RANGES),
                 "bytes": Out(byte_bits(config)),
                 "columns": Out(column_count_bits(config)),
-                "nothing": Out(1),
+                "is_empty": Out(1),
                 "dram": Out(config.address_bits),
                 "faults": Out(value_faults(config)),
                 "bad_setting": Out(1),
@@ -197,7 +197,7 @@ class RangeCheck(Component):
             end.eq(address[:low] + size),
             misaligned.eq((address[: max(Width)] & ones[: max(Width)]).any()),
             self.bytes.eq(size),
-            self.nothing.eq(transfer & (size == 0)),
+            self.is_empty.eq(transfer & (size == 0)),
             self.dram.eq(address),
             self.columns.eq((address[:column_bits] + size + COLUMN_BYTES - 1) >> column_bits),
         ]
@@ -228,10 +228,10 @@ class RangeCheck(Component):
         elements = {Extent.ELEMENT: 1, Extent.ROWS: self.mr, Extent.MATRIX: self.elements}
         counts: list[Value] = [self.vl] * RANGES
         for form, extents in _FORMS.items():
-            others = [extent for extent in extents if extent is not Extent.VECTOR]
-            if not others:
+            special_extents = [extent for extent in extents if extent is not Extent.VECTOR]
+            if not special_extents:
                 continue
-            chosen = Signal(name=others[-1].name.lower())
+            chosen = Signal(name=special_extents[-1].name.lower())
             m.d.comb += chosen.eq(caps.is_form(self.decoded.kind, form))
             for number, extent in enumerate(extents):
                 if extent in elements and (caps.reduced or not extent.by_mr):
@@ -247,14 +247,14 @@ class RangeCheck(Component):
             ControlOp.SET_MR: self.config.max_mr,
         }
         is_length = {
-            most: caps.control.is_one_of(
-                control, [op.value for op, limit in limits.items() if limit == most]
+            bound: caps.control.is_one_of(
+                control, [op.value for op, limit in limits.items() if limit == bound]
             )
-            for most in sorted(set(limits.values()))
+            for bound in sorted(set(limits.values()))
         }
         bad: Value = Const(0, 1)
-        for most, wanted in is_length.items():
-            bad = bad | (wanted & ((self.a == 0) | (self.a > most)))
+        for bound, sets_length in is_length.items():
+            bad = bad | (sets_length & ((self.a == 0) | (self.a > bound)))
         is_fraction = caps.control.is_one_of(control, [ControlOp.SET_FX.value])
         bad = bad | (is_fraction & (self.a > MAX_FX))
         return caps.is_unit(self.decoded.unit, IssueClass.CONTROL) & bad

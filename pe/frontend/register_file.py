@@ -3,8 +3,8 @@
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
-from hdl.emission import once
+from hdl.component import Component, Probes
+from hdl.emission import shared_instance
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -32,6 +32,8 @@ class RegisterFile(Component):
         valid: out, a bit a register; always 1 without ``ld.reg``.
     """
 
+    probes = Probes("valid", "written")
+
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         super().__init__(
@@ -58,7 +60,7 @@ class RegisterFile(Component):
             write_ports=1,
             kind=config.sram,
         )
-        m.submodules.registers = once(registers, platform)
+        m.submodules.registers = shared_instance(registers, platform)
         (write,) = registers.write
         written = Signal(config.register_width, reset_less=True)
         m.d.comb += [

@@ -37,7 +37,7 @@ class Scalar(Component):
     Members:
         decoded, first, second: :func:`at_issue`, in.
         result: out; value for register A of a scalar instruction that writes.
-        unfit: out; the registers can't hold its result
+        overflow: out; the registers can't hold its result
             (:meth:`isa.table.ScalarOp.evaluate_narrow`); always 0 at full width.
         taken: out; a branch instruction branches.
     """
@@ -52,7 +52,7 @@ class Scalar(Component):
             {
                 **at_issue(config).inputs(),
                 "result": Out(config.register_width),
-                "unfit": Out(1),
+                "overflow": Out(1),
                 "taken": Out(1),
             }
         )
@@ -64,14 +64,14 @@ class Scalar(Component):
         caps = Capabilities.of(config)
         first, second = self.first, self.second
         results: dict[ScalarOp, Value] = {}
-        unfit: dict[ScalarOp, Value] = {}
+        overflows: dict[ScalarOp, Value] = {}
         ordered = bool(self.conditions & {BranchOp.BLT, BranchOp.BGE})
         total = Signal(width)
         if ordered or self.operations & {ScalarOp.ADD, ScalarOp.SUB}:
             m.d.comb += total.eq(first + second + self.decoded.inverted)
             results[ScalarOp.ADD] = results[ScalarOp.SUB] = total
-            overflow = (first[-1] == second[-1]) & (first[-1] != total[-1])
-            unfit[ScalarOp.ADD] = unfit[ScalarOp.SUB] = overflow
+            out_of_range = (first[-1] == second[-1]) & (first[-1] != total[-1])
+            overflows[ScalarOp.ADD] = overflows[ScalarOp.SUB] = out_of_range
         results[ScalarOp.AND] = first & second
         results[ScalarOp.OR] = first | second
         difference = Signal(width)
@@ -83,8 +83,8 @@ class Scalar(Component):
             if config.narrow:
                 left = one_of(code, [ScalarOp.SLL], shifts)
                 shifted, lost = narrow_shift(m, first, second, left=left)
-                unfit[ScalarOp.SLL] = lost
-                unfit[ScalarOp.SRL] = first[-1]
+                overflows[ScalarOp.SLL] = lost
+                overflows[ScalarOp.SRL] = first[-1]
             else:
                 fill = one_of(code, [ScalarOp.SRA], shifts) & first[-1]
                 # Of shifts, those to the left alone come inverted.
@@ -95,8 +95,8 @@ class Scalar(Component):
             for op in sorted(self.operations):
                 with m.Case(caps.scalar.code(op)):
                     m.d.comb += self.result.eq(results[op])
-                    if config.narrow and op in unfit:
-                        m.d.comb += self.unfit.eq(unfit[op])
+                    if config.narrow and op in overflows:
+                        m.d.comb += self.overflow.eq(overflows[op])
 
         less = Signal()
         # The second operand of a branch is inverted.

@@ -52,8 +52,8 @@ def narrow_shift(m: Module, value: Value, amount: Value, *, left: Value) -> tupl
         distance = min(1 << step, width)
         leaving = shifted[: distance + 1]
         # All bits that leave must be copies of the sign; if no bit stays, all of them must be 0.
-        kept = ~leaving.any() if distance == width else ~leaving.any() | leaving.all()
-        lost = lost | (left & amount[step] & ~kept)
+        fits = ~leaving.any() if distance == width else ~leaving.any() | leaving.all()
+        lost = lost | (left & amount[step] & ~fits)
         moved = Signal(width, name=f"shifted_{1 << step}")
         m.d.comb += moved.eq(
             Mux(amount[step], Cat(shifted[distance:], fill.replicate(distance)), shifted)

@@ -99,7 +99,7 @@ class Declaration(Component):
             name="number",
             reset_less=True,
         )
-        unfit = Signal()
+        invalid = Signal()
         product = _Multiplier(m)
         parts = self.geometry
         stored: Any = Signal(self._stored(), name="product", reset_less=True)
@@ -111,8 +111,8 @@ class Declaration(Component):
             self.request.payload.last.eq(1),
             parts.window.eq(self.window),
         ]
-        kept = ("height", "output_width", "kernel", "stride", "padding")
-        m.d.comb += [parts[name].eq(number[name]) for name in kept]
+        copied = ("height", "output_width", "kernel", "stride", "padding")
+        m.d.comb += [parts[name].eq(number[name]) for name in copied]
         m.d.comb += [parts[name].eq(stored[name]) for name in stored.shape().members]
         with m.If(self.forget):
             m.d.sync += self.known.eq(0)
@@ -126,7 +126,7 @@ class Declaration(Component):
         with m.FSM():
             with m.State("REST"):
                 m.d.comb += self.busy.eq(0)
-                m.d.sync += unfit.eq(0)
+                m.d.sync += invalid.eq(0)
                 with m.If(self.declare):
                     m.d.sync += [
                         self.known.eq(0),
@@ -141,7 +141,7 @@ class Declaration(Component):
                 m.d.comb += self.response.ready.eq(1)
                 with m.If(self.response.valid):
                     m.d.sync += place.eq(Mux(self.response.payload.last, 0, place + 1))
-                    self._take(m, place, number, unfit)
+                    self._take(m, place, number, invalid)
                     with m.If(self.response.payload.last):
                         m.d.comb += self.error.eq(self.response.payload.error)
                         m.next = "FACTORS"
@@ -152,23 +152,23 @@ class Declaration(Component):
                 m.next = "MULTIPLY"
             with m.State("MULTIPLY"):
                 with m.If(product.left == 0):
-                    self._keep(m, product, stored, unfit)
+                    self._keep(m, product, stored, invalid)
                     m.d.sync += product.number.eq(product.number + 1)
                     m.next = "FACTORS"
                     with m.If(product.number == len(_PRODUCTS) - 1):
                         m.d.sync += product.number.eq(0)
                         m.next = "CHECK"
             with m.State("CHECK"):
-                m.d.sync += unfit.eq(unfit | self._unsound(number))
+                m.d.sync += invalid.eq(invalid | self._is_invalid(number))
                 m.next = "DONE"
             with m.State("DONE"):
-                m.d.comb += [self.declared.eq(1), self.refused.eq(unfit)]
-                m.d.sync += self.known.eq(~unfit & ~self.forget)
+                m.d.comb += [self.declared.eq(1), self.refused.eq(invalid)]
+                m.d.sync += self.known.eq(~invalid & ~self.forget)
                 m.next = "REST"
         m.d.comb += parts.origin.eq(self.image - product.top)
         return m
 
-    def _take(self, m: Module, place: Signal, number: Any, unfit: Signal) -> None:
+    def _take(self, m: Module, place: Signal, number: Any, invalid: Signal) -> None:
         """Keep the numbers of the word that has come, the one at ``place``."""
         word = self.response.payload.data
         bits = self.config.address_bits
@@ -178,7 +178,7 @@ class Declaration(Component):
                 with m.Case(index):
                     m.d.sync += [
                         getattr(self, name).eq(word),
-                        unfit.eq(unfit | word[bits:].any() | word[:aligned].any()),
+                        invalid.eq(invalid | word[bits:].any() | word[:aligned].any()),
                     ]
             low = 0
             for index, names in ((2, _NUMBERS[:4]), (3, _NUMBERS[4:])):
@@ -194,7 +194,7 @@ class Declaration(Component):
                         if name == "pixel":
                             wrong = wrong | value[:aligned].any()
                         low += field
-                    m.d.sync += unfit.eq(unfit | wrong | word[low:].any())
+                    m.d.sync += invalid.eq(invalid | wrong | word[low:].any())
 
     def _stored(self) -> data.StructLayout:
         """The products that are members of the geometry."""
@@ -217,7 +217,7 @@ class Declaration(Component):
                         product.left.eq(bits),
                     ]
 
-    def _keep(self, m: Module, product: "_Multiplier", stored: Any, unfit: Signal) -> None:
+    def _keep(self, m: Module, product: "_Multiplier", stored: Any, invalid: Signal) -> None:
         """Store the product of this turn."""
         beyond = 1 << self.config.address_bits
         with m.Switch(product.number):
@@ -233,10 +233,10 @@ class Declaration(Component):
                         m.d.comb += end.eq(getattr(self, part) + product.total)
                         m.d.sync += [
                             getattr(self, f"{part}_end").eq(end),
-                            unfit.eq(unfit | (end > beyond)),
+                            invalid.eq(invalid | (end > beyond)),
                         ]
 
-    def _unsound(self, number: Any) -> Value:
+    def _is_invalid(self, number: Any) -> Value:
         """Whether the kernel is too large, or window and image overlap."""
         around = number.padding << 1
         sizes: Iterable[Value] = (number.width, number.height)

@@ -10,7 +10,7 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_BYTES, WORD_BITS
 from hdl.simd import rotate_units_right
 from isa.timing import RANGE_BYTES
@@ -89,18 +89,18 @@ class History(Component):
         m = Module()
         config = self.config
         table = HistoryTable(config)
-        m.submodules.table = once(table, platform)
+        m.submodules.table = shared_instance(table, platform)
         command = self.command.payload
-        now: Any = Signal(transfer_layout(config), name="now", reset_less=True)
+        load: Any = Signal(transfer_layout(config), name="load", reset_less=True)
         copy = _Copy(config)
         # Earlier stores have read their words: the read port is free, and bytes may be written.
         stores_done = Signal()
         last_column = Signal()
         m.d.comb += [
-            last_column.eq(now.columns == 1),
-            table.wanted.eq(now.dram[COLUMN_BITS:]),
-            table.wanted_first.eq(now.dram[:COLUMN_BITS]),
-            table.wanted_last.eq(Mux(last_column, now.last, COLUMN_BYTES - 1)),
+            last_column.eq(load.columns == 1),
+            table.probed_column.eq(load.dram[COLUMN_BITS:]),
+            table.probed_first.eq(load.dram[:COLUMN_BITS]),
+            table.probed_last.eq(Mux(last_column, load.last, COLUMN_BYTES - 1)),
             table.empty.eq(self.fenced | self.declare),
             self.piece.payload.eq(command),
             self.probed.eq(table.probe),
@@ -119,22 +119,22 @@ class History(Component):
                 with m.If(self.command.valid & is_store(config, command)):
                     m.d.sync += stores_done.eq(0)
                 with m.If(self.command.valid & command.recorded):
-                    m.d.sync += [now[name].eq(command[name]) for name in now.shape().members]
+                    m.d.sync += [load[name].eq(command[name]) for name in load.shape().members]
                     m.next = "LOOK"
             with m.State("LOOK"):
                 m.d.comb += table.probe.eq(1)
                 m.next = "FOUND"
             with m.State("FOUND"):
                 m.d.sync += [
-                    copy.source.eq(table.found_place + table.wanted_first),
-                    copy.target.eq(now.scratchpad),
-                    copy.left.eq(table.wanted_last - table.wanted_first + 1),
-                    copy.way.eq(table.found_way),
-                    copy.held.eq(0),
+                    copy.source.eq(table.hit_place + table.probed_first),
+                    copy.target.eq(load.scratchpad),
+                    copy.left.eq(table.probed_last - table.probed_first + 1),
+                    copy.way.eq(table.hit_way),
+                    copy.buffered.eq(0),
                 ]
                 with m.If(table.stale):
                     m.next = "LOOK"
-                with m.Elif(table.found):
+                with m.Elif(table.hit):
                     m.next = "COPY"
                 with m.Else():
                     m.next = "LOAD"
@@ -142,38 +142,38 @@ class History(Component):
                 # One column. What only stores and registers have stays as offered.
                 piece = self.piece.payload
                 m.d.comb += [
-                    *(piece[name].eq(now[name]) for name in now.shape().members),
+                    *(piece[name].eq(load[name]) for name in load.shape().members),
                     piece.columns.eq(1),
-                    piece.last.eq(table.wanted_last),
-                    piece.final.eq(now.final & last_column),
+                    piece.last.eq(table.probed_last),
+                    piece.final.eq(load.final & last_column),
                     self.piece.valid.eq(1),
                 ]
                 m.d.comb += self.asked.eq(self.piece.ready)
                 with m.If(self.piece.ready):
-                    self._advance(m, now, last_column)
+                    self._advance(m, load, last_column)
             with m.State("COPY"):
-                done = self._copy(m, copy, now, stores_done, last_column)
+                done = self._copy(m, copy, load, stores_done, last_column)
                 with m.If(copy.overwritten):
                     m.next = "LOAD"
                 with m.If(done):
                     m.d.comb += table.renew.eq(1)
-                    self._advance(m, now, last_column)
-        self._record(m, table, copy, now)
+                    self._advance(m, load, last_column)
+        self._record(m, table, copy, load)
         return m
 
-    def _advance(self, m: Module, now: Any, last_column: Signal) -> None:
+    def _advance(self, m: Module, load: Any, last_column: Signal) -> None:
         """Go on to the next column, if there is one."""
         m.d.sync += [
-            now.dram.eq(Cat(Const(0, COLUMN_BITS), now.dram[COLUMN_BITS:] + 1)),
-            now.scratchpad.eq(now.scratchpad + (COLUMN_BYTES - now.dram[:COLUMN_BITS])),
-            now.columns.eq(now.columns - 1),
+            load.dram.eq(Cat(Const(0, COLUMN_BITS), load.dram[COLUMN_BITS:] + 1)),
+            load.scratchpad.eq(load.scratchpad + (COLUMN_BYTES - load.dram[:COLUMN_BITS])),
+            load.columns.eq(load.columns - 1),
         ]
         m.next = "LOOK"
         with m.If(last_column):
             m.next = "REST"
 
     def _copy(
-        self, m: Module, copy: "_Copy", now: Any, stores_done: Signal, last_column: Signal
+        self, m: Module, copy: "_Copy", load: Any, stores_done: Signal, last_column: Signal
     ) -> Signal:
         """Copy a word a cycle; the result says that the column's last one is written."""
         fill = self.fill.payload
@@ -183,15 +183,15 @@ class History(Component):
         m.d.comb += [
             ends.eq(copy.left == 0),
             # A load from the window waits for one arrival, when all that it asks for is known.
-            arrives.eq(ends & (~now.lowered | (now.final & last_column))),
-            self.fill.valid.eq(copy.held & (~arrives | ~now.lowered | self.settled)),
+            arrives.eq(ends & (~load.lowered | (load.final & last_column))),
+            self.fill.valid.eq(copy.buffered & (~arrives | ~load.lowered | self.settled)),
             fill.address.eq(copy.target),
             fill.last.eq(copy.size - 1),
-            fill.entry.eq(now.entry),
+            fill.entry.eq(load.entry),
             fill.final.eq(arrives),
             moves.eq(self.fill.valid & self.fill.ready),
             done.eq(moves & ends),
-            self.read.enable.eq(stores_done & ~ends & (~copy.held | moves)),
+            self.read.enable.eq(stores_done & ~ends & (~copy.buffered | moves)),
             self.read.address.eq(copy.source),
             copy.overwritten.eq(
                 self.overwrites
@@ -201,10 +201,10 @@ class History(Component):
             ),
         ]
         with m.If(moves):
-            m.d.sync += [copy.held.eq(0), copy.target.eq(copy.target + _WORD_BYTES)]
+            m.d.sync += [copy.buffered.eq(0), copy.target.eq(copy.target + _WORD_BYTES)]
         with m.If(self.read.enable):
             m.d.sync += [
-                copy.held.eq(1),
+                copy.buffered.eq(1),
                 copy.size.eq(size),
                 copy.turn.eq(copy.source),
                 copy.source.eq(copy.source + _WORD_BYTES),
@@ -218,17 +218,17 @@ class History(Component):
         )
         return done
 
-    def _record(self, m: Module, table: HistoryTable, copy: "_Copy", now: Any) -> None:
+    def _record(self, m: Module, table: HistoryTable, copy: "_Copy", load: Any) -> None:
         """Record what has arrived from memory, or the column just copied, in its new place."""
         m.d.comb += table.way.eq(copy.way)
         column_record(self.config).join(m, self, table)
         with m.If(table.renew):
             m.d.comb += [
                 table.record.eq(1),
-                table.column.eq(table.wanted),
-                table.place.eq(now.scratchpad - table.wanted_first),
-                table.first.eq(table.wanted_first),
-                table.last.eq(table.wanted_last),
+                table.column.eq(table.probed_column),
+                table.place.eq(load.scratchpad - table.probed_first),
+                table.first.eq(table.probed_first),
+                table.last.eq(table.probed_last),
             ]
 
 
@@ -237,7 +237,7 @@ class _Copy:
 
     Attributes:
         source, target: next byte to read, and to write. left: bytes to read.
-        held: a word is read and not written; of ``size`` bytes, to be turned by ``turn``.
+        buffered: a word is read and not written; of ``size`` bytes, to be turned by ``turn``.
         way: of the entry that it comes from. overwritten: what is to be read will be overwritten.
     """
 
@@ -247,7 +247,7 @@ class _Copy:
         self.source = Signal(places, name="source", reset_less=True)
         self.target = Signal(places, name="target", reset_less=True)
         self.left = Signal(range(COLUMN_BYTES + 1), name="left", reset_less=True)
-        self.held = Signal(name="held")
+        self.buffered = Signal(name="buffered")
         self.size = Signal(range(_WORD_BYTES + 1), name="size", reset_less=True)
         self.turn = Signal(BYTE_BITS, name="turn", reset_less=True)
         self.way = Signal((ways - 1).bit_length(), name="way", reset_less=True)

@@ -9,7 +9,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.priority import lowest_one
 from hdl.sram import Sram
 from isa.timing import RANGE_BYTES
@@ -33,10 +33,10 @@ class HistoryTable(Component):
     one in turn. A column may have several entries, with bytes of their own.
 
     Members:
-        probe: in; look for bytes ``wanted_first`` to ``wanted_last`` of column ``wanted``, in;
+        probe: in; look for bytes ``probed_first`` to ``probed_last`` of ``probed_column``, in;
             these stay in the next cycle, too.
-        found: out, in that next cycle: they are at ``found_place`` of the scratchpad, by the place
-            of the column's byte 0; ``found_way``, out: of which entry of the set. stale: out; the
+        hit: out, in that next cycle: they are at ``hit_place`` of the scratchpad, by the place
+            of the column's byte 0; ``hit_way``, out: of which entry of the set. stale: out; the
             set has changed meanwhile, and the rest of the answer counts for nothing.
         record, column, place, first, last: :func:`pe.lsu.ports.column_record`, in.
         renew: in; it takes the entry ``way`` of its set, in.
@@ -54,12 +54,12 @@ class HistoryTable(Component):
         super().__init__(
             {
                 "probe": In(1),
-                "wanted": In(column),
-                "wanted_first": In(COLUMN_BITS),
-                "wanted_last": In(COLUMN_BITS),
-                "found": Out(1),
-                "found_place": Out(config.scratchpad_bits),
-                "found_way": Out(way_bits),
+                "probed_column": In(column),
+                "probed_first": In(COLUMN_BITS),
+                "probed_last": In(COLUMN_BITS),
+                "hit": Out(1),
+                "hit_place": Out(config.scratchpad_bits),
+                "hit_way": Out(way_bits),
                 "stale": Out(1),
                 **column_record(config).inputs(),
                 "renew": In(1),
@@ -72,14 +72,14 @@ class HistoryTable(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         sets, ways = self._sets, self._ways
-        wanted_set = Signal(range(max(2, sets)))
-        new_set = Signal.like(wanted_set)
+        probed_set = Signal(range(max(2, sets)))
+        new_set = Signal.like(probed_set)
         m.d.comb += [
-            wanted_set.eq(self._hash(self.wanted)),
+            probed_set.eq(self._hash(self.probed_column)),
             new_set.eq(self._hash(self.column)),
         ]
         valid = [Signal(ways, name=f"valid_{number}") for number in range(sets)]
-        valid_wanted = self._of_set(valid, wanted_set)
+        valid_probed = self._of_set(valid, probed_set)
         valid_new = self._of_set(valid, new_set)
 
         turn = Signal(range(max(2, ways)))
@@ -97,26 +97,26 @@ class HistoryTable(Component):
 
         hits, places = [], []
         for number in range(ways):
-            entry = self._entry(m, platform, number, wanted_set, new_set, way == number)
+            entry = self._entry(m, platform, number, probed_set, new_set, way == number)
             hit = Signal(name=f"hit_{number}")
             m.d.comb += hit.eq(
-                valid_wanted[number]
-                & (entry.tag == self._tag(self.wanted))
-                & (entry.first <= self.wanted_first)
-                & (self.wanted_last <= entry.last)
+                valid_probed[number]
+                & (entry.tag == self._tag(self.probed_column))
+                & (entry.first <= self.probed_first)
+                & (self.probed_last <= entry.last)
             )
             hits.append(hit)
             places.append(entry.place)
-        found = Signal(ways)
+        matches = Signal(ways)
         m.d.comb += [
-            found.eq(Cat(hits)),
-            self.found.eq(found.any()),
+            matches.eq(Cat(hits)),
+            self.hit.eq(matches.any()),
         ]
         if ways > 1:
-            chosen = lowest_one(found)
+            chosen = lowest_one(matches)
             m.d.comb += [
-                self.found_way.eq(chosen),
-                self.found_place.eq(
+                self.hit_way.eq(chosen),
+                self.hit_place.eq(
                     reduce(
                         or_,
                         (Mux(chosen == number, place, 0) for number, place in enumerate(places)),
@@ -124,10 +124,10 @@ class HistoryTable(Component):
                 ),
             ]
         else:
-            m.d.comb += self.found_place.eq(places[0])
+            m.d.comb += self.hit_place.eq(places[0])
 
         changed = Signal()
-        m.d.sync += changed.eq(self.record & (new_set == wanted_set))
+        m.d.sync += changed.eq(self.record & (new_set == probed_set))
         m.d.comb += self.stale.eq(changed | self.overwrites)
         self._keep_valid(m, valid, new_set, way)
         return m
@@ -136,7 +136,7 @@ class HistoryTable(Component):
         """An entry, but for what tells whether it is overwritten."""
         return data.StructLayout(
             {
-                "tag": len(self._tag(self.wanted)),
+                "tag": len(self._tag(self.probed_column)),
                 "place": self.config.scratchpad_bits,
                 "first": COLUMN_BITS,
                 "last": COLUMN_BITS,
@@ -157,25 +157,31 @@ class HistoryTable(Component):
     def _of_set(self, valid: list[Signal], chosen: Value) -> Value:
         if self._sets == 1:
             return valid[0]
-        return reduce(or_, (Mux(chosen == n, each, 0) for n, each in enumerate(valid)))
+        return reduce(or_, (Mux(chosen == n, flags, 0) for n, flags in enumerate(valid)))
 
     def _entry(
-        self, m: Module, platform: object, number: int, wanted: Value, new: Value, chosen: Value
+        self,
+        m: Module,
+        platform: object,
+        number: int,
+        probed_column: Value,
+        new: Value,
+        chosen: Value,
     ) -> Any:
-        """Entry ``number`` of the set ``wanted``, a cycle after the probe, and its writing."""
+        """Entry ``number`` of the set ``probed``, a cycle after the probe, and its writing."""
         layout = self._layout()
-        given = data.View(layout, Signal(layout.size, name=f"new_entry_{number}"))
+        new_entry = data.View(layout, Signal(layout.size, name=f"new_entry_{number}"))
         m.d.comb += [
-            given.tag.eq(self._tag(self.column)),
-            given.place.eq(self.place),
-            given.first.eq(self.first),
-            given.last.eq(self.last),
+            new_entry.tag.eq(self._tag(self.column)),
+            new_entry.place.eq(self.place),
+            new_entry.first.eq(self.first),
+            new_entry.last.eq(self.last),
         ]
         write = self.record & chosen
         if self._sets == 1:
             entry = data.View(layout, Signal(layout.size, name=f"entry_{number}", reset_less=True))
             with m.If(write):
-                m.d.sync += entry.eq(given)
+                m.d.sync += entry.eq(new_entry)
             return entry
         memory = Sram(
             width=layout.size,
@@ -184,14 +190,14 @@ class HistoryTable(Component):
             write_ports=1,
             kind=self.config.sram,
         )
-        m.submodules[f"way_{number}"] = once(memory, platform)
+        m.submodules[f"way_{number}"] = shared_instance(memory, platform)
         (read,), (port,) = memory.read, memory.write
         m.d.comb += [
             read.enable.eq(self.probe),
-            read.address.eq(wanted),
+            read.address.eq(probed_column),
             port.enable.eq(write),
             port.address.eq(new),
-            port.data.eq(given),
+            port.data.eq(new_entry),
         ]
         return data.View(layout, read.data)
 
@@ -200,38 +206,38 @@ class HistoryTable(Component):
         bits = len(self.first_unit)
         first_byte = Signal(self.config.scratchpad_bits)
         last_byte = Signal(self.config.scratchpad_bits)
-        more = Signal(range(_MORE_UNITS + 1))
+        further_units = Signal(range(_MORE_UNITS + 1))
         before, second_before = Signal(bits), Signal(bits)
         m.d.comb += [
             first_byte.eq(self.place + self.first),
             last_byte.eq(self.place + self.last),
-            more.eq(last_byte[_UNIT_SHIFT:] - first_byte[_UNIT_SHIFT:]),
+            further_units.eq(last_byte[_UNIT_SHIFT:] - first_byte[_UNIT_SHIFT:]),
             before.eq(self.first_unit - 1),
             second_before.eq(self.first_unit - 2),
         ]
         for number, flags in enumerate(valid):
             mine = self.record & (new == number) if self._sets > 1 else self.record
-            for each in range(self._ways):
-                name = f"{number}_{each}"
+            for index in range(self._ways):
+                name = f"{number}_{index}"
                 unit = Signal(bits, name=f"unit_{name}", reset_less=True)
-                others = Signal.like(more, name=f"more_{name}", reset_less=True)
+                further = Signal.like(further_units, name=f"further_{name}", reset_less=True)
                 touched = Signal(name=f"touched_{name}")
                 m.d.comb += touched.eq(
                     self.overwrites
                     & (unit < self.end_unit)
                     & (
                         (unit >= self.first_unit)
-                        | ((unit == before) & (others != 0))
-                        | ((unit == second_before) & (others == _MORE_UNITS))
+                        | ((unit == before) & (further != 0))
+                        | ((unit == second_before) & (further == _MORE_UNITS))
                     )
                 )
                 with m.If(self.empty):
-                    m.d.sync += flags[each].eq(0)
-                with m.Elif(mine & (way == each if self._ways > 1 else 1)):
+                    m.d.sync += flags[index].eq(0)
+                with m.Elif(mine & (way == index if self._ways > 1 else 1)):
                     m.d.sync += [
-                        flags[each].eq(1),
+                        flags[index].eq(1),
                         unit.eq(first_byte[_UNIT_SHIFT:]),
-                        others.eq(more),
+                        further.eq(further_units),
                     ]
                 with m.Elif(touched):
-                    m.d.sync += flags[each].eq(0)
+                    m.d.sync += flags[index].eq(0)

@@ -58,8 +58,8 @@ class Lowering(Component):
         command = self.command.payload
         at = _Place(self.config)
         layout = load_store_command(self.config)
-        kept = {name: layout[name].shape for name in ("scratchpad", "bytes", "entry")}
-        now: Any = Signal(data.StructLayout(kept), name="now", reset_less=True)
+        carried = {name: layout[name].shape for name in ("scratchpad", "bytes", "entry")}
+        load: Any = Signal(data.StructLayout(carried), name="load", reset_less=True)
         follows = Signal()
         following = Signal.like(command.dram, name="following", reset_less=True)
         with m.If(self.fresh):
@@ -74,7 +74,7 @@ class Lowering(Component):
                 ]
                 with m.If(self.command.valid & command.lowered):
                     m.d.sync += [
-                        *(now[name].eq(command[name]) for name in kept),
+                        *(load[name].eq(command[name]) for name in carried),
                         at.stores_done.eq(0),
                         follows.eq(1),
                         following.eq(command.dram + command.bytes),
@@ -93,15 +93,15 @@ class Lowering(Component):
             with m.State("SEND"):
                 with m.If(self.settled):
                     m.d.sync += at.stores_done.eq(1)
-                part, taken = self._send(m, at, now)
-                with m.If(taken):
+                part, accepted = self._send(m, at, load)
+                with m.If(accepted):
                     ended = at.advance(m, self.geometry, part)
                     m.d.sync += [
-                        now.scratchpad.eq(now.scratchpad + part),
-                        now.bytes.eq(now.bytes - part),
+                        load.scratchpad.eq(load.scratchpad + part),
+                        load.bytes.eq(load.bytes - part),
                         at.span.eq(at.span - part),
                     ]
-                    with m.If(now.bytes == part):
+                    with m.If(load.bytes == part):
                         m.next = "REST"
                     with m.Elif(ended | (at.span == part)):
                         m.next = "PLAN"
@@ -113,7 +113,7 @@ class Lowering(Component):
         offset = Signal(signed(offset_bits()))
         row = Signal(signed(row_bits()))
         left = Signal(len(at.span), name="left_of_run")
-        beside = Signal()
+        outside = Signal()
         before = Signal()
         edge = Signal(len(offset))
         m.d.comb += [
@@ -121,38 +121,38 @@ class Lowering(Component):
             row.eq(at.top + at.kernel_row),
             left.eq(g.run - at.byte),
             before.eq(offset < 0),
-            beside.eq((row < 0) | (row >= g.height) | (offset >= g.pitch)),
+            outside.eq((row < 0) | (row >= g.height) | (offset >= g.pitch)),
             edge.eq(Mux(before, -offset, g.pitch - offset)),
         ]
         m.d.sync += [
-            at.zeros.eq(beside | before),
+            at.zeros.eq(outside | before),
             at.offset.eq(offset),
-            at.span.eq(Mux(~beside & (edge < left), edge, left)),
+            at.span.eq(Mux(~outside & (edge < left), edge, left)),
         ]
 
-    def _send(self, m: Module, at: "_Place", now: Any) -> tuple[Signal, Signal]:
+    def _send(self, m: Module, at: "_Place", load: Any) -> tuple[Signal, Signal]:
         """Offer the piece, or a word of it if it is of zeros; the result is its bytes, and that it
         is taken."""
         config = self.config
         room = Signal(len(at.span))
         part = Signal(len(at.span), name="part")
         final = Signal()
-        taken = Signal()
+        accepted = Signal()
         dram = Signal(config.address_bits)
         columns = Signal(len(part) + 1)
         piece, fill = self.piece.payload, self.fill.payload
         m.d.comb += [
             room.eq(Mux(at.zeros & (at.span > _WORD_BYTES), _WORD_BYTES, at.span)),
-            part.eq(Mux(now.bytes < room, now.bytes, room)),
-            final.eq(now.bytes == part),
+            part.eq(Mux(load.bytes < room, load.bytes, room)),
+            final.eq(load.bytes == part),
             dram.eq(at.base + at.offset),
             columns.eq(dram[:COLUMN_BITS] + part + COLUMN_BYTES - 1),
             self.piece.valid.eq(~at.zeros),
             piece.lowered.eq(1),
             *([piece.recorded.eq(1)] if config.load_history else []),
             piece.dram.eq(dram),
-            piece.scratchpad.eq(now.scratchpad),
-            piece.entry.eq(now.entry),
+            piece.scratchpad.eq(load.scratchpad),
+            piece.entry.eq(load.entry),
             piece.columns.eq(columns[COLUMN_BITS:]),
             piece.last.eq(dram + part - 1),
             piece.final.eq(final),
@@ -161,13 +161,13 @@ class Lowering(Component):
             # An earlier store reads its source first; and the load has not arrived before all that
             # it waits for is known.
             self.fill.valid.eq(at.zeros & (self.settled | (at.stores_done & ~final))),
-            fill.address.eq(now.scratchpad),
+            fill.address.eq(load.scratchpad),
             fill.last.eq(part - 1),
-            fill.entry.eq(now.entry),
+            fill.entry.eq(load.entry),
             fill.final.eq(final),
-            taken.eq(Mux(at.zeros, self.fill.valid & self.fill.ready, self.piece.ready)),
+            accepted.eq(Mux(at.zeros, self.fill.valid & self.fill.ready, self.piece.ready)),
         ]
-        return part, taken
+        return part, accepted
 
 
 class _Place:
@@ -199,9 +199,9 @@ class _Place:
         self.span = Signal(layout["run"].shape, name="span", reset_less=True)
         self.offset = Signal(layout["pitch"].shape, name="offset", reset_less=True)
         # Of the division.
-        most = max(bits, Shape.cast(layout["line"].shape).width)
+        widest = max(bits, Shape.cast(layout["line"].shape).width)
         self.level = Signal(range(_LEVELS), name="level", reset_less=True)
-        self.divisor = Signal(most + 1, name="divisor", reset_less=True)
+        self.divisor = Signal(widest + 1, name="divisor", reset_less=True)
         self.depth = Signal(range(PIXEL_BITS + 1), name="depth", reset_less=True)
         self.rising = Signal(name="rising", reset_less=True)
         self.ended = Signal(name="ended", reset_less=True)

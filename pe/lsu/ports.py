@@ -160,9 +160,9 @@ FENCED = Bundle(fenced=1)
 #: ``probed``: a column of the declared image is looked for. ``copied``, ``asked``: that column is
 #: copied within the scratchpad, or memory is asked for it.
 HISTORY_EVENTS = Bundle(probed=1, copied=1, asked=1)
-#: ``error``: the memory answered with an error; ``unfit``: a value loaded is too large for its
+#: ``error``: the memory answered with an error; ``overflow``: a value loaded is too large for its
 #: register, which does not get it.
-FAILURE = Bundle(error=1, unfit=1)
+FAILURE = Bundle(error=1, overflow=1)
 
 
 def loaded_register(config: PeConfig) -> Bundle:
@@ -170,19 +170,19 @@ def loaded_register(config: PeConfig) -> Bundle:
     return Bundle(result_valid=1, result_index=config.register_bits, result=config.register_width)
 
 
-def is_store(config: PeConfig, what: Any) -> Value:
-    """Whether ``what``, of one of these layouts, is a store; constant if there is no choice."""
+def is_store(config: PeConfig, transfer: Any) -> Value:
+    """Whether ``transfer``, of one of these layouts, is a store; constant if there is no choice."""
     caps = Capabilities.of(config)
     if caps.loads and caps.stores:
-        return Value.cast(what.store)
+        return Value.cast(transfer.store)
     return Const(int(bool(caps.stores)), 1)
 
 
-def is_register(config: PeConfig, what: Any) -> Value:
-    """Whether ``what``, of the first two of these layouts, moves a register; likewise."""
+def is_register(config: PeConfig, transfer: Any) -> Value:
+    """Whether ``transfer``, of the first two of these layouts, moves a register; likewise."""
     caps = Capabilities.of(config)
     if caps.transfers and caps.registers:
-        return Value.cast(what.register)
+        return Value.cast(transfer.register)
     return Const(int(bool(caps.registers)), 1)
 
 

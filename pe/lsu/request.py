@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
+from hdl.component import Component, Probes
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
 from hdl.simd import rotate_units_right
 from isa.table import Opcode
@@ -50,6 +50,23 @@ class LoadStoreRequest(Component):
     ``settled``, out: every column of the commands taken has been asked for. With a load history
     also ``unread``, out: ``read`` is in use, or its word is.
     """
+
+    probes = Probes(
+        "formed",
+        "formed_valid",
+        "from_register",
+        "open_tag",
+        "opened",
+        "place_formed",
+        "sent",
+        "turn",
+        "value",
+        "value_held",
+        "waiting",
+        "waits",
+        "work",
+        "working",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
@@ -119,7 +136,7 @@ class LoadStoreRequest(Component):
         with m.If(~work.working | work.done):
             m.d.sync += [
                 work.working.eq(work.waits | accepted),
-                work.now.eq(Mux(work.waits, work.waiting, command)),
+                work.current.eq(Mux(work.waits, work.waiting, command)),
                 work.waits.eq(0),
             ]
         with m.Elif(accepted):
@@ -129,19 +146,19 @@ class LoadStoreRequest(Component):
     def _step(self, m: Module, work: "_Work") -> None:
         """From beat to beat and from column to column."""
         config = self.config
-        now = work.now
+        current = work.current
         final = Signal()
         m.d.comb += [
             # A register lies in one column.
-            final.eq((now.columns == 1) if Capabilities.of(config).transfers else 1),
-            work.end.eq(Mux(final, now.last, COLUMN_BYTES - 1)),
+            final.eq((current.columns == 1) if Capabilities.of(config).transfers else 1),
+            work.end.eq(Mux(final, current.last, COLUMN_BYTES - 1)),
             work.words.eq(work.end[BYTE_BITS:] - work.word),
         ]
         # A store takes its tag with the first word of a column.
         opened = Signal()
-        kept = Signal(config.tag_bits)
+        open_tag = Signal(config.tag_bits)
         m.d.comb += [
-            work.tag.eq(Mux(opened, kept, self.tag)),
+            work.tag.eq(Mux(opened, open_tag, self.tag)),
             work.last.eq(~work.store | (work.words == 0)),
             work.go.eq(work.working & work.space & (opened | self.tag_ready)),
             self.tag_taken.eq(work.go & ~opened),
@@ -150,28 +167,28 @@ class LoadStoreRequest(Component):
         with m.If(work.go):
             m.d.sync += [
                 opened.eq(~work.last),
-                kept.eq(work.tag),
+                open_tag.eq(work.tag),
             ]
         with m.If(work.go & ~work.done):
             with m.If(work.store):
                 m.d.sync += [
-                    now.dram.eq(Cat(Const(0, BYTE_BITS), now.dram[BYTE_BITS:] + 1)),
-                    now.scratchpad.eq(now.scratchpad + _WORD_BYTES),
+                    current.dram.eq(Cat(Const(0, BYTE_BITS), current.dram[BYTE_BITS:] + 1)),
+                    current.scratchpad.eq(current.scratchpad + _WORD_BYTES),
                 ]
             with m.Else():
                 m.d.sync += [
-                    now.dram.eq(Cat(Const(0, COLUMN_BITS), now.dram[COLUMN_BITS:] + 1)),
-                    now.scratchpad.eq(
-                        now.scratchpad + Cat(Const(0, BYTE_BITS), COLUMN_WORDS - work.word)
+                    current.dram.eq(Cat(Const(0, COLUMN_BITS), current.dram[COLUMN_BITS:] + 1)),
+                    current.scratchpad.eq(
+                        current.scratchpad + Cat(Const(0, BYTE_BITS), COLUMN_WORDS - work.word)
                     ),
                 ]
             with m.If(work.last):
-                m.d.sync += now.columns.eq(now.columns - 1)
+                m.d.sync += current.columns.eq(current.columns - 1)
 
     def _note(self, m: Module, work: "_Work") -> None:
         """Write the table entry for the response; read the scratchpad."""
         caps = Capabilities.of(self.config)
-        now, entry = work.now, self.table_entry
+        current, entry = work.current, self.table_entry
         m.d.comb += [
             self.table_write.eq(self.tag_taken),
             self.table_tag.eq(self.tag),
@@ -183,33 +200,33 @@ class LoadStoreRequest(Component):
         if caps.registers.loads:
             with m.If(loads_register):
                 m.d.comb += [
-                    entry.target.register.index.eq(now.index),
-                    entry.target.register.width.eq(now.width),
+                    entry.target.register.index.eq(current.index),
+                    entry.target.register.width.eq(current.width),
                 ]
         if caps.transfers.loads:
             with m.If(~loads_register):
                 m.d.comb += [
-                    entry.target.scratchpad.address.eq(now.scratchpad),
+                    entry.target.scratchpad.address.eq(current.scratchpad),
                     entry.target.scratchpad.last.eq(work.end[:BYTE_BITS]),
-                    entry.target.scratchpad.entry.eq(now.entry),
+                    entry.target.scratchpad.entry.eq(current.entry),
                 ]
         m.d.comb += [
             self.read.enable.eq(work.go & work.store & ~work.register),
-            self.read.address.eq(now.scratchpad),
+            self.read.address.eq(current.scratchpad),
             self.released.eq(work.done & work.store & ~work.register),
-            self.released_entry.eq(now.entry),
+            self.released_entry.eq(current.entry),
         ]
         if self.config.workspace:
             m.d.comb += [
                 # The load's last column arrives for the load itself.
-                self.grown.eq(self.tag_taken & now.lowered & ~(now.final & work.done)),
-                self.grown_entry.eq(now.entry),
+                self.grown.eq(self.tag_taken & current.lowered & ~(current.final & work.done)),
+                self.grown_entry.eq(current.entry),
                 self.settled.eq(~work.working & ~work.waits),
             ]
         if self.config.load_history:
             m.d.comb += [
-                entry.recorded.eq(now.recorded),
-                entry.column.eq(now.dram[COLUMN_BITS:]),
+                entry.recorded.eq(current.recorded),
+                entry.column.eq(current.dram[COLUMN_BITS:]),
                 entry.begin.eq(work.word),
                 entry.end.eq(work.end[BYTE_BITS:]),
             ]
@@ -223,7 +240,7 @@ class LoadStoreRequest(Component):
         last_byte = Cat(last_place >= byte for byte in range(_WORD_BYTES))
         beat: Any = Signal(memory_request(config.address_bits, config.tag_bits))
         m.d.comb += [
-            beat.address.eq(Cat(Const(0, BYTE_BITS), work.now.dram[BYTE_BITS:])),
+            beat.address.eq(Cat(Const(0, BYTE_BITS), work.current.dram[BYTE_BITS:])),
             beat.tag.eq(work.tag),
             beat.write.eq(work.store),
             beat.words.eq(work.words),
@@ -255,7 +272,7 @@ class LoadStoreRequest(Component):
             place_formed = Signal(BYTE_BITS - aligned, reset_less=True)
             turn = Signal(BYTE_BITS - aligned, reset_less=True)
             with m.If(work.go):
-                m.d.sync += place_formed.eq(work.now.scratchpad[aligned:BYTE_BITS])
+                m.d.sync += place_formed.eq(work.current.scratchpad[aligned:BYTE_BITS])
             with m.If(work.move):
                 m.d.sync += turn.eq(Mux(work.from_register, 0, place_formed))
             m.d.comb += self.request.payload.data.eq(
@@ -291,8 +308,9 @@ class _Work:
     """State of the request side.
 
     Attributes:
-        now, working: the current transfer, whose ``dram``, ``scratchpad`` and ``columns`` are those
-            of its remaining part, and that there is one. waiting, waits: the transfer after it.
+        current, working: the current transfer, whose ``dram``, ``scratchpad`` and ``columns`` are
+            those of its remaining part, and that there is one. waiting, waits: the transfer after
+            it.
         value, value_held: value to store from a register; one is kept, not one for each place in
             the queue. stores_register: the offered command has one.
         store, register: of the current transfer. word, place: where its next byte lies, in words of
@@ -306,17 +324,17 @@ class _Work:
 
     def __init__(self, config: PeConfig) -> None:
         layout = transfer_layout(config)
-        now: Any = Signal(layout, name="work", reset_less=True)
-        self.now = now
+        current: Any = Signal(layout, name="work", reset_less=True)
+        self.current = current
         self.working = Signal(name="working")
         self.waiting: Any = Signal(layout, name="waiting", reset_less=True)
         self.waits = Signal(name="waits")
         self.value = Signal(WORD_BITS, name="value", reset_less=True)
         self.value_held = Signal(name="value_held")
         self.stores_register = Signal(name="stores_register")
-        self.store, self.register = is_store(config, now), is_register(config, now)
-        self.word = now.dram[BYTE_BITS:COLUMN_BITS]
-        self.place = now.dram[:BYTE_BITS]
+        self.store, self.register = is_store(config, current), is_register(config, current)
+        self.word = current.dram[BYTE_BITS:COLUMN_BITS]
+        self.place = current.dram[:BYTE_BITS]
         self.end = Signal(COLUMN_BITS, name="end")
         self.words = Signal(range(COLUMN_WORDS), name="words")
         self.go = Signal(name="go")

@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
+from hdl.component import Component, Probes
 from hdl.ports import WORD_BITS, memory_response
 from isa.table import Opcode
 from pe.capabilities import Capabilities
@@ -45,7 +45,7 @@ class LoadStoreResponse(Component):
             cycle.
         freed, freed_tag: out; the request is complete.
         result_valid, result_index, result: out; value for a register. result_ready: in.
-        error: out; the memory answered with an error. unfit: out; a value is too large for its
+        error: out; the memory answered with an error. overflow: out; a value is too large for its
             register, which does not get it.
         idle: out; no beat and no value is left here.
 
@@ -53,6 +53,8 @@ class LoadStoreResponse(Component):
     written in cycles that no response needs. With a load history also record, column, place, first,
     last: :func:`pe.lsu.ports.column_record`, out.
     """
+
+    probes = Probes("beat", "next_address", "valid")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
@@ -124,12 +126,12 @@ class LoadStoreResponse(Component):
         # Words of one response follow each other in the scratchpad.
         following = Signal()
         address = Signal(config.scratchpad_bits)
-        behind = Signal(config.scratchpad_bits, reset_less=True)
+        next_address = Signal(config.scratchpad_bits, reset_less=True)
         place = entry.target.scratchpad
         first_byte = Mux(following, 0, entry.first)
         last_byte = Mux(beat.last, place.last, _WORD_BYTES - 1)
         m.d.comb += [
-            address.eq(Mux(following, behind, place.address)),
+            address.eq(Mux(following, next_address, place.address)),
             self.write.address.eq(address),
             self.write.data.eq(beat.data),
             self.write.strobe.eq(
@@ -142,7 +144,7 @@ class LoadStoreResponse(Component):
             self.arrived_entry.eq(place.entry),
         ]
         with m.If(moves):
-            m.d.sync += [following.eq(~beat.last), behind.eq(address + _WORD_BYTES)]
+            m.d.sync += [following.eq(~beat.last), next_address.eq(address + _WORD_BYTES)]
         if config.workspace:
             fill = self.fill.payload
             m.d.comb += self.fill.ready.eq(~loads)
@@ -178,7 +180,7 @@ class LoadStoreResponse(Component):
         aligned = min(widths).value
         shifted = beat.data >> Cat(Const(0, 3 + aligned), entry.first[aligned:])
         extended = Signal(bits)
-        unfit = Signal()
+        overflow = Signal()
         with m.Switch(target.width):
             for width in widths:
                 with m.Case(caps.width.code(width)):
@@ -186,17 +188,17 @@ class LoadStoreResponse(Component):
                     m.d.comb += extended.eq(value.as_signed())
                     if width.bits > bits:
                         upper = value[bits - 1 :]
-                        m.d.comb += unfit.eq(upper.any() & ~upper.all())
+                        m.d.comb += overflow.eq(upper.any() & ~upper.all())
         with m.If(self.result_ready):
             m.d.sync += self.result_valid.eq(0)
         with m.If(loads & go):
             m.d.sync += [
-                self.result_valid.eq(~unfit),
+                self.result_valid.eq(~overflow),
                 index.eq(target.index),
                 result.eq(extended),
             ]
         m.d.comb += [
-            self.unfit.eq(loads & unfit),
+            self.overflow.eq(loads & overflow),
             self.result_index.eq(index),
             self.result.eq(result),
         ]

@@ -4,8 +4,8 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out, connect, flipped
 
-from hdl.component import Component
-from hdl.emission import once
+from hdl.component import Component, Probes
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from hdl.priority import lowest_one
 from hdl.sram import Sram
@@ -48,8 +48,8 @@ class LoadStore(Component):
         read, write: scratchpad ports, out.
         arrived, arrived_entry, released, released_entry: out, for :class:`pe.frontend.arc.Arc`.
         result_valid, result_index, result: out; value for a register. result_ready: in.
-        error: out; the memory answered with an error. unfit: out; a value loaded is too large for
-            its register, which does not get it.
+        error: out; the memory answered with an error. overflow: out; a value loaded is too large
+            for its register, which does not get it.
         idle: out; every accepted command is complete, writes acknowledged.
 
     With a workspace also declare, descriptor, forget: :func:`pe.lsu.workspace.declaring`, in;
@@ -59,6 +59,8 @@ class LoadStore(Component):
     :func:`pe.frontend.arc.overwriting`, in; fenced: :data:`pe.lsu.ports.FENCED`, in; and probed,
     copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, out.
     """
+
+    probes = Probes("outstanding", "request", "response", "table")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
@@ -109,9 +111,9 @@ class LoadStore(Component):
             write_ports=1,
             kind=config.sram,
         )
-        m.submodules.request = once(request, platform)
-        m.submodules.response = once(response, platform)
-        m.submodules.table = once(table, platform)
+        m.submodules.request = shared_instance(request, platform)
+        m.submodules.response = shared_instance(response, platform)
+        m.submodules.table = shared_instance(table, platform)
         if config.workspace:
             idle: Value | None = self._workspace(m, request, response, platform)
         else:
@@ -167,7 +169,7 @@ class LoadStore(Component):
     def _declaration(self, m: Module, platform: object) -> Declaration:
         """What declares a workspace, joined to all but the memory and ``error``."""
         declaration = Declaration(self.config)
-        m.submodules.declaration = once(declaration, platform)
+        m.submodules.declaration = shared_instance(declaration, platform)
         declaring(self.config).join(m, self, declaration)
         declared().join(m, declaration, self)
         workspace_bounds(self.config).join(m, declaration, self)
@@ -194,7 +196,7 @@ class LoadStore(Component):
         config = self.config
         declaration = self._declaration(m, platform)
         lowering = Lowering(config)
-        m.submodules.lowering = once(lowering, platform)
+        m.submodules.lowering = shared_instance(lowering, platform)
         growth(config).join(m, request, self)
         connect(m, flipped(self.command), lowering.command)
         idle = Cat(lowering.idle, ~declaration.busy)
@@ -210,7 +212,7 @@ class LoadStore(Component):
             lowering.fresh.eq(declaration.busy),
             lowering.settled.eq(settled),
             self.error.eq(response.error | declaration.error),
-            self.unfit.eq(response.unfit),
+            self.overflow.eq(response.overflow),
         ]
         memory = self.memory
         m.d.comb += [
@@ -241,7 +243,7 @@ class LoadStore(Component):
         """What copies columns that are in the scratchpad, between ``lowering`` and ``request``."""
         config = self.config
         history = History(config)
-        m.submodules.history = once(history, platform)
+        m.submodules.history = shared_instance(history, platform)
         connect(m, lowering.piece, history.command)
         connect(m, history.piece, request.command)
         column_record(config).join(m, response, history)

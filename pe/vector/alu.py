@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, lane_bounds, lane_joins, lane_tops, one_of
 from isa.table import VerticalOp, Width
@@ -94,7 +94,7 @@ class VectorAlu(Component):
             return one_of(self.vertical, operations, needs.verticals)
 
         adder = LaneAdder(granule, count)
-        m.submodules.adder = once(adder, platform)
+        m.submodules.adder = shared_instance(adder, platform)
         m.d.comb += [
             adder.a.eq(self.a),
             adder.b.eq(self.b),
@@ -154,7 +154,7 @@ class VectorAlu(Component):
         granule, count = adder.granule, adder.granules
         # As b is inverted, a + b is the difference less one, and its inverse the opposite.
         opposite = LaneAdder(granule, count)
-        m.submodules.opposite = once(opposite, platform)
+        m.submodules.opposite = shared_instance(opposite, platform)
         m.d.comb += [opposite.a.eq(self.a), opposite.b.eq(self.b)]
         if count > 1:
             m.d.comb += opposite.joins.eq(self.joins)

@@ -7,7 +7,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
+from hdl.component import Component, Probes
 from hdl.simd import one_of
 from isa.table import Opcode
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
@@ -51,6 +51,18 @@ class VectorControl(Component):
             written, :data:`isa.timing.VECTOR_LATENCY` - 1 cycles after its last beat.
     """
 
+    probes = Probes(
+        "current",
+        "first_word",
+        "is_waiting",
+        "left",
+        "pass_index",
+        "row_end",
+        "running",
+        "unwritten",
+        "waiting",
+    )
+
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         self.needs = Capabilities.of(config).vector
@@ -87,7 +99,7 @@ class VectorControl(Component):
             m.d.sync += [
                 work.running.eq(work.is_waiting | accept),
                 work.is_waiting.eq(0),
-                work.now.eq(work.following),
+                work.current.eq(work.following),
                 work.second.eq(work.following.second),
                 work.row_end.eq(following_end),
                 work.left.eq(following_end[TAIL_BITS:]),
@@ -99,7 +111,7 @@ class VectorControl(Component):
             start.eq(work.running & (work.pass_index == 0)),
             self.read_first.eq(start),
             self.read_second.eq(start & ~work.unary & (~work.scalar | work.first_word)),
-            self.address_first.eq(work.now.first),
+            self.address_first.eq(work.current.first),
             self.address_second.eq(work.second),
             self.beat.eq(work.running),
         ]
@@ -120,9 +132,9 @@ class VectorControl(Component):
         following_end = Signal(_row_bits(self.config))
         last_element = Signal((self.config.vl_limit - 1).bit_length())
         m.d.comb += last_element.eq(following.vl - 1)
-        for each in needs.widths:
-            with m.If(is_width(needs.width.unpack(following.width), [each], needs)):
-                m.d.comb += following_end.eq(Cat(Const(each.bytes - 1, each.value), last_element))
+        for width in needs.widths:
+            with m.If(is_width(needs.width.unpack(following.width), [width], needs)):
+                m.d.comb += following_end.eq(Cat(Const(width.bytes - 1, width.value), last_element))
         return following_end
 
     def _last(self, m: Module, work: "_Work") -> dict[str, Value]:
@@ -130,19 +142,19 @@ class VectorControl(Component):
         for each special unit whether it has the command."""
         needs = self.needs
         final_pass = Signal(PASS_BITS)
-        for each in needs.products.widths:
-            with m.If(work.product & is_width(work.width, [each], needs)):
-                m.d.comb += final_pass.eq(needs.products.of_widths([each]).most_passes - 1)
+        for width in needs.products.widths:
+            with m.If(work.product & is_width(work.width, [width], needs)):
+                m.d.comb += final_pass.eq(needs.products.of_widths([width]).most_passes - 1)
         active: dict[str, Value] = {}
         for port in self.special:
-            own = needs.of_special(port.name)
+            subset = needs.of_special(port.name)
             active[port.name] = work.special
             if len(self.special) > 1:
                 every = needs.special.functions
-                active[port.name] = work.special & one_of(work.vertical, own.functions, every)
+                active[port.name] = work.special & one_of(work.vertical, subset.functions, every)
             with m.If(active[port.name]):
-                m.d.comb += final_pass.eq(own.most_passes - 1)
-        last_row = ~work.reduces | (work.now.mr == 1) if needs.reduced else Const(1, 1)
+                m.d.comb += final_pass.eq(subset.most_passes - 1)
+        last_row = ~work.reduces | (work.current.mr == 1) if needs.reduced else Const(1, 1)
         m.d.comb += [
             work.last_pass.eq(work.pass_index == final_pass),
             work.last_word.eq(work.left == 0),
@@ -152,33 +164,33 @@ class VectorControl(Component):
 
     def _advance(self, m: Module, work: "_Work") -> None:
         """To the next pass, word or row."""
-        now = work.now
+        current = work.current
         with m.If(work.last_pass):
             m.d.sync += [
                 work.pass_index.eq(0),
                 # Rows follow one another without a gap, whatever their length.
-                now.first.eq(now.first + work.tail + 1),
+                current.first.eq(current.first + work.tail + 1),
                 work.left.eq(work.left - 1),
                 work.first_word.eq(0),
             ]
             with m.If(~work.scalar):
                 m.d.sync += work.second.eq(work.second + WORD_BYTES)
             with m.If(~work.reduces):
-                m.d.sync += now.result.eq(now.result + WORD_BYTES)
+                m.d.sync += current.result.eq(current.result + WORD_BYTES)
             with m.Elif(work.last_word):
                 m.d.sync += [
                     work.left.eq(work.row_end[TAIL_BITS:]),
                     work.first_word.eq(1),
-                    work.second.eq(now.second),
-                    now.mr.eq(now.mr - 1),
-                    now.result.eq(now.result + (Const(1, 1) << work.width)),
+                    work.second.eq(current.second),
+                    current.mr.eq(current.mr - 1),
+                    current.result.eq(current.result + (Const(1, 1) << work.width)),
                 ]
         with m.Else():
             m.d.sync += work.pass_index.eq(work.pass_index + 1)
 
     def _hand_on(self, m: Module, work: "_Work") -> None:
         """Pass the fields of a beat to the stages when the data that it reads arrive."""
-        now = work.now
+        current = work.current
         operands: list[Any] = [
             Signal(operand_beat(self.config), name=f"operands_{cycle}", reset_less=True)
             for cycle in range(1, read_cycles(self.config) + 1)
@@ -188,17 +200,17 @@ class VectorControl(Component):
         value = operands[0].value
         ends = work.running & work.last_pass
         m.d.sync += [
-            operands[0].vertical.eq(now.vertical),
+            operands[0].vertical.eq(current.vertical),
             operands[0].broadcast.eq(work.scalar),
             operands[0].pass_index.eq(work.pass_index),
             value.first.eq(work.first_word | ~work.reduces),
-            value.pairs.eq(now.pairs),
-            value.result.width.eq(now.width),
+            value.pairs.eq(current.pairs),
+            value.result.width.eq(current.width),
             value.result.product.eq(work.product),
-            value.result.reduction.eq(now.reduction),
+            value.result.reduction.eq(current.reduction),
             value.result.tail.eq(work.tail),
-            value.result.address.eq(now.result),
-            value.result.fx.eq(Mux(work.product, now.fx, 0)),
+            value.result.address.eq(current.result),
+            value.result.fx.eq(Mux(work.product, current.fx, 0)),
             *(later.eq(beat) for beat, later in pairwise(operands)),
             Cat(complete, self.complete).eq(Cat(ends, complete)),
             Cat(write, self.write).eq(Cat(ends & (work.last_word | ~work.reduces), write)),
@@ -209,7 +221,7 @@ class VectorControl(Component):
         """The same for special units."""
         for port in self.special:
             step = SpecialStep(
-                work.running & active[port.name], work.vertical, work.now.fx, work.pass_index
+                work.running & active[port.name], work.vertical, work.current.fx, work.pass_index
             )
             functions: list[Any] = [
                 Signal(port.beat(), name=f"function_{cycle}", reset_less=True)
@@ -226,7 +238,7 @@ class _Work:
     """The current command of the control, and its progress.
 
     Attributes:
-        now: the command; ``first``, ``result`` and ``mr`` are those of its remaining part.
+        current: the command; ``first``, ``result`` and ``mr`` are those of its remaining part.
         waiting, is_waiting: the command after it; following: that one, or the one offered.
         running: there is a command.
         second: address at which the second operand goes on; a row of a matrix starts it anew.
@@ -239,13 +251,13 @@ class _Work:
 
     def __init__(self, config: PeConfig, needs: Capabilities) -> None:
         command = vector_command(config)
-        now: Any = Signal(command, name="now", reset_less=True)
-        self.now = now
+        current: Any = Signal(command, name="current", reset_less=True)
+        self.current = current
         self.waiting: Any = Signal(command, name="waiting", reset_less=True)
         self.following: Any = Signal(command, name="following")
         self.running = Signal(name="running")
         self.is_waiting = Signal(name="is_waiting")
-        self.second = Signal(len(now.second), name="second", reset_less=True)
+        self.second = Signal(len(current.second), name="second", reset_less=True)
         self.row_end = Signal(_row_bits(config), name="row_end", reset_less=True)
         self.left = Signal(_row_bits(config) - TAIL_BITS, name="left", reset_less=True)
         self.first_word = Signal(name="first_word", reset_less=True)
@@ -254,10 +266,10 @@ class _Work:
         self.last_pass = Signal(name="last_pass")
         self.last_word = Signal(name="last_word")
         self.last = Signal(name="last")
-        self.reduces = needs.is_form(now.kind, Opcode.MATRIX_VECTOR)
-        self.scalar = needs.is_form(now.kind, Opcode.VECTOR_SCALAR)
-        self.special = needs.is_form(now.kind, Opcode.SPECIAL)
-        self.unary = needs.is_unary(now.kind, now.vertical)
-        self.product = needs.multiplies(now.kind, now.vertical)
-        self.width = needs.width.unpack(now.width)
-        self.vertical = needs.vertical.unpack(now.vertical)
+        self.reduces = needs.is_form(current.kind, Opcode.MATRIX_VECTOR)
+        self.scalar = needs.is_form(current.kind, Opcode.VECTOR_SCALAR)
+        self.special = needs.is_form(current.kind, Opcode.SPECIAL)
+        self.unary = needs.is_unary(current.kind, current.vertical)
+        self.product = needs.multiplies(current.kind, current.vertical)
+        self.width = needs.width.unpack(current.width)
+        self.vertical = needs.vertical.unpack(current.vertical)

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS
 from hdl.quad_reducer import QuadReducer
 from hdl.simd import LaneReducer
@@ -81,7 +81,7 @@ class VectorFold(Component):
         """Of 8-bit elements, those that end up on one side, reduced in one step."""
         size = Width.W8.bits * scale
         quad = QuadReducer(size, self.needs.of_widths([Width.W8]).reductions)
-        m.submodules[f"quad_{side}"] = once(quad, platform)
+        m.submodules[f"quad_{side}"] = shared_instance(quad, platform)
         for index, element in enumerate(_side(side)):
             m.d.comb += [
                 quad.values[index].eq(words.word_select(element, size)),
@@ -108,7 +108,7 @@ class VectorFold(Component):
         count = half // granule
         widths = [width.bits * scale for width in sorted(needs.widths)]
         halves = LaneReducer(granule, count, needs.reductions, widths, self.config.sram != "macro")
-        m.submodules.halves = once(halves, platform)
+        m.submodules.halves = shared_instance(halves, platform)
         m.d.comb += [
             halves.a.eq(words[:half]),
             halves.b.eq(words[half:]),
@@ -134,7 +134,7 @@ class VectorFold(Component):
             bytewise = is_width(self.width, [Width.W8], needs)
             for side in range(2):
                 pair = LaneReducer(granule + 1, 1, needs.reductions, [granule + 1])
-                m.submodules[f"pair_{side}"] = once(pair, platform)
+                m.submodules[f"pair_{side}"] = shared_instance(pair, platform)
                 m.d.comb += [
                     pair.a.eq(lane(2 * side, 2 * side)),
                     pair.b.eq(lane(2 * side + 1, 2 * side + 1)),

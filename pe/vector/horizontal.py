@@ -5,7 +5,7 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
+from hdl.component import Component, Probes
 from hdl.simd import copies, one_of, signed_less
 from isa.table import ReductionOp, Width
 from pe.capabilities import FOLDED, Capabilities
@@ -42,6 +42,8 @@ class VectorHorizontal(Component):
         total_beat: :func:`pe.vector.beat.result_beat`, out, with ``total``.
         total_write: out, with ``total``.
     """
+
+    probes = Probes("total")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

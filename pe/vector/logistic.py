@@ -119,12 +119,12 @@ class VectorLogistic(Component):
 
         last = beats[5]
         # With one bit more than the element, by which it is rounded.
-        kept = Signal(signed(_ELEMENT + 1))
+        value = Signal(signed(_ELEMENT + 1))
         element = Signal(_ELEMENT)
         gathered = Signal(WORD_BITS - _ELEMENT, reset_less=True)
         m.d.comb += [
-            kept.eq((twice >> (VALUE_FRACTION - MOST_FRACTION)) >> last.missing),
-            element.eq((kept >> 1) + kept[0]),
+            value.eq((twice >> (VALUE_FRACTION - MOST_FRACTION)) >> last.missing),
+            element.eq((value >> 1) + value[0]),
             self.result.eq(Cat(gathered, element)),
             self.valid.eq(last.active),
         ]
@@ -161,12 +161,12 @@ class VectorLogistic(Component):
             for number, region in enumerate(REGIONS):
                 end = len(SEGMENTS) if number == last else REGIONS[number + 1].first
                 for index in range(region.first, end):
-                    found = SEGMENTS[index]
+                    entry = SEGMENTS[index]
                     with m.Case(_pattern(region, index)):
                         m.d.comb += [
-                            segment.constant.eq(found.constant),
-                            segment.slope.eq(found.slope),
-                            segment.curve.eq(found.curve),
+                            segment.constant.eq(entry.constant),
+                            segment.slope.eq(entry.slope),
+                            segment.curve.eq(entry.curve),
                         ]
         for region in REGIONS:
             # Regions but the first begin at a power of two, and end at twice that.

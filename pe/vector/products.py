@@ -10,7 +10,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.multiplier import LimbMultiplier, ProductSum
 from hdl.ports import WORD_BITS
 from isa.table import Width
@@ -88,8 +88,8 @@ class LimbSelect(Component):
             ]
         tops = [limb[-1] for limb in limbs]
         for half in range(_HALVES):
-            own = tops[half * _HALF_LIMBS]
-            second_pass = Mux(by_far_pass | to_halves, tops[0], own)
+            top = tops[half * _HALF_LIMBS]
+            second_pass = Mux(by_far_pass | to_halves, tops[0], top)
             later_pass = Mux(self.pass_index[0], tops[2], tops[1])
             m.d.comb += self.carry[half].eq(
                 by_pass & Mux(self.pass_index[1], later_pass, self.pass_index[0] & second_pass)
@@ -137,7 +137,7 @@ class LimbProducts(Component):
                 needs.widths != {Width.W8},
                 self.config.sram == "macro",
             )
-            m.submodules[f"limb_{index}"] = once(multiplier, platform)
+            m.submodules[f"limb_{index}"] = shared_instance(multiplier, platform)
             m.d.comb += [
                 multiplier.a.eq(self.a.word_select(index, LIMB_BITS)),
                 multiplier.b.eq(self.b.word_select(index, LIMB_BITS)),
@@ -178,7 +178,7 @@ class LimbSums(Component):
         m.d.comb += bytewise.eq(is_width(self.width, [Width.W8], needs))
         for index in range(_LIMBS):
             adder = ProductSum(Width.W8 in needs.widths)
-            m.submodules[f"limb_{index}"] = once(adder, platform)
+            m.submodules[f"limb_{index}"] = shared_instance(adder, platform)
             m.d.comb += [
                 adder.partial.eq(self.partial.word_select(index, _LIMB_PRODUCT_BITS)),
                 adder.carry.eq(self.carries.word_select(index, _LIMB_PRODUCT_BITS)),
@@ -224,11 +224,11 @@ class PassSum(Component):
         for number, (name, state, out) in enumerate(halves):
             low = self.products.word_select(2 * number, _LIMB_PRODUCT_BITS)
             high = self.products.word_select(2 * number + 1, _LIMB_PRODUCT_BITS)
-            kept = state[-(_SUM_BITS - LIMB_BITS) :]
+            upper = state[-(_SUM_BITS - LIMB_BITS) :]
             total = Signal(_SUM_BITS, name=f"total_{name}")
             carried = Signal(signed(_SUM_BITS - LIMB_BITS), name=f"carried_{name}")
             m.d.comb += [
-                carried.eq(Mux(self.first_pass, 0, kept)),
+                carried.eq(Mux(self.first_pass, 0, upper)),
                 total.eq(low.as_signed() + Cat(Const(0, LIMB_BITS), high) + carried),
                 out.eq(Cat(state[LIMB_BITS : -(_SUM_BITS - LIMB_BITS)], total)),
             ]

@@ -5,7 +5,7 @@ from amaranth.lib import stream, wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from isa.table import Unit
 from pe.config import PeConfig
 from pe.ports import ScratchpadReadPort, ScratchpadWritePort, vector_command
@@ -63,10 +63,10 @@ class VectorUnit(Component):
         vertical = VectorVertical(config)
         horizontal = VectorHorizontal(config)
         finish = VectorFinish(config)
-        m.submodules.control = once(control, platform)
-        m.submodules.vertical = once(vertical, platform)
-        m.submodules.horizontal = once(horizontal, platform)
-        m.submodules.finish = once(finish, platform)
+        m.submodules.control = shared_instance(control, platform)
+        m.submodules.vertical = shared_instance(vertical, platform)
+        m.submodules.horizontal = shared_instance(horizontal, platform)
+        m.submodules.finish = shared_instance(finish, platform)
         wiring.connect(m, wiring.flipped(self.command), control.command)
         first, second = self.read
         m.d.comb += [
@@ -92,7 +92,7 @@ class VectorUnit(Component):
         wiring.connect(m, finish.port, wiring.flipped(self.write))
         for port in special_ports(config):
             special = port.component(config)
-            m.submodules[port.name] = once(special, platform)
+            m.submodules[port.name] = shared_instance(special, platform)
             m.d.comb += [
                 special.word.eq(first.data),
                 special.beat.eq(getattr(control, port.name)),

@@ -8,8 +8,8 @@ from typing import Any
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
-from hdl.emission import once
+from hdl.component import Component, Probes
+from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS
 from hdl.simd import copies
 from isa.table import Width
@@ -54,6 +54,8 @@ class VectorVertical(Component):
         pair_beat: :func:`pe.vector.beat.value_beat`, out, with ``pair``.
         pair_complete, pair_write: out, with ``pair``.
     """
+
+    probes = Probes("pair")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
@@ -102,7 +104,7 @@ class VectorVertical(Component):
         self._latch(m, platform, a, b, carry)
         words = Signal(PRODUCTS_BITS, reset_less=True)
         arrange = VectorWords(self.config)
-        m.submodules.arrange = once(arrange, platform)
+        m.submodules.arrange = shared_instance(arrange, platform)
         result = ResultFields.of(self.config, beats[0].result)
         m.d.comb += [
             arrange.width.eq(result.width),
@@ -127,7 +129,7 @@ class VectorVertical(Component):
         second: Value = self.second
         if needs.broadcast.rows or needs.products.widths & LONG:
             select = LimbSelect(self.config)
-            m.submodules.select = once(select, platform)
+            m.submodules.select = shared_instance(select, platform)
             m.d.comb += [
                 select.word.eq(self.second),
                 select.width.eq(result.width),
@@ -144,11 +146,11 @@ class VectorVertical(Component):
                 return Const(-1, WORD_BITS)
             return Cat(copies(m, result.tail >= byte, 8) for byte in range(WORD_BYTES))
 
-        taken = second & mask(needs.summed.plain)
+        operand = second & mask(needs.summed.plain)
         if needs.plain.rows:
             # An operand to be subtracted is inverted here already.
-            taken ^= copies(m, subtracts(vertical_of(self.config, operands), needs), WORD_BITS)
-        m.d.sync += [a.eq(self.first & mask(needs.summed)), b.eq(taken)]
+            operand ^= copies(m, subtracts(vertical_of(self.config, operands), needs), WORD_BITS)
+        m.d.sync += [a.eq(self.first & mask(needs.summed)), b.eq(operand)]
 
     def _operate(
         self,
@@ -163,8 +165,8 @@ class VectorVertical(Component):
         """Second and third cycle: operate on the elements; saturate."""
         alu = VectorAlu(self.config)
         saturate = VectorSaturate(self.config)
-        m.submodules.alu = once(alu, platform)
-        m.submodules.saturate = once(saturate, platform)
+        m.submodules.alu = shared_instance(alu, platform)
+        m.submodules.saturate = shared_instance(saturate, platform)
         value = Signal(WORD_BITS, reset_less=True)
         overflows = Signal(GRANULES, reset_less=True)
         negative = Signal(GRANULES, reset_less=True)
@@ -203,8 +205,8 @@ class VectorVertical(Component):
         """Second and third cycle: multiply limbs; add the saved carries."""
         multiply = LimbProducts(self.config)
         sums = LimbSums(self.config)
-        m.submodules.multiply = once(multiply, platform)
-        m.submodules.sums = once(sums, platform)
+        m.submodules.multiply = shared_instance(multiply, platform)
+        m.submodules.sums = shared_instance(sums, platform)
         partial = Signal(PRODUCTS_BITS, reset_less=True)
         carries = Signal(PRODUCTS_BITS, reset_less=True)
         m.d.comb += [multiply.a.eq(a), multiply.b.eq(b)]
@@ -244,7 +246,7 @@ class VectorVertical(Component):
         if needs.reduced.of_widths(FOLDED).rows:
             folded = reduced & is_width(width, FOLDED, needs)
             fold = VectorFold(self.config)
-            m.submodules.fold = once(fold, platform)
+            m.submodules.fold = shared_instance(fold, platform)
             m.d.comb += [
                 fold.words.eq(words),
                 fold.width.eq(numbers_of(self.config, beat)),
@@ -256,7 +258,7 @@ class VectorVertical(Component):
             upper.append(fold.upper)
         if needs.products.widths & LONG:
             total = PassSum(self.config)
-            m.submodules.total = once(total, platform)
+            m.submodules.total = shared_instance(total, platform)
             state_lower, state_upper = pair.lower.as_unsigned(), pair.upper.as_unsigned()
             if needs.has_long_products:
                 state_lower = Cat(pair.below_lower, state_lower)

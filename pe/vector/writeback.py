@@ -6,7 +6,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, LaneShifter, lane_bounds, lane_joins, lane_tops, one_of
 from isa.table import MAX_FX, ReductionOp, Width
@@ -31,16 +31,17 @@ class _Scaled(NamedTuple):
     """A shifted result.
 
     Attributes:
-        kept, write: travel beside it; beat: the members of ``kept``. split, whole: its lanes.
+        fields, write: travel beside it; beat: the members of ``fields``. split, undivided: its
+            lanes.
             granule: bits of the narrowest of them.
         shifted, dropped, signs: as of :class:`hdl.simd.LaneShifter`.
     """
 
-    kept: Any
+    fields: Any
     beat: ResultFields
     write: Value
     split: list[tuple[Width, Value]]
-    whole: Value
+    undivided: Value
     granule: int
     shifted: Value
     dropped: Value
@@ -104,7 +105,7 @@ class VectorFinish(Component):
         value = Signal(WORD_BITS, reset_less=True)
         round_up = Signal(count, reset_less=True)
         scaled = self._scale(m, platform)
-        m.d.sync += [register.eq(scaled.kept), write.eq(scaled.write)]
+        m.d.sync += [register.eq(scaled.fields), write.eq(scaled.write)]
         self._narrow(m, scaled, value, round_up)
         out_of_range, negative = self._compare(m, scaled, beat)
 
@@ -112,7 +113,7 @@ class VectorFinish(Component):
         rounded: Value = value
         if needs.products.rows:
             adder = LaneAdder(self.granule, count)
-            m.submodules.round = once(adder, platform)
+            m.submodules.round = shared_instance(adder, platform)
             m.d.comb += [
                 adder.a.eq(value),
                 adder.b.eq(Cat(Cat(bit, Const(0, self.granule - 1)) for bit in round_up)),
@@ -152,25 +153,25 @@ class VectorFinish(Component):
             active = Signal(name=f"split_{width.bits}")
             m.d.comb += active.eq(lanes & is_width(beat.width, [width], needs))
             split.append((width, active))
-        whole = Signal()
-        m.d.comb += whole.eq(~Cat(active for _, active in split).any())
-        return split, whole
+        undivided = Signal()
+        m.d.comb += undivided.eq(~Cat(active for _, active in split).any())
+        return split, undivided
 
     def _scale(self, m: Module, platform: object) -> "_Scaled":
         """First cycle, or first two: shift."""
         needs = self.needs
         bits = needs.total_bits
-        kept: Any = self.total_beat
-        beat = ResultFields.of(self.config, kept)
+        fields: Any = self.total_beat
+        beat = ResultFields.of(self.config, fields)
         write: Value = self.total_write
-        split, whole = self._split(m, beat)
+        split, undivided = self._split(m, beat)
         if not needs.products.rows:
             return _Scaled(
-                kept,
+                fields,
                 beat,
                 write,
                 split,
-                whole,
+                undivided,
                 _WHOLE_BITS,
                 self.total,
                 Const(0, 1),
@@ -180,36 +181,44 @@ class VectorFinish(Component):
         steps = [1 << level for level in range(MAX_FX.bit_length())]
         coarse = LaneShifter(bits, widths[0], widths, steps[_FINE_STEPS:])
         fine = LaneShifter(bits, widths[0], widths, steps[:_FINE_STEPS])
-        m.submodules.coarse = once(coarse, platform)
-        m.submodules.fine = once(fine, platform)
+        m.submodules.coarse = shared_instance(coarse, platform)
+        m.submodules.fine = shared_instance(fine, platform)
         m.d.comb += [
             coarse.data.eq(self.total),
             coarse.amount.eq(beat.fx[_FINE_STEPS:]),
-            coarse.lanes.eq(Cat(*(active for _, active in split), whole)),
+            coarse.lanes.eq(Cat(*(active for _, active in split), undivided)),
         ]
         shifted, dropped = coarse.shifted, coarse.dropped
         if self.cycles > 1:
-            kept = Signal(result_beat(self.config), name="coarse_beat", reset_less=True)
-            beat = ResultFields.of(self.config, kept)
+            fields = Signal(result_beat(self.config), name="coarse_beat", reset_less=True)
+            beat = ResultFields.of(self.config, fields)
             write = Signal(name="coarse_write")
             shifted = Signal(bits, name="coarse_shifted", reset_less=True)
             dropped = Signal.like(coarse.dropped, name="coarse_dropped", reset_less=True)
             m.d.sync += [
-                kept.eq(self.total_beat),
+                fields.eq(self.total_beat),
                 write.eq(self.total_write),
                 shifted.eq(coarse.shifted),
                 dropped.eq(coarse.dropped),
             ]
             self._insert_special(m, shifted)
-            split, whole = self._split(m, beat)
+            split, undivided = self._split(m, beat)
         m.d.comb += [
             fine.data.eq(shifted),
             fine.earlier.eq(dropped),
             fine.amount.eq(beat.fx[:_FINE_STEPS]),
-            fine.lanes.eq(Cat(*(active for _, active in split), whole)),
+            fine.lanes.eq(Cat(*(active for _, active in split), undivided)),
         ]
         return _Scaled(
-            kept, beat, write, split, whole, widths[0], fine.shifted, fine.dropped, list(fine.sign)
+            fields,
+            beat,
+            write,
+            split,
+            undivided,
+            widths[0],
+            fine.shifted,
+            fine.dropped,
+            list(fine.sign),
         )
 
     def _insert_special(self, m: Module, register: Signal) -> None:
@@ -248,7 +257,7 @@ class VectorFinish(Component):
         """For the last granule of each lane of the result, in the last cycle: whether it
         saturates, and its sign (otherwise 1)."""
         needs = self.needs
-        beat, split, whole = scaled.beat, scaled.split, scaled.whole
+        beat, split, undivided = scaled.beat, scaled.split, scaled.undivided
         bits = needs.total_bits
         # Bits that differ from the sign of their lane, and bytes with such.
         differ = Signal(bits)
@@ -267,7 +276,7 @@ class VectorFinish(Component):
         if self.cycles > 1:
             differ, bytes_, signs = (_registered(m, signal) for signal in (differ, bytes_, signs))
             beat = later_beat
-            split, whole = self._split(m, beat)
+            split, undivided = self._split(m, beat)
         sums = Signal()
         m.d.comb += sums.eq(
             is_product(beat.product, needs)
@@ -288,10 +297,10 @@ class VectorFinish(Component):
                 sign.setdefault(top, []).append(active & signs[base // scaled.granule])
         for width in needs.widths:
             top = width.bits // self.granule - 1
-            here = whole & is_width(beat.width, [width], needs)
+            in_lane = undivided & is_width(beat.width, [width], needs)
             if width.bits <= bits:
-                bad.setdefault(top, []).append(here & exceeds(0, width.bits, bits))
-            sign.setdefault(top, []).append(here & signs[0])
+                bad.setdefault(top, []).append(in_lane & exceeds(0, width.bits, bits))
+            sign.setdefault(top, []).append(in_lane & signs[0])
         count = WORD_BITS // self.granule
         out_of_range = Signal(count)
         negative = Signal(count)

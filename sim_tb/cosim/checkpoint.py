@@ -6,18 +6,18 @@ import struct
 import time
 import warnings
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
+from typing import Any
 
 from isa.image import DramImage
+from isa.run import EngineEnd, RunResult
 from support.files import write_atomically
-
-from .chip import ChipResult
 
 __all__ = ["Checkpoint"]
 
-#: Increased with each change of the file or of :class:`sim_tb.cosim.chip.ChipResult`.
-_FORMAT = 1
+#: Increased with each change of the file or of :class:`isa.run.RunResult`.
+_FORMAT = 2
 #: Address and length of a block of the DRAM, in front of its bytes.
 _BLOCK = struct.Struct("<QQ")
 #: Seconds of simulation for which a checkpoint is worth its time.
@@ -38,7 +38,7 @@ class Checkpoint:
         self._key = key
         self._written = time.monotonic()
 
-    def load(self, image: DramImage) -> dict[str, ChipResult]:
+    def load(self, image: DramImage) -> dict[str, RunResult]:
         """Put the contents of the DRAM into ``image``, all zero so far.
 
         Returns:
@@ -47,14 +47,12 @@ class Checkpoint:
         """
         try:
             head, _, body = self._file.read_bytes().partition(b"\n")
-            found = json.loads(head)
-            if (found["format"], found["key"]) != (_FORMAT, self._key):
+            state = json.loads(head)
+            if (state["format"], state["key"]) != (_FORMAT, self._key):
                 return {}
-            if found["digest"] != hashlib.sha256(body).hexdigest():
+            if state["digest"] != hashlib.sha256(body).hexdigest():
                 return {}
-            results = {
-                name: ChipResult(**result, faults=()) for name, result in found["results"].items()
-            }
+            results = {name: _result(**result) for name, result in state["results"].items()}
         except (OSError, ValueError, TypeError, KeyError, AttributeError):
             return {}
         at = 0
@@ -65,15 +63,12 @@ class Checkpoint:
             at += length
         return results
 
-    def save(self, image: DramImage, results: dict[str, ChipResult]) -> None:
+    def save(self, image: DramImage, results: dict[str, RunResult]) -> None:
         """Write a checkpoint after a launch without faults, if the last one is some time ago. It
         replaces the one before as a whole. One that can't be written is a warning: the run itself
         needs none."""
         if time.monotonic() < self._written + _SECONDS:
             return
-        found = {name: asdict(result) for name, result in results.items()}
-        for result in found.values():
-            del result["faults"]
         body = b"".join(
             part
             for address, block in image.blocks()
@@ -83,7 +78,7 @@ class Checkpoint:
             "format": _FORMAT,
             "key": self._key,
             "digest": hashlib.sha256(body).hexdigest(),
-            "results": found,
+            "results": {name: _stored(result) for name, result in results.items()},
         }
         try:
             self._file.parent.mkdir(parents=True, exist_ok=True)
@@ -96,3 +91,18 @@ class Checkpoint:
         """Delete the file: nothing is left to go on with."""
         with suppress(OSError):
             self._file.unlink()
+
+
+def _stored(result: RunResult) -> dict[str, object]:
+    """``result`` as JSON data; its engines have halted, and their memories were not read."""
+    engines = [
+        {"pe": end.pe, "vault": end.vault, "slot": end.slot, "cycles": end.cycles}
+        | {"counters": dict(end.counters)}
+        for end in result.engines
+    ]
+    return asdict(replace(result, engines=())) | {"engines": engines}
+
+
+def _result(engines: list[dict[str, Any]], **result: Any) -> RunResult:
+    ends = tuple(EngineEnd(state="halted", **end) for end in engines)
+    return RunResult(engines=ends, **result)

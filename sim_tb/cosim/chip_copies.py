@@ -5,9 +5,10 @@ from dataclasses import dataclass
 
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
+from isa.run import Launch
 from soc.chip.config import ChipConfig
 
-from .chip import run_program
+from .chip import run_launch
 from .chip_session import AXI_LATENCY, ChipSimulation
 from .engine import CosimError
 from .trim_check import Workload
@@ -81,17 +82,14 @@ def run_copies(
         ):
             for window in windows:
                 image.write(window, work.contents)
-            result = run_program(
-                chip,
-                work.program,
-                max_cycles=work.max_cycles,
-                parameters=work.parameters,
-                counters=False,
+            launch = Launch(
+                program=work.program, max_cycles=work.max_cycles, parameters=work.parameters
             )
+            result = run_launch(chip, launch, counters=False)
             if result.faults:
                 raise CosimError("; ".join(map(str, result.faults)))
             chip.settle()
-            cycles += result.cycles
+            cycles += result.host_cycles
             differing.update(
                 pe for pe, window in enumerate(windows) if image.read(window, size) != expected
             )

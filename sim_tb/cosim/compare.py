@@ -7,10 +7,9 @@ from isa.hazards import Hazard, HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
+from isa.run import EngineEnd
 from pe.config import PeConfig
 from sim_tb.random.reference import differences, expected_end
-
-from .engine import CosimResult
 
 __all__ = ["Comparison", "compare_run"]
 
@@ -41,7 +40,7 @@ class Comparison:
 
 def compare_run(
     program: Program,
-    result: CosimResult,
+    end: EngineEnd,
     memory: DramImage,
     start: DramImage,
     *,
@@ -54,8 +53,8 @@ def compare_run(
     they can be read (memories are ``behavioural``), and all of the memory.
 
     Parameters:
-        result: of the run on the engine of ``config``, with a scratchpad of zeros at its start and
-            the identity of an engine that is alone.
+        end: of the run on the engine of ``config``, with a scratchpad of zeros at its start and the
+            identity of an engine that is alone.
         memory: as the run left it. start: as the run found it; the simulator changes it.
         parameters: DRAM address of the parameter block.
     """
@@ -69,9 +68,9 @@ def compare_run(
         count_saturation=True,
     )
     # An instruction takes a cycle at least, so a run of more instructions must be a different one.
-    outcome = simulator.run(result.cycles)
+    outcome = simulator.run(end.cycles)
     expected = expected_end(simulator, outcome, program.words, config)
-    lines = differences(expected, result, ())
+    lines = differences(expected, end, ())
     places = memory.differences(start)
     if (first := next(places, None)) is not None:
         count = sum(1 for _ in chain([first], places))

@@ -8,7 +8,7 @@ to the instruction.
 """
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import groupby
 
 import numpy as np
@@ -21,12 +21,12 @@ from isa.image import DramImage
 from isa.iss.operations import Operation, ProcessorState
 from isa.iss.simulator import Outcome, Simulator
 from isa.program import Program, SourceLine
+from isa.run import EngineEnd, Launch
 from isa.table import Instruction
 from pe.config import PeConfig
-from pe.interface import PeState
 from sim_tb.random.reference import differences, expected_end
 
-from .engine import CosimError, CosimResult, Job, PeSimulation
+from .engine import CosimError, MemoryBehaviour, PeSimulation
 
 __all__ = ["COMMITS", "Commit", "Differing", "FirstDifference", "Operand", "first_difference"]
 
@@ -162,42 +162,36 @@ class _Search:
     """
 
     def __init__(
-        self, program: Program, machine: PeSimulation, job: Job, fill: Callable[[DramImage], None]
+        self,
+        machine: PeSimulation,
+        launch: Launch,
+        behaviour: MemoryBehaviour,
+        memory_bytes: int,
+        fill: Callable[[DramImage], None],
     ) -> None:
-        self.program, self.machine, self.job, self.fill = program, machine, job, fill
+        self.machine, self.launch, self.behaviour = machine, launch, behaviour
+        self.memory_bytes, self.fill = memory_bytes, fill
+        self.program = launch.program
         self.config: PeConfig = machine.config
         self.runs = 0
 
     def at(self, stop: int) -> _State:
         """The state after a stop ``stop`` cycles after the launch."""
         self.runs += 1
-        size = self.job.image.size
+        size = self.memory_bytes
         with DramImage(size) as image, DramImage(size) as expected:
-            for each in (image, expected):
-                self.fill(each)
-            job = self.job
+            for memory in (image, expected):
+                self.fill(memory)
+            launch = replace(self.launch, stop_after=stop)
             try:
-                found = self.machine.run(
-                    Job(
-                        words=job.words,
-                        image=image,
-                        max_cycles=job.max_cycles,
-                        memory=job.memory,
-                        parameters=job.parameters,
-                        stop_after=stop,
-                    )
-                )
+                result = self.machine.run(launch, image, memory=self.behaviour)
             except CosimError as error:
                 return _State(0, str(error), (), ended=True, broken=True)
-            return self._compared(found, image, expected, stop)
+            return self._compared(result.engine, image, expected, stop)
 
-    def _compared(
-        self, found: CosimResult, image: DramImage, memory: DramImage, stop: int
-    ) -> _State:
-        executed = sum(
-            count for name, count in found.counters.items() if name.startswith("ISSUED_")
-        )
-        ended = found.cycles < stop or found.state is not PeState.HALTED
+    def _compared(self, end: EngineEnd, image: DramImage, memory: DramImage, stop: int) -> _State:
+        executed = sum(count for name, count in end.counters.items() if name.startswith("ISSUED_"))
+        ended = end.cycles < stop or end.state != "halted"
         simulator = self.simulator(memory, CompiledSimulator)
         outcome = simulator.run(executed)
         if ended and outcome.state == "limit":
@@ -206,8 +200,8 @@ class _Search:
             executed = max(executed, outcome.instructions)
         return _State(
             executed,
-            self._end(simulator, outcome, found, ended=ended),
-            tuple(self._places(simulator, found, image, memory)),
+            self._end(simulator, outcome, end, ended=ended),
+            tuple(self._places(simulator, end, image, memory)),
             ended,
         )
 
@@ -216,38 +210,36 @@ class _Search:
         return kind(
             self.program,
             memory,
-            parameters=self.job.parameters,
+            parameters=self.launch.parameters,
             **self.config.limits,
             **settings,  # type: ignore[arg-type]
         )
 
-    def _end(
-        self, simulator: Simulator, outcome: Outcome, found: CosimResult, *, ended: bool
-    ) -> str:
+    def _end(self, simulator: Simulator, outcome: Outcome, end: EngineEnd, *, ended: bool) -> str:
         if not ended and outcome.state != "limit":
             return f"the engine goes on, expected {outcome.state} {outcome.cause.name}"
         if not ended:
             return ""
         expected = expected_end(simulator, outcome, self.program.words, self.config)
-        lines = differences(expected, found, ())
+        lines = differences(expected, end, ())
         return next((line for line in lines if line.startswith(("end", "program counter"))), "")
 
     def _places(
-        self, simulator: Simulator, found: CosimResult, image: DramImage, memory: DramImage
+        self, simulator: Simulator, end: EngineEnd, image: DramImage, memory: DramImage
     ) -> Iterator[Differing]:
         for number, (got, value) in enumerate(
-            zip(found.registers, simulator.registers, strict=False)
+            zip(end.registers, simulator.registers, strict=False)
         ):
             if got != value:
                 pair = (each.to_bytes(8, "little") for each in (value, got))
                 yield Differing("register", number, 8, *pair)
-        if found.scratchpad:
-            mine = np.frombuffer(found.scratchpad, np.uint8)
+        if end.scratchpad:
+            mine = np.frombuffer(end.scratchpad, np.uint8)
             places = np.flatnonzero(mine != simulator.scratchpad).tolist()
             for start, size in _stretches(places):
                 expected = simulator.scratchpad[start : start + size].tobytes()
                 yield Differing(
-                    "scratchpad", start, 1, expected, found.scratchpad[start : start + size]
+                    "scratchpad", start, 1, expected, end.scratchpad[start : start + size]
                 )
         for start, size in _stretches(image.differences(memory)):
             yield Differing("memory", start, 1, memory.read(start, size), image.read(start, size))
@@ -261,21 +253,22 @@ def _stretches(places: Iterator[int] | list[int]) -> Iterator[tuple[int, int]]:
 
 
 def first_difference(
-    program: Program,
     machine: PeSimulation,
-    job: Job,
+    launch: Launch,
     fill: Callable[[DramImage], None],
     *,
+    memory_bytes: int,
+    behaviour: MemoryBehaviour | None = None,
     commits: int = COMMITS,
     progress: Callable[[int], None] | None = None,
 ) -> FirstDifference | None:
-    """Find the first instruction of ``job`` after which the engine differs from the simulator.
+    """Find the first instruction of ``launch`` after which the engine differs from the simulator.
 
     Parameters:
-        program: whose words ``job`` has. machine: of an engine with counters, in its ``with``
-            statement.
-        job: a run from reset, with an engine that is alone. fill: puts the memory's contents at
-            the start into an image of the size of the job's.
+        machine: of an engine with counters, in its ``with`` statement.
+        launch: from reset, of an engine that is alone. fill: puts the memory's contents at the
+            start into an image of ``memory_bytes``.
+        behaviour: of the memory; None: the default.
         commits: instructions to report, at least 1.
         progress: called with the number of runs so far.
 
@@ -288,7 +281,7 @@ def first_difference(
     """
     if not machine.config.counters:
         raise CosimError("the first difference can't be found: the engine has no counters")
-    search = _Search(program, machine, job, fill)
+    search = _Search(machine, launch, behaviour or MemoryBehaviour(), memory_bytes, fill)
 
     def at(stop: int) -> _State:
         found = search.at(stop)
@@ -299,7 +292,7 @@ def first_difference(
     low, high = 0, _FIRST_STOP
     executed = 0
     while (state := at(high)).equal:
-        if state.ended or high > job.max_cycles:
+        if state.ended or high > launch.max_cycles:
             return None
         low, executed, high = high, state.executed, 2 * high
     while high - low > 1:
@@ -327,7 +320,7 @@ def _described(
         return operation
 
     last: list[Commit] = []
-    with DramImage(search.job.image.size) as memory:
+    with DramImage(search.memory_bytes) as memory:
         search.fill(memory)
         simulator = search.simulator(memory, Simulator, observer=observe)
         first = max(1, number - commits + 1)

@@ -4,9 +4,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Generic, TypeVar
+from typing import Any
 
 from isa.image import DramImage
+from isa.run import RunResult
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileCut
@@ -15,7 +16,6 @@ from microkernels.networks.engines import ChipEngines
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 from pe.config import PeConfig
-from pe.interface import PeState
 from sim_tb.runner.cache import fingerprint
 from sim_tb.timed.engine.pe_model import PeModel
 from soc.chip.config import ChipConfig
@@ -24,11 +24,10 @@ from soc.host.transport import Blocking, run
 from soc.tile.config import VaultTileConfig
 
 from .checkpoint import Checkpoint
-from .chip import ChipResult, run_program
+from .chip import run_launch
 from .chip_session import AXI_LATENCY, Periods
-from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+from .engine import CosimError, MemoryBehaviour, PeSimulation
 from .machine import Machine, open_chip, open_engine, open_vault
-from .vault import VaultResult
 
 __all__ = [
     "KernelOutcome",
@@ -43,26 +42,30 @@ __all__ = [
     "launches_key",
 ]
 
-ResultT = TypeVar("ResultT", CosimResult, VaultResult, ChipResult)
-
 
 @dataclass(frozen=True, kw_only=True)
-class KernelOutcome(Generic[ResultT]):
+class KernelOutcome:
     """Result of a job.
 
     Attributes:
         job: as it was given.
         outputs: as the engines left them in memory.
         results: of the cosimulation, by name of the launch.
-        cycles: of the programs; of several engines, till the last ends.
-        pes: engines that shared the work.
     """
 
     job: KernelJob
     outputs: Elements
-    results: Mapping[str, ResultT]
-    cycles: int
-    pes: int = 1
+    results: Mapping[str, RunResult]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the programs; of several engines, till the last ends."""
+        return sum(result.program_cycles for result in self.results.values())
+
+    @property
+    def pes(self) -> int:
+        """Engines that shared the work."""
+        return self.job.pes * self.job.vaults
 
     @cached_property
     def differing(self) -> int:
@@ -75,7 +78,7 @@ class KernelOutcome(Generic[ResultT]):
         return self.differing == 0
 
     @property
-    def result(self) -> ResultT:
+    def result(self) -> RunResult:
         """Result of the only launch."""
         (result,) = self.results.values()
         return result
@@ -140,7 +143,7 @@ def cosim_job(
     memory: MemoryBehaviour | None = None,
     memory_bytes: int | None = None,
     progress: Callable[[int], None] | None = None,
-) -> KernelOutcome[CosimResult]:
+) -> KernelOutcome:
     """Run a job of one PE in an open simulation and compare with the golden model.
 
     Parameters:
@@ -161,21 +164,12 @@ def cosim_job(
         job.prepare(image)
         for launch in job.launches:
             results[launch.name] = result = simulation.run(
-                Job(
-                    words=launch.program.words,
-                    image=image,
-                    memory=memory or MemoryBehaviour(),
-                    parameters=launch.parameters,
-                    max_cycles=launch.max_cycles,
-                ),
-                progress,
+                launch, image, memory=memory, progress=progress
             )
-            if result.state is not PeState.HALTED:
-                raise CosimError(f"{job.name} faulted at word {result.pc}: {result.cause.name}")
+            for end in result.faults:
+                raise CosimError(f"{job.name} faulted at word {end.pc}: {end.cause.name}")
         outputs = job.outputs(image)
-    # Without counters, the cycles that the host sees: a few more, for launch and end.
-    cycles = sum(result.counters["CYCLES"] or result.cycles for result in results.values())
-    return KernelOutcome(job=job, outputs=outputs, results=results, cycles=cycles)
+    return KernelOutcome(job=job, outputs=outputs, results=results)
 
 
 def cosim_engine(
@@ -187,7 +181,7 @@ def cosim_engine(
     trace: Path | None = None,
     ports_only: bool = False,
     progress: Callable[[int], None] | None = None,
-) -> KernelOutcome[CosimResult]:
+) -> KernelOutcome:
     """:func:`cosim_job` in a simulation of its own.
 
     Parameters:
@@ -209,7 +203,7 @@ def cosim_vault(
     on: Machine = "rtl",
     trace: Path | None = None,
     progress: Callable[[int], None] | None = None,
-) -> KernelOutcome[VaultResult]:
+) -> KernelOutcome:
     """Run a job on the engines of a vault and compare with the golden model.
 
     Parameters:
@@ -238,24 +232,14 @@ def cosim_vault(
         job.prepare(image)
         for launch in job.launches:
             results[launch.name] = result = machine.run(
-                launch.program,
-                image,
-                max_cycles=launch.max_cycles,
-                active=job.pes,
-                parameters=launch.parameters,
-                progress=progress,
+                launch, image, engines=job.pes, progress=progress
             )
-            for pe in result.pes:
-                if pe.state is not PeState.HALTED:
-                    raise CosimError(
-                        f"{job.name} faulted on engine {pe.slot} at word {pe.pc}: {pe.cause.name}"
-                    )
+            for end in result.faults:
+                raise CosimError(
+                    f"{job.name} faulted on engine {end.slot} at word {end.pc}: {end.cause.name}"
+                )
         outputs = job.outputs(image)
-    cycles = sum(
-        max(pe.counters["CYCLES"] for pe in result.pes) or result.cycles
-        for result in results.values()
-    )
-    return KernelOutcome(job=job, outputs=outputs, results=results, cycles=cycles, pes=job.pes)
+    return KernelOutcome(job=job, outputs=outputs, results=results)
 
 
 def chip_ring(config: ChipConfig) -> VaultRing:
@@ -316,7 +300,7 @@ def cosim_chip(
     progress: Callable[[int], None] | None = None,
     axi_latency: int = AXI_LATENCY,
     periods: Periods | None = None,
-) -> KernelOutcome[ChipResult]:
+) -> KernelOutcome:
     """Run a job on the engines of a chip and compare with the golden model.
 
     The host loads the programs, launches and waits through the chip's AXI ports; it also writes the
@@ -326,7 +310,7 @@ def cosim_chip(
         on: the Verilog, or the timing model.
         preload: put the data into the DRAM, and take the outputs from it, without the chip: many
             take longer to write at 8 bytes a cycle than to work on.
-        counters: as for :func:`sim_tb.cosim.chip.run_program`.
+        counters: as for :func:`sim_tb.cosim.chip.run_launch`.
         outer, trace, progress, axi_latency, periods: as for :func:`sim_tb.cosim.machine.open_chip`.
         checkpoint: written after launches, at most every 20 seconds; launches that it has are not
             run again. Every launch then begins with a reset of the chip, but not of its DRAM, so
@@ -355,7 +339,7 @@ def cosim_chip(
         )
     if checkpoint is not None and not preload:
         raise CosimError("a run with checkpoints has to be preloaded")
-    results: dict[str, ChipResult] = {}
+    results: dict[str, RunResult] = {}
     surroundings: Any = {"outer": outer, "trace": trace, "progress": progress}
     with (
         DramImage(config.memory_bytes) as image,
@@ -376,22 +360,10 @@ def cosim_chip(
                 begins(launch.name)
             if checkpoint is not None:
                 chip.reset()
-            results[launch.name] = result = run_program(
-                chip,
-                launch.program,
-                max_cycles=launch.max_cycles,
-                parameters=launch.parameters,
-                counters=counters,
-            )
+            results[launch.name] = result = run_launch(chip, launch, counters=counters)
             if result.faults:
                 raise CosimError("; ".join(map(str, result.faults)))
             if checkpoint is not None:
                 checkpoint.save(image, results)
         outputs = job.outputs(memory)
-    return KernelOutcome(
-        job=job,
-        outputs=outputs,
-        results=results,
-        cycles=sum(result.program_cycles for result in results.values()),
-        pes=job.pes * job.vaults,
-    )
+    return KernelOutcome(job=job, outputs=outputs, results=results)

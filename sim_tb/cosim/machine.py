@@ -94,7 +94,7 @@ def open_vault(
     """The machine of a vault, to be used in a ``with`` statement.
 
     Parameters:
-        trace: as of :func:`sim_tb.cosim.vault.run_vault`, for Verilog.
+        trace: as of :class:`sim_tb.cosim.vault.VaultSimulation`, for Verilog.
 
     Raises:
         CosimError: the vault does not run alone, or the timing model has no waveforms.

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from isa.image import DramImage
 from isa.program import Program
+from isa.run import Launch
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.nn.conv_loop import conv_loop_data, conv_loop_job
@@ -16,7 +17,7 @@ from sim_tb.dut.engine import TOP
 from sim_tb.runner.port_trace import read_signals
 from support.scratch import scratch_folder
 
-from .engine import CosimError, Job, MemoryBehaviour, PeSimulation
+from .engine import CosimError, MemoryBehaviour, PeSimulation
 from .kernels import cosim_engine
 from .trim_check import Workload
 
@@ -102,26 +103,20 @@ def record_program(
     """Any program.
 
     Parameters:
-        memory, max_cycles, parameters: see :class:`sim_tb.cosim.engine.Job`.
-        behaviour: how the memory answers.
+        memory: the engine changes it. max_cycles, parameters: see :class:`isa.run.Launch`.
+        behaviour: how the memory answers; None: the default.
 
     Raises:
         CosimError: it faulted or did not end.
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
-    job = Job(
-        words=program.words,
-        image=memory,
-        max_cycles=max_cycles,
-        memory=behaviour or MemoryBehaviour(),
-        parameters=parameters,
-    )
+    launch = Launch(program=program, max_cycles=max_cycles, parameters=parameters)
     with scratch_folder("trace") as folder:
         trace = folder / "ports.vcd"
         with PeSimulation(config, trace=trace, ports_only=True) as simulation:
-            result = simulation.run(job)
-        if result.state is not PeState.HALTED:
-            raise CosimError(f"the program faulted at word {result.pc}: {result.cause.name}")
+            end = simulation.run(launch, memory, memory=behaviour).engine
+        if not end.halted:
+            raise CosimError(f"the program faulted at word {end.pc}: {end.cause.name}")
         return _recorded(trace, {})
 
 

@@ -7,12 +7,12 @@ from dataclasses import dataclass, field, replace
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.program import Program
+from isa.run import EngineEnd, Launch
 from isa.table import BY_KEY, REGISTERS
 from pe.config import PeConfig
-from pe.interface import PeState
 from pe.sequencer import overhead_cycles
 
-from .engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+from .engine import CosimError, MemoryBehaviour, PeSimulation
 
 __all__ = [
     "Measured",
@@ -73,7 +73,7 @@ class Measured:
     """
 
     config: PeConfig
-    result: CosimResult
+    result: EngineEnd
     memory: str
     in_flight: tuple[int, int] | None = None
 
@@ -86,13 +86,13 @@ class Measured:
     def registers(self) -> list[int]:
         """All registers that an engine can have, as 64-bit patterns; one that this engine lacks is
         never written."""
-        held = self.result.registers
-        return held + [0] * (REGISTERS - len(held))
+        registers = self.result.registers
+        return [*registers, *[0] * (REGISTERS - len(registers))]
 
     @property
-    def end(self) -> tuple[PeState, FaultCause, int | None]:
+    def end(self) -> tuple[str, FaultCause, int | None]:
         """State, cause and place; a program that halts has no place of a fault."""
-        faulted = self.result.state is PeState.FAULTED
+        faulted = self.result.state == "faulted"
         return self.result.state, self.result.cause, self.result.pc if faulted else None
 
 
@@ -117,8 +117,8 @@ class TrimCheck:
     cycles_trimmed: int
     removed: int
     unfaulted: tuple[str, ...]
-    full: CosimResult
-    trimmed: CosimResult
+    full: EngineEnd
+    trimmed: EngineEnd
 
 
 def _digest(image: DramImage) -> str:
@@ -138,16 +138,14 @@ def _run(
 ) -> Measured:
     with DramImage(memory_bytes) as image:
         image.write(0, work.contents)
-        job = Job(
-            words=work.program.words,
-            image=image,
-            memory=work.memory,
+        launch = Launch(
+            program=work.program,
             parameters=work.parameters,
             max_cycles=work.max_cycles,
             limits=limits,
         )
-        result = simulation.run(job, progress)
-        return Measured(config=simulation.config, result=result, memory=_digest(image))
+        result = simulation.run(launch, image, memory=work.memory, progress=progress)
+        return Measured(config=simulation.config, result=result.engine, memory=_digest(image))
 
 
 def measure(
@@ -176,7 +174,7 @@ def measure(
         measured = _run(simulation, work, 1 << config.address_bits, progress)
         measured = replace(measured, in_flight=_fewest(simulation, work, measured, slower))
     result = measured.result
-    if result.state is not PeState.HALTED and not work.may_fault:
+    if not result.halted and not work.may_fault:
         raise ProgramFaultError(
             f"the program faults on the full engine: {result.cause.name} at word {result.pc}"
         )
@@ -244,17 +242,20 @@ def without_fault(
     simulator = PeSimulation(loaded, ports_only=ports_only)
     with simulator as simulation, DramImage(1 << config.address_bits) as image:
         jobs = [
-            Job(words=(BY_KEY[key].match, halt), image=image, max_cycles=_FAULT_CYCLES)
+            simulation.job(
+                Launch(program=Program((BY_KEY[key].match, halt)), max_cycles=_FAULT_CYCLES), image
+            )
             for key in keys
         ]
-        found = []
+        unfaulted = []
         for key, result in zip(keys, simulation.run_many(jobs), strict=True):
             if isinstance(result, CosimError):
                 raise result
-            illegal = (PeState.FAULTED, FaultCause.ILLEGAL_INSTRUCTION, 0)
-            if (result.state, result.cause, result.pc) != illegal:
-                found.append(key)
-    return tuple(found)
+            end = result.engine
+            illegal = ("faulted", FaultCause.ILLEGAL_INSTRUCTION, 0)
+            if (end.state, end.cause, end.pc) != illegal:
+                unfaulted.append(key)
+    return tuple(unfaulted)
 
 
 def check_trimmed(

@@ -11,8 +11,10 @@ from typing import Annotated
 from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
+from isa.faults import FaultCause
+from isa.run import EngineEnd
 from pe.config import PeConfig
-from pe.interface import ControlPort, IdentityPort
+from pe.interface import ControlPort, IdentityPort, PeCounter, PeState
 
 from .memory import MemoryBehaviour, MemoryResult
 from .models import Library, Model
@@ -42,8 +44,8 @@ class Outcome(IntEnum):
 
 @dataclass(frozen=True, kw_only=True)
 class HostJob:
-    """One run as it is handed to the simulator; see :class:`sim_tb.cosim.engine.Job` for the
-    meaning.
+    """One run as it is handed to the simulator; :meth:`sim_tb.cosim.engine.PeSimulation.job` has
+    the meaning.
 
     ``stop_after`` is :data:`NEVER` without a stop. ``stop_cycles`` is how long a stopped engine may
     take to complete what it has issued; one that takes longer hangs. ``sizes`` are those of the
@@ -107,6 +109,18 @@ class HostResult:
     scratchpad: bytes = b""
     in_flight: tuple[int, int] | None = None
     history: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def end(self) -> EngineEnd:
+        """What the host saw."""
+        return EngineEnd(
+            state=PeState(self.state).name.lower(),
+            cause=FaultCause(self.cause),
+            pc=self.pc,
+            memory_error=self.memory_error,
+            cycles=self.cycles,
+            counters={item.name: self.counters[item] for item in PeCounter},
+        )
 
 
 @cache

@@ -22,7 +22,7 @@ _DEVICE = 0
 
 @dataclass(frozen=True, kw_only=True)
 class TileJob:
-    """One run; see :func:`sim_tb.cosim.vault.run_vault` for the meaning.
+    """One run; see :meth:`sim_tb.cosim.vault.VaultSimulation.run` for the meaning.
 
     Attributes:
         host: the run of each engine; memory and identity are those of the tile.
@@ -71,7 +71,7 @@ class TileResult:
     """State at the end of a run: of each engine launched, and of the vault.
 
     ``windows`` are the columns read and written in each interval since the launch; the others are
-    as in :class:`sim_tb.cosim.vault.VaultResult`.
+    as in :class:`isa.run.RunResult`.
     """
 
     counters: Annotated[tuple[int, ...], C(c_uint64 * (1 << INDEX_BITS))]

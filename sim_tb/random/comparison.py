@@ -7,8 +7,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.image import DramImage
+from isa.program import Program
+from isa.run import Launch, RunResult
 from pe.config import PeConfig
-from sim_tb.cosim.engine import CosimError, CosimResult, Identity, Job, PeSimulation
+from sim_tb.cosim.engine import CosimError, Identity, PeSimulation
+from sim_tb.harness.engine import HostJob
 from support.files import write_file
 
 from .interrupted import interruption
@@ -97,13 +100,13 @@ def check_programs(
     other = DramImage(1 << config.address_bits)
     pending: list[tuple[RandomProgram, DramImage]] = []
 
-    def jobs() -> Iterator[Job]:
+    def jobs() -> Iterator[HostJob]:
         for number in range(programs):
             program = random_program(seed + number, config, disturbed)
             image = images[number % _IMAGES]
             _fill(image, program)
             pending.append((program, image))
-            yield _job(program, image, config.sram == "behavioural")
+            yield _job(program, image, simulation)
 
     started = time.perf_counter()
     different: list[Difference] = []
@@ -119,10 +122,10 @@ def check_programs(
                 tally["full"] += len(program.words) == config.instruction_words
                 tally["disturbed"] += _is_disturbed(program)
                 tally["early"] += early
-                if isinstance(result, CosimResult):
-                    tally["cycles"] += result.cycles
-                    tally["faulting"] += result.cause != 0
-                    tally["memory_errors"] += result.memory_error
+                if not isinstance(result, CosimError):
+                    tally["cycles"] += result.engine.cycles
+                    tally["faulting"] += result.engine.cause != 0
+                    tally["memory_errors"] += result.engine.memory_error
                 if found:
                     path = folder / f"seed-{program.seed}.txt"
                     write_file(path, listing(program, found))
@@ -154,14 +157,17 @@ def _fill(image: DramImage, program: RandomProgram) -> None:
         image.write(window.start, window.content)
 
 
-def _job(program: RandomProgram, image: DramImage, readable: bool) -> Job:
-    return Job(
-        words=program.words,
-        image=image,
+def _job(program: RandomProgram, image: DramImage, simulation: PeSimulation) -> HostJob:
+    launch = Launch(
+        program=Program(program.words),
         max_cycles=_MAX_CYCLES,
-        memory=program.memory,
         stop_after=program.stop_after,
         parameters=program.parameters,
+    )
+    return simulation.job(
+        launch,
+        image,
+        memory=program.memory,
         identity=Identity(
             pe_index=program.pe_index,
             vault=program.vault,
@@ -169,14 +175,14 @@ def _job(program: RandomProgram, image: DramImage, readable: bool) -> Job:
             pe_count=program.pe_count,
         ),
         reset=program.reset,
-        scratchpad=program.scratchpad if readable else None,
+        scratchpad=program.scratchpad if simulation.config.sram == "behavioural" else None,
     )
 
 
 def _compare(
     program: RandomProgram,
     config: PeConfig,
-    result: CosimResult | CosimError,
+    result: RunResult | CosimError,
     image: DramImage,
     other: DramImage,
 ) -> tuple[list[str], bool]:
@@ -184,12 +190,12 @@ def _compare(
     if isinstance(result, CosimError):
         return [f"engine: {result}"], False
     if _is_disturbed(program):
-        explained = interruption(program, config, result, image, other)
+        explained = interruption(program, config, result.engine, image, other)
         return list(explained.lines), explained.early
     expected = run_reference(program, config, other)
     memories = [(w.start, len(w.content)) for w in program.windows]
     memory = [(start, image.read(start, size), other.read(start, size)) for start, size in memories]
-    return differences(expected, result, memory), False
+    return differences(expected, result.engine, memory), False
 
 
 def _is_disturbed(program: RandomProgram) -> bool:

@@ -13,7 +13,7 @@ reported exactly if an access up to there met one. A fault of the program's own 
 own address, a memory error at that of the instruction that waited or was issued last.
 """
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -22,10 +22,9 @@ from numpy.typing import NDArray
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator
+from isa.run import EngineEnd
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, find
 from pe.config import PeConfig
-from pe.interface import PeState
-from sim_tb.cosim.engine import CosimResult
 
 from .random_program import RandomProgram
 from .reference import is_late, pc_words, simulator_of
@@ -76,7 +75,10 @@ class _Machine:
         return _Machine(list(self.registers), self.scratchpad.copy(), self.unknown.copy(), memory)
 
     def allows(
-        self, registers: list[int], scratchpad: NDArray[np.uint8], memory: list[NDArray[np.uint8]]
+        self,
+        registers: Sequence[int],
+        scratchpad: NDArray[np.uint8],
+        memory: list[NDArray[np.uint8]],
     ) -> bool:
         """Whether these are its contents; contents that could not be read are empty."""
         pairs = zip(self.registers, registers, strict=False)
@@ -110,7 +112,7 @@ class _Place:
 def interruption(
     program: RandomProgram,
     config: PeConfig,
-    found: CosimResult,
+    end: EngineEnd,
     image: DramImage,
     memory: DramImage,
 ) -> Interruption:
@@ -120,55 +122,55 @@ def interruption(
         image: memory that the engine left. memory: as it was at the start; it is changed.
     """
     simulator = simulator_of(program, config, memory)
-    scratchpad = np.frombuffer(found.scratchpad, np.uint8)
+    scratchpad = np.frombuffer(end.scratchpad, np.uint8)
     windows = [_bytes(image, w.start, len(w.content)) for w in program.windows]
     fitting = [
         place
         for place in _places(program, simulator, memory)
-        if place.machine.allows(found.registers, scratchpad, windows)
+        if place.machine.allows(end.registers, scratchpad, windows)
     ]
-    own = simulator.run()
+    outcome = simulator.run()
     reasons = []
     for place in fitting:
-        reason = _contradiction(place, program, config, found, own)
+        reason = _contradiction(place, program, config, end, outcome)
         if not reason:
             return Interruption((), not place.ended)
         reasons.append(reason)
-    end = f"{found.state.name} {found.cause.name} at {found.pc}"
-    if found.memory_error:
-        end += " with a memory error"
+    state = f"{end.state.upper()} {end.cause.name} at {end.pc}"
+    if end.memory_error:
+        state += " with a memory error"
     why = reasons[-1] if reasons else "no place in the program leaves these contents"
-    return Interruption((f"end: engine {end}: {why}",))
+    return Interruption((f"end: engine {state}: {why}",))
 
 
 def _contradiction(
-    place: _Place, program: RandomProgram, config: PeConfig, found: CosimResult, own: Outcome
+    place: _Place, program: RandomProgram, config: PeConfig, end: EngineEnd, outcome: Outcome
 ) -> str:
-    """Why an engine that ended at ``place`` can't report ``found``, or ""."""
-    stopped = program.stop_after is not None and found.cycles >= program.stop_after
-    if found.memory_error != (place.failing > 0):
+    """Why an engine that ended at ``place`` can't report ``end``, or ""."""
+    stopped = program.stop_after is not None and end.cycles >= program.stop_after
+    if end.memory_error != (place.failing > 0):
         return f"{place.failing} instructions met errors"
-    if place.dropped is not None and not found.memory_error:
+    if place.dropped is not None and not end.memory_error:
         return "an instruction was dropped without an error"
-    if found.state is PeState.HALTED:
-        if found.memory_error or found.cause is not FaultCause.NONE:
+    if end.state == "halted":
+        if end.memory_error or end.cause is not FaultCause.NONE:
             return "halted in spite of a fault"
-        if not stopped and not (place.ended and own.state == "halted"):
+        if not stopped and not (place.ended and outcome.state == "halted"):
             return "halted before its end"
         return ""
-    if found.state is not PeState.FAULTED:
+    if end.state != "faulted":
         return "it has not ended"
-    if found.cause is FaultCause.MEMORY_ERROR:
+    if end.cause is FaultCause.MEMORY_ERROR:
         allowed = {place.before, place.following}
         if place.dropped is not None:
             allowed = {place.dropped}
-        if not found.memory_error or found.pc not in allowed:
+        if not end.memory_error or end.pc not in allowed:
             return f"expected at {sorted(allowed)}"
         return ""
-    if not place.ended or found.cause is not own.cause:
-        return f"its own end is {own.state} {own.cause.name}"
-    if not is_late(program.words, own) and (found.pc - own.pc) % pc_words(config):
-        return f"its own fault is at {own.pc}"
+    if not place.ended or end.cause is not outcome.cause:
+        return f"its own end is {outcome.state} {outcome.cause.name}"
+    if not is_late(program.words, outcome) and (end.pc - outcome.pc) % pc_words(config):
+        return f"its own fault is at {outcome.pc}"
     return ""
 
 

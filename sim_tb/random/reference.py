@@ -7,10 +7,10 @@ from isa.assembly.disassembler import disassemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Observer, Outcome, Simulator
+from isa.run import EngineEnd
 from isa.table import Opcode, find
 from pe.config import PeConfig
-from pe.interface import EXACT_PC_WORDS, PC_BITS, PeState
-from sim_tb.cosim.engine import CosimResult
+from pe.interface import EXACT_PC_WORDS, PC_BITS
 
 from .random_program import RandomProgram
 
@@ -38,7 +38,7 @@ class Expected:
             fault later, at another place.
     """
 
-    state: PeState
+    state: str
     cause: FaultCause
     pc: int
     pc_words: int
@@ -83,13 +83,8 @@ def expected_end(
 ) -> Expected:
     """The final state of an engine of ``config`` when ``simulator``, launched with ``words``, has
     come as far as ``outcome``."""
-    states = {
-        "halted": PeState.HALTED,
-        "faulted": PeState.FAULTED,
-        "limit": PeState.RUNNING,
-    }
     return Expected(
-        state=states[outcome.state],
+        state="running" if outcome.state == "limit" else outcome.state,
         cause=outcome.cause,
         pc=outcome.pc,
         pc_words=pc_words(config),
@@ -115,7 +110,7 @@ def is_late(words: Sequence[int], outcome: Outcome) -> bool:
 
 
 def differences(
-    expected: Expected, found: CosimResult, memories: Iterable[tuple[int, bytes, bytes]]
+    expected: Expected, end: EngineEnd, memories: Iterable[tuple[int, bytes, bytes]]
 ) -> list[str]:
     """Everything in which the two disagree, one line each; of bytes the first that differs.
 
@@ -125,24 +120,24 @@ def differences(
         memories: stretches of memory: first address, bytes of the engine, bytes expected.
     """
     lines = []
-    if found.memory_error:
+    if end.memory_error:
         lines.append("end: the engine reports a memory error, memory answered none")
-    if (expected.state, expected.cause) != (found.state, found.cause):
+    if (expected.state, expected.cause) != (end.state, end.cause):
         lines.append(
-            f"end: engine {found.state.name} {found.cause.name} at {found.pc}, "
-            f"expected {expected.state.name} {expected.cause.name} at {expected.pc}"
+            f"end: engine {end.state.upper()} {end.cause.name} at {end.pc}, "
+            f"expected {expected.state.upper()} {expected.cause.name} at {expected.pc}"
         )
     elif (
         expected.cause is not FaultCause.NONE
         and not expected.late
-        and (expected.pc - found.pc) % expected.pc_words
+        and (expected.pc - end.pc) % expected.pc_words
     ):
-        lines.append(f"program counter: engine {found.pc}, expected {expected.pc}")
-    for number, (value, other) in enumerate(zip(found.registers, expected.registers, strict=False)):
+        lines.append(f"program counter: engine {end.pc}, expected {expected.pc}")
+    for number, (value, other) in enumerate(zip(end.registers, expected.registers, strict=False)):
         if value != other:
             lines.append(f"r{number}: engine {value:#018x}, expected {other:#018x}")
-    if found.scratchpad:
-        lines += _bytes("scratchpad", 0, found.scratchpad, expected.scratchpad)
+    if end.scratchpad:
+        lines += _bytes("scratchpad", 0, end.scratchpad, expected.scratchpad)
     for start, mine, theirs in memories:
         lines += _bytes("memory", start, mine, theirs)
     return lines

@@ -275,7 +275,7 @@ def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
         if isinstance(run.config, PeConfig):
             alone = cosim_engine(job, run.config, on=on, memory=MemoryBehaviour(latency=_LATENCY))
             match, added = alone.match, alone.cycles
-            parts = [result.counters for result in alone.results.values()]
+            parts = [result.engine.counters for result in alone.results.values()]
         elif isinstance(run.config, VaultTileConfig):
             shared = cosim_vault(job, run.config, on=on)
             results = [
@@ -284,9 +284,9 @@ def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
                 if not run.phase or name == run.phase
             ]
             match = shared.match
-            added = sum(max(pe.counters["CYCLES"] for pe in result.pes) for result in results)
-            parts = [pe.counters for result in results for pe in result.pes]
-            parts += (_named("vault", result.counters) for result in results)
+            added = sum(result.program_cycles for result in results)
+            parts = [counters for result in results for counters in result.counters]
+            parts += (_named("vault", result.vaults[0]) for result in results)
         else:
             whole = cosim_chip(job, run.config, on=on, preload=not run.port)
             match, added = whole.match, whole.cycles

@@ -17,10 +17,9 @@ from microkernels.bp.levels import coarse_problem
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.data.stereo import motorcycle
-from microkernels.nn.conv_depth import best_depth
-from microkernels.nn.conv_plan import plan_conv
+from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import (
     DEFAULT_OUT_DEPTH,
     conv_job,
@@ -29,8 +28,8 @@ from microkernels.nn.jobs import (
     lstm_job,
     pool_job,
 )
-from microkernels.nn.lstm.shape import LstmShape, LstmState, usual_weights
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.lstm_shape import LstmShape, LstmState, usual_weights
+from microkernels.nn.pool import PoolShape
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.read_only import read_only_job
 from microkernels.runtime.ring import VaultRing

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import Axi4, Axi4Lite
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS
 from noc.topology import join_nodes
 from soc.host.config import HOST_ADDRESS_BITS
@@ -67,7 +67,7 @@ class Chip(Component):
         tiles = []
         for vault in range(config.vaults):
             tile = ChipTile(config)
-            m.submodules[f"tile_{vault}"] = once(tile, platform)
+            m.submodules[f"tile_{vault}"] = shared_instance(tile, platform)
             connect(m, flipped(getattr(self, name)[vault]), getattr(tile, name))
             m.d.comb += [
                 tile.vault.eq(vault),
@@ -83,8 +83,8 @@ class Chip(Component):
 
         control = HostControl(config.host)
         data = HostData(config.host)
-        m.submodules.host_control = once(control, platform)
-        m.submodules.host_data = once(data, platform)
+        m.submodules.host_control = shared_instance(control, platform)
+        m.submodules.host_data = shared_instance(data, platform)
         connect(m, flipped(self.control), control.axi)
         connect(m, flipped(self.data), data.axi)
         connect(m, data.port, tiles[0].host)

@@ -4,7 +4,7 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from noc.node.node import Node
 from noc.ports import link_members
@@ -79,8 +79,8 @@ class ChipTile(Component):
             line_merges=config.tile.line_merges,
             clocks=config.tile.clocks,
         )
-        m.submodules.control = once(control, platform)
-        m.submodules.memory = once(memory, platform)
+        m.submodules.control = shared_instance(control, platform)
+        m.submodules.memory = shared_instance(memory, platform)
         (name,) = memory_member(config.tile.vault)
         connect(m, flipped(getattr(self, name)), getattr(memory, name))
         connect(m, flipped(self.control_input), control.input)
@@ -102,7 +102,7 @@ class ChipTile(Component):
             ]
         else:
             chain = HostChain(config.network)
-            m.submodules.chain = once(chain, platform)
+            m.submodules.chain = shared_instance(chain, platform)
             m.d.comb += chain.vault.eq(self.vault)
             connect(m, flipped(self.host), chain.port)
             connect(m, chain.local, memory.ports[pes])
@@ -110,7 +110,7 @@ class ChipTile(Component):
         ports = node.ports if config.remote else memory.ports
         for slot in range(pes):
             pe = Pe(config.pe)
-            m.submodules[f"pe_{slot}"] = once(pe, platform)
+            m.submodules[f"pe_{slot}"] = shared_instance(pe, platform)
             connect(m, control.control[slot], pe.control)
             join_engine(
                 m,
@@ -127,7 +127,7 @@ class ChipTile(Component):
     def _node(self, m: Module, platform: object) -> Node:
         """The tile's node in the torus."""
         node = Node(self.config.network, requesters=self.config.tile.pes + 1)
-        m.submodules.node = once(node, platform)
+        m.submodules.node = shared_instance(node, platform)
         m.d.comb += [node.x.eq(self.x), node.y.eq(self.y)]
         for direction in directions(self.config.network):
             for link in (f"{direction}_out", f"{direction}_in"):

@@ -56,9 +56,9 @@ def _register(block: Block, register: Register) -> Iterator[str]:
     if register.count > 1:
         arguments.append("n")
         terms.append(f"{register.stride:#x}u * (n)")
-    shown = f"({', '.join(arguments)})" if arguments else ""
+    parameters = f"({', '.join(arguments)})" if arguments else ""
     value = f"({' + '.join(terms)})" if arguments else terms[0]
-    yield f"#define {name}{shown} {value} /* {register.access.value} */"
+    yield f"#define {name}{parameters} {value} /* {register.access.value} */"
     for field in register.fields:
         yield from _field(name, field)
 

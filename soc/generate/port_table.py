@@ -56,16 +56,16 @@ class Port(NamedTuple):
 
 def ports_of(component: "wiring.Component[Any]") -> tuple[Port, ...]:
     """The ports of ``component`` as emission names them, without clock and reset."""
-    found: dict[str, Port] = {}
+    ports: dict[str, Port] = {}
     for path, member, signal in component.signature.flatten(component):
         indices = [step for step in path if isinstance(step, int)]
         letters = iter(_LETTERS)
         name = "__".join(next(letters) if isinstance(step, int) else str(step) for step in path)
         counts = tuple(index + 1 for index in indices)
-        known = found.get(name)
-        if known is not None:
-            counts = tuple(map(max, counts, known.counts))
-        found[name] = Port(
+        listed = ports.get(name)
+        if listed is not None:
+            counts = tuple(map(max, counts, listed.counts))
+        ports[name] = Port(
             name=name,
             counts=counts,
             is_input=member.flow == wiring.In,
@@ -73,7 +73,7 @@ def ports_of(component: "wiring.Component[Any]") -> tuple[Port, ...]:
             values=_values(member.shape),
             fields=tuple(_fields(member.shape, "", 0)),
         )
-    return tuple(found.values())
+    return tuple(ports.values())
 
 
 def _fields(shape: Any, prefix: str, low: int) -> Iterator[PortField]:
@@ -112,8 +112,8 @@ def port_table(
             f"{letter} = 0..{count - 1}"
             for letter, count in zip(_LETTERS, port.counts, strict=False)
         )
-        shown = f"`{port.name}`" + (f", {numbers}" if numbers else "")
-        rows.append(f"| {shown} | {direction} | {port.bits} | {port.values} |")
+        label = f"`{port.name}`" + (f", {numbers}" if numbers else "")
+        rows.append(f"| {label} | {direction} | {port.bits} | {port.values} |")
         for field in port.fields:
             high = field.low + field.bits - 1
             bits = f"{high}:{field.low}" if field.bits > 1 else str(field.low)

@@ -103,8 +103,8 @@ def any_preset(name: str) -> Configuration:
     try:
         return PRESETS[name]
     except KeyError:
-        known = ", ".join(PRESETS)
-        raise ConfigurationError(f"unknown preset {name!r}; there are: {known}") from None
+        names = ", ".join(PRESETS)
+        raise ConfigurationError(f"unknown preset {name!r}; there are: {names}") from None
 
 
 def preset(name: str) -> PeConfig:
@@ -135,10 +135,10 @@ def chip_preset(name: str) -> ChipConfig:
     return config
 
 
-def _another(name: str, wanted: type) -> ConfigurationError:
+def _another(name: str, kind_needed: type) -> ConfigurationError:
     """Message for a preset that is not of the kind ``wanted``."""
-    fitting = ", ".join(key for key, config in PRESETS.items() if isinstance(config, wanted))
+    fitting = ", ".join(key for key, config in PRESETS.items() if isinstance(config, kind_needed))
     kind = _KINDS[type(PRESETS[name])]
     return ConfigurationError(
-        f"preset {name!r} is {kind}; {_KINDS[wanted]} is needed here: {fitting}"
+        f"preset {name!r} is {kind}; {_KINDS[kind_needed]} is needed here: {fitting}"
     )

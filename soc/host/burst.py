@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import AxiBurst, AxiResponse
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS
 from hdl.stream_buffer import StreamBuffer
 
@@ -126,7 +126,7 @@ class BurstWalker(Component):
         m = Module()
         burst: Any = self.burst.payload
         buffer = StreamBuffer(shape=burst_beat(self.config))
-        m.submodules.buffer = once(buffer, platform)
+        m.submodules.buffer = shared_instance(buffer, platform)
         connect(m, buffer.output, flipped(self.beat))
         beat: Any = buffer.input.payload
         in_burst = Signal()

@@ -4,7 +4,7 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort, memory_request, memory_response
 from hdl.stream_buffer import StreamBuffer
 from noc.config import NetworkConfig
@@ -54,9 +54,9 @@ class HostChain(Component):
         demux = Demux(config)
         requests = StreamBuffer(shape=memory_request(config.chip_address_bits, config.tag_bits))
         responses = StreamBuffer(shape=memory_response(config.tag_bits))
-        m.submodules["demux"] = once(demux, platform)
-        m.submodules.requests = once(requests, platform)
-        m.submodules.responses = once(responses, platform)
+        m.submodules["demux"] = shared_instance(demux, platform)
+        m.submodules.requests = shared_instance(requests, platform)
+        m.submodules.responses = shared_instance(responses, platform)
         m.d.comb += demux.vault.eq(self.vault)
         connect(m, flipped(self.port.request), requests.input)
         connect(m, requests.output, demux.port.request)

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import Axi4Lite, AxiResponse
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.round_robin import RoundRobin
 from hdl.stream_buffer import StreamBuffer
 from soc.chip.control_bus import ControlLink, control_message
@@ -63,9 +63,9 @@ class HostControl(Component):
         m = Module()
         axi = self.axi
         decode = HostDecode(self.config)
-        m.submodules.decode = once(decode, platform)
+        m.submodules.decode = shared_instance(decode, platform)
         outgoing = StreamBuffer(shape=control_message())
-        m.submodules.outgoing = once(outgoing, platform)
+        m.submodules.outgoing = shared_instance(outgoing, platform)
         connect(m, outgoing.output, flipped(self.first.message))
 
         write_beat = data.StructLayout({"data": _DATA_BITS, "strobe": WORD_BYTES})
@@ -73,7 +73,7 @@ class HostControl(Component):
             StreamBuffer(shape=shape) for shape in (MAP_ADDRESS_BITS, write_beat, MAP_ADDRESS_BITS)
         )
         for name, buffer in (("aw", aw), ("w", w), ("ar", ar)):
-            m.submodules[name] = once(buffer, platform)
+            m.submodules[name] = shared_instance(buffer, platform)
             m.d.comb += [
                 buffer.input.valid.eq(getattr(axi, f"{name}valid")),
                 getattr(axi, f"{name}ready").eq(buffer.input.ready),
@@ -87,7 +87,7 @@ class HostControl(Component):
 
         # One access at a time enters, when there is room for its response.
         arbiter = RoundRobin(count=2)
-        m.submodules["arbiter"] = once(arbiter, platform)
+        m.submodules["arbiter"] = shared_instance(arbiter, platform)
         reads, writes = Signal(range(READS + 1)), Signal(range(WRITES + 1))
         decode_valid = Signal()
         push, pop = Signal(), Signal()
@@ -129,8 +129,8 @@ class HostControl(Component):
         r = StreamBuffer(
             shape=data.StructLayout({"data": _DATA_BITS, "response": AxiResponse}), depth=READS
         )
-        m.submodules.b = once(b, platform)
-        m.submodules.r = once(r, platform)
+        m.submodules.b = shared_instance(b, platform)
+        m.submodules.r = shared_instance(r, platform)
         m.d.comb += [
             self.last.message.ready.eq(1),
             response.eq(Mux(unaddressed, AxiResponse.SLVERR.value, message.response)),

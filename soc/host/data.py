@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import Axi4
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS, MemoryPort
 from hdl.stream_buffer import StreamBuffer
 from noc.crossbar import Crossbar
@@ -62,10 +62,10 @@ class HostData(Component):
             requesters=2, address_bits=config.address_bits, tag_bits=config.tag_bits - 1
         )
         responses = StreamBuffer(shape=write_response(config))
-        m.submodules.read = once(read, platform)
-        m.submodules.write = once(write, platform)
-        m.submodules["crossbar"] = once(crossbar, platform)
-        m.submodules.responses = once(responses, platform)
+        m.submodules.read = shared_instance(read, platform)
+        m.submodules.write = shared_instance(write, platform)
+        m.submodules["crossbar"] = shared_instance(crossbar, platform)
+        m.submodules.responses = shared_instance(responses, platform)
         connect(m, read.port, crossbar.ports[0])
         connect(m, write.port, crossbar.ports[1])
         connect(m, crossbar.memory, flipped(self.port))

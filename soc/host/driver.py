@@ -15,6 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from isa.faults import FaultCause
 from isa.program import Program
+from isa.run import EngineEnd
 from isa.table import ISA_VERSION
 from memory.controller.counters import LATENCY_LIMITS, VaultCounter
 from memory.line_buffer.layout import LineCounter
@@ -22,7 +23,7 @@ from pe.interface import PeCounter, PeState
 
 from .register_map import CHIP, GROUP_PES, IDENTITY, MAP_VERSION, PE, VAULT
 from .register_types import WORD_BYTES, Block
-from .reports import ChipIdentity, FaultReport, PeStatus, instruction_at
+from .reports import ChipIdentity, PeStatus, instruction_at
 from .transport import HostError, Transport
 
 __all__ = ["Host", "HostTimeout"]
@@ -60,16 +61,16 @@ class Host:
     async def identify(self) -> ChipIdentity:
         """The properties of the chip."""
         if self._identity is None:
-            if (found := await self._read(CHIP, "IDENTITY")) != IDENTITY:
-                raise HostError(f"no chip of ours: the identity is {found:#x}, not {IDENTITY:#x}")
+            if (answer := await self._read(CHIP, "IDENTITY")) != IDENTITY:
+                raise HostError(f"no chip of ours: the identity is {answer:#x}, not {IDENTITY:#x}")
             version = await self._fields("VERSION")
-            for what, value, known in (
+            for subject, value, supported in (
                 ("register map", version["map"], MAP_VERSION),
                 ("instruction set", version["isa"], ISA_VERSION),
             ):
-                if value != known:
+                if value != supported:
                     raise HostError(
-                        f"the chip's {what} is of version {value}, this driver knows {known}"
+                        f"the chip's {subject} is of version {value}, this driver knows {supported}"
                     )
             grid, pes = await self._fields("GRID"), await self._fields("PES")
             memory, counters = await self._fields("MEMORY"), await self._fields("COUNTERS")
@@ -123,18 +124,18 @@ class Host:
         unloaded = [pe for pe in chosen if pe not in self._programs]
         if unloaded:
             raise HostError(f"PE {unloaded[0]} can't be launched: it has no program")
-        given = dict.fromkeys(chosen, parameters) if isinstance(parameters, int) else parameters
+        pointers = dict.fromkeys(chosen, parameters) if isinstance(parameters, int) else parameters
         for pe in chosen:
-            if pe not in given:
+            if pe not in pointers:
                 raise HostError(f"PE {pe} can't be launched: it has no parameter block")
-            self._check_memory(identity, given[pe], 1, f"parameter block of PE {pe}")
+            self._check_memory(identity, pointers[pe], 1, f"parameter block of PE {pe}")
         await self._write(CHIP, "INTERRUPT_STATUS", _WORD_MASK)
         if isinstance(parameters, int):
             await self._select(chosen)
             await self._parameters(CHIP, 0, parameters)
         else:
             for pe in chosen:
-                await self._parameters(PE, pe, given[pe])
+                await self._parameters(PE, pe, pointers[pe])
         lengths = {len(self._programs[pe]) for pe in chosen}
         for length in sorted(lengths):
             await self._select([pe for pe in chosen if len(self._programs[pe]) == length])
@@ -189,23 +190,24 @@ class Host:
         """The status of PE ``pe``."""
         await self._chosen([pe])
         word = await self._read(PE, "STATUS", page=pe)
-        found = {field.name: field.extract(word) for field in PE.register("STATUS").fields}
+        fields = {field.name: field.extract(word) for field in PE.register("STATUS").fields}
         return PeStatus(
             pe=pe,
-            state=PeState(found["state"]),
-            cause=FaultCause(found["cause"]),
-            pc=found["pc"],
-            memory_error=bool(found["memory_error"]),
+            state=PeState(fields["state"]),
+            cause=FaultCause(fields["cause"]),
+            pc=fields["pc"],
+            memory_error=bool(fields["memory_error"]),
         )
 
-    async def faults(self) -> tuple[FaultReport, ...]:
+    async def faults(self) -> tuple[EngineEnd, ...]:
         """Why and where each of the PEs stopped that stand at a fault."""
         identity = await self.identify()
-        found = []
+        reports = []
         for pe in await self.faulted():
             status = await self.status(pe)
-            found.append(
-                FaultReport(
+            reports.append(
+                EngineEnd(
+                    state="faulted",
                     pe=pe,
                     vault=pe // identity.pes_per_vault,
                     slot=pe % identity.pes_per_vault,
@@ -215,7 +217,7 @@ class Host:
                     instruction=instruction_at(self._programs.get(pe, ()), status.pc),
                 )
             )
-        return tuple(found)
+        return tuple(reports)
 
     async def counters(self, pe: int) -> dict[PeCounter, int]:
         """The performance counters of PE ``pe``: of its last launch."""
@@ -296,11 +298,11 @@ class Host:
     async def _bitmap(self, name: str) -> tuple[int, ...]:
         """Numbers of the PEs whose bit is set."""
         identity = await self.identify()
-        found = []
+        numbers = []
         for group in range(0, identity.pe_count, GROUP_PES):
             word = await self._read(CHIP, name, group // GROUP_PES)
-            found += [group + bit for bit in range(GROUP_PES) if word >> bit & 1]
-        return tuple(found)
+            numbers += [group + bit for bit in range(GROUP_PES) if word >> bit & 1]
+        return tuple(numbers)
 
     async def _select(self, pes: Sequence[int]) -> None:
         identity = await self.identify()
@@ -326,10 +328,10 @@ class Host:
                 raise HostError(f"there is no PE {pe}; this chip has PEs 0 to {count - 1}")
         return chosen
 
-    async def _resting(self, pes: Iterable[int] | None, what: str) -> tuple[int, ...]:
+    async def _resting(self, pes: Iterable[int] | None, action: str) -> tuple[int, ...]:
         chosen = await self._chosen(pes)
         if running := set(chosen) & set(await self.running()):
-            raise HostError(f"{_names(running)} can't be {what} while running")
+            raise HostError(f"{_names(running)} can't be {action} while running")
         return chosen
 
     async def _check_vault(self, vault: int) -> ChipIdentity:
@@ -340,10 +342,12 @@ class Host:
             )
         return identity
 
-    def _check_memory(self, identity: ChipIdentity, address: int, length: int, what: str) -> None:
+    def _check_memory(
+        self, identity: ChipIdentity, address: int, length: int, subject: str
+    ) -> None:
         if address < 0 or length < 0 or address + length > identity.memory_bytes:
             raise HostError(
-                f"{what}: {length} bytes at {address:#x} are not in the DRAM, which ends at "
+                f"{subject}: {length} bytes at {address:#x} are not in the DRAM, which ends at "
                 f"{identity.memory_bytes:#x}"
             )
 
@@ -351,5 +355,5 @@ class Host:
 def _names(pes: Iterable[int]) -> str:
     """The PEs ``pes``, the first few by number."""
     numbers = sorted(pes)
-    shown = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
-    return f"PE {shown}" if len(numbers) == 1 else f"PEs {shown}"
+    listed = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
+    return f"PE {listed}" if len(numbers) == 1 else f"PEs {listed}"

@@ -8,7 +8,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import AxiResponse
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort, memory_request
 from hdl.sram import Sram
 from hdl.stream_buffer import StreamBuffer
@@ -71,10 +71,10 @@ class HostRead(Component):
         open_bursts = Fifo(
             width=burst_layout(config).size, depth=1 << self._tag_bits, sram=config.pe.sram
         )
-        m.submodules.request_walker = once(request_walker, platform)
-        m.submodules.response_walker = once(response_walker, platform)
-        m.submodules.request_bursts = once(request_bursts, platform)
-        m.submodules.open_bursts = once(open_bursts, platform)
+        m.submodules.request_walker = shared_instance(request_walker, platform)
+        m.submodules.response_walker = shared_instance(response_walker, platform)
+        m.submodules.request_bursts = shared_instance(request_bursts, platform)
+        m.submodules.open_bursts = shared_instance(open_bursts, platform)
         fire = Signal()
         m.d.comb += [
             fire.eq(self.bursts.valid & self.bursts.ready),
@@ -90,7 +90,7 @@ class HostRead(Component):
         connect(m, request_bursts.output, request_walker.burst)
 
         reorder = ReorderBuffer(tag_bits=self._tag_bits)
-        m.submodules["reorder_buffer"] = once(reorder, platform)
+        m.submodules["reorder_buffer"] = shared_instance(reorder, platform)
         lowest = Array(
             Signal(WORD_ADDRESS_BITS, name=f"lowest_{tag}") for tag in range(1 << self._tag_bits)
         )
@@ -103,7 +103,7 @@ class HostRead(Component):
             write_ports=1,
             kind=config.pe.sram,
         )
-        m.submodules.words = once(words, platform)
+        m.submodules.words = shared_instance(words, platform)
         self._collect(m, words, reorder, lowest)
         self._respond(m, platform, response_walker, words, reorder)
         return m
@@ -114,7 +114,7 @@ class HostRead(Component):
         """Send the requests."""
         config = self.config
         requests = StreamBuffer(shape=memory_request(config.address_bits, self._tag_bits))
-        m.submodules.requests = once(requests, platform)
+        m.submodules.requests = shared_instance(requests, platform)
         connect(m, requests.output, flipped(self.port.request))
         beat: Any = walker.beat.payload
         request: Any = requests.input.payload
@@ -161,7 +161,7 @@ class HostRead(Component):
         """Send the beats of the oldest burst as soon as their piece has arrived."""
         layout = read_beat(self.config)
         output = StreamBuffer(shape=layout, depth=_OUTPUT_WORDS)
-        m.submodules.output = once(output, platform)
+        m.submodules.output = shared_instance(output, platform)
         connect(m, output.output, flipped(self.beats))
         beat: Any = walker.beat.payload
         (read,) = words.read

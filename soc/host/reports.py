@@ -8,7 +8,7 @@ from isa.encoding import decode
 from isa.faults import FaultCause
 from pe.interface import PeState
 
-__all__ = ["ChipIdentity", "FaultReport", "PeStatus", "instruction_at"]
+__all__ = ["ChipIdentity", "PeStatus", "instruction_at"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -69,42 +69,9 @@ class PeStatus:
     memory_error: bool
 
 
-@dataclass(frozen=True, kw_only=True)
-class FaultReport:
-    """A PE that stopped at a fault.
-
-    Attributes:
-        pe, vault, slot: its numbers in the chip, of its vault, and in its vault.
-        cause: of the fault.
-        pc: address of the instruction, in words.
-        instruction: its text, or "" if the driver did not load the PE, the address lies outside
-            the program, or the word is no instruction.
-        memory_error: memory answered an access with an error, beside or as the cause: stores of the
-            program may be missing.
-    """
-
-    pe: int
-    vault: int
-    slot: int
-    cause: FaultCause
-    pc: int
-    instruction: str
-    memory_error: bool
-
-    def __str__(self) -> str:
-        where = f"PE {self.pe} (vault {self.vault}, slot {self.slot})"
-        cause = self.cause.name.lower().replace("_", " ")
-        both = self.memory_error and self.cause is not FaultCause.MEMORY_ERROR
-        return (
-            f"{where}: {cause} at word {self.pc}"
-            + (f": {self.instruction}" if self.instruction else "")
-            + ("; also a memory error" if both else "")
-        )
-
-
 def instruction_at(words: Sequence[int], pc: int) -> str:
     """Text of the instruction at ``pc``, or "" if there is none."""
     if not 0 <= pc < len(words):
         return ""
-    found = decode(words[pc])
-    return "" if found is None else instruction_text(*found)
+    decoded = decode(words[pc])
+    return "" if decoded is None else instruction_text(*decoded)

@@ -22,15 +22,15 @@ class BusError(HostError):
     """The bus answered an access with an error.
 
     Parameters:
-        what: the access, as "read of" or "write to" and so on.
+        access: the access, as "read of" or "write to" and so on.
         address: byte address.
         response: name of the answer, as ``SLVERR``.
     """
 
-    def __init__(self, what: str, address: int, response: str) -> None:
+    def __init__(self, access: str, address: int, response: str) -> None:
         self.address = address
         self.response = response
-        super().__init__(f"{what} {address:#x} was answered with {response}")
+        super().__init__(f"{access} {address:#x} was answered with {response}")
 
 
 class Transport(Protocol):

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import AxiResponse
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import COLUMN_WORDS, WORD_BITS, MemoryPort
 from hdl.stream_buffer import StreamBuffer
 from memory.fifo import Fifo
@@ -76,10 +76,10 @@ class HostWrite(Component):
         bursts = StreamBuffer(shape=burst_layout(self.config), depth=BURSTS)
         beats = StreamBuffer(shape=data_beat())
         reorder = ReorderBuffer(tag_bits=self._tag_bits)
-        m.submodules.walker = once(walker, platform)
-        m.submodules.bursts = once(bursts, platform)
-        m.submodules.beats = once(beats, platform)
-        m.submodules["reorder_buffer"] = once(reorder, platform)
+        m.submodules.walker = shared_instance(walker, platform)
+        m.submodules.bursts = shared_instance(bursts, platform)
+        m.submodules.beats = shared_instance(beats, platform)
+        m.submodules["reorder_buffer"] = shared_instance(reorder, platform)
         connect(m, flipped(self.bursts), bursts.input)
         connect(m, flipped(self.beats), beats.input)
         connect(m, bursts.output, walker.burst)
@@ -108,7 +108,7 @@ class HostWrite(Component):
         m.d.comb += all_touched.eq(touched | (1 << beat.word))
         with m.If(fire):
             m.d.sync += touched.eq(Mux(beat.closes, 0, all_touched))
-        found = []
+        words = []
         for number in range(COLUMN_WORDS):
             old: Any = Signal(data_beat(), name=f"gathered_{number}")
             word: Any = Signal(data_beat(), name=f"merged_{number}")
@@ -123,8 +123,8 @@ class HostWrite(Component):
                 m.d.sync += old.eq(word)
                 with m.If(beat.closes):
                     m.d.sync += old.strobe.eq(0)
-            found.append(word)
-        return found, all_touched
+            words.append(word)
+        return words, all_touched
 
     def _send(
         self,
@@ -179,7 +179,7 @@ class HostWrite(Component):
         """Answer the oldest burst once all its pieces are complete."""
         layout = _piece(self.config)
         pieces = Fifo(width=layout.size, depth=1 << self._tag_bits, sram=self.config.pe.sram)
-        m.submodules.pieces = once(pieces, platform)
+        m.submodules.pieces = shared_instance(pieces, platform)
         allocated: Any = Signal(layout)
         piece: Any = Signal(layout)
         response: Any = self.port.response.payload

@@ -60,9 +60,9 @@ class VaultTileConfig:
     def __post_init__(self) -> None:
         _CHECK.kind("pe", self.pe, PeConfig)
         _CHECK.kind("vault", self.vault, VaultConfig, AxiConfig)
-        most = MAX_REQUESTERS - 1
-        _CHECK.within("pes", self.pes, 1, most)
-        _CHECK.within("extra_ports", self.extra_ports, 0, most)
+        limit = MAX_REQUESTERS - 1
+        _CHECK.within("pes", self.pes, 1, limit)
+        _CHECK.within("extra_ports", self.extra_ports, 0, limit)
         if self.requesters > MAX_REQUESTERS:
             raise ConfigurationError(
                 f"pes and extra_ports must be at most {MAX_REQUESTERS} together, not "

@@ -11,7 +11,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 from hdl.axi import AxiResponse
 from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.stream_buffer import StreamBuffer
 from memory.controller.counters import INDEX_BITS as VAULT_INDEX_BITS
 from pe.config import PeConfig
@@ -87,7 +87,7 @@ class TileControl(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         buffer = StreamBuffer(shape=control_message())
-        m.submodules.buffer = once(buffer, platform)
+        m.submodules.buffer = shared_instance(buffer, platform)
         connect(m, buffer.output, flipped(self.output.message))
         message: Any = self.input.message.payload
 
@@ -206,7 +206,7 @@ class TileControl(Component):
     ) -> list[Signal]:
         """Registers for each PE's address of its parameter block."""
         message: Any = self.input.message.payload
-        found = []
+        selected = []
         for slot in range(self.pes):
             parameters = Signal(self.pe.address_bits, name=f"parameters_{slot}")
             for command, name, part in (
@@ -217,8 +217,8 @@ class TileControl(Component):
                 by_page = pe_selected[slot] & register_match(PE.register(name), message.register)
                 with m.If(write_fire & (by_command | by_page)):
                     m.d.sync += part.eq(message.data)
-            found.append(parameters)
-        return found
+            selected.append(parameters)
+        return selected
 
     def _commands(
         self, m: Module, write_fire: Value, command_selected: Value, parameters: Sequence[Value]
@@ -277,10 +277,10 @@ class TileControl(Component):
             for kind, value in bitmaps.items():
                 with m.Case(kind.value):
                     m.d.comb += bits.eq(value)
-        found: Value = Const(0, GROUP_PES)
+        group: Value = Const(0, GROUP_PES)
         for slot, number in enumerate(numbers):
-            found |= (bits[slot] & group_selected[slot]) << number[:_GROUP_BITS]
-        return found
+            group |= (bits[slot] & group_selected[slot]) << number[:_GROUP_BITS]
+        return group
 
     def _register(
         self,
@@ -323,21 +323,21 @@ class TileControl(Component):
             words.append(word)
 
         count, high = Signal(COUNTER_BITS), Signal(COUNTER_BITS - _DATA_BITS)
-        found = Signal(_DATA_BITS)
+        read_value = Signal(_DATA_BITS)
         low, network = Signal(), Signal()
         m.d.comb += [
             network.eq(named(VAULT, "NETWORK_LOW")),
             low.eq(
                 Mux(vault_selected, network | named(VAULT, "COUNTER_LOW"), named(PE, "COUNTER_LOW"))
             ),
-            found.eq(high),
+            read_value.eq(high),
         ]
         if self.pe.counters:
             m.d.comb += count.eq(of_pe([port.counter_value for port in self.control]))
         with m.If(vault_selected):
             m.d.comb += count.eq(Mux(network, self.network_counter_value, self.vault_counter_value))
         with m.If(low):
-            m.d.comb += found.eq(count)
+            m.d.comb += read_value.eq(count)
             with m.If(capture_data):
                 m.d.sync += high.eq(count[_DATA_BITS:])
         for name, values in (
@@ -346,5 +346,5 @@ class TileControl(Component):
             ("PARAMETERS_HIGH", [value[_DATA_BITS:] for value in parameters]),
         ):
             with m.If(pe_selected.any() & named(PE, name)):
-                m.d.comb += found.eq(of_pe(values))
-        return found
+                m.d.comb += read_value.eq(of_pe(values))
+        return read_value

@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
 from hdl.counter_bank import COUNTER_BITS
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from memory.controller.counters import INDEX_BITS
 from pe.core import Pe
@@ -74,10 +74,10 @@ class VaultTile(Component):
             line_merges=config.line_merges,
             clocks=config.clocks,
         )
-        m.submodules.memory = once(memory, platform)
+        m.submodules.memory = shared_instance(memory, platform)
         for slot in range(config.pes):
             pe = Pe(config.pe)
-            m.submodules[f"pe_{slot}"] = once(pe, platform)
+            m.submodules[f"pe_{slot}"] = shared_instance(pe, platform)
             connect(m, flipped(self.control[slot]), pe.control)
             join_engine(
                 m,

@@ -9,7 +9,7 @@ from hdl.clocks import MEMORY_DOMAIN
 from hdl.component import Component
 from hdl.config import ConfigurationError
 from hdl.counter_bank import COUNTER_BITS
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from memory.axi.backend import AxiBackend
 from memory.axi.layout import AxiConfig
@@ -122,7 +122,7 @@ class VaultMemory(Component):
             tag_bits=self.tag_bits,
             always_ready=self.always_ready,
         )
-        m.submodules["crossbar"] = once(crossbar, platform)
+        m.submodules["crossbar"] = shared_instance(crossbar, platform)
         back_end: Controller | AxiBackend
         if isinstance(self.config, AxiConfig):
             back_end = AxiBackend(self.config)
@@ -139,7 +139,7 @@ class VaultMemory(Component):
             memory = self._cross(m, memory, platform)
             if self.config.counters:
                 mirror = CounterMirror(sram=self.config.sram)
-                m.submodules.mirror = once(mirror, platform)
+                m.submodules.mirror = shared_instance(mirror, platform)
                 m.d.comb += [mirror.index.eq(index), mirror.counter_value.eq(value)]
                 index, value = mirror.counter_index, mirror.value
         if self.config.preload_bytes:
@@ -150,7 +150,7 @@ class VaultMemory(Component):
                 tag_bits=self.config.tag_bits,
                 sram=self.config.sram,
             )
-            m.submodules.preload = once(preload, platform)
+            m.submodules.preload = shared_instance(preload, platform)
             connect(m, preload.memory, memory)
             memory = preload.port
         if self.line_buffer:
@@ -167,7 +167,7 @@ class VaultMemory(Component):
 
     def _clocked(self, back_end: Controller | AxiBackend, platform: object) -> Any:
         """``back_end`` as a submodule with its clock."""
-        part = once(back_end, platform)
+        part = shared_instance(back_end, platform)
         return DomainRenamer(MEMORY_DOMAIN)(part) if self.clocks.two else part
 
     def _cross(self, m: Module, memory: Any, platform: object) -> Any:
@@ -178,7 +178,7 @@ class VaultMemory(Component):
             request_depth=self.clocks.request_depth,
             response_depth=self.clocks.response_depth,
         )
-        m.submodules.crossing = once(crossing, platform)
+        m.submodules.crossing = shared_instance(crossing, platform)
         connect(m, crossing.memory, memory)
         return crossing.port
 
@@ -202,7 +202,7 @@ class VaultMemory(Component):
             counters=config.counters,
             sram=config.sram,
         )
-        m.submodules.line_buffer = once(buffer, platform)
+        m.submodules.line_buffer = shared_instance(buffer, platform)
         connect(m, crossbar.memory, buffer.port)
         connect(m, buffer.memory, memory)
         m.d.comb += buffer.counter_index.eq(self.counter_index)

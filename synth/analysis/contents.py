@@ -9,10 +9,10 @@ from synth.errors import DeclarationError
 
 from .interval import Interval, Value, bounds, join, step_of
 
-__all__ = ["NOTHING_KNOWN", "OWN_BYTES", "Contents", "contents_of"]
+__all__ = ["NOTHING_KNOWN", "SELF_WRITTEN_BYTES", "Contents", "contents_of"]
 
 #: Bytes of a number in memory that the program itself stores.
-OWN_BYTES = 8
+SELF_WRITTEN_BYTES = 8
 #: Numbers of a table that one load may choose from.
 _MOST_CHOICES = 4096
 

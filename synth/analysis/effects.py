@@ -19,13 +19,23 @@ from isa.table import (
 from isa.workspace import DESCRIPTOR_BYTES
 from pe.config import PeConfig
 
-from .contents import NOTHING_KNOWN, OWN_BYTES, Contents
+from .contents import NOTHING_KNOWN, SELF_WRITTEN_BYTES, Contents
 from .facts import Facts
-from .interval import ANY, Interval, Value, bounds, clip, evaluate, step_of
-from .reach import FX, MR, SLOTS, VL
-from .spans import register_access, transfer, vector_spans
+from .interval import (
+    ANY,
+    Interval,
+    Value,
+    bounds,
+    clip,
+    evaluate,
+    register_access,
+    step_of,
+    transfer,
+    vector_spans,
+)
+from .needs import FX, MR, SLOTS, VL
 
-__all__ = ["Effects", "Overwrite", "OwnNumber", "Registers", "held_range"]
+__all__ = ["Effects", "Overwrite", "Registers", "SelfWritten", "held_range"]
 
 #: Values of all registers, then of VL, MR and FX, then of the numbers in memory that the program
 #: itself stores.
@@ -63,7 +73,7 @@ class Overwrite(Exception):
 
 
 @dataclass
-class OwnNumber(Exception):
+class SelfWritten(Exception):
     """The program stores the bounded number at ``place``: it needs a slot of the state."""
 
     place: int
@@ -76,8 +86,9 @@ class Effects:
     values with which it does not.
 
     Parameters:
-        contents: known memory. own: addresses of the numbers in it that the program stores, in the
-            order of their slots of the state.
+        contents: known memory.
+        self_written: addresses of the numbers in it that the program stores, in the order of their
+            slots of the state.
 
     Attributes:
         varying: words whose addresses, lengths or settings data decide about.
@@ -89,11 +100,13 @@ class Effects:
         config: PeConfig,
         facts: Facts,
         contents: Contents = NOTHING_KNOWN,
-        own: tuple[int, ...] = (),
+        self_written: tuple[int, ...] = (),
     ) -> None:
         self.facts = facts
         self.contents = contents
-        self.own: Mapping[int, int] = {place: SLOTS + n for n, place in enumerate(own)}
+        self.self_written: Mapping[int, int] = {
+            place: SLOTS + n for n, place in enumerate(self_written)
+        }
         self.varying: set[int] = set()
         self.unknown: dict[int, tuple[int, int]] = {}
         self.pad = config.scratchpad_bytes
@@ -304,11 +317,14 @@ class Effects:
     def _load(self, registers: Registers, address: int, place: Value, width: int) -> Value | None:
         """The number that word ``address`` loads; None: any."""
         first, last = bounds(place)
-        slot = self.own.get(first)
-        if slot is not None and first == last and width == OWN_BYTES:
+        slot = self.self_written.get(first)
+        if slot is not None and first == last and width == SELF_WRITTEN_BYTES:
             return registers[slot]
         # One of several places: a number that the program has changed may be among them.
-        changed = any(first < own + OWN_BYTES and own < last + width for own in self.own)
+        changed = any(
+            first < number + SELF_WRITTEN_BYTES and number < last + width
+            for number in self.self_written
+        )
         loaded = None if changed else self.contents.load(place, width)
         if loaded is None:
             self.merge_unknown({address: (first, last + width)})
@@ -328,9 +344,9 @@ class Effects:
         span = self.contents.held_in(first, last + width)
         if span is None:
             return
-        own = first == last and width == OWN_BYTES
-        if not own or self.contents.numbers_at(first, width) is None:
+        self_written = first == last and width == SELF_WRITTEN_BYTES
+        if not self_written or self.contents.numbers_at(first, width) is None:
             raise Overwrite(address, first, last + width, span)
-        if first not in self.own:
-            raise OwnNumber(first)
-        registers[self.own[first]] = value
+        if first not in self.self_written:
+            raise SelfWritten(first)
+        registers[self.self_written[first]] = value

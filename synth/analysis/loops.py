@@ -20,18 +20,78 @@ from isa.table import (
     BranchOp,
     Instruction,
     Opcode,
+    ScalarOp,
 )
 from pe.config import PeConfig
 
 from .contents import Contents
 from .effects import Effects, Overwrite, Registers
 from .facts import Facts
-from .interval import Value, bounds, step_of
-from .lines import EVER, Line, computed, outcome
-from .reach import SLOTS, Flow, reads, writes
-from .spans import register_access
+from .interval import Interval, Value, bounds, evaluate, register_access, signed, step_of
+from .needs import SLOTS, Flow, reads, writes
 
-__all__ = ["Branch", "Loops"]
+__all__ = ["EVER", "Branch", "Line", "Loops", "computed", "outcome"]
+
+#: More turns than any loop has.
+EVER = 1 << 64
+
+
+class Line(NamedTuple):
+    """The number ``base + slope * i`` in turn i."""
+
+    base: int
+    slope: int
+
+    def over(self, turns: int) -> Value:
+        """All of them from turn 0 to ``turns`` - 1."""
+        if not self.slope:
+            return self.base
+        ends = self.base, self.base + self.slope * (turns - 1)
+        step = min(step_of(self.base), step_of(self.slope))
+        return Interval(min(ends), max(ends), step)
+
+
+def computed(operation: ScalarOp, b: Line | None, c: Line | None) -> Line | None:
+    """Result of a scalar instruction; None: no line."""
+    if b is None or c is None:
+        return None
+    if not (b.slope or c.slope):
+        value = evaluate(operation, b.base, c.base)
+        assert isinstance(value, int)
+        return Line(signed(value & ((1 << 64) - 1)), 0)
+    if operation is ScalarOp.ADD:
+        return Line(b.base + c.base, b.slope + c.slope)
+    if operation is ScalarOp.SUB:
+        return Line(b.base - c.base, b.slope - c.slope)
+    if operation is ScalarOp.AND and not c.slope and c.base >= 0:
+        # Whole turns of a ring of buffers leave the place in it as it is.
+        ring = 1 << c.base.bit_length()
+        return Line(b.base & c.base, 0) if b.slope % ring == 0 else None
+    if operation is ScalarOp.SLL and not c.slope:
+        amount = c.base & 63
+        return Line(b.base << amount, b.slope << amount)
+    return None
+
+
+def outcome(operation: BranchOp, a: Line, b: Line) -> tuple[bool, int]:
+    """Whether a branch is taken in turn 0, and the number of turns from there on with the same."""
+    base, slope = a.base - b.base, a.slope - b.slope
+    if operation in (BranchOp.BLT, BranchOp.BGE):
+        less = base < 0
+        if less:
+            count = -(base // slope) if slope > 0 else EVER
+        else:
+            count = base // -slope + 1 if slope < 0 else EVER
+        return less == (operation is BranchOp.BLT), count
+    equal = base == 0
+    count = EVER
+    if slope:
+        if equal:
+            count = 1
+        elif base % slope == 0 and -(base // slope) > 0:
+            count = -(base // slope)
+    return equal == (operation is BranchOp.BEQ), count
+
 
 #: Fewest turns that are worth it.
 _TURNS = 3
@@ -58,7 +118,7 @@ class Loops:
     """Takes many turns of a loop at once.
 
     Parameters:
-        facts: that turns record. branches: by word address. own: see
+        facts: that turns record. branches: by word address. self_written: see
             :class:`synth.analysis.effects.Effects`.
     """
 
@@ -69,7 +129,7 @@ class Loops:
         control: Flow,
         branches: Mapping[int, Branch],
         contents: Contents,
-        own: tuple[int, ...],
+        self_written: tuple[int, ...],
         facts: Facts,
     ) -> None:
         self._program = program
@@ -77,8 +137,8 @@ class Loops:
         self._branches = branches
         self._facts = facts
         self._found = Facts()
-        self._effects = Effects(config, self._found, contents, own)
-        self._own = tuple(range(SLOTS, SLOTS + len(own)))
+        self._effects = Effects(config, self._found, contents, self_written)
+        self._self_written = tuple(range(SLOTS, SLOTS + len(self_written)))
         self._steps: dict[int, Callable[[Registers], bool]] = {}
         self._lines: dict[int, Callable[[list[Line | None]], Line | None]] = {}
         #: Registers at the latest turns, by head.
@@ -96,7 +156,7 @@ class Loops:
         Returns:
             Loads of unknown numbers in these turns, as :attr:`Effects.unknown`.
         """
-        live = (*self._control.live[head], *self._own)
+        live = (*self._control.live[head], *self._self_written)
         now = tuple(registers[slot] for slot in live)
         seen = self._seen.setdefault(head, [])
         seen.append(now)
@@ -239,7 +299,7 @@ class Loops:
             place = lines[far]
             slot = None
             if place is not None and not place.slope:
-                slot = self._effects.own.get(place.base) if width == 8 else None
+                slot = self._effects.self_written.get(place.base) if width == 8 else None
                 if stored is not None and slot is not None:
                     lines[slot] = lines[stored]
             if stored is not None or place is None or place.slope:
@@ -329,7 +389,7 @@ class Loops:
             if kept != [v for s, v in zip(used, given, strict=True) if s not in written]:
                 # An operand was narrowed: a turn may fault.
                 return False
-        for slot in (*written, *self._own):
+        for slot in (*written, *self._self_written):
             line = lines[slot]
             if line is not None:
                 values[slot] = line.over(turns)

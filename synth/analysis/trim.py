@@ -4,7 +4,7 @@ Trimming turns one configuration into another and never touches Verilog. Instruc
 words that no run can use are proved away. Sizes that depend on data are proved where constants
 decide about them (:mod:`synth.analysis.values`); else they are those of profiled runs, and a run
 that needs more faults. Either way the engine behaves as the full one or stops. Source: SCRATCH,
-section 3; docs/decisions/machine/configuration.md.
+section 3; docs/decisions/machine.md.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,11 +17,10 @@ from isa.table import BY_KEY, INSTRUCTIONS, Unit
 from pe.config import PeConfig, serves_history
 from synth.errors import DeclarationError, TrimError
 
-from .bounds import Bound, bounds_of
+from .bounds import Bound, Study, bounds_of, check_covered
 from .contents import NOTHING_KNOWN, Contents
 from .needs import Needs, needed, union
 from .profile import Profile, program_digest
-from .study import Study, check_covered
 from .values import Launch, analyse
 
 __all__ = ["Known", "TrimReport", "check_reason", "profile_of_each", "report", "trim"]

@@ -6,26 +6,31 @@ joined into intervals, so that the analysis always ends. Its results hold for ev
 memory contents, and of any launch within :class:`Launch`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from isa.declared import Span
 from isa.launch import START_FX, START_MR, START_REGISTERS, START_VL
 from isa.program import Program
-from isa.table import FIELD_A, FIELD_B, IMM14, IMM20, BranchOp, Role
+from isa.table import FIELD_A, FIELD_B, IMM14, IMM20, BranchOp, Opcode, Role
 from pe.config import PeConfig
 from synth.errors import DeclarationError
 
-from .contents import NOTHING_KNOWN, Contents
-from .effects import Effects, Overwrite, OwnNumber, Registers
+from .contents import NOTHING_KNOWN, SELF_WRITTEN_BYTES, Contents
+from .effects import Effects, Overwrite, Registers, SelfWritten
 from .facts import Facts
 from .interval import ANY, Interval, Value, bounds, join, refine, step_of
 from .loops import Branch, Loops
-from .reach import FX, MR, SLOTS, VL, Flow, flow, place
-from .sources import store_remedy
+from .needs import FX, MR, SLOTS, VL, Flow, flow, place, reads, writes
 
-__all__ = ["Launch", "Values", "analyse"]
+__all__ = [
+    "Launch",
+    "Values",
+    "analyse",
+    "remedy",
+    "store_remedy",
+]
 
 _IDENTITY = (0, (1 << 16) - 1)
 #: Steps in one attempt. Beyond, the branch that forked most is joined.
@@ -96,12 +101,12 @@ def analyse(
         DeclarationError: a run may overwrite declared memory.
     """
     control = flow(program)
-    own: tuple[int, ...] = ()
+    self_written: tuple[int, ...] = ()
     while True:
         try:
-            return _analyse(program, config, launch, control, contents, own)
-        except OwnNumber as found:
-            own = (*own, found.place)
+            return _analyse(program, config, launch, control, contents, self_written)
+        except SelfWritten as found:
+            self_written = (*self_written, found.place)
 
 
 def _analyse(
@@ -110,12 +115,12 @@ def _analyse(
     launch: Launch,
     control: Flow,
     contents: Contents,
-    own: tuple[int, ...],
+    self_written: tuple[int, ...],
 ) -> Values:
     thresholds = _constants(program, control)
     widened: frozenset[int] = frozenset()
     for _ in range(_ATTEMPTS):
-        attempt = _Attempt(program, config, control, widened, thresholds, contents, own)
+        attempt = _Attempt(program, config, control, widened, thresholds, contents, self_written)
         if attempt.run(launch):
             return attempt.values(launch)
         thresholds |= attempt.limits()
@@ -123,7 +128,7 @@ def _analyse(
         if not forked:
             break
         widened |= {forked[0]}
-    attempt = _Attempt(program, config, control, None, thresholds, contents, own)
+    attempt = _Attempt(program, config, control, None, thresholds, contents, self_written)
     attempt.run(launch)
     return attempt.values(launch)
 
@@ -150,7 +155,7 @@ class _Attempt:
         widened: frozenset[int] | None,
         thresholds: frozenset[int],
         contents: Contents,
-        own: tuple[int, ...],
+        self_written: tuple[int, ...],
     ) -> None:
         self._program = program
         self.size = len(program.words)
@@ -170,9 +175,9 @@ class _Attempt:
         self._changes: Counter[tuple[int, int]] = Counter()
         self._seen: dict[int, set[tuple[Value, ...]]] = {place: set() for place in control.joins}
         self._work: list[tuple[int, Registers]] = []
-        effects = Effects(config, self.facts, contents, own)
+        effects = Effects(config, self.facts, contents, self_written)
         self._effects = effects
-        self._own = tuple(range(SLOTS, SLOTS + len(own)))
+        self._self_written = tuple(range(SLOTS, SLOTS + len(self_written)))
         self._steps: dict[int, Callable[[Registers], bool]] = {}
         self._branches: dict[int, Branch] = {}
         for address, row in control.rows.items():
@@ -184,7 +189,9 @@ class _Attempt:
                 )
             elif row.key != "halt":
                 self._steps[address] = effects.of(row, word, address)
-        self._loops = Loops(program, config, control, self._branches, contents, own, self.facts)
+        self._loops = Loops(
+            program, config, control, self._branches, contents, self_written, self.facts
+        )
 
     def values(self, launch: Launch) -> Values:
         """The result, after :meth:`run` with ``launch``."""
@@ -221,7 +228,7 @@ class _Attempt:
 
         Raises:
             DeclarationError: a run may overwrite declared memory.
-            OwnNumber: the program stores a number of declared memory that is not followed yet.
+            SelfWritten: the program stores a number of declared memory that is not followed yet.
         """
         try:
             return self._follow_all(launch)
@@ -243,8 +250,8 @@ class _Attempt:
             low, high = getattr(launch, name)
             start[register] = join(low, high)
         start[VL], start[MR], start[FX] = START_VL, START_MR, START_FX
-        for own in effects.own:
-            held = effects.contents.load(own, 8)
+        for self_written in effects.self_written:
+            held = effects.contents.load(self_written, 8)
             assert held is not None
             start.append(held)
         low, high = launch.slot
@@ -300,7 +307,7 @@ class _Attempt:
         """Whether a state at a place where ways meet has not been there; joins it if asked."""
         if self.widened is None and not self._join(pc, 0, registers):
             return False
-        key = tuple(registers[slot] for slot in (*self.control.live[pc], *self._own))
+        key = tuple(registers[slot] for slot in (*self.control.live[pc], *self._self_written))
         seen = self._seen[pc]
         if key in seen:
             return False
@@ -352,7 +359,7 @@ class _Attempt:
         """
         key = pc, way
         after_or_pc = pc if after is None else after
-        live = (*self.control.live.get(after_or_pc, ()), *self._own)
+        live = (*self.control.live.get(after_or_pc, ()), *self._self_written)
         held = self.joined.get(key)
         found = tuple(registers[slot] for slot in live)
         if held is not None:
@@ -391,3 +398,107 @@ def _narrowed(
         always = operation in (BranchOp.BGE, BranchOp.BEQ)
         return (registers[a], registers[b]) if taken == always else None
     return refine(operation, taken, registers[a], registers[b])
+
+
+#: Start register -> option that bounds it.
+_OPTIONS = {"slot": "--slots", "parameters": "--parameters"}
+#: Declarations that a message names.
+_NAMED = 3
+#: Bytes that a message proposes to declare: a load from more may be from anywhere.
+_MOST_BYTES = 1 << 12
+
+
+def remedy(program: Program, values: Values, words: Iterable[int]) -> str:
+    """The declarations that would tell what ``words`` read; "" if there are none.
+
+    A register is traced back to the loads of unknown numbers that it follows from, and a load from
+    an unknown address to those of the address. Loads that decide about branches count, too: else a
+    loop without a known end would need ever more declarations. Loads of adjacent bytes are joined.
+    """
+    loads, launch = _origins(program, values, words)
+    if loads:
+        rows = values.flow.rows
+        branches = [word for word in values.varying if rows[word].branch is not None]
+        loads |= _origins(program, values, branches)[0]
+    found = []
+    for span, of in _merged({word: values.unknown[word] for word in loads}):
+        row = values.flow.rows[of[0]]
+        assert row.writes is not None
+        register = row.writes.extract(program.words[of[0]])
+        where = place(program, of[0])
+        if len(of) > 1:
+            loaded = f"for {len(of)} loads, the first of r{register} by {where}"
+            found.append(f"--constant {span} {loaded}")
+        else:
+            found.append(
+                f"--constant {span} or --range {span} for r{register}, which {where} loads"
+            )
+    found += [
+        f"{option} for r{slot}, which the launch sets"
+        for slot, name in START_REGISTERS.items()
+        if name in launch and (option := _OPTIONS.get(name))
+    ]
+    more = len(found) - _NAMED
+    return ", ".join(found[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+
+
+def store_remedy(program: Program, values: Values, word: int, written: Span) -> str:
+    """The same for a word that may store to declared memory, at ``written``, after a semicolon."""
+    if word in values.varying:
+        helps = remedy(program, values, [word])
+        return f"; its address is known with {helps}" if helps else ""
+    if values.flow.rows[word].opcode == Opcode.ST_REG and written.size == SELF_WRITTEN_BYTES:
+        return f"; a number that the program stores may have bounds: --range {written}=LOW..HIGH"
+    return ""
+
+
+def _merged(loads: Mapping[int, tuple[int, int]]) -> list[tuple[Span, list[int]]]:
+    """Bytes that ``loads``, by word, read: in one piece where they touch, with its words."""
+    found: list[tuple[Span, list[int]]] = []
+    for word, (first, end) in sorted(loads.items(), key=lambda item: item[1]):
+        if found and first <= found[-1][0].end:
+            span, of = found.pop()
+            found.append((Span(span.start, max(span.end, end) - span.start), [*of, word]))
+        else:
+            found.append((Span(first, end - first), [word]))
+    return [(span, sorted(of)) for span, of in found]
+
+
+def _origins(program: Program, values: Values, words: Iterable[int]) -> tuple[set[int], set[str]]:
+    """Loads of unknown numbers from known places, and start registers, that ``words`` depend on."""
+    rows, executed = values.flow.rows, values.facts.executed
+    before: dict[int, list[int]] = defaultdict(list)
+    for address in executed:
+        for after in values.flow.following[address]:
+            before[after].append(address)
+    loads: set[int] = set()
+    launch: set[str] = set()
+    seen: set[tuple[int, int]] = set()
+    pending: list[tuple[int, int]] = []
+
+    def trace(word: int) -> None:
+        """What the word's result depends on."""
+        first, end = values.unknown.get(word, (0, _MOST_BYTES + 1))
+        if end - first <= _MOST_BYTES:
+            loads.add(word)
+        elif word in values.unknown or not (rows[word].loads and rows[word].writes):
+            pending.extend((word, slot) for slot in reads(rows[word], program.words[word]))
+
+    for word in words:
+        trace(word)
+    while pending:
+        item = pending.pop()
+        if item in seen:
+            continue
+        seen.add(item)
+        word, slot = item
+        if word == 0 and slot in START_REGISTERS:
+            name = START_REGISTERS[slot]
+            low, high = getattr(values.launch, name)
+            launch |= {name} if low < high else set()
+        for source in before[word]:
+            if slot in writes(rows[source], program.words[source]):
+                trace(source)
+            else:
+                pending.append((source, slot))
+    return loads, launch

@@ -40,7 +40,7 @@ def graph_of(text: str, top: str) -> Graph:
             "write_aiger -symbols design.aig",
         ]
         try:
-            run_yosys(commands, what=f"graph of {top}", folder=Path(folder))
+            run_yosys(commands, purpose=f"graph of {top}", folder=Path(folder))
         except YosysError as error:
             raise ProofError(str(error)) from error
         return read_aiger((folder / "design.aig").read_bytes())

@@ -135,7 +135,7 @@ def cut(
             "write_rtlil flat.il",
         ]
         try:
-            run_yosys(commands, what=f"flattening {name}", folder=folder)
+            run_yosys(commands, purpose=f"flattening {name}", folder=folder)
         except YosysError as error:
             raise ProofError(str(error)) from error
         cutter = _Cutter((folder / "flat.il").read_text(encoding="utf-8"), name)

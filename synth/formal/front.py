@@ -30,7 +30,7 @@ PROBES = (
     "issue.check.bad_setting",
     "issue.check.faults",
     "issue.halt",
-    "issue.leads_away",
+    "issue.redirects",
     "issue.next__ready",
     "issue.next__valid",
     "issue.offer__valid",
@@ -122,7 +122,7 @@ def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
 
 def _operands(relation: Relation, trimmed: PeConfig) -> None:
     def here(v: View) -> Value:
-        return v["operands.held"] & ~v["issue.redirect"]
+        return v["operands.occupied"] & ~v["issue.redirect"]
 
     def inside(v: View) -> Value:
         return here(v) & ~v["operands.outside"]
@@ -132,7 +132,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
         return v["fetch.valid"] & ~v["issue.redirect"] & inside
 
     relation.gates += [
-        (r"operands\.held", lambda v: ~v["issue.redirect"]),
+        (r"operands\.occupied", lambda v: ~v["issue.redirect"]),
         (r"operands\.(pc|outside)", here),
         (r"operands\.word", inside),
         (r"fetch\.pc", lambda v: ~v["issue.redirect"] & v["fetch.valid"]),
@@ -153,15 +153,15 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
         """No instruction is here, or a kept one; a removed one may wait in one engine alone."""
         word = v["operands.word"]
         kept = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
-        return ~v["issue.redirect"] & (~v["operands.held"] | (kept & ~v["operands.outside"]))
+        return ~v["issue.redirect"] & (~v["operands.occupied"] | (kept & ~v["operands.outside"]))
 
     relation.gates.append((r"operands\.again", settled))
     relation.invariants.append(
         Invariant(
             "only an instruction that waited is read again",
             lambda f, t: (
-                ~(f["operands.again"] & ~f["operands.held"])
-                & ~(t["operands.again"] & ~t["operands.held"])
+                ~(f["operands.again"] & ~f["operands.occupied"])
+                & ~(t["operands.again"] & ~t["operands.occupied"])
             ),
         )
     )
@@ -189,13 +189,13 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
         taken = any_of(
             v["issue.next__valid"]
             & v["issue.next__ready"]
-            & ~v["issue.leads_away"]
+            & ~v["issue.redirects"]
             & ~v["issue.redirect"]
             & v["sequencer.going"]
             for v in (f, t)
         )
         # Nothing at issue can lead away from it any more.
-        certain = here(f) & ~f["issue.held"]
+        certain = here(f) & ~f["issue.occupied"]
         legal = f["decode.out.legal"] & t["decode.out.legal"]
         return ~(taken | certain) | (legal & ~f["operands.outside"])
 
@@ -205,12 +205,12 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
 
 
 def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    here = "issue.now."
+    here = "issue.instruction."
     decoded = here + "decoded."
     full, trimmed = configs
 
     def sound(v: View) -> Value:
-        return v["issue.held"]
+        return v["issue.occupied"]
 
     def of(rows: list[Instruction], v: View) -> Value:
         terms = []
@@ -230,11 +230,11 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     second += [r for r in branches if reads(r, FIELD_B)]
     reading_a = [row for row in rows if reads(row, FIELD_A)]
     relation.gates += [
-        (r"issue\.now\..*", sound),
-        (r"issue\.now\.a", lambda v: of(reading_a, v)),
-        (r"issue\.now\.first", lambda v: of(first, v)),
-        (r"issue\.now\.second", lambda v: of(second, v)),
-        (r"issue\.now\.target", lambda v: of(branches, v)),
+        (r"issue\.instruction\..*", sound),
+        (r"issue\.instruction\.a", lambda v: of(reading_a, v)),
+        (r"issue\.instruction\.first", lambda v: of(first, v)),
+        (r"issue\.instruction\.second", lambda v: of(second, v)),
+        (r"issue\.instruction\.target", lambda v: of(branches, v)),
         (r"issue\.target", lambda v: v["issue.redirect"] & v["sequencer.going"]),
         (r"counters\.late_event", lambda v: v["counters.step_0"]),
         (
@@ -270,7 +270,7 @@ def decoded_items(config: PeConfig, row: Instruction) -> tuple[tuple[str, int], 
 
 
 def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    here = "dispatch.now."
+    here = "dispatch.instruction."
     full, trimmed = configs
     caps = Capabilities.of(full)
 
@@ -279,7 +279,7 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         return any_of(held(v, name) for name in names)
 
     def sound(v: View) -> Value:
-        return v["dispatch.held"] & ~faulty(v)
+        return v["dispatch.occupied"] & ~faulty(v)
 
     def vector(v: View) -> Value:
         return sound(v) & v[here + "vector"]
@@ -302,23 +302,23 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 
     relation.gates += [
         (r"dispatch\.(conflict|full)", sound),
-        (r"dispatch\.now\..*", sound),
-        (r"dispatch\.now\.(pc|faults\..*)", lambda v: v["dispatch.held"]),
-        (r"dispatch\.now\.(bytes|columns|nothing|settings\.dram)", transfer),
+        (r"dispatch\.instruction\..*", sound),
+        (r"dispatch\.instruction\.(pc|faults\..*)", lambda v: v["dispatch.occupied"]),
+        (r"dispatch\.instruction\.(bytes|columns|is_empty|settings\.dram)", transfer),
         (
-            r"dispatch\.now\.index",
+            r"dispatch\.instruction\.index",
             lambda v: register(v) & ~caps.is_store(v[here + "kind"]),
         ),
-        (r"dispatch\.now\.settings\.vector\..*", vector),
+        (r"dispatch\.instruction\.settings\.vector\..*", vector),
         (
-            r"dispatch\.now\.operands\.value",
+            r"dispatch\.instruction\.operands\.value",
             lambda v: register(v) & caps.is_store(v[here + "kind"]),
         ),
     ]
     for number in range(RANGES):
         relation.gates.append(
             (
-                rf"dispatch\.now\.operands\.places\[{number}\]\..*",
+                rf"dispatch\.instruction\.operands\.places\[{number}\]\..*",
                 lambda v, number=number: ranged(number, v),  # type: ignore[misc]
             )
         )
@@ -329,17 +329,17 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         relation.invariants.append(
             Invariant(
                 "no address of a memory that nothing accesses is wrong",
-                lambda f, t: ~(f["dispatch.held"] & any_of(held(f, name) for name in causes)),
+                lambda f, t: ~(f["dispatch.occupied"] & any_of(held(f, name) for name in causes)),
             )
         )
     if not rows:
         relation.invariants.append(
-            Invariant("nothing is dispatched", lambda f, t: ~f["dispatch.held"])
+            Invariant("nothing is dispatched", lambda f, t: ~f["dispatch.occupied"])
         )
     relation.invariants.append(
         Invariant(
             "what leaves dispatch is there and sound",
-            lambda f, t: ~f["dispatch.leaves"] | sound(f),
+            lambda f, t: ~f["dispatch.fire_next"] | sound(f),
         )
     )
 
@@ -363,7 +363,7 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         relation.invariants.append(
             Invariant(
                 "a register that is moved has bytes",
-                lambda f, t: ~register(f) | ~f[here + "nothing"],
+                lambda f, t: ~register(f) | ~f[here + "is_empty"],
             )
         )
 
@@ -386,4 +386,4 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         )
     # Where it is known which ranges are used, both engines compare the same ones.
     used = (lambda v, number=number: is_used(v, number) for number in range(RANGES))
-    relation.apart.append((r"dispatch\.(leaves|conflict)", (sound, *used)))
+    relation.apart.append((r"dispatch\.(fire_next|conflict)", (sound, *used)))

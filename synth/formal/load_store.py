@@ -37,7 +37,7 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
         return v[unit + "request.formed_valid"] & v[unit + "request.formed.write"]
 
     relation.gates += [
-        (r"load_store\.request\.kept", lambda v: v[unit + "request.opened"]),
+        (r"load_store\.request\.open_tag", lambda v: v[unit + "request.opened"]),
         (r"load_store\.write__0__address", lambda v: v[unit + "tag_ready"]),
         (r"load_store\.request\.value", lambda v: v[unit + "request.value_held"]),
         (
@@ -182,7 +182,7 @@ def _response(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     relation.gates += [
         (r"load_store\.response\.beat\..*", lambda v: v[beat + "valid"]),
         (
-            r"load_store\.response\.behind",
+            r"load_store\.response\.next_address",
             lambda v: v[beat + "following"] & v["ghost:fills"],
         ),
         (r"load_store\.response\.(result|result_index)", lambda v: v[beat + "result_valid"]),

@@ -94,10 +94,10 @@ def _range_check(configs: Configs) -> Relation:
 
     def same_transfer(f: View, t: View) -> Value:
         here = passes(f, t) & is_unit(f, IssueClass.LOAD_STORE)
-        same = Cat(f[name] == t[name] for name in ("bytes", "nothing")).all()
+        same = Cat(f[name] == t[name] for name in ("bytes", "is_empty")).all()
         # Without bytes to move, the place may lie beyond the memory's end.
         places = Cat(f[name] == t[name] for name in ("columns", "dram")).all()
-        return ~here | (same & (f["nothing"] | places))
+        return ~here | (same & (f["is_empty"] | places))
 
     def within(f: View, t: View) -> Value:
         inside = [
@@ -225,9 +225,9 @@ def _scalar(configs: Configs) -> Relation:
         whole = extended(t["result"], full.register_width, True)
         same = f["result"] == whole
         shifted = caps.scalar.is_one_of(held(f, "decoded.scalar"), shifts)
-        fits = ~t["unfit"] & same & ~f["unfit"]
+        fits = ~t["overflow"] & same & ~f["overflow"]
         # A shift that loses bits faults too.
-        return ~f["decoded.writes"] | fits | (t["unfit"] & (shifted | ~same | f["unfit"]))
+        return ~f["decoded.writes"] | fits | (t["overflow"] & (shifted | ~same | f["overflow"]))
 
     def branch(f: View, t: View) -> Value:
         return ~f["decoded.branch"] | (f["taken"] == t["taken"])
@@ -320,7 +320,7 @@ def _arc(configs: Configs) -> Relation:
 
 
 _RANGE = ("used", "start", "end", "writes")
-_OUTPUTS = r"ranges__\d.*|bytes|columns|nothing|dram|faults.*|bad_setting|result|unfit|taken"
+_OUTPUTS = r"ranges__\d.*|bytes|columns|is_empty|dram|faults.*|bad_setting|result|overflow|taken"
 
 #: Name -> the unit, when two of it correspond, and whether an engine has it.
 SIZED_UNITS: dict[

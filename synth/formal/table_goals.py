@@ -101,7 +101,7 @@ def range_goals(config: PeConfig) -> list[Invariant]:
             columns = ((far % COLUMN_BYTES) + size + (COLUMN_BYTES - 1)) // COLUMN_BYTES
             terms = [t["bytes"] == size, (size == 0) | (t["dram"] == far)]
             if row.scratchpad:
-                terms += [t["nothing"] == (size == 0), (size == 0) | (t["columns"] == columns)]
+                terms += [t["is_empty"] == (size == 0), (size == 0) | (t["columns"] == columns)]
             goal[row] = _any(_faults(config, row, t)) | Cat(terms).all()
         return all_rows(goal, t)
 
@@ -249,8 +249,8 @@ def element_goals(config: PeConfig) -> list[Invariant]:
         (codes,) = command_values(config, row)
         terms: list[Value] = [t["control.running"]]
         for name, code in codes.items():
-            if code is not None and t.has(f"control.now.{name}"):
-                terms.append(t[f"control.now.{name}"] == code)
+            if code is not None and t.has(f"control.current.{name}"):
+                terms.append(t[f"control.current.{name}"] == code)
         return Cat(terms).all()
 
     def results(f: View, t: View) -> Value:

@@ -45,10 +45,10 @@ def _settings(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     """What nothing sets is what a launch leaves, wherever the full engine holds it."""
     places: dict[str, Condition] = {
         "issue.settings.": lambda v: Const(1, 1),
-        "dispatch.now.settings.vector.": lambda v: (
-            v["dispatch.held"] & held(v, "dispatch.now.vector").all()
+        "dispatch.instruction.settings.vector.": lambda v: (
+            v["dispatch.occupied"] & held(v, "dispatch.instruction.vector").all()
         ),
-        f"{_CONTROL}now.": lambda v: v[_CONTROL + "running"],
+        f"{_CONTROL}current.": lambda v: v[_CONTROL + "running"],
         f"{_CONTROL}waiting.": lambda v: v[_CONTROL + "is_waiting"],
     }
 
@@ -111,7 +111,7 @@ def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], con
     caps = Capabilities.of(configs[0]).vector
     inside = re.escape(control)
     works: Codes | None = None
-    for name, flag in (("now", "running"), ("waiting", "is_waiting")):
+    for name, flag in (("current", "running"), ("waiting", "is_waiting")):
 
         def here(v: View, flag: str = flag) -> Value:
             return v[control + flag]
@@ -126,7 +126,7 @@ def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], con
         prefix = f"{control}{name}."
         codes = codes_of(prefix, command_values, configs, rows, here)
         relation.add_codes(codes)
-        if name == "now":
+        if name == "current":
             works = codes
             relation.gates.append((rf"{inside}(address_)?second", second))
 
@@ -135,9 +135,9 @@ def command_relation(relation: Relation, configs: tuple[PeConfig, PeConfig], con
             return Const(1, 1)
         terms = [
             Cat(
-                f[f"{control}now.{name}"] == code
+                f[f"{control}current.{name}"] == code
                 for name, code in command_values(configs[0], row)[0].items()
-                if f.has(f"{control}now.{name}")
+                if f.has(f"{control}current.{name}")
             ).all()
             & (f[control + "pass_index"] < row.passes)
             for row in rows

@@ -32,7 +32,7 @@ __all__ = ["PRODUCTS", "prove_vector_unit", "vector_pipeline", "vector_unit_rela
 
 #: Registers that decide the beat.
 _ROOTS = (
-    r"control\.(now|waiting|running|is_waiting|busy|unwritten|row_end|left|first_word|pass_index"
+    r"control\.(current|waiting|running|is_waiting|busy|unwritten|row_end|left|first_word|pass_index"
     r"|address_second)"
 )
 #: Inputs that come :func:`pe.vector.stages.read_cycles` after those.
@@ -87,7 +87,7 @@ def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
     relation.add_codes(codes_of(_COMMAND + ".", command_values, configs, rows))
     # A smaller scratchpad has shorter addresses, which may wrap after the last beat.
     relation.truncated += [
-        r"control\.(now|waiting)\.(result|first|second)",
+        r"control\.(current|waiting)\.(result|first|second)",
         r"control\.address_second",
         rf"{_COMMAND}\.(result|first|second)",
         r"read__\d__address",
@@ -135,7 +135,7 @@ def _sizes(relation: Relation, trimmed: PeConfig) -> None:
             lambda f, t: ~f["command__valid"] | within(f, _COMMAND + "."),
         )
     )
-    for name, flag in (("now", "running"), ("waiting", "is_waiting")):
+    for name, flag in (("current", "running"), ("waiting", "is_waiting")):
         relation.invariants.append(
             Invariant(
                 f"VL and MR of {name} are within limits",
@@ -162,7 +162,7 @@ def _products(relation: Relation, full: PeConfig) -> None:
 
 def _counts(v: View, caps: Capabilities, byte: int) -> Value:
     """Whether the product of this byte of a word counts: the row has it, or adds it as zero."""
-    now = "control.now."
+    now = "control.current."
     multiplies = caps.multiplies(held(v, now + "kind"), held(v, now + "vertical"))
     sums = caps.reduction.is_one_of(held(v, now + "reduction"), [ReductionOp.ADD])
     used = (v["control.left"] != 0) | (v["control.row_end"][:TAIL_BITS] >= byte)
@@ -185,7 +185,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         return _counts(v, caps, WORD_BYTES // 2)
 
     def within_row(v: View) -> Value:
-        reduces = caps.is_form(held(v, "control.now.kind"), Opcode.MATRIX_VECTOR)
+        reduces = caps.is_form(held(v, "control.current.kind"), Opcode.MATRIX_VECTOR)
         return v["control.running"] & ~v["control.first_word"] & reduces
 
     relation.layouts["vertical.pair"] = (_sliced(full), _sliced(trimmed))
@@ -215,7 +215,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
                 ~f["control.running"]
                 | is_aligned(
                     f["control.row_end"][:TAIL_BITS] + 1,
-                    caps.width.unpack(held(f, "control.now.width")),
+                    caps.width.unpack(held(f, "control.current.width")),
                 )
             ),
         ),
@@ -223,7 +223,10 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             "no row is longer than the longest",
             lambda f, t: (
                 ~f["control.running"]
-                | (f["control.row_end"] >> caps.width.unpack(held(f, "control.now.width")) < MAX_VL)
+                | (
+                    f["control.row_end"] >> caps.width.unpack(held(f, "control.current.width"))
+                    < MAX_VL
+                )
             ),
         ),
     ]
@@ -238,9 +241,9 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         for row in reduced:
             codes = command_values(full, row)[0]
             here = Cat(
-                f[f"control.now.{name}"] == code
+                f[f"control.current.{name}"] == code
                 for name, code in codes.items()
-                if f.has(f"control.now.{name}")
+                if f.has(f"control.current.{name}")
             ).all()
             assert row.width is not None
             bits = row.value_bits

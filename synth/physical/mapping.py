@@ -66,7 +66,7 @@ def each_unit(
     """
     done = 0
 
-    def once(unit: Unit) -> _Result:
+    def shared_instance(unit: Unit) -> _Result:
         nonlocal done
         result = work(unit)
         done += 1
@@ -75,7 +75,7 @@ def each_unit(
         return result
 
     with workers(jobs or os.cpu_count() or 1) as pool:
-        futures = [pool.submit(once, unit) for unit in wanted]
+        futures = [pool.submit(shared_instance, unit) for unit in wanted]
         return tuple(future.result() for future in futures)
 
 

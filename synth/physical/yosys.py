@@ -135,7 +135,7 @@ def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
     if work.netlist:
         commands += [f"write_json {_JSON}"]
     try:
-        run_yosys(commands, what=what, folder=scratch, log=folder / _LOG)
+        run_yosys(commands, purpose=what, folder=scratch, log=folder / _LOG)
     except YosysError as error:
         raise SynthesisError(str(error)) from error
     report = json.loads((scratch / _STATISTICS).read_text(encoding="utf-8"))

@@ -112,7 +112,7 @@ def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vault, "run_variant", lambda *_, **__: dict.fromkeys(TRAFFICS, Anything()))
     check("vault")
-    outcome = Anything(match=True, result=Anything(latencies=[1] * 20, counters=defaultdict(int)))
+    outcome = Anything(match=True, result=Anything(latencies=[1] * 20, vaults=[defaultdict(int)]))
     monkeypatch.setattr(vault, "cosim_vault", lambda *_, **__: outcome)
     check("vault_bp")
     monkeypatch.setattr(vault, "run_stress", lambda **_: Anything())

@@ -16,7 +16,7 @@ def test_the_model_takes_the_recorded_cycles_and_columns(prefix: str) -> None:
     outcome = cosim_vault(buffered_job(name, config, reuse=reuse), config, on="model")
     assert outcome.match
     assert outcome.cycles == RECORDED[f"{prefix}_cycles"]
-    counted = [result.counters for result in outcome.results.values()]
+    counted = [result.vaults[0] for result in outcome.results.values()]
     assert sum(each["READS"] for each in counted) == RECORDED[f"{prefix}_columns"]
     for counter in (name for name in counted[0] if name.startswith("LINE_")):
         found = sum(each[counter] for each in counted)

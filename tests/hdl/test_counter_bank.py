@@ -4,7 +4,7 @@ MOST = (1, 0, 200, 1, 7)
 
 
 def test_every_step_is_counted_whenever_counting_was_cleared(simulate, rng):
-    dut = CounterBank(most=MOST, kind="behavioural")
+    dut = CounterBank(max_steps=MOST, kind="behavioural")
 
     async def bench(ctx):
         expected = [0] * len(MOST)

@@ -14,7 +14,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.elaborated import elaborated
-from hdl.emission import emit, once
+from hdl.emission import emit, shared_instance
 from hdl.parameters import component_parameters
 from hdl.sram import Sram
 from hdl.verilog import tidy
@@ -92,9 +92,9 @@ class Bank(wiring.Component):
             counter = StepCounter(Settings(step))
             inverter = Inverter()
             wires = Wires()
-            m.submodules[f"counter_{number}"] = once(counter, platform)
-            m.submodules[f"inverter_{number}"] = once(inverter, platform)
-            m.submodules[f"wires_{number}"] = once(wires, platform)
+            m.submodules[f"counter_{number}"] = shared_instance(counter, platform)
+            m.submodules[f"inverter_{number}"] = shared_instance(inverter, platform)
+            m.submodules[f"wires_{number}"] = shared_instance(wires, platform)
             m.d.comb += [
                 counter.run.eq(self.run),
                 inverter.value.eq(counter.value),
@@ -227,7 +227,7 @@ def test_verilog_equals_the_design(steps: tuple[int, ...], tmp_path: Path) -> No
             "miter -equiv -make_outputs -flatten bank original miter",
             "sat -verify -prove trigger 0 -prove-skip 1 -set-at 1 in_rst 1 -seq 9 miter",
         ],
-        what="equivalence",
+        purpose="equivalence",
     )
     assert "SAT proof finished - no model found: SUCCESS!" in log
 
@@ -261,8 +261,8 @@ def test_same_text_in_every_run() -> None:
 
 def test_outside_emission_nothing_changes() -> None:
     inverter = Inverter()
-    assert once(inverter, None) is inverter
-    assert once(inverter, object()) is inverter
+    assert shared_instance(inverter, None) is inverter
+    assert shared_instance(inverter, object()) is inverter
 
 
 def test_parts_that_are_not_shared_stay_with_their_owner() -> None:
@@ -312,8 +312,8 @@ class WidenedUser(wiring.Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         none, some = Widened(bits=0), Widened(bits=2)
-        m.submodules.none = once(none, platform)
-        m.submodules.some = once(some, platform)
+        m.submodules.none = shared_instance(none, platform)
+        m.submodules.some = shared_instance(some, platform)
         m.d.comb += [
             none.b.eq(self.b),
             some.b.eq(self.b),
@@ -330,7 +330,7 @@ def test_signals_without_bits_are_left_out(tmp_path: Path) -> None:
     source = tmp_path / "user.v"
     source.write_text(text)
     commands = [f"read_verilog {source}", "hierarchy -check -top user", "proc", "check -assert"]
-    assert "Found and reported 0 problems" in run_yosys(commands, what="reading")
+    assert "Found and reported 0 problems" in run_yosys(commands, purpose="reading")
 
 
 def test_a_name_that_is_left_out_takes_its_attributes_along() -> None:

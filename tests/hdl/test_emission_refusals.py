@@ -5,7 +5,7 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib import wiring
 from amaranth.lib.wiring import Out
 
-from hdl.emission import EmissionError, emit, once
+from hdl.emission import EmissionError, emit, shared_instance
 
 
 class _Plain(wiring.Component):
@@ -94,8 +94,8 @@ def test_equal_components_with_different_ports_are_refused() -> None:
         def elaborate(self, platform: object) -> Elaboratable:
             m = Module()
             first, second = _Shifty(), _Shifty()
-            m.submodules.first = once(first, platform)
-            m.submodules.second = once(second, platform)
+            m.submodules.first = shared_instance(first, platform)
+            m.submodules.second = shared_instance(second, platform)
             m.d.comb += self.o.eq(first.o + second.o)
             return m
 

@@ -7,7 +7,7 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.axi import Axi4Lite
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 
 
 class Counter(Component):
@@ -44,7 +44,7 @@ class Around(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.counter = once(Counter(self.wrong), platform)
+        m.submodules.counter = shared_instance(Counter(self.wrong), platform)
         return m
 
 

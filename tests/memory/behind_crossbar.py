@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from noc.crossbar import Crossbar
 from tests.memory.port_play import play_memory, play_requester
@@ -29,8 +29,8 @@ class BehindCrossbar(Component):
 
     def elaborate(self, platform):
         m = Module()
-        m.submodules.crossbar = once(self.crossbar, platform)
-        m.submodules.part = once(self.part, platform)
+        m.submodules.crossbar = shared_instance(self.crossbar, platform)
+        m.submodules.part = shared_instance(self.part, platform)
         for mine, theirs in zip(self.ports, self.crossbar.ports, strict=True):
             connect(m, flipped(mine), theirs)
         connect(m, self.crossbar.memory, self.part.port)

@@ -10,8 +10,8 @@ from memory.controller.controller import Controller
 from memory.controller.learned import Learned
 from memory.controller.meta import SHORT_BURSTS, Meta
 from memory.controller.par_bs import ParBs
+from memory.controller.snapshot import SNAPSHOT_CYCLES
 from memory.controller.starvation import GROUP_BURSTS
-from memory.controller.sweep import SWEEP_CYCLES
 from tests.memory.dram_stub import ALL, Access, run_accesses
 
 #: One feature with a weight for each action, and next to no actions at random.
@@ -118,7 +118,7 @@ def test_no_weights_can_starve_a_bank(simulate, action):
         await _prefer(ctx, dut, action)
         waits = []
         since = 0
-        for _ in range(3 * SWEEP_CYCLES):
+        for _ in range(3 * SNAPSHOT_CYCLES):
             _set_banks(ctx, dut, row=0b1000, column=0b0001, hit=0b0001, waiting=0b0001)
             since += 1
             if ctx.get(dut.issue) == 0b0001:
@@ -126,9 +126,9 @@ def test_no_weights_can_starve_a_bank(simulate, action):
                 since = 0
             await ctx.tick()
         assert waits
-        assert max(waits) <= SWEEP_CYCLES + 4
+        assert max(waits) <= SNAPSHOT_CYCLES + 4
         if action == 2:
-            assert max(waits) > SWEEP_CYCLES - 4
+            assert max(waits) > SNAPSHOT_CYCLES - 4
 
     simulate(dut, bench)
 

@@ -15,10 +15,10 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
-from microkernels.nn.lstm.shape import LstmShape, LstmState, LstmWeights
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
+from microkernels.nn.pool import PoolShape
 from microkernels.runtime.job import KernelJob
 
 

@@ -39,26 +39,19 @@ from microkernels.networks.network import Activation, Add, Conv, Dense, MapSize,
 from microkernels.networks.network import Network as LayerNetwork
 from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16
-from microkernels.nn.conv_depth import best_depth
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
-from microkernels.nn.conv_plan import plan_conv
+from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
-from microkernels.nn.dense_plan import plan_dense
-from microkernels.nn.dense_shape import DenseShape
-from microkernels.nn.element_jobs import element_job
-from microkernels.nn.element_kernel import element_program
-from microkernels.nn.element_layout import ElementLayout
-from microkernels.nn.element_shape import ElementShape
-from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
-from microkernels.nn.lstm.kernel import lstm_program
-from microkernels.nn.lstm.layout import LstmLayout
-from microkernels.nn.lstm.plan import plan_lstm
-from microkernels.nn.lstm.shape import LstmCut, LstmShape, LstmWeights
-from microkernels.nn.pool_layout import PoolLayout
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.dense_plan import DenseShape, plan_dense
+from microkernels.nn.element import ElementLayout, ElementShape, element_program
+from microkernels.nn.jobs import conv_job, dense_job, element_job, lstm_job, pool_job
+from microkernels.nn.lstm_kernel import lstm_program
+from microkernels.nn.lstm_layout import LstmLayout
+from microkernels.nn.lstm_shape import LstmCut, LstmShape, LstmWeights, plan_lstm
+from microkernels.nn.pool import PoolLayout, PoolShape
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import VaultRing
 from tests.junk import SMALL_JUNK

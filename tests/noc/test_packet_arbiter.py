@@ -45,7 +45,7 @@ def prove(path, count, victim, most):
         "opt_clean",
         "sat -tempinduct -prove-asserts -set-assumes -set rst 0 -maxsteps 40 -verify top",
     ]
-    run_yosys(commands, what="proof", folder=path.parent)
+    run_yosys(commands, purpose="proof", folder=path.parent)
 
 
 @pytest.mark.parametrize("count", [2, 3, 4, 5])

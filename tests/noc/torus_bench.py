@@ -4,7 +4,7 @@ from amaranth.hdl import Module
 from amaranth.lib import wiring
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from noc.node.node import Node
 from noc.topology import join_nodes
 from tests.memory.port_play import play_memory, play_requester
@@ -25,7 +25,7 @@ class Torus(Component):
     def elaborate(self, platform):
         m = Module()
         for vault, node in enumerate(self.nodes):
-            m.submodules[f"node_{vault}"] = once(node, platform)
+            m.submodules[f"node_{vault}"] = shared_instance(node, platform)
         join_nodes(m, self.config, self.nodes)
         return m
 

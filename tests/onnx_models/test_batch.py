@@ -9,10 +9,9 @@ from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import vip
-from microkernels.onnx_models.mapping import map_graph
+from microkernels.onnx_models.mapping import Coverage, map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from microkernels.onnx_models.values import Coverage
 from support.errors import VipError
 from tests.onnx_models.graphs import model, reference
 

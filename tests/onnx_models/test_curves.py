@@ -9,9 +9,9 @@ import pytest
 from onnx import NodeProto, helper
 
 import vip
+from microkernels.networks.curves import Function, evaluated, fitted
 from microkernels.networks.network import Activation
-from microkernels.nn.element_curve import MOST_PIECES, curve
-from microkernels.onnx_models.curves import Function, evaluated, fitted
+from microkernels.nn.curves import MOST_PIECES, curve
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph

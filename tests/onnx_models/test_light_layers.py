@@ -12,7 +12,7 @@ import pytest
 
 from microkernels.data.models.collection import make
 from microkernels.data.models.light import light_names
-from microkernels.networks.golden import Weights
+from microkernels.networks.curves import Function, fitted
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import (
     INPUT,
@@ -31,8 +31,8 @@ from microkernels.networks.network import (
     Rearrange,
     Source,
 )
+from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.curves import Function, fitted
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph

@@ -11,15 +11,13 @@ from microkernels.networks.engines import ChipEngines
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
+from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import calibrate
-from microkernels.onnx_models.calibrated import Calibrated
-from microkernels.onnx_models.formats import as_elements, real_of
+from microkernels.onnx_models.calibrate import Calibrated, calibrate
 from microkernels.onnx_models.mapping import map_graph
-from microkernels.onnx_models.model import Model, to_maps
+from microkernels.onnx_models.model import Model, real_layers, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from microkernels.onnx_models.reference import real_layers
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.ring import VaultRing
 from tests.onnx_models.graphs import model, reference

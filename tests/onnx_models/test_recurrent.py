@@ -11,8 +11,8 @@ from onnx import ModelProto, helper
 
 import vip
 from microkernels.onnx_models.balance import balanced
+from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.powers import MAGNITUDE_ERROR
-from microkernels.onnx_models.reference import real_layers
 from support.errors import VipError
 from tests.onnx_models.graphs import model, reference
 from tests.onnx_models.test_mapping import check, mapped
@@ -155,7 +155,7 @@ def test_convolutions_in_steps_of_many_samples(
     constants = {"w": RANDOM.normal(size=(5, channels, kernel)), "b": RANDOM.normal(size=5)}
     made = model([node], (2, channels, samples), constants)
     done = check(made, RANDOM.normal(size=(2, channels, samples)).astype(np.float32))
-    assert done.network.layers[-1].kernel.across == -(-kernel // stride)
+    assert done.network.layers[-1].kernel.width == -(-kernel // stride)
 
 
 @pytest.mark.parametrize(

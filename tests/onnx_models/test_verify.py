@@ -11,10 +11,9 @@ from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import vip
+from microkernels.networks.parameters import Real
 from microkernels.onnx_models.graph import Node
-from microkernels.onnx_models.importer import Importer, Operator
-from microkernels.onnx_models.model import Real
-from microkernels.onnx_models.moved import index_of, rearranged
+from microkernels.onnx_models.importer import Importer, Operator, index_of, rearranged
 from microkernels.onnx_models.operators.table import OPERATORS
 from support.errors import VipError
 from tests.onnx_models.graphs import model

@@ -16,15 +16,14 @@ import numpy as np
 from microkernels.data.models.collection import inputs_of, make
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT, Source
+from microkernels.networks.parameters import Real, Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import calibrate
-from microkernels.onnx_models.calibrated import Calibrated
-from microkernels.onnx_models.formats import as_elements, fraction_for, real_of
+from microkernels.onnx_models.calibrate import Calibrated, calibrate
+from microkernels.onnx_models.formats import fraction_for
 from microkernels.onnx_models.mapping import map_graph
-from microkernels.onnx_models.model import Real, Reals, to_maps
+from microkernels.onnx_models.model import real_layers, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
-from microkernels.onnx_models.reference import real_layer, real_layers
 from vip.models.machine import model_machine
 
 WAYS = ("layer", "filter", "exact")
@@ -60,7 +59,7 @@ def _outputs(done: Calibrated, given: Mapping[str, Reals], way: str) -> Reals:
     for layer in network.layers:
         if not isinstance(layer, Source):
             sources = [found[source] for source in network.sources[layer.name]]
-            made = real_layer(model, layer, sources, network.sizes[layer.name])
+            made = layer.real(sources, network.sizes[layer.name], model)
             found[layer.name] = _rounded(made, maps[layer.name])
     return found[model.outputs[0].layer]
 

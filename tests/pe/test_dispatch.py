@@ -23,7 +23,7 @@ FAULTS = {
 }
 
 
-def show(ctx, dut, key, *, faults=(), nothing=False, pc=PC, dram=0x1234, vl=9):
+def show(ctx, dut, key, *, faults=(), is_empty=False, pc=PC, dram=0x1234, vl=9):
     """Show the instruction ``key`` to the stage, with operands that can be distinguished."""
     row = BY_KEY[key]
     caps = Capabilities.of(CONFIG)
@@ -49,9 +49,9 @@ def show(ctx, dut, key, *, faults=(), nothing=False, pc=PC, dram=0x1234, vl=9):
         ctx.set(payload.settings.vector.fx, 12)
     else:
         ctx.set(payload.settings.dram, dram)
-    ctx.set(payload.bytes, 0 if nothing else 40)
+    ctx.set(payload.bytes, 0 if is_empty else 40)
     ctx.set(payload.columns, 2)
-    ctx.set(payload.nothing, nothing)
+    ctx.set(payload.is_empty, is_empty)
     ctx.set(payload.index, 13)
     for name in FAULTS:
         ctx.set(getattr(payload.faults, name), name in faults)
@@ -217,7 +217,7 @@ def test_a_transfer_of_nothing_is_done_without_the_unit(simulate, key):
 
     async def bench(ctx):
         set_ready(ctx, dut, load_store=0)
-        await hand_over(ctx, dut, key, nothing=True)
+        await hand_over(ctx, dut, key, is_empty=True)
         for _ in range(3):
             assert goes(ctx, dut) == (0, 0)
             assert not ctx.get(dut.allocate)

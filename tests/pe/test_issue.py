@@ -141,7 +141,7 @@ def test_faults_of_the_instruction_at_issue(what, operands, values, cause):
 def test_a_result_too_large_for_a_register_faults_where_registers_are_narrow(config):
     async def work(bench):
         await bench.issue("add", 3, 4, 5)
-        bench.set(unfit=1)
+        bench.set(overflow=1)
         assert bench.get("write") == (not config.narrow)
         expected = FaultCause.REGISTER_RANGE if config.narrow else NONE
         assert bench.get("cause") == expected

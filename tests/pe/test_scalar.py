@@ -91,14 +91,14 @@ def test_narrow_unit_gives_the_same_results_or_faults(simulate, rng, bits, keys)
                     ctx.set(dut.first, b % (2 * limit))
                     ctx.set(dut.second, ~c % (2 * limit) if inverted else c % (2 * limit))
                     expected = op.evaluate_narrow(b & M64, c & M64, bits)
-                    assert ctx.get(dut.unfit) == (expected is None), (op, b, c)
+                    assert ctx.get(dut.overflow) == (expected is None), (op, b, c)
                     seen.add((op, expected is None))
                     if expected is not None:
                         assert ctx.get(dut.result) == expected % (2 * limit), (op, b, c)
 
     simulate(dut, bench, combinational=True)
     overflowing = {ScalarOp.ADD, ScalarOp.SUB, ScalarOp.SLL, ScalarOp.SRL} & keys
-    assert {op for op, unfit in seen if unfit} == overflowing
+    assert {op for op, overflow in seen if overflow} == overflowing
 
 
 @pytest.mark.parametrize("op", BranchOp)

@@ -68,9 +68,9 @@ def test_a_parameter_that_is_no_address_faults_on_narrow_registers_alone(simulat
 @pytest.mark.parametrize(
     ("events", "cause"),
     [
-        (("unfit",), FaultCause.REGISTER_RANGE),
+        (("overflow",), FaultCause.REGISTER_RANGE),
         (("error",), FaultCause.MEMORY_ERROR),
-        (("unfit", "error"), FaultCause.MEMORY_ERROR),
+        (("overflow", "error"), FaultCause.MEMORY_ERROR),
     ],
 )
 def test_what_loads_bring_stops_the_engine(simulate, events, cause, ends):
@@ -167,9 +167,9 @@ def test_a_memory_error_after_the_end_is_reported_and_a_value_too_large_is_none(
     async def bench(ctx):
         for event, cause in (
             ("error", FaultCause.MEMORY_ERROR),
-            ("unfit", FaultCause.REGISTER_RANGE),
+            ("overflow", FaultCause.REGISTER_RANGE),
         ):
-            if event == "unfit" and not config.narrow:
+            if event == "overflow" and not config.narrow:
                 continue
             await _launch(ctx, dut, 0)
             ctx.set(dut.done, 0)

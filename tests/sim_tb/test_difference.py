@@ -11,10 +11,11 @@ from vcd.reader import TokenKind, tokenize
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator
+from isa.run import EngineEnd, Launch, RunResult
 from pe.config import PeConfig
-from pe.interface import PeCounter, PeState
+from pe.interface import PeCounter
 from sim_tb.cosim.difference import FirstDifference, first_difference
-from sim_tb.cosim.engine import CosimError, CosimResult, Job
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour
 from sim_tb.runner.port_trace import TraceError
 from sim_tb.waves.cut import cut_waves
 from sim_tb.waves.cycles import read_cycles
@@ -55,41 +56,39 @@ class Engine:
     def __init__(self, bug: Bug, config: PeConfig = CONFIG) -> None:
         self.bug, self.config, self.runs = bug, config, 0
 
-    def run(self, job: Job) -> CosimResult:
+    def run(self, launch: Launch, image: DramImage, *, memory: MemoryBehaviour) -> RunResult:
         self.runs += 1
-        simulator = Simulator(job.words, job.image, **self.config.limits)
+        simulator = Simulator(launch.program, image, **self.config.limits)
         outcome = Outcome("limit", simulator.run(0).cause, 0, 0)
-        stop = job.max_cycles if job.stop_after is None else job.stop_after
+        stop = launch.max_cycles if launch.stop_after is None else launch.stop_after
         done = 0
         while outcome.state == "limit" and done * CYCLES < stop:
             outcome = simulator.step()
             done += outcome.state != "faulted"
-            self.bug(simulator, job.image, done)
+            self.bug(simulator, image, done)
         ended = outcome.state != "limit"
         counters = {item.name: 0 for item in PeCounter}
         counters["ISSUED_SCALAR"] = done
-        return CosimResult(
-            state=PeState.FAULTED if outcome.state == "faulted" else PeState.HALTED,
+        end = EngineEnd(
+            state="faulted" if outcome.state == "faulted" else "halted",
             cause=outcome.cause,
             pc=outcome.pc,
             cycles=done * CYCLES if ended else stop + CYCLES,
             counters=counters,
             registers=list(simulator.registers),
             scratchpad=simulator.scratchpad.tobytes(),
-            wall_seconds=1.0,
         )
+        return RunResult(engines=(end,), simulated_cycles=done, seconds=1.0)
 
 
 def located(bug: Bug, commits: int = 3) -> FirstDifference | None:
-    with DramImage(1 << CONFIG.address_bits) as image:
-        job = Job(words=PROGRAM.words, image=image, max_cycles=100_000)
-        return first_difference(
-            PROGRAM,
-            Engine(bug),  # type: ignore[arg-type]
-            job,
-            lambda image: image.write(0, MEMORY),
-            commits=commits,
-        )
+    return first_difference(
+        Engine(bug),  # type: ignore[arg-type]
+        Launch(program=PROGRAM, max_cycles=100_000),
+        lambda image: image.write(0, MEMORY),
+        memory_bytes=1 << CONFIG.address_bits,
+        commits=commits,
+    )
 
 
 def executed(simulator: Simulator, text: str) -> bool:
@@ -168,29 +167,27 @@ def test_a_program_that_ends_early_is_found() -> None:
 
 def test_an_engine_that_breaks_down_is_located() -> None:
     class Hanging(Engine):
-        def run(self, job: Job) -> CosimResult:
-            found = super().run(job)
-            if found.counters["ISSUED_SCALAR"] >= 90:
+        def run(self, launch: Launch, image: DramImage, *, memory: MemoryBehaviour) -> RunResult:
+            found = super().run(launch, image, memory=memory)
+            if found.engine.counters["ISSUED_SCALAR"] >= 90:
                 raise CosimError("the engine hangs")
             return found
 
-    with DramImage(1 << CONFIG.address_bits) as image:
-        found = first_difference(
-            PROGRAM,
-            Hanging(lambda *_: None),  # type: ignore[arg-type]
-            Job(words=PROGRAM.words, image=image, max_cycles=100_000),
-            lambda image: image.write(0, MEMORY),
-        )
+    found = first_difference(
+        Hanging(lambda *_: None),  # type: ignore[arg-type]
+        Launch(program=PROGRAM, max_cycles=100_000),
+        lambda image: image.write(0, MEMORY),
+        memory_bytes=1 << CONFIG.address_bits,
+    )
     assert found is not None
     assert (found.instruction.number, found.end) == (90, "the engine hangs")
 
 
 def test_an_engine_without_counters_is_refused() -> None:
     engine = Engine(lambda *_: None, replace(CONFIG, counters=False))
-    with DramImage(1 << CONFIG.address_bits) as image:
-        job = Job(words=PROGRAM.words, image=image, max_cycles=1000)
-        with pytest.raises(CosimError, match="no counters"):
-            first_difference(PROGRAM, engine, job, lambda _: None)  # type: ignore[arg-type]
+    launch = Launch(program=PROGRAM, max_cycles=1000)
+    with pytest.raises(CosimError, match="no counters"):
+        first_difference(engine, launch, lambda _: None, memory_bytes=4096)  # type: ignore[arg-type]
 
 
 def waves(path: Path, cycles: int) -> Path:

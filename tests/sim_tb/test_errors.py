@@ -5,9 +5,9 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.run import Launch
 from pe.config import PeConfig
-from pe.interface import PeState
-from sim_tb.cosim.engine import Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 
 START = "mov r1, #4096\nmov r2, #64\nmov r4, #8\nset.vl r4\nmov r6, #256\n"
 #: Programs that load from 4096 on and store what they got at 64: text, word that must not be done.
@@ -40,24 +40,21 @@ def test_nothing_is_done_with_data_that_failed_to_load(engine, name, latency):
     memory = MemoryBehaviour(latency=latency, errors=(4096, 8192))
     with DramImage(1 << engine.config.address_bits) as image:
         image.write(4096, bytes(range(64)))
-        job = Job(words=assemble(text).words, image=image, max_cycles=10_000, memory=memory)
-        result = engine.run(job)
-        assert (result.state, result.cause) == (PeState.FAULTED, FaultCause.MEMORY_ERROR)
+        launch = Launch(program=assemble(text), max_cycles=10_000)
+        result = engine.run(launch, image, memory=memory).engine
+        assert (result.state, result.cause) == ("faulted", FaultCause.MEMORY_ERROR)
         assert result.pc == waiting
         assert image.read(64, 64) == bytes(64)
 
 
 def test_engine_runs_again_after_an_error(engine):
     text, _ = PROGRAMS["register"]
-    words = assemble(text).words
+    launch = Launch(program=assemble(text), max_cycles=10_000)
     with DramImage(1 << engine.config.address_bits) as image:
         image.write(4096, bytes(range(8)))
-        failing = Job(
-            words=words, image=image, max_cycles=10_000, memory=MemoryBehaviour(errors=(4096, 8192))
-        )
-        assert engine.run(failing).state is PeState.FAULTED
-        result = engine.run(Job(words=words, image=image, max_cycles=10_000, reset=False))
-        assert result.state is PeState.HALTED
+        memory = MemoryBehaviour(errors=(4096, 8192))
+        assert engine.run(launch, image, memory=memory).engine.state == "faulted"
+        assert engine.run(launch, image, reset=False).engine.halted
         assert image.read(64, 8) == bytes(range(8))
 
 
@@ -75,16 +72,16 @@ OTHER_FAULTS = {
 def test_a_memory_error_beside_another_fault_is_reported_too(engine, name, latency):
     """The store is answered before the fault, with it, and while the engine drains."""
     rest, cause, pc = OTHER_FAULTS[name]
-    words = assemble("mov r1, #4096\nmov r9, #3\nst.reg [64-bit] r1, r9\n" + rest).words
+    program = assemble("mov r1, #4096\nmov r9, #3\nst.reg [64-bit] r1, r9\n" + rest)
     fails = MemoryBehaviour(latency=latency, errors=(4096, 8192))
     with DramImage(1 << engine.config.address_bits) as image:
 
         def run(memory, **options):
-            job = Job(words=words, image=image, max_cycles=10_000, memory=memory, **options)
-            return engine.run(job)
+            launch = Launch(program=program, max_cycles=10_000)
+            return engine.run(launch, image, memory=memory, **options).engine
 
         result = run(fails)
-        assert result.state is PeState.FAULTED
+        assert result.state == "faulted"
         assert result.memory_error
         if latency >= 8:
             assert (result.cause, result.pc) == (cause, pc)
@@ -99,12 +96,7 @@ def test_a_memory_error_beside_another_fault_is_reported_too(engine, name, laten
 def test_a_memory_error_alone_is_reported_as_cause_and_bit(engine):
     text, _ = PROGRAMS["register"]
     with DramImage(1 << engine.config.address_bits) as image:
-        job = Job(
-            words=assemble(text).words,
-            image=image,
-            max_cycles=10_000,
-            memory=MemoryBehaviour(errors=(4096, 8192)),
-        )
-        result = engine.run(job)
+        launch = Launch(program=assemble(text), max_cycles=10_000)
+        result = engine.run(launch, image, memory=MemoryBehaviour(errors=(4096, 8192))).engine
     assert result.cause is FaultCause.MEMORY_ERROR
     assert result.memory_error

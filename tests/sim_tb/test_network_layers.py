@@ -5,7 +5,7 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from microkernels.networks.golden import Weights
+from microkernels.networks.curves import Function, fitted
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import (
     INPUT,
@@ -25,9 +25,9 @@ from microkernels.networks.network import (
     Rearrange,
     Source,
 )
-from microkernels.networks.pairs import Pads, Pair
-from microkernels.nn.element_shape import FUNCTIONS
-from microkernels.onnx_models.curves import Function, fitted
+from microkernels.networks.parameters import Weights
+from microkernels.networks.sizes import Pads, Size2
+from microkernels.nn.element import FUNCTIONS
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import cosim_vault
 from vip.models.machine import model_machine
@@ -52,7 +52,7 @@ def layers() -> tuple[Layer, ...]:
     return (
         # Three channels: strips.
         Conv(name="strips", filters=20, padding=1, fraction=13),
-        Conv(name="conv", filters=20, kernel=Pair(2, 3), padding=Pads(1, 1, 0, 1), fraction=13),
+        Conv(name="conv", filters=20, kernel=Size2(2, 3), padding=Pads(1, 1, 0, 1), fraction=13),
         Depthwise(name="depthwise", padding=1, fraction=13),
         Depthwise(name="halved", padding=1, stride=2, fraction=13, relu=False),
         Pool(name="highest", source="depthwise", padding=1, window=3, stride=2),

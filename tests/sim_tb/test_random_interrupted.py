@@ -11,9 +11,9 @@ from hdl.ports import COLUMN_BYTES
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.run import EngineEnd, Launch
 from pe.config import ALL_INSTRUCTIONS, PeConfig
-from pe.interface import PeState
-from sim_tb.cosim.engine import CosimError, CosimResult, Job, PeSimulation
+from sim_tb.cosim.engine import CosimError, PeSimulation
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.configs import random_config
@@ -83,13 +83,13 @@ def test_more_interrupted_programs(config: PeConfig, programs: int, tmp_path: Pa
 
 
 def test_the_host_stops_an_engine_when_a_job_says_so() -> None:
-    words = assemble("loop: add r6, r6, #1\njmp loop\n").words
+    program = assemble("loop: add r6, r6, #1\njmp loop\n")
     with PeSimulation(CONFIG) as simulation, DramImage(1 << CONFIG.address_bits) as image:
 
         def count(stop_after: int) -> int:
-            job = Job(words=words, image=image, max_cycles=20_000, stop_after=stop_after)
-            result = simulation.run(replace(job, reset=stop_after % 2 == 0))
-            assert (result.state, result.cause) == (PeState.HALTED, NONE)
+            launch = Launch(program=program, max_cycles=20_000, stop_after=stop_after)
+            result = simulation.run(launch, image, reset=stop_after % 2 == 0).engine
+            assert (result.state, result.cause) == ("halted", NONE)
             assert stop_after <= result.cycles < stop_after + 200
             return result.registers[6]
 
@@ -97,13 +97,13 @@ def test_the_host_stops_an_engine_when_a_job_says_so() -> None:
         # Five cycles a round.
         assert count(10_065) - count(5065) == 1000
         # A program that ends before is not touched, nor is the next one.
-        halts = Job(words=assemble("halt\n").words, image=image, max_cycles=500, stop_after=400)
-        assert simulation.run(halts).cycles < 200
-        endless = Job(words=words, image=image, max_cycles=500, reset=False)
+        halts = Launch(program=assemble("halt\n"), max_cycles=500, stop_after=400)
+        assert simulation.run(halts, image).cycles < 200
+        endless = Launch(program=program, max_cycles=500)
         with pytest.raises(CosimError, match="did not end within 500 cycles"):
-            simulation.run(endless)
-    with pytest.raises(CosimError, match="stop_after"):
-        Job(words=words, image=image, max_cycles=1, stop_after=-1)
+            simulation.run(endless, image, reset=False)
+        with pytest.raises(CosimError, match="stop_after"):
+            simulation.run(replace(endless, stop_after=-1), image)
 
 
 def test_disturbances_are_of_all_kinds_and_leave_the_others_alone() -> None:
@@ -167,20 +167,18 @@ class Run:
             stop_after=stop_after,
         )
 
-    def left(self, executed: int, **changes: object) -> CosimResult:
+    def left(self, executed: int, **changes: object) -> EngineEnd:
         self.image.write(0, bytes(256))
         simulator = simulator_of(self.program, CONFIG, self.image)
         simulator.run(executed)
-        values = {"state": PeState.HALTED, "cause": NONE, "pc": 0, "cycles": 100, **changes}
-        return CosimResult(
-            counters={},
+        values = {"state": "halted", "cause": NONE, "pc": 0, "cycles": 100, **changes}
+        return EngineEnd(
             registers=list(simulator.registers),
             scratchpad=simulator.scratchpad.tobytes(),
-            wall_seconds=1.0,
             **values,  # type: ignore[arg-type]
         )
 
-    def lines(self, found: CosimResult) -> tuple[str, ...]:
+    def lines(self, found: EngineEnd) -> tuple[str, ...]:
         self.start.write(0, bytes(256))
         return interruption(self.program, CONFIG, found, self.image, self.start).lines
 
@@ -205,7 +203,7 @@ def test_a_stop_may_come_at_any_place_but_leaves_no_other_state(images) -> None:
     found = run.left(4)
     assert run.lines(replace(found, scratchpad=bytes(4096)))
     assert run.lines(replace(found, memory_error=True))
-    assert run.lines(replace(found, state=PeState.FAULTED, cause=FaultCause.MISALIGNED))
+    assert run.lines(replace(found, state="faulted", cause=FaultCause.MISALIGNED))
     run.image.write(200, b"x")
     assert "no place" in run.lines(found)[0]
 
@@ -222,9 +220,9 @@ def test_without_a_stop_only_the_end_will_do(images) -> None:
 def test_an_error_must_be_reported_at_a_place_that_waited(images) -> None:
     errors = (PLACES[1], PLACES[1] + COLUMN_BYTES)
     run = Run(images, errors=errors)
-    fault = {"state": PeState.FAULTED, "cause": FaultCause.MEMORY_ERROR, "memory_error": True}
+    fault = {"state": "faulted", "cause": FaultCause.MEMORY_ERROR, "memory_error": True}
 
-    def left(executed: int, **changes: object) -> CosimResult:
+    def left(executed: int, **changes: object) -> EngineEnd:
         found = run.left(executed, **{**fault, **changes})
         run.image.write(PLACES[1], bytes(8))
         return found
@@ -236,7 +234,7 @@ def test_an_error_must_be_reported_at_a_place_that_waited(images) -> None:
     # Not before the access that fails, not without the report, not as if nothing had happened.
     assert run.lines(left(after - 2, pc=after - 2))
     assert run.lines(left(after, pc=after, memory_error=False))
-    assert run.lines(left(len(run.program.words), state=PeState.HALTED, cause=NONE))
+    assert run.lines(left(len(run.program.words), state="halted", cause=NONE))
     # Stores that failed are not written.
     found = left(after, pc=after)
     run.image.write(PLACES[1], b"\x02")
@@ -246,7 +244,7 @@ def test_an_error_must_be_reported_at_a_place_that_waited(images) -> None:
 def test_after_an_error_what_waited_is_left_out_and_named(images) -> None:
     errors = (PLACES[1], PLACES[1] + COLUMN_BYTES)
     run = Run(images, errors=errors)
-    fault = {"state": PeState.FAULTED, "cause": FaultCause.MEMORY_ERROR, "memory_error": True}
+    fault = {"state": "faulted", "cause": FaultCause.MEMORY_ERROR, "memory_error": True}
     # Up to and with the scalar instruction after the load, whose value is unknown.
     executed = STORES[1] + 2
     found = run.left(executed, pc=executed, **fault)

@@ -14,7 +14,7 @@ from sim_tb.harness.traffic import Pattern, TrafficJob
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
 from sim_tb.timed.vault.trace_model import record_trace
 from sim_tb.timed.vault.traffic_model import run_traffic_model
-from sim_tb.timed.vault.vault_model import run_vault_model
+from sim_tb.timed.vault.vault_model import VaultModel
 from sim_tb.workloads.stress import random_case
 from soc.generate.presets import tile_preset
 
@@ -85,16 +85,16 @@ def test_what_is_recorded_is_what_the_engine_does():
     with DramImage(tile.vault.size_bytes) as image:
         job.prepare(image)
         (launch,) = job.launches
-        options = {"config": tile, "max_cycles": 10**6, "parameters": launch.parameters}
-        trace = record_trace(launch.program, image, accesses=10**5, **options)
-        part = record_trace(launch.program, image, accesses=50, **options)
+        launch = replace(launch, max_cycles=10**6)
+        trace = record_trace(launch, image, accesses=10**5, config=tile)
+        part = record_trace(launch, image, accesses=50, config=tile)
         job.prepare(image)
-        result = run_vault_model(launch.program, image, **options)
+        result = VaultModel(tile).run(launch, image)
     accesses = parted(trace)
     assert joined(accesses) == trace
     assert part == joined(accesses[:50])
     reads = sum(not access.write for access in accesses)
-    assert (reads, len(accesses) - reads) == (result.counters["READS"], result.counters["WRITES"])
+    assert (reads, len(accesses) - reads) == (result.vaults[0]["READS"], result.vaults[0]["WRITES"])
     beats = sum(access.words if access.write else 1 for access in accesses)
     passed = sum(access.gap for access in accesses) + beats
     assert 0.9 * result.cycles < passed <= result.cycles
@@ -103,7 +103,7 @@ def test_what_is_recorded_is_what_the_engine_does():
 
 def test_a_trace_is_of_one_engine():
     with DramImage(1 << 20) as image, pytest.raises(ValueError, match="one engine, not of 2"):
-        record_trace(None, image, config=tile_preset("vault-small"), accesses=1, max_cycles=1)
+        record_trace(None, image, config=tile_preset("vault-small"), accesses=1)
 
 
 @pytest.mark.slow

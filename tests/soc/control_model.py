@@ -5,7 +5,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import Axi4Lite
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from isa.table import ISA_VERSION
 from pe.interface import ControlPort, PeState
 from soc.host.config import HostConfig
@@ -35,13 +35,13 @@ class ControlRing(Component):
         m = Module()
         config = self.config
         host = HostControl(config)
-        m.submodules.host = once(host, platform)
+        m.submodules.host = shared_instance(host, platform)
         connect(m, flipped(self.axi), host.axi)
         m.d.comb += self.interrupt.eq(host.host_interrupt)
         link = host.first
         for vault in range(config.vaults):
             tile = TileControl(pe=config.pe, pes=config.pes)
-            m.submodules[f"tile_{vault}"] = once(tile, platform)
+            m.submodules[f"tile_{vault}"] = shared_instance(tile, platform)
             connect(m, link, tile.input)
             link = tile.output
             first = vault * config.pes

@@ -9,7 +9,7 @@ from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.axi import Axi4, Axi4Lite
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS, MemoryPort, memory_request, memory_response
 from hdl.stream_buffer import StreamBuffer
 from isa.table import INSTRUCTIONS, Unit
@@ -62,8 +62,8 @@ class PlainMemory(Component):
         m = Module()
         requests = StreamBuffer(shape=memory_request(self.address_bits, self.tag_bits))
         responses = StreamBuffer(shape=memory_response(self.tag_bits), depth=4)
-        m.submodules.requests = once(requests, platform)
-        m.submodules.responses = once(responses, platform)
+        m.submodules.requests = shared_instance(requests, platform)
+        m.submodules.responses = shared_instance(responses, platform)
         connect(m, flipped(self.port.request), requests.input)
         connect(m, responses.output, flipped(self.port.response))
         words = Memory(shape=WORD_BITS, depth=1 << self.address_bits - 3, init=[])
@@ -126,10 +126,10 @@ class HostDut(Component):
         )
         memory = PlainMemory(address_bits=config.address_bits, tag_bits=crossbar.memory_tag_bits)
         control, data = HostControl(config), HostData(config)
-        m.submodules.crossbar = once(crossbar, platform)
-        m.submodules.memory = once(memory, platform)
-        m.submodules.control = once(control, platform)
-        m.submodules.data = once(data, platform)
+        m.submodules.crossbar = shared_instance(crossbar, platform)
+        m.submodules.memory = shared_instance(memory, platform)
+        m.submodules.control = shared_instance(control, platform)
+        m.submodules.data = shared_instance(data, platform)
         connect(m, crossbar.memory, memory.port)
         connect(m, flipped(self.control), control.axi)
         connect(m, flipped(self.data), data.axi)
@@ -138,7 +138,7 @@ class HostDut(Component):
         link = control.first
         for vault in range(config.vaults):
             tile = TileControl(pe=config.pe, pes=config.pes)
-            m.submodules[f"tile_{vault}"] = once(tile, platform)
+            m.submodules[f"tile_{vault}"] = shared_instance(tile, platform)
             connect(m, link, tile.input)
             link = tile.output
             # Counters whose values identify them.
@@ -151,7 +151,7 @@ class HostDut(Component):
             for slot in range(config.pes):
                 pe = Pe(config.pe)
                 number = vault * config.pes + slot
-                m.submodules[f"pe_{number}"] = once(pe, platform)
+                m.submodules[f"pe_{number}"] = shared_instance(pe, platform)
                 connect(m, tile.control[slot], pe.control)
                 _join(m, pe.memory, crossbar.ports[1 + number])
                 m.d.comb += [

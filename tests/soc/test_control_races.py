@@ -5,7 +5,7 @@ from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
 
 from hdl.component import Component
-from hdl.emission import once
+from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from isa.assembly.assembler import assemble
 from pe.config import PeConfig
@@ -46,8 +46,8 @@ class Tile(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         control, pe = TileControl(pe=CONFIG, pes=1), Pe(CONFIG)
-        m.submodules.control = once(control, platform)
-        m.submodules.pe = once(pe, platform)
+        m.submodules.control = shared_instance(control, platform)
+        m.submodules.pe = shared_instance(pe, platform)
         connect(m, flipped(self.input), control.input)
         connect(m, control.control[0], pe.control)
         connect(m, pe.memory, flipped(self.memory))

@@ -173,7 +173,7 @@ def test_yosys_reads_it(generated: Generated, kind: SramKind) -> None:
     log = run_yosys(
         [f"read_verilog {source}" for source in sources]
         + ["hierarchy -check -top pe", "proc", "check -assert"],
-        what="reading",
+        purpose="reading",
     )
     assert "Found and reported 0 problems" in log
 
@@ -247,7 +247,7 @@ def check_chip(folder: Path, name: str) -> None:
     assert manifest["configuration"]["tile"]["pes"] == config.tile.pes
     commands = [f"read_verilog {source}" for source in sorted((folder / "rtl").glob("*.v"))]
     commands += ["hierarchy -check -top chip", "proc", "check -assert"]
-    assert "Found and reported 0 problems" in run_yosys(commands, what="reading")
+    assert "Found and reported 0 problems" in run_yosys(commands, purpose="reading")
     icarus_reads(folder, "chip")
 
 

@@ -9,7 +9,7 @@ from isa.declared import Declared, Numbers, Span
 from isa.program import Program
 from isa.table import BranchOp, ScalarOp
 from pe.config import PeConfig
-from synth.analysis import lines, loops, values
+from synth.analysis import loops, values
 from synth.analysis.contents import contents_of
 from synth.analysis.interval import bounds, signed
 from synth.analysis.values import Launch, Values, analyse
@@ -21,7 +21,7 @@ CONTENTS = contents_of(
     1 << 16,
 )
 _KINDS = ("step", "step", "ring", "alu", "load", "own", "move", "branch", "loop")
-LINES = st.builds(lines.Line, st.integers(-40, 40), st.integers(-9, 9))
+LINES = st.builds(loops.Line, st.integers(-40, 40), st.integers(-9, 9))
 
 
 def found(program: Program, *, skipping: bool = True, steps: int = 20_000) -> Values:
@@ -37,7 +37,7 @@ def found(program: Program, *, skipping: bool = True, steps: int = 20_000) -> Va
 @given(operation=st.sampled_from(BranchOp), a=LINES, b=LINES)
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_branches_go_the_same_way_for_so_many_turns(
-    operation: BranchOp, a: lines.Line, b: lines.Line
+    operation: BranchOp, a: loops.Line, b: loops.Line
 ) -> None:
     def taken(turn: int) -> bool:
         one, two = a.base + a.slope * turn, b.base + b.slope * turn
@@ -50,7 +50,7 @@ def test_branches_go_the_same_way_for_so_many_turns(
 
     if operation is BranchOp.JMP:
         return
-    first, count = lines.outcome(operation, a, b)
+    first, count = loops.outcome(operation, a, b)
     assert first == taken(0)
     assert all(taken(turn) == first for turn in range(min(count, 200)))
     assert count > 200 or taken(count) != first
@@ -58,8 +58,8 @@ def test_branches_go_the_same_way_for_so_many_turns(
 
 @given(operation=st.sampled_from(ScalarOp), b=LINES, c=LINES, turns=st.integers(1, 20))
 @settings(max_examples=400, deadline=None, derandomize=True)
-def test_results_are_lines(operation: ScalarOp, b: lines.Line, c: lines.Line, turns: int) -> None:
-    line = lines.computed(operation, b, c)
+def test_results_are_lines(operation: ScalarOp, b: loops.Line, c: loops.Line, turns: int) -> None:
+    line = loops.computed(operation, b, c)
     if line is None:
         return
     low, high = bounds(line.over(turns))

@@ -10,9 +10,8 @@ from pe.config import PeConfig
 from sim_tb.cosim.applications import choose
 from soc.generate.presets import preset
 from synth.analysis.contents import contents_of
-from synth.analysis.sources import remedy
 from synth.analysis.trim import Known, report
-from synth.analysis.values import Launch, analyse
+from synth.analysis.values import Launch, analyse, remedy
 from synth.errors import DeclarationError
 from vip.trimming.subjects import subjects_of
 

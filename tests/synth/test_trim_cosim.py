@@ -8,10 +8,10 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
-from pe.interface import PeState
+from isa.run import Launch
 from pe.sequencer import overhead_cycles
 from sim_tb.cosim.applications import choose
-from sim_tb.cosim.engine import CosimError, Job, MemoryBehaviour, PeSimulation, run_pe
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_job
 from sim_tb.cosim.trim_check import Workload, check_trimmed, measure
 from soc.generate.presets import preset
@@ -86,8 +86,9 @@ def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
     wild = replace(workload(300), may_fault=True)
     with DramImage(1 << FULL.address_bits) as image:
         image.write(0, wild.contents)
-        end = run_pe(PROGRAM, image, config=cut.trimmed, max_cycles=100_000)
-    assert (end.state, end.cause) == (PeState.FAULTED, FaultCause.DRAM_RANGE)
+        with PeSimulation(cut.trimmed) as simulation:
+            end = simulation.run(Launch(program=PROGRAM, max_cycles=100_000), image).engine
+    assert (end.state, end.cause) == ("faulted", FaultCause.DRAM_RANGE)
 
 
 @pytest.mark.slow
@@ -111,14 +112,13 @@ def test_program_in_rom_and_what_is_too_small_is_found() -> None:
         for entries in (FULL.arc_entries, 1, FULL.arc_entries):
             with DramImage(1 << FULL.address_bits) as image:
                 image.write(0, work.contents)
-                job = Job(
-                    words=PROGRAM.words,
-                    image=image,
-                    memory=work.memory,
+                launch = Launch(
+                    program=PROGRAM,
                     max_cycles=work.max_cycles,
                     limits=(entries, FULL.load_store_queue),
                 )
-                cycles.append(simulation.run(job).cycles - overhead_cycles(FULL))
+                result = simulation.run(launch, image, memory=work.memory)
+                cycles.append(result.cycles - overhead_cycles(FULL))
     assert cycles == [slow.cycles_full, slow.cycles_trimmed, slow.cycles_full]
     # Entries are given up as far as the cycles allow.
     slowest, exact = (measure(work, FULL, slower=part).in_flight for part in (more + 0.001, 0.0))
@@ -153,11 +153,11 @@ def test_places_that_are_marked_as_taken_are_places_less() -> None:
             PeSimulation(config, watched=watched) as simulation,
         ):
             image.write(0, work.contents)
-            job = Job(words=PROGRAM.words, image=image, max_cycles=20_000, limits=limits)
-            result = simulation.run(job)
-            assert result.state is PeState.HALTED
+            launch = Launch(program=PROGRAM, max_cycles=20_000, limits=limits)
+            result = simulation.run(launch, image)
+            assert result.engine.halted
             cycles.append(result.cycles)
             for wrong in ((0, 2), (1, FULL.load_store_queue + 1)):
                 with pytest.raises(CosimError, match="limits"):
-                    simulation.run(replace(job, limits=wrong))
+                    simulation.run(replace(launch, limits=wrong), image)
     assert cycles[0] == cycles[1]

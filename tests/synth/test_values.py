@@ -17,8 +17,8 @@ from sim_tb.random.random_program import RandomProgram
 from synth.analysis import values
 from synth.analysis.facts import Facts
 from synth.analysis.interval import ANY, bounds
+from synth.analysis.needs import flow
 from synth.analysis.profile import Profile, profile_run
-from synth.analysis.reach import flow
 from synth.analysis.trim import trim
 from synth.analysis.values import Launch, analyse
 from synth.errors import TrimError

@@ -7,29 +7,28 @@ import pytest
 from matplotlib.image import imread
 
 from isa.faults import FaultCause
-from pe.interface import PeState
-from sim_tb.cosim.vault import WINDOW_CYCLES, PeResult, VaultResult
+from isa.run import EngineEnd, RunResult
+from sim_tb.cosim.vault import WINDOW_CYCLES
 from vip.cosimulation.bandwidth import bandwidth_windows, draw_bandwidth
 
 
-def result(windows: list[tuple[int, int]], cycles: int) -> VaultResult:
-    pe = PeResult(
+def result(windows: list[tuple[int, int]], cycles: int) -> RunResult:
+    pe = EngineEnd(
         slot=0,
-        state=PeState.HALTED,
+        state="halted",
         cause=FaultCause.NONE,
         pc=0,
         cycles=cycles,
         counters={"CYCLES": cycles},
     )
     moved = np.array(windows).sum(axis=0)
-    return VaultResult(
-        pes=(pe,),
-        counters={"READS": int(moved[0]), "WRITES": int(moved[1]), "ROW_HITS": 1},
-        latencies=(),
-        commands={},
+    return RunResult(
+        engines=(pe,),
+        vaults=({"READS": int(moved[0]), "WRITES": int(moved[1]), "ROW_HITS": 1},),
         windows=tuple(windows),
         tck_ns=0.8,
-        wall_seconds=1.0,
+        simulated_cycles=cycles,
+        seconds=1.0,
     )
 
 

@@ -9,10 +9,9 @@ from types import SimpleNamespace
 import pytest
 
 from isa.faults import FaultCause
+from isa.run import EngineEnd, RunResult
 from pe.config import PeConfig
-from pe.interface import PeState
 from sim_tb.cosim import trim_check
-from sim_tb.cosim.engine import CosimResult
 from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
 
 
@@ -114,16 +113,16 @@ def test_the_assembler_starts_without_the_hardware():
 
 def _result(**changes):
     values = {
-        "state": PeState.HALTED,
+        "state": "halted",
         "cause": FaultCause.NONE,
         "pc": 0,
         "cycles": 9,
         "counters": {"CYCLES": 5},
         "registers": [0] * 64,
         "scratchpad": b"",
-        "wall_seconds": 1.0,
     }
-    return CosimResult(**{**values, **changes})
+    end = EngineEnd(**{**values, **changes})
+    return RunResult(engines=(end,), simulated_cycles=end.cycles, seconds=1.0)
 
 
 @pytest.fixture
@@ -143,7 +142,7 @@ def engines(monkeypatch):
             def __exit__(self, *_):
                 pass
 
-            def run(self, job, progress):
+            def run(self, launch, image, *, memory, progress):
                 return left.pop(0)
 
             def run_many(self, jobs):
@@ -156,7 +155,7 @@ def engines(monkeypatch):
 
 def test_a_faulting_program_proves_nothing_unless_allowed(engines):
     config = PeConfig()
-    faulted = {"state": PeState.FAULTED, "cause": FaultCause.DRAM_RANGE}
+    faulted = {"state": "faulted", "cause": FaultCause.DRAM_RANGE}
     work = SimpleNamespace(words=(0,))
     engines(_result(**faulted, pc=3))
     with pytest.raises(ProgramFaultError, match="DRAM_RANGE at word 3"):

@@ -6,8 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from hdl.ports import COLUMN_BYTES
+from isa.run import RunResult
 from memory.timing import BURST_CLOCKS
-from sim_tb.cosim.vault import WINDOW_CYCLES, VaultResult
+from sim_tb.cosim.vault import WINDOW_CYCLES
 from support.picture import COLOURS, picture
 
 __all__ = ["bandwidth_windows", "draw_bandwidth"]
@@ -18,7 +19,7 @@ _MOST_INTERVALS = 400
 _INCHES = (9.0, 3.4)
 
 
-def bandwidth_windows(result: VaultResult) -> tuple[float, NDArray[np.float64]]:
+def bandwidth_windows(result: RunResult) -> tuple[float, NDArray[np.float64]]:
     """Bandwidth from the launch to the end of the last engine.
 
     Returns:
@@ -37,7 +38,7 @@ def bandwidth_windows(result: VaultResult) -> tuple[float, NDArray[np.float64]]:
     return nanoseconds / 1000, moved / nanoseconds
 
 
-def draw_bandwidth(result: VaultResult, path: Path, *, caption: str) -> None:
+def draw_bandwidth(result: RunResult, path: Path, *, caption: str) -> None:
     """Write a picture: bandwidth read and written, one on the other, over time, below its limit.
 
     Parameters:

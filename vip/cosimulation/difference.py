@@ -6,9 +6,10 @@ from pathlib import Path
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
 from isa.program import Program
+from isa.run import Launch
 from pe.config import PeConfig
 from sim_tb.cosim.difference import FirstDifference, first_difference
-from sim_tb.cosim.engine import CosimError, Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.waves.cut import cut_waves
 from sim_tb.waves.pipeline import TracedInstruction
 from sim_tb.waves.record import read_record
@@ -104,17 +105,16 @@ class Locator:
         """
         if not self.config.counters:
             return None
-        with DramImage(1 << self.config.address_bits) as image:
-            job = self._job(image)
-            with PeSimulation(self.config) as machine:
-                found = first_difference(
-                    self.program,
-                    machine,
-                    job,
-                    lambda image: fill(image, self.memory),
-                    commits=self.commits,
-                    progress=lambda runs: self.progress(_STAGE, runs),
-                )
+        with PeSimulation(self.config) as machine:
+            found = first_difference(
+                machine,
+                self._launch(),
+                lambda image: fill(image, self.memory),
+                memory_bytes=1 << self.config.address_bits,
+                behaviour=self.behaviour,
+                commits=self.commits,
+                progress=lambda runs: self.progress(_STAGE, runs),
+            )
         if found is None:
             return None
         return Located(found, () if self.window is None else self._waves(found, self.window))
@@ -129,12 +129,10 @@ class Locator:
             )
             return simulator.run(self.max_cycles).state != "limit"
 
-    def _job(self, image: DramImage, stop: int | None = None) -> Job:
-        return Job(
-            words=self.program.words,
-            image=image,
+    def _launch(self, stop: int | None = None) -> Launch:
+        return Launch(
+            program=self.program,
             max_cycles=self.max_cycles,
-            memory=self.behaviour,
             parameters=self.parameters,
             stop_after=stop,
         )
@@ -145,7 +143,8 @@ class Locator:
             fill(image, self.memory)
             with PeSimulation(self.config, trace=whole) as machine:
                 # Of an engine that breaks down, the waveforms are the result.
-                list(machine.run_many([self._job(image, found.cycle)]))
+                job = machine.job(self._launch(found.cycle), image, memory=self.behaviour)
+                list(machine.run_many([job]))
             record = read_record(whole)
             (engine,) = record.engines.values()
             executed = [each for each in engine.found if each.retired][-self.commits :]

@@ -5,11 +5,12 @@ from pathlib import Path
 
 from isa.image import DramImage
 from isa.program import Program
+from isa.run import Launch, RunResult
 from pe.config import PeConfig
-from sim_tb.cosim.chip import ChipResult, run_program
+from sim_tb.cosim.chip import run_launch
 from sim_tb.cosim.compare import Comparison, compare_run
 from sim_tb.cosim.difference import COMMITS
-from sim_tb.cosim.engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.machine import Machine, open_chip, open_engine
 from sim_tb.timed.engine.pe_model import PeModel
 from sim_tb.waves.activity import Activity
@@ -50,7 +51,7 @@ class EngineRun:
     config: PeConfig
     on: Machine
     program: Program
-    result: CosimResult
+    result: RunResult
     comparison: Comparison | None
     dumped: bytes
     activity: Activity | None = None
@@ -58,15 +59,15 @@ class EngineRun:
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""
-        result, compared = self.result, self.comparison
+        end, compared = self.result.engine, self.comparison
         return {
             "machine": self.on,
-            "state": result.state.name.lower(),
-            "cause": result.cause.name,
-            "pc": result.pc,
-            "cycles": result.counters["CYCLES"] or result.cycles,
-            "counters": result.counters,
-            "registers": result.registers,
+            "state": end.state,
+            "cause": end.cause.name,
+            "pc": end.pc,
+            "cycles": self.result.program_cycles,
+            "counters": end.counters,
+            "registers": end.registers,
             "match": None if compared is None else compared.match,
             "differences": None if compared is None else list(compared.differences),
             "first_difference": None if self.located is None else self.located.to_json(),
@@ -84,7 +85,7 @@ class ChipRun:
     config: ChipConfig
     on: Machine
     program: Program
-    result: ChipResult
+    result: RunResult
     dumped: bytes
     activity: Activity | None = None
 
@@ -102,7 +103,7 @@ def activity_json(found: Activity | None) -> dict[str, object]:
     return {} if found is None else {"activity": found.to_json()}
 
 
-def chip_json(result: ChipResult, config: ChipConfig) -> dict[str, object]:
+def chip_json(result: RunResult, config: ChipConfig) -> dict[str, object]:
     """The numbers of any run of a chip as plain JSON data."""
     return {
         "faults": [
@@ -240,6 +241,7 @@ def _on_engine(
         dump.check(size)
     comparison: Comparison | None = None
     located: Located | None = None
+    launch = Launch(program=program, max_cycles=max_cycles, parameters=parameters)
     locator = Locator(
         program=program,
         config=config,
@@ -255,21 +257,14 @@ def _on_engine(
     with DramImage(size) as image, DramImage(size) as start:
         for each in (image, start) if compare else (image,):
             fill(each, memory)
-        job = Job(
-            words=program.words,
-            image=image,
-            max_cycles=max_cycles,
-            memory=locator.behaviour,
-            parameters=parameters,
-        )
         with (
             waves(program, config, on, trace=trace, pipeline=pipeline) as wave,
             open_engine(config, on, trace=wave.path) as machine,
         ):
-            result = _result(machine, job, locator if compare else None, progress)
+            result = _result(machine, launch, image, locator, compare=compare, progress=progress)
         if compare:
             comparison = compare_run(
-                program, result, image, start, config=config, parameters=parameters
+                program, result.engine, image, start, config=config, parameters=parameters
             )
         dumped = b"" if dump is None else dump.take(image)
     if comparison is not None and not comparison.match and on == "rtl":
@@ -287,14 +282,22 @@ def _on_engine(
 
 
 def _result(
-    machine: PeSimulation | PeModel, job: Job, locator: Locator | None, progress: Progress
-) -> CosimResult:
-    """The result of ``job``. Where the engine breaks down though the simulator comes to an end, the
-    error names their first difference."""
+    machine: PeSimulation | PeModel,
+    launch: Launch,
+    image: DramImage,
+    locator: Locator,
+    *,
+    compare: bool,
+    progress: Progress,
+) -> RunResult:
+    """The result of ``launch``. Where the engine breaks down though the simulator comes to an end,
+    the error names their first difference."""
     try:
-        return machine.run(job, counting(progress, _STAGE))
+        return machine.run(
+            launch, image, memory=locator.behaviour, progress=counting(progress, _STAGE)
+        )
     except CosimError as error:
-        if locator is None or not isinstance(machine, PeSimulation) or not locator.ends():
+        if not compare or not isinstance(machine, PeSimulation) or not locator.ends():
             raise
         located = locator.locate()
         if located is None:
@@ -339,7 +342,8 @@ def _on_chip(
             _load(host, memory)
         elif memory is not None:
             wait_for(host.write(0, memory))
-        result = run_program(chip, program, max_cycles=max_cycles, parameters=parameters)
+        launch = Launch(program=program, max_cycles=max_cycles, parameters=parameters)
+        result = run_launch(chip, launch)
         dumped = wait_for(host.read(dump.address, dump.size)) if dump is not None else b""
     if dump is not None and dump.path is not None:
         write_atomically(dump.path, dumped)

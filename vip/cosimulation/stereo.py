@@ -6,10 +6,11 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.run import RunResult
 from memory.controller.counters import LATENCY_LIMITS
-from microkernels.bp.cut import fastest_cut
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job
+from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import (
     StereoError,
     StereoScene,
@@ -20,8 +21,7 @@ from microkernels.data.stereo import (
 )
 from microkernels.data.stereo_picture import draw
 from pe.config import PeConfig
-from sim_tb.cosim.chip import ChipResult
-from sim_tb.cosim.engine import CosimResult, MemoryBehaviour
+from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import (
     KernelOutcome,
     chip_bp_job,
@@ -30,7 +30,6 @@ from sim_tb.cosim.kernels import (
     cosim_vault,
 )
 from sim_tb.cosim.machine import Machine
-from sim_tb.cosim.vault import VaultResult
 from sim_tb.waves.activity import Activity
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
@@ -43,7 +42,7 @@ from vip.progress import Progress, counting, silent
 from .program import activity_json, chip_json
 from .waves import waves
 
-__all__ = ["BpRun", "Outcome", "cosim_bp", "stereo_pair"]
+__all__ = ["BpRun", "cosim_bp", "stereo_pair"]
 
 #: Pixels across and down: of a demonstration, of the thesis's tile (6.1), and of an image that a
 #: small chip does in a minute.
@@ -52,8 +51,6 @@ _SIZES: dict[type, tuple[int, int]] = {
     VaultTileConfig: (60, 34),
     ChipConfig: (32, 24),
 }
-#: Outcome of a run on an engine, a vault or a chip.
-Outcome = KernelOutcome[CosimResult] | KernelOutcome[VaultResult] | KernelOutcome[ChipResult]
 #: Cycles of an engine for a message, about.
 _CYCLES_PER_UPDATE = 81
 
@@ -73,7 +70,7 @@ class BpRun:
     on: Machine
     scene: StereoScene
     iterations: int
-    outcome: Outcome
+    outcome: KernelOutcome
     activity: Activity | None = None
 
     @property
@@ -102,7 +99,7 @@ class BpRun:
             StereoError: it did not run on a vault. OSError: the file can't be written.
         """
         result = self.outcome.result
-        if not isinstance(result, VaultResult):
+        if not result.windows:
             raise StereoError("bandwidth over time is known of a vault alone")
         draw_bandwidth(result, path, caption=f"BP-M on {self.outcome.pes} engines of a vault")
 
@@ -129,33 +126,32 @@ class BpRun:
         return report
 
 
-def _numbers(outcome: Outcome, config: Configuration) -> dict[str, object]:
+def _numbers(outcome: KernelOutcome, config: Configuration) -> dict[str, object]:
     """Properties of one kind of machine."""
     result = outcome.result
-    if isinstance(result, ChipResult):
-        assert isinstance(config, ChipConfig)
+    if isinstance(config, ChipConfig):
         return {
             **chip_json(result, config),
             "remote_byte_share": round(outcome.job.remote_bytes, 6),
         }
-    found = {
+    numbers = {
         "cycles": outcome.cycles,
-        "simulation_seconds": round(result.wall_seconds, 3),
+        "simulation_seconds": round(result.seconds, 3),
         "simulated_cycles_per_second": round(result.cycles_per_second),
         "configuration": configuration_json(config),
     }
-    if isinstance(result, CosimResult):
-        return {**found, "counters": result.counters}
-    return {**found, **_vault_json(result)}
+    if isinstance(config, PeConfig):
+        return {**numbers, "counters": result.engine.counters}
+    return {**numbers, **_vault_json(result)}
 
 
-def _vault_json(result: VaultResult) -> dict[str, object]:
+def _vault_json(result: RunResult) -> dict[str, object]:
     length, (read, written) = bandwidth_windows(result)
     return {
         "bandwidth_gbs": round(result.gbs, 3),
         "row_hit_rate": round(result.row_hits, 4),
         "bytes": result.bytes_moved,
-        "vault_counters": result.counters,
+        "vault_counters": result.vaults[0],
         "latencies": {
             **{f"<{limit}": n for limit, n in zip(LATENCY_LIMITS, result.latencies, strict=False)},
             "more": result.latencies[-1],
@@ -166,7 +162,7 @@ def _vault_json(result: VaultResult) -> dict[str, object]:
             "read_gbs": [round(float(value), 3) for value in read],
             "written_gbs": [round(float(value), 3) for value in written],
         },
-        "counters": [pe.counters for pe in result.pes],
+        "counters": list(result.counters),
     }
 
 
@@ -253,7 +249,7 @@ def cosim_bp(
     problem = scene.problem
     expected = _CYCLES_PER_UPDATE * problem.updates * iterations
     stage = "cosimulation (cycles)"
-    outcome: Outcome
+    outcome: KernelOutcome
     if isinstance(chosen, VaultTileConfig):
         job = bp_job(
             problem,

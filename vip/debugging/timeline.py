@@ -3,7 +3,7 @@
 Time is the number of executed instructions. Every :data:`INTERVAL` instructions the engine's state
 becomes a checkpoint; of the memory, the bytes that each store replaces are kept in order. Any
 earlier time is reached by taking back stores up to the last checkpoint before it and executing
-again from there (docs/decisions/machine/debugger_checkpoints.md).
+again from there (docs/decisions/machine.md).
 """
 
 from dataclasses import dataclass

@@ -109,7 +109,7 @@ def _netlist(emission: Emission, name: str) -> Any:
             "opt_clean",
             "write_json -selected module.json",
         ]
-        run_yosys(commands, what=f"links of {name}", folder=folder)
+        run_yosys(commands, purpose=f"links of {name}", folder=folder)
         result = (folder / "module.json").read_text(encoding="utf-8")
         return json.loads(result)["modules"][name]
 

@@ -15,10 +15,10 @@ from onnx.backend.base import Backend, BackendRep
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
+from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import calibrate
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.formats import as_elements, real_of
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import Model, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS

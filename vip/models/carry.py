@@ -6,10 +6,9 @@ from typing import Protocol
 import numpy as np
 
 from microkernels.common.fixed_point import Elements
+from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.formats import as_elements, real_of
-from microkernels.onnx_models.model import Model, Port, Reals, to_maps
-from microkernels.onnx_models.reference import real_layers
+from microkernels.onnx_models.model import Model, Port, real_layers, to_maps
 
 __all__ = ["carried_elements", "carried_inputs", "check_carry", "zero_state"]
 

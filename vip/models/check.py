@@ -3,16 +3,14 @@
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
+from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.layout import NetworkLayout
-from microkernels.networks.network import Activation, Conv, Depthwise, MapSize
-from microkernels.networks.pairs import pair
+from microkernels.networks.network import MapSize
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.logistic import LOGISTIC, by_curves
-from microkernels.onnx_models.mapping import map_graph
-from microkernels.onnx_models.model import Model
+from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
+from microkernels.onnx_models.model import Model, by_curves
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
-from microkernels.onnx_models.values import Coverage, Refusal
 from support.errors import VipError
 from vip.progress import Progress, silent
 
@@ -29,10 +27,6 @@ __all__ = [
     "long_program",
     "read_model",
 ]
-
-#: Words that a program has at most, for a column of a convolution's window and for a pixel of a
-#: depthwise one's.
-_COLUMN_WORDS, _PIXEL_WORDS = 64, 32
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -134,24 +128,18 @@ def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
     Programs grow with the window of a convolution and with the pieces of a curve, of which there
     are as many as there may be before calibration; those of small windows are not written.
     """
-    most = machine.config.pe.instruction_words
+    room = machine.config.pe.instruction_words
     for layer in layout.plan.network.layers:
-        if isinstance(layer, Conv | Depthwise):
-            kernel = pair(layer.kernel)
-            what = f"a window of {kernel.across} x {kernel.down} pixels"
-            depthwise = isinstance(layer, Depthwise)
-            words = kernel.down * _PIXEL_WORDS if depthwise else _COLUMN_WORDS
-            if kernel.across * words <= most:
-                continue
-        elif isinstance(layer, Activation) and layer.function == "curve":
-            what = "a function by polynomials"
-        else:
+        if layer.long_program is None:
+            continue
+        cause, estimate = layer.long_program
+        if estimate <= room:
             continue
         words = max(len(launch.program.words) for launch in layout.launches_of(layer.name))
-        if words > most:
+        if words > room:
             return (
-                f"{layer.name}: {what} needs a program of {words} words, but "
-                f"the engines of {machine.preset} have an instruction buffer of {most}"
+                f"{layer.name}: {cause} needs a program of {words} words, but "
+                f"the engines of {machine.preset} have an instruction buffer of {room}"
             )
     return ""
 

@@ -12,12 +12,11 @@ from numpy.typing import NDArray
 
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
-from microkernels.onnx_models.calibrate import calibrate
-from microkernels.onnx_models.calibrated import Calibrated, MapReport
+from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.formats import as_elements, real_of
-from microkernels.onnx_models.model import Model, Reals, to_maps
+from microkernels.onnx_models.model import Model, to_maps
 from support.files import read_bytes
 from vip.progress import Progress, silent
 

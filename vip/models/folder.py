@@ -24,9 +24,9 @@ from isa.assembly.listing import listing
 from isa.program import Program
 from isa.run import Launch
 from microkernels.common.fixed_point import Elements
-from microkernels.networks.golden import Weights
 from microkernels.networks.network import MapSize, Network
-from microkernels.onnx_models.calibrated import Calibrated, MapReport
+from microkernels.networks.parameters import Weights
+from microkernels.onnx_models.calibrate import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import Port
 from microkernels.onnx_models.store import (

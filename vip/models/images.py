@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.onnx_models.graph import Graph
+from microkernels.onnx_models.mapping import Refusal
 from microkernels.onnx_models.read import load_proto
-from microkernels.onnx_models.values import Refusal
 
 from .reference import OnnxModel, UnrunnableError
 

@@ -5,8 +5,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.model import Reals
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.model import Port, Reals
+from microkernels.onnx_models.model import Port
 from support.extras import need
 from vip.progress import Progress, silent
 

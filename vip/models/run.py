@@ -15,13 +15,11 @@ from microkernels.common.saturation import count_saturation
 from microkernels.networks.golden import activations
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
-from microkernels.networks.network import INPUT, Activation
+from microkernels.networks.network import INPUT
+from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
-from microkernels.nn.element_curve import arguments_beyond
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.formats import as_elements, real_of
-from microkernels.onnx_models.logistic import harmless, logistic_operands
-from microkernels.onnx_models.model import Reals, of_images
+from microkernels.onnx_models.model import harmless, logistic_operands, of_images
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_chip, cosim_vault
@@ -107,7 +105,7 @@ def golden_outputs(
         progress: called with the images so far.
     """
     plan = plan_network(compiled.network, batch=compiled.batch, engines=machine.engines)
-    dense = NetworkLayout(plan, keep=compiled.keep).dense_layers
+    plan = NetworkLayout(plan, keep=compiled.keep).plan
     elements = elements_of(compiled, given)
     images = len(elements[INPUT])
     found: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
@@ -135,7 +133,7 @@ def golden_outputs(
             for name, values in compiled.constants.items():
                 part[name] = of_images(values, numbers)
             first_map = part.pop(INPUT)
-            made = activations(plan, dense, compiled.weights, first_map, begins, further=part)
+            made = activations(plan, compiled.weights, first_map, begins, further=part)
             begins("")
             beyond.update(_beyond(compiled, {INPUT: first_map, **part, **made}))
             for port in compiled.outputs:
@@ -164,9 +162,9 @@ def _beyond(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, 
     """Arguments of each function beyond its range."""
     sources = compiled.network.sources
     return {
-        layer.name: arguments_beyond(layer.curve, maps[sources[layer.name][0]])
+        layer.name: layer.beyond(maps[sources[layer.name][0]])
         for layer in compiled.network.layers
-        if isinstance(layer, Activation) and layer.curve is not None
+        if layer.computed
     }
 
 
@@ -321,8 +319,5 @@ def _run(
     vault = cosim_vault(
         job.job, machine.config, on=on, progress=counting(progress, "a launch (cycles)")
     )
-    cycles = {
-        name: max(pe.counters["CYCLES"] for pe in result.pes) or result.cycles
-        for name, result in vault.results.items()
-    }
+    cycles = {name: result.program_cycles for name, result in vault.results.items()}
     return vault.outputs, cycles, 0

@@ -1,7 +1,8 @@
 """Mapped models beside onnxruntime on random numbers, before anything is made of them.
 
-Mapped layers are computed in 64-bit floating point (:mod:`microkernels.onnx_models.reference`),
-without fraction bits, so that a difference is a fault of the mapping. They may differ by:
+Mapped layers are computed in 64-bit floating point
+(:func:`microkernels.onnx_models.model.real_layers`), without fraction bits, so that a difference is
+a fault of the mapping. They may differ by:
 
 - 32-bit numbers in onnxruntime: :data:`_TOLERANCE` of the tensor's largest magnitude,
 - what the mapping itself leaves out (:attr:`microkernels.onnx_models.model.Model.approximation`),
@@ -20,11 +21,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.networks.network import Activation
+from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.magnitudes import with_norms
-from microkernels.onnx_models.model import Model, Port, Reals, of_images, to_maps
-from microkernels.onnx_models.reference import real_layers
+from microkernels.onnx_models.model import Model, Port, of_images, real_layers, to_maps
 
 from .images import with_every_output
 from .reference import OnnxModel, onnx_outputs
@@ -35,7 +35,6 @@ _TOLERANCE = 5e-4
 _ENLARGED = 8
 _NUDGE = 1e-5
 _LOGISTIC_ERROR = 1e-6
-_LOGISTIC = ("erf", "gelu", "sigmoid", "tanh", "curve")
 #: Share of the first set's range that the second set of numbers has.
 _SMALL = 1 / 8
 #: Products of an image from which on one set of numbers is enough.
@@ -126,10 +125,7 @@ def _differing(
     exact = onnx_outputs(session, both, inputs=mapped.inputs, outputs=ports, batch=mapped.batch)
     floats = _float_outputs(mapped, numbers, ports)
     share = _TOLERANCE + _ENLARGED * mapped.approximation
-    logistic = any(
-        isinstance(layer, Activation) and layer.function in _LOGISTIC
-        for layer in mapped.network.layers
-    )
+    logistic = any(layer.transcendental for layer in mapped.network.layers)
     least = _LOGISTIC_ERROR if logistic else 0.0
     differing = {}
     for port in ports:

@@ -47,10 +47,7 @@ def run_job(
     if isinstance(config, VaultTileConfig):
         vault = cosim_vault(job, config, on=on, progress=cycles)
         return vault.outputs, {
-            name: max(pe.counters["CYCLES"] for pe in one.pes) or one.cycles
-            for name, one in vault.results.items()
+            name: result.program_cycles for name, result in vault.results.items()
         }
     engine = cosim_engine(job, config, on=on, progress=cycles)
-    return engine.outputs, {
-        name: one.counters["CYCLES"] or one.cycles for name, one in engine.results.items()
-    }
+    return engine.outputs, {name: result.program_cycles for name, result in engine.results.items()}

@@ -7,7 +7,6 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.bp.cut import fastest_cut
 from microkernels.bp.golden import energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
@@ -16,7 +15,8 @@ from microkernels.bp.labels_kernel import labels_plan
 from microkernels.bp.levels import BLOCK, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form, shifts_of
-from microkernels.bp.variants.variant import Variant
+from microkernels.bp.tiles import fastest_cut
+from microkernels.bp.variant import Variant
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.saturation import count_saturation

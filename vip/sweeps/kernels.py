@@ -10,7 +10,7 @@ from microkernels.bp.jobs import bp_job
 from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import suite

@@ -79,16 +79,17 @@ def _cycles(
         if isinstance(config, VaultTileConfig):
             vault = cosim_vault(job, config, on=on)
             match, took = vault.match, vault.cycles
-            counters = [pe.counters for result in vault.results.values() for pe in result.pes]
+            results = vault.results.values()
         else:
             engine = cosim_engine(job, config, on=on)
             match, took = engine.match, engine.cycles
-            counters = [result.counters for result in engine.results.values()]
+            results = engine.results.values()
         if not match:
             raise SweepError(f"{job.name}: outputs differ from the golden model's")
         cycles += took
-        busy += sum(one["VECTOR_BUSY"] for one in counters)
-        total += sum(one["CYCLES"] for one in counters)
+        counters = [values for result in results for values in result.counters]
+        busy += sum(values["VECTOR_BUSY"] for values in counters)
+        total += sum(values["CYCLES"] for values in counters)
     share = {"vector_busy": round(busy / total, 6)} if total else {}
     return {"cycles": cycles, **share}
 

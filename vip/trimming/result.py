@@ -3,7 +3,6 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from pe.interface import PeState
 from sim_tb.cosim.trim_check import TrimCheck
 from soc.generate.generate import GenerateReport, configuration_json
 from synth.analysis.trim import TrimReport
@@ -39,12 +38,12 @@ class Checked:
     def to_json(self) -> dict[str, object]:
         """The run as plain JSON data."""
         check = self.check
-        faulted = check.full.state is PeState.FAULTED
+        faulted = check.full.state == "faulted"
         return {
             "program": self.name,
             "match": check.match,
             "different": list(check.different),
-            "state": check.full.state.name.lower(),
+            "state": check.full.state,
             "cause": check.full.cause.name,
             "pc": check.full.pc if faulted else None,
             "zero_memory": self.zero_memory,

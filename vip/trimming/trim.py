@@ -157,7 +157,7 @@ def trim(
     beside = {}
     if found.fitting is not None:
         beside[CHIP_FILE] = configuration_text(found.fitting.trimmed.chip.config)
-    return replace(found, verilog=write_verilog(cut.trimmed, output, beside=beside))
+    return replace(found, verilog=write_verilog(cut.trimmed, output, extra_files=beside))
 
 
 def need_tools(*, check: bool, synthesis: bool) -> None:

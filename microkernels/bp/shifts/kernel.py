@@ -2,7 +2,7 @@
 
 The frame, the runs and the layout in memory are those of the kernel with a matrix
 (:mod:`microkernels.bp.kernel`); in place of the matrix a run loads the constants of
-:func:`constants`. The order of the vector instructions is a modulo schedule
+:attr:`LaneShifts.constants`. The order of the vector instructions is a modulo schedule
 (:mod:`microkernels.bp.shifts.rhythm`) over several lines, the *lanes*. A run with fewer lines
 at a time works on its lines several times, with the same results.
 
@@ -19,153 +19,203 @@ instructions between; a store, or a load into a slot, follows at least two vecto
 the one that shows that the vector is complete or has been read.
 """
 
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.table import Width
 from isa.timing import VECTOR_LATENCY
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
-from microkernels.common.errors import CHECK
+from microkernels.common.builder import KernelBuilder
+from microkernels.common.feature_map import round_up
+from microkernels.common.scratchpad import Scratchpad
 
+from ..frame import LaneFrame
+from ..partition import PAIR
 from ..problem import element_type
-from ..variants.variant import USUAL, Variant
-from .lane_frame import LaneFrame
-from .parts import TransformParts
-from .rhythm import (
-    MOST_SLOTS,
-    Rhythm,
-    TransformPlan,
-    beats_of,
-    dependences,
-    rhythm,
-    transform_plan,
-)
-from .transform import Transform
+from ..record import LOADED_VECTORS, vector_stride
+from .base import BUS_BYTES, Place, Shifts, bus_cycles, update_cycles
+from .rhythm import Rhythm, beats_of, dependences, rhythm
 
-__all__ = ["LANES", "TransformKernel", "constants", "transform_builder"]
+__all__ = ["LANES", "LINE_ENDS", "LaneShifts", "TransformKernel"]
 
 #: Numbers of lines that a kernel may work on at a time.
 LANES = (1, 2, 4)
+_ALIGN = 16
+#: Measured on the timing model, about: cycles from a load to its first data, of one engine and of a
+#: ring of vaults; cycles of an update that the ends of lines take; factor of kernels on four lines
+#: in a ring, whose steps have few lines.
+_LATENCY, _RING_LATENCY = 52, 77
+LINE_ENDS, _STEPS = 1.5, 1.3
+#: Most shifts whose addresses registers hold in a kernel on blocks.
+_HELD_IN_BLOCKS = 2
 
 
-@CHECK.arguments
-def transform_builder(
-    transform: Transform,
-    labels: int,
-    bits: int = 16,
-    *,
-    lanes: int = 2,
-    slots: int = MOST_SLOTS,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-    vault_bits: int | None = None,
-    variant: Variant = USUAL,
-) -> KernelBuilder:
-    """BP-M by shifts on the tiles that a parameter block describes.
+class LaneShifts(Shifts):
+    """The kernel on several lines in turns: 1, 2 or 4."""
 
-    Parameters:
-        transform: of the smoothness costs. Its shifts are built into the code, its costs are not.
-        labels, bits, scratchpad_bytes, vault_bits: as for
-            :func:`microkernels.bp.kernel.bp_builder`.
-        lanes: lines worked on at a time: 1, 2 or 4.
-        slots: updates held or in flight, at most.
-        variant: of the updates.
+    @cached_property
+    def rhythm(self) -> Rhythm:
+        """Order of the instructions."""
+        return rhythm(self.transform, self.labels, self.bits, self.lanes, self.variant)
 
-    Raises:
-        KernelError: labels that don't fit the scratchpad, or transforms that need more registers
-            than there are.
-    """
-    beat = rhythm(transform, labels, bits, lanes, variant)
-    places = transform_plan(transform, labels, bits, beat, scratchpad_bytes, slots, variant)
-    return TransformKernel(
-        transform, labels, bits, beat, places, vault_bits, variant=variant
-    ).build()
+    @cached_property
+    def pad(self) -> Scratchpad:
+        """``plateau`` for each label (if there is one), ``costs`` of the shifts, ``damping``, and
+        the sums ``s`` of each shift with elements on both sides that are never written; then the
+        windows ``x``, the least sum ``g``, result and operand of pads, and the messages."""
+        return self._lane_pad()
 
+    def _lane_pad(self) -> Scratchpad:
+        shifts, size, beat = self.transform.shifts, self.size, self.rhythm
+        vector = round_up(self.labels * size, _ALIGN)
+        pad = Scratchpad()
+        pad.take("plateau", 0 if self.transform.plateau is None else vector)
+        # A product of all costs and a weight is one instruction on a whole vector.
+        product = vector if self.variant.weighted and shifts else 0
+        pad.take("costs", max(product, size * len(shifts)))
+        pad.take("damping", size if self.variant.damped else 0)
+        for number, shift in enumerate(shifts):
+            pad.take(f"below{number}", size * shift.labels)
+            pad.take(f"s{number}", vector)
+            pad.take(f"above{number}", size * shift.labels)
+        pad.take("constants_end", 0)
+        pad.take_each("x", len(shifts), vector)
+        pad.take("g", size)
+        padded = vector if None in map(beat.at, range(beat.period)) else 0
+        pad.take("pad", padded)
+        pad.take("idle", padded)
+        pad.take_each("m", beat.lanes, vector)
+        # An update is loaded before its q, after the update of its slot has been read.
+        fewest = beat.freed // beat.period - beat.places["q"] // beat.period + 1
+        slots = pad.take_ring(
+            LOADED_VECTORS + 1 + self.variant.damped,
+            vector_stride(self.labels + self.variant.tail, self.bits),
+            room=self.scratchpad_bytes,
+            most=self.slots,
+            step=beat.lanes,
+        )
+        if slots < round_up(fewest, beat.lanes):
+            raise self.no_room(f" on {beat.lanes} lines at a time")
+        return pad
 
-def constants(
-    transform: Transform, labels: int, bits: int, places: TransformPlan, damping: int = 0
-) -> NDArray[np.signedinteger]:
-    """The elements that a run loads in place of a matrix: plateau, costs of the shifts, sixteenths
-    of damping, and the largest value around all sums."""
-    dtype = element_type(bits)
-    size = dtype.itemsize
-    found = np.full(places.constant_bytes // size, np.iinfo(dtype).max, dtype)
-    if transform.plateau is not None:
-        found[places.plateau // size :][:labels] = transform.plateau
-    found[places.costs // size :][: len(transform.shifts)] = [
-        shift.cost for shift in transform.shifts
-    ]
-    if damping:
-        found[places.damping // size] = damping
-    return found
+    @property
+    def constants(self) -> NDArray[np.signedinteger]:
+        """Plateau, costs of the shifts, sixteenths of damping, and the largest value around all
+        sums."""
+        dtype, pad, size = element_type(self.bits), self.pad, self.size
+        elements = np.full(self.constant_bytes // size, np.iinfo(dtype).max, dtype)
+        if self.transform.plateau is not None:
+            elements[pad["plateau"] // size :][: self.labels] = self.transform.plateau
+        costs = [shift.cost for shift in self.transform.shifts]
+        elements[pad["costs"] // size :][: len(costs)] = costs
+        if self.variant.damped:
+            elements[pad["damping"] // size] = self.variant.damping
+        return elements
+
+    def builder(self, vault_bits: int | None) -> KernelBuilder:
+        """As of :class:`.base.Shifts`."""
+        return TransformKernel(self, vault_bits).build()
+
+    @cached_property
+    def cycles(self) -> float:
+        """Those of the loop, and the ends of lines."""
+        return self.loop_cycles + LINE_ENDS
+
+    @property
+    def loop_cycles(self) -> float:
+        """Cycles for each store of a message in the loop."""
+        return update_cycles(tuple(self.program(vault_bits=None).words), self.labels, 1)
+
+    def shared_cycles(self, place: Place) -> float:
+        """As of :class:`.base.Shifts`, with the wait for slots."""
+        bus = bus_cycles(self.labels, self.bits, self.variant)
+        cycles = max(self.cycles, self._loads(place, bus))
+        if place.vaults > 1 and self.lanes > PAIR:
+            cycles *= _STEPS
+        return place.cycles(self.lanes, cycles, bus)
+
+    def _loads(self, place: Place, bus: float) -> float:
+        """Cycles of an update by which the loads of slots keep up: a slot is loaded when its last
+        update is over, and must be there for q of the next one."""
+        beat = self.rhythm
+        ahead = self.pad.slots - (beat.freed - beat.places["q"]) / beat.period
+        if place.pes > 1 and self.lanes > PAIR:
+            # Loads of four lines, of several engines, wait longer for banks.
+            ahead /= 2
+        inputs = (LOADED_VECTORS - 1) * self.pad.vector + self.labels * self.size
+        latency = _LATENCY if place.vaults == 1 else _RING_LATENCY
+        return (latency + inputs / BUS_BYTES + (place.pes - 1) * bus) / ahead
 
 
 class TransformKernel(LaneFrame):
-    """The program.
+    """The program of :class:`LaneShifts`; registers are named as in its comments."""
 
-    Parameters:
-        transform, labels, bits, vault_bits: as of :func:`transform_builder`.
-        beat: order of the instructions. places: the scratchpad.
-        in_blocks, variant: as of :class:`microkernels.bp.shifts.lane_parts.LaneParts`.
-    """
-
-    def __init__(
-        self,
-        transform: Transform,
-        labels: int,
-        bits: int,
-        beat: Rhythm,
-        places: TransformPlan,
-        vault_bits: int | None,
-        *,
-        in_blocks: bool = False,
-        variant: Variant = USUAL,
-    ) -> None:
-        self.beat = beat
-        self.places = places
+    def __init__(self, shifts: LaneShifts, vault_bits: int | None) -> None:
+        labels, bits, transform, variant = (
+            shifts.labels,
+            shifts.bits,
+            shifts.transform,
+            shifts.variant,
+        )
+        pad = shifts.pad
+        self.beat = beat = shifts.rhythm
         self.beats = beats_of(labels, bits)
         self.needs = list(dependences(transform, self.beats, bits, variant))
-        writer = KernelBuilder(
+        super().__init__(
             f"BP-M on a tile by shifts: {labels} labels of {bits} bits, thesis section 6.1.",
             "Generated by microkernels.bp.shifts.kernel, which explains it.",
-            f"Scratchpad ({self.places.used} bytes): constants and sums, totals in a ring of "
-            f"{self.places.slots} slots of {self.places.slot} bytes: a, b, c, first message.",
-            launch=("vault", "slot", "parameters"),
-            width=Width[f"W{bits}"],
-        )
-        self.parts = TransformParts(
-            labels,
-            bits,
-            transform,
-            self.beat,
-            self.places,
-            writer,
-            in_blocks=in_blocks,
+            f"Scratchpad ({pad.used} bytes): constants and sums, totals in a ring of "
+            f"{pad.slots} slots of {pad.slot} bytes: a, b, c, first message.",
+            labels=labels,
+            bits=bits,
+            lanes=beat.lanes,
+            pad=pad,
+            vault_bits=vault_bits,
             variant=variant,
+            in_blocks=shifts.in_blocks,
+            first_message=LOADED_VECTORS * pad.vector,
         )
-        super().__init__(
-            self.parts,
-            vault_bits,
-            first_message=self.places.first_message,
-            old=self.places.old,
-        )
-
-    def set_lengths(self) -> None:
-        """One row."""
-        self.parts.writer.op("set.vl", "labels")
-        self.parts.writer.op("set.mr", "one")
-        self.parts.set_fraction()
+        self.first_place = LOADED_VECTORS * pad.vector
+        self.transform = transform
+        self.constant_bytes = shifts.constant_bytes
+        # With two shifts, a kernel on blocks has registers for the addresses of both.
+        most_shifts = _HELD_IN_BLOCKS if self.in_blocks else 1
+        self.in_registers = variant.usual and len(transform.shifts) <= most_shifts
+        if not self.in_registers:
+            self.z = self.writer.register("z", "a result")
+        self.set_places()
+        self.plateau, self.idle = "P", "blank"
+        scarce = self.in_blocks or not variant.usual
+        constant = self.writer.constant
+        if scarce:
+            # Registers are scarce, and the plateau lies at address 0.
+            self.plateau = self.idle = self.zero
+        if transform.plateau is not None:
+            if not scarce:
+                purpose = "plateau of the smoothness costs, for each label"
+                constant(self.plateau, pad["plateau"], purpose)
+            constant("g", pad["g"], "least total and plateau")
+        if transform.shifts:
+            constant("k", pad["costs"], "cost of the first shift")
+        for number in range(len(transform.shifts) if self.in_registers else 0):
+            constant(self._sum(number), pad[f"s{number}"], "total and cost of the shift")
+            constant(self._window(number), pad[f"x{number}"], "least of two shifted sums")
+        if None in map(beat.at, range(beat.period)):
+            constant("pad", pad["pad"], "result of pads")
+            if not scarce:
+                constant(self.idle, pad["idle"], "operand of pads")
 
     def load_costs(self) -> None:
         """The constants."""
-        p, w = self.parts, self.parts.writer
-        w.op("mov", p.x, self.places.constants)
-        w.op("mov", p.y, self.places.constant_bytes // p.size)
-        w.load(p.x, p.costs, p.y)
+        w = self.writer
+        w.op("mov", self.x, 0)
+        w.op("mov", self.y, self.constant_bytes // self.size)
+        w.load(self.x, self.run.costs, self.y)
 
     def emit_streams(self) -> None:
         """Update all lines of a run."""
-        w = self.parts.writer
-        lanes, slots = self.beat.lanes, self.places.slots
+        w = self.writer
+        lanes, slots = self.beat.lanes, self.pad.slots
         self.spread()
         self.begin()
         self.start_messages(0)
@@ -184,30 +234,30 @@ class TransformKernel(LaneFrame):
             if n % lanes == lanes - 1:
                 self.end_of_group(n)
         w.op("jmp", f"body_{lanes % slots}")
-        self.emit_detours()
+        w.emit_detours()
         for end in range(lanes - 1, slots, lanes):
             self.finish(end)
 
     def start_messages(self, update: int) -> None:
         """Begin a line of each lane with the message in its slot."""
-        p, w = self.parts, self.parts.writer
+        w = self.writer
         for lane in range(self.beat.lanes):
-            w.op("add", p.incoming[lane], p.slot(update + lane), self.places.first_message)
+            w.op("add", self.incoming[lane], self.slot(update + lane), self.first_place)
 
     def _body(self, n: int, straight: "_Straight | None" = None) -> None:
         """Body ``n``; ``straight`` is for the bodies before the loop, in which earlier updates are
         missing."""
-        w, beat = self.parts.writer, self.beat
-        w.note(f"Body {n % self.places.slots}: lane {n % beat.lanes}.")
+        w, beat = self.writer, self.beat
+        w.note(f"Body {n % self.pad.slots}: lane {n % beat.lanes}.")
         for place in range(beat.period):
-            found = beat.at(place)
+            instruction = beat.at(place)
             if straight is None:
-                if found is None:
-                    self.parts.pad()
+                if instruction is None:
+                    self.idle_vector()
                 else:
-                    self.parts.vector(found[0], n - found[1])
-            elif found is not None and n >= found[1]:
-                straight.vector(found[0], n - found[1])
+                    self.vector(instruction[0], n - instruction[1])
+            elif instruction is not None and n >= instruction[1]:
+                straight.vector(instruction[0], n - instruction[1])
             stored, freed = n - beat.stored // beat.period, n - beat.freed // beat.period
             if place == beat.stored % beat.period and (straight is None or stored >= 0):
                 if straight is not None:
@@ -216,45 +266,37 @@ class TransformKernel(LaneFrame):
             if place == beat.freed % beat.period and (straight is None or freed >= 0):
                 if straight is not None:
                     straight.drain()
-                self.load(freed + self.places.slots)
+                self.load(freed + self.pad.slots)
 
     def end_of_group(self, n: int) -> None:
         """After the last lane's update: its line may end."""
-        p, w = self.parts, self.parts.writer
-        w.op("sub", p.left, p.left, 1)
-
-        def next_line() -> None:
-            w.op("sub", p.groups, p.groups, 1)
-            w.op("beq", p.groups, p.zero, f"finish_{n % self.places.slots}")
-            w.op("mov", p.left, p.updates)
-            self.start_messages(n + 1)
-
-        self.seldom("beq", p.left, p.zero, next_line)
+        finish = f"finish_{n % self.pad.slots}"
+        self.end_of_update(finish, lambda: self.start_messages(n + 1))
 
     def complete(self, end: int) -> range:
         """Write the remaining instructions of the last updates, of which the last is in slot
         ``end``. The result are the updates whose messages have yet to be stored."""
-        w, beat = self.parts.writer, self.beat
+        w, beat = self.writer, self.beat
         w.note("Last messages.")
         w.label(f"finish_{end}")
-        last = end + self.places.slots
+        last = end + self.pad.slots
         straight = _Straight(self)
         straight.after(last)
         for n in range(last + 1, last + 2 + max(beat.places.values()) // beat.period):
             for place in range(beat.period):
-                found = beat.at(place)
-                if found is not None and n - found[1] <= last:
-                    straight.vector(found[0], n - found[1])
+                instruction = beat.at(place)
+                if instruction is not None and n - instruction[1] <= last:
+                    straight.vector(instruction[0], n - instruction[1])
         return range(last - beat.stored // beat.period + 1, last + 1)
 
     def finish(self, end: int) -> None:
         """The end of a run, if slot ``end`` has its last update."""
-        p, w = self.parts, self.parts.writer
+        w = self.writer
         pending = self.complete(end)
         addresses: list[tuple[str, str]] = []
-        free = [*p.store, *p.load]
+        free = [*self.target, *self.source]
         for update in pending:
-            lane = p.lane(update)
+            lane = self.lane(update)
             if lane == 0:
                 address = free[0]
             elif update == pending[0]:
@@ -262,15 +304,103 @@ class TransformKernel(LaneFrame):
             else:
                 address = free[lane]
                 if lane == 3:
-                    w.op("add", address, addresses[-1][1], p.across)
+                    w.op("add", address, addresses[-1][1], self.run.line_pitch)
                 else:
-                    self.lane_address(address, p.store[0], lane)
-            addresses.append((p.message[lane], address))
+                    self.lane_address(address, self.target[0], lane)
+            addresses.append((self.message[lane], address))
         self.describe()
         w.op("v.drain")
         for message, address in addresses:
             w.store(address, message, "labels")
         w.op("jmp", "run_end")
+
+    def vector(self, name: str, update: int) -> None:
+        """Write instruction ``name`` of an update (:mod:`microkernels.bp.shifts.rhythm`)."""
+        w, slot, lane = self.writer, self.slot(update), self.lane(update)
+        vector = self.pad.vector
+        if name == "q":
+            w.op("add", self.x, slot, vector)
+            w.vector("v.v.add", slot, slot, self.x, note="q = a + b")
+        elif name == "p":
+            w.op("add", self.y, slot, 2 * vector)
+            w.vector("v.v.add", slot, slot, self.y, note="p = q + c")
+        elif name == "t":
+            w.vector("v.v.add", slot, slot, self.incoming[lane], note=f"t of lane {lane}")
+            w.op("mov", self.incoming[lane], self.message[lane])
+        elif name == "g":
+            plateau = self.plateau
+            if self.variant.weighted:
+                plateau = self.x
+                w.op("add", plateau, slot, 2 * vector)
+            w.vector("m.v.add.min", "g", slot, plateau, note="g = min(t + P)")
+        elif name == "u":
+            w.vector("v.s.min", slot, slot, "g", note="u = min(t, g)")
+        elif name == "m" and not self.variant.damped:
+            w.vector("v.s.sub", self.message[lane], slot, slot, note=f"m of lane {lane}")
+        elif name in ("k", "w"):
+            self._scale(name, slot)
+        elif name in ("n", "d", "f", "m"):
+            self.damp(
+                name,
+                slot,
+                self.message[lane],
+                fresh=2 * vector,
+                replaced=self.first_place + vector,
+                damping=self.pad["damping"],
+            )
+        else:
+            self._shift(name[0], int(name[1:]), slot)
+
+    def _scale(self, name: str, slot: str) -> None:
+        """Costs of the shifts, or the plateau, times the weight of the edge."""
+        w, vector = self.writer, self.pad.vector
+        costs, place = ("k", vector) if name == "k" else (self.plateau, 2 * vector)
+        w.op("add", self.y, slot, self.weight)
+        w.op("add", self.x, slot, place)
+        w.vector("v.s.mul", self.x, costs, self.y, note="times the weight of the edge")
+
+    @staticmethod
+    def _sum(number: int) -> str:
+        """Register with the address of ``s`` of a shift, if there is one."""
+        return f"s{number}" if number else "s"
+
+    @staticmethod
+    def _window(number: int) -> str:
+        """Register with the address of ``x`` of a shift, if there is one."""
+        return f"w{number}" if number else "w"
+
+    def _shift(self, kind: str, number: int, slot: str) -> None:
+        w, vector = self.writer, self.pad.vector
+        sums, windows = self.pad[f"s{number}"], self.pad[f"x{number}"]
+        far = self.transform.shifts[number].labels * self.size
+        if kind == "s":
+            cost = "k"
+            if self.variant.weighted:
+                cost = self.x
+                w.op("add", cost, slot, vector + number * self.size)
+            elif number:
+                cost = self.x
+                w.op("add", cost, "k", number * self.size)
+            result = self._sum(number) if self.in_registers else self.y
+            if not self.in_registers:
+                w.op("mov", result, sums)
+            w.vector("v.s.add", result, slot, cost, note="s = u + cost")
+        elif kind == "x":
+            w.op("mov", self.x, sums - far)
+            w.op("mov", self.y, sums + far)
+            result = self._window(number) if self.in_registers else self.z
+            if not self.in_registers:
+                w.op("mov", result, windows)
+            w.vector("v.v.min", result, self.x, self.y, note="both ways")
+        else:
+            operand = self._window(number) if self.in_registers else self.x
+            if not self.in_registers:
+                w.op("mov", operand, windows)
+            w.vector("v.v.min", slot, slot, operand, note="u = min(u, both)")
+
+    def idle_vector(self) -> None:
+        """A pad: an instruction whose result is not used."""
+        self.writer.vector("v.v.add", "pad", self.idle, self.idle, note="pad")
 
 
 class _Straight:
@@ -305,7 +435,7 @@ class _Straight:
 
     def drain(self) -> None:
         """Write a ``v.drain``."""
-        self._kernel.parts.writer.op("v.drain")
+        self._kernel.writer.op("v.drain")
         self._begun.clear()
 
     def vector(self, name: str, update: int) -> None:
@@ -319,6 +449,6 @@ class _Straight:
             if maker in self._begun and self._clock < self._begun[maker] + far * kernel.beats:
                 self.drain()
                 break
-        kernel.parts.vector(name, update)
+        kernel.vector(name, update)
         self._begun[name, update] = self._clock
         self._clock += kernel.beats

@@ -1,4 +1,4 @@
-"""Order of the vector instructions of messages by shifts, and their scratchpad plan.
+"""Order of the vector instructions of messages by shifts.
 
 Instructions of one update, each as long as a vector (``b`` beats of 64 bits)::
 
@@ -7,7 +7,7 @@ Instructions of one update, each as long as a vector (``b`` beats of 64 bits)::
     s = u + c_i    x = min(s[o - m_i], s[o + m_i])    u = min(u, x)     for each shift
     m = u - u[0]                                        the message
 
-Variants (:mod:`microkernels.bp.variants.variant`) have further ones. With weights, the costs and
+Variants (:mod:`microkernels.bp.variant`) have further ones. With weights, the costs and
 the plateau times the weight, ``k`` and ``w``, take the places of ``b`` and ``c`` in the slot when
 those have been read, and ``s`` and ``g`` read them. With damping, ``n = u - u[0]``, ``d = o - n``
 and ``f = d * damping`` come before ``m = n + f``, in the places of ``c`` and ``a``.
@@ -30,27 +30,13 @@ from dataclasses import dataclass
 
 from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import round_up
 
 from ..problem import element_type
-from ..record import LOADED_VECTORS, vector_stride
-from ..variants.variant import USUAL, Variant
+from ..variant import USUAL, Variant
 from .transform import Transform
 
-__all__ = [
-    "MOST_SLOTS",
-    "Rhythm",
-    "TransformPlan",
-    "beats_of",
-    "dependences",
-    "rhythm",
-    "transform_plan",
-]
+__all__ = ["Rhythm", "beats_of", "dependences", "rhythm"]
 
-#: Most slots of the ring: their addresses are in registers.
-MOST_SLOTS = 8
-#: Bytes that places in the scratchpad are aligned to, so that none waits for a transfer beside it.
-_ALIGN = 16
 #: Places that are tried beyond the number of instructions.
 _MOST_PADS = 40
 #: Instructions that are placed backwards from those that read their results, in this order.
@@ -164,7 +150,7 @@ def _placed(
     if len(places) == len(order):
         return places
     name = order[len(places)]
-    taken = {place % period for place in places.values()}
+    occupied = {place % period for place in places.values()}
     if name in _BEFORE:
         latest = min(places[reader] - far for maker, reader, far in needs if maker == name)
         tries = range(latest, latest - period, -1)
@@ -179,11 +165,11 @@ def _placed(
         )
         tries = range(earliest, earliest + (1 if name == "t" else period))
     for place in tries:
-        if place % period in taken or not _lives(name, place, needs, period, places):
+        if place % period in occupied or not _lives(name, place, needs, period, places):
             continue
-        found = _placed(order, needs, period, places | {name: place})
-        if found is not None:
-            return found
+        complete = _placed(order, needs, period, places | {name: place})
+        if complete is not None:
+            return complete
     return None
 
 
@@ -199,122 +185,4 @@ def _lives(
         place < places[maker] + period
         for maker, reader, _ in needs
         if reader == name and maker[0] in "sxg"
-    )
-
-
-@dataclass(frozen=True)
-class TransformPlan:
-    """Byte addresses in the scratchpad.
-
-    Attributes:
-        constants: first byte of the data that is loaded before the first run; from there on ``P``
-            for each label (if there is a plateau), the costs of the shifts, and ``s`` of each
-            shift, with elements on both sides that are never written.
-        constant_bytes: of it.
-        plateau, costs: of the parts.
-        sums: of ``s`` of each shift.
-        damping: of the sixteenths of an old message.
-        windows: of ``x`` of each shift.
-        least: of ``g``.
-        pad, idle: result and operand of pads.
-        messages: of ``m`` of each lane.
-        ring, slot, slots: as of :class:`microkernels.bp.schedule.ScratchpadPlan`.
-        vector: bytes from a vector of a slot to the next.
-        used: bytes of all.
-    """
-
-    constants: int
-    constant_bytes: int
-    plateau: int
-    costs: int
-    damping: int
-    sums: tuple[int, ...]
-    windows: tuple[int, ...]
-    least: int
-    pad: int
-    idle: int
-    messages: tuple[int, ...]
-    ring: int
-    slot: int
-    slots: int
-    vector: int
-    used: int
-
-    @property
-    def first_message(self) -> int:
-        """Offset in a slot of the message that begins a line."""
-        return LOADED_VECTORS * self.vector
-
-    @property
-    def old(self) -> int:
-        """Offset in a slot of the message that damping mixes with the new one."""
-        return self.first_message + self.vector
-
-
-def transform_plan(
-    transform: Transform,
-    labels: int,
-    bits: int,
-    beat: Rhythm,
-    scratchpad_bytes: int,
-    most_slots: int = MOST_SLOTS,
-    variant: Variant = USUAL,
-) -> TransformPlan:
-    """The plan with as many slots as fit, up to ``most_slots``.
-
-    Raises:
-        KernelError: not even the fewest slots fit.
-    """
-    size = element_type(bits).itemsize
-    vector = round_up(labels * size, _ALIGN)
-    at = 0
-
-    def take(used: int) -> int:
-        nonlocal at
-        start, at = at, round_up(at + used, _ALIGN)
-        return start
-
-    plateau = take(0 if transform.plateau is None else vector)
-    # A product of all costs and a weight is one instruction on a whole vector.
-    every = vector if variant.weighted and transform.shifts else 0
-    costs = take(max(every, size * len(transform.shifts)))
-    damping = take(size if variant.damped else 0)
-    sums = []
-    for shift in transform.shifts:
-        take(size * shift.labels)
-        sums.append(take(vector))
-        take(size * shift.labels)
-    constant_bytes = at
-    windows = tuple(take(vector) for _ in transform.shifts)
-    least = take(size)
-    padded = vector if None in map(beat.at, range(beat.period)) else 0
-    pad, idle = take(padded), take(padded)
-    messages = tuple(take(vector) for _ in range(beat.lanes))
-    stride = vector_stride(labels + variant.tail, bits)
-    slot = round_up((LOADED_VECTORS + 1 + variant.damped) * stride, _ALIGN)
-    # An update is loaded before its q, after the update of its slot has been read.
-    fewest = round_up(beat.freed // beat.period - beat.places["q"] // beat.period + 1, beat.lanes)
-    slots = min(most_slots, (scratchpad_bytes - at) // slot) // beat.lanes * beat.lanes
-    if slots < fewest:
-        raise KernelError(
-            f"{labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} bytes "
-            f"by shifts on {beat.lanes} lines at a time"
-        )
-    return TransformPlan(
-        constants=0,
-        constant_bytes=constant_bytes,
-        plateau=plateau,
-        costs=costs,
-        damping=damping,
-        sums=tuple(sums),
-        windows=windows,
-        least=least,
-        pad=pad,
-        idle=idle,
-        messages=messages,
-        ring=at,
-        slot=slot,
-        slots=slots,
-        vector=stride,
-        used=at + slot * slots,
     )

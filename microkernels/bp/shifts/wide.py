@@ -1,7 +1,38 @@
 """Generator of the BP-M kernel with messages by shifts for many labels: one line at a time.
 
-:mod:`microkernels.bp.shifts.wide_plan` has the order of the instructions and the places of the
-vectors; loads, stores and ends of lines are those of :mod:`microkernels.bp.shifts.kernel` with one
+Vectors of :data:`LEAST_BEATS` beats or more hide the latency of results, so one line is enough,
+and all sums replace their operands: an update lives in its slot of three vectors ``a b c``. The
+program holds the slots, one message ``m`` and a few elements, so that 256 labels of 16 bits fit the
+thesis's scratchpad. Instructions of body ``n``, in which ``'`` marks those of update ``n + 1``::
+
+    a = a + incoming                        t; the message that arrives
+    a' = a' + b'                            q of the next update
+    g = min(a)                              two halves of the vector in one instruction
+    a' g = a' g + c' P                      p of the next update, and the plateau
+    b = a + c_1                             the first shift: sums
+    a[m_1 ..] = min(a[m_1 ..], b)           from the labels below, L - m_1 labels
+    a = min(a, b[m_1 ..])                   from those above, L - m_1 labels
+    ...                                     further shifts, three instructions each
+    a = min(a, g)
+    m = a - a[0]
+
+``g`` is the element after ``a'``, in the place of ``b'``, which ``q'`` has read, and ``P`` the one
+after ``c'``: an instruction of one element would cost two cycles, as the vector unit takes one in
+two. The message that begins a line is loaded over ``c'`` when ``p'`` has read it, early enough for
+``t``.
+
+Without room for ``P`` in a slot, with variants and with two slots, the plateau has an instruction
+of its own, after ``p'``. The message that begins a line is then loaded over ``b'``, which is not
+needed after ``q'`` until the sums of its update. With two slots ``q'`` and ``p'`` come after the
+shifts, as the next update is loaded meanwhile.
+
+Variants (:mod:`microkernels.bp.variant`): with weights, a body begins with the product of
+the constants, a short vector, and the weight of the edge. With damping, the message that is
+replaced is loaded over ``c`` at the beginning of the body, and the body ends with ::
+
+    b = a - a[0]    a = c - b    a = a * damping    m = b + a
+
+Loads, stores and ends of lines are those of :class:`microkernels.bp.frame.LaneFrame` with one
 lane. A body stores the message of the previous update after its third instruction: the first has at
 least as many beats as a result takes, and two more show that it has ended. It loads a new update
 into the slot of the previous update after its second instruction, which shows that ``m`` has read
@@ -9,262 +40,340 @@ that slot. The plateau, where it is in the slots, is loaded once. Should two ins
 be too close, as with shifts of nearly all labels, a ``v.drain`` stands between them.
 """
 
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.table import Width
+from isa.table import MAX_VL
+from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.builder import KernelBuilder
+from microkernels.common.errors import KernelError
+from microkernels.common.scratchpad import Scratchpad
 
+from ..frame import LaneFrame
 from ..problem import element_type
-from ..variants.variant import USUAL, Variant
-from .lane_frame import LaneFrame
-from .lane_parts import LaneParts
-from .rhythm import MOST_SLOTS
+from ..record import LOADED_VECTORS, vector_stride
+from ..variant import USUAL, Variant
+from .base import Shifts
+from .rhythm import beats_of
 from .transform import Transform
-from .wide_plan import WideInstruction, WidePlan, wide_order, wide_plan
 
-__all__ = ["wide_builder", "wide_constants"]
+__all__ = ["WideShifts"]
 
+#: Beats of a vector from which on instructions need no others between them.
+LEAST_BEATS = VECTOR_LATENCY + 1
+_FEWEST_SLOTS = 2
 #: Instructions of a body after which it stores and loads, and after q' or p' after which the vector
 #: that it reads last is free.
 _STORED, _FREED, _READ = 2, 1, 2
 
 
-def wide_builder(
+@dataclass(frozen=True)
+class _Instruction:
+    """An instruction of a body.
+
+    Attributes:
+        name: ``t``, ``q``, ``p``, ``least``, ``plateau``, ``bound``, ``m``, or with the number of
+            a shift ``sum``, ``below``, ``above``; of variants ``scale``, ``n``, ``d``, ``f``.
+        elements: vector length.
+        shift: its number.
+    """
+
+    name: str
+    elements: int
+    shift: int = 0
+
+    def beats(self, bits: int) -> int:
+        """Cycles of the vector unit."""
+        return -(-self.elements * bits // 8 // WORD_BYTES)
+
+
+def _order(
     transform: Transform,
     labels: int,
-    bits: int,
-    *,
-    slots: int = MOST_SLOTS,
-    scratchpad_bytes: int,
-    vault_bits: int | None,
+    slots: int,
     variant: Variant = USUAL,
-) -> KernelBuilder:
-    """BP-M by shifts, one line at a time; parameters and errors as of
-    :func:`microkernels.bp.shifts.kernel.transform_builder`, and vectors must not be short."""
-    places = wide_plan(transform, labels, bits, scratchpad_bytes, slots, variant)
-    return _WideKernel(transform, labels, bits, places, vault_bits, variant).build()
+    *,
+    joined: bool = False,
+) -> Iterator[_Instruction]:
+    """The instructions of a body in their order, for a ring of so many slots; ``joined``: the least
+    total and the plateau are in the slots."""
+    plateau = transform.plateau is not None
+    early = slots > _FEWEST_SLOTS
+    nexts = [_Instruction(name, labels) for name in "qp"]
+    if variant.weighted:
+        yield _Instruction("scale", 1 + len(transform.shifts))
+    yield _Instruction("t", labels)
+    if joined:
+        yield _Instruction("q", labels)
+        yield _Instruction("least", -(-labels // 2))
+        yield _Instruction("p", labels + 1)
+    elif transform.shifts and early:
+        yield from nexts
+    if not transform.shifts:
+        if plateau:
+            # Half a vector would come too early after t.
+            yield _Instruction("least", labels)
+        yield from nexts
+        if plateau:
+            yield _Instruction("plateau", 1)
+    for number, shift in enumerate(transform.shifts):
+        yield _Instruction("sum", labels, number)
+        if number == 0 and plateau and not joined:
+            yield _Instruction("least", -(-labels // 2))
+        yield _Instruction("below", labels - shift.labels, number)
+        if number == 0 and plateau and not joined:
+            yield _Instruction("plateau", 1)
+        yield _Instruction("above", labels - shift.labels, number)
+    if transform.shifts and not early:
+        yield from nexts
+    if plateau:
+        yield _Instruction("bound", labels)
+    if variant.damped:
+        for name in "ndf":
+            yield _Instruction(name, labels)
+    yield _Instruction("m", labels)
 
 
-def wide_constants(
-    transform: Transform, bits: int, places: WidePlan, damping: int = 0
-) -> NDArray[np.signedinteger]:
-    """The elements that a run loads in place of a matrix: plateau, costs of the shifts, sixteenths
-    of damping."""
-    dtype = element_type(bits)
-    found = np.zeros(places.constant_bytes // dtype.itemsize, dtype)
-    costs = [transform.plateau or 0, *(shift.cost for shift in transform.shifts)]
-    costs += [damping] if damping else []
-    found[: len(costs)] = costs
-    return found
+class WideShifts(Shifts):
+    """The kernel for many labels: vectors of at least :data:`LEAST_BEATS` beats."""
+
+    @cached_property
+    def pad(self) -> Scratchpad:
+        """``constants``: the plateau, then the costs of the shifts, then the sixteenths of damping;
+        with weights ``scaled``, the plateau and the costs times a weight; the least total ``g``,
+        unless it is in a slot, and the message."""
+        size, variant = self.size, self.variant
+        if beats_of(self.labels, self.bits) < LEAST_BEATS:
+            raise KernelError(
+                f"{self.labels} labels of {self.bits} bits are too few for one line at a time"
+            )
+        vector = vector_stride(self.labels + variant.tail, self.bits)
+        costs = 1 + len(self.transform.shifts)
+        pad = Scratchpad()
+        pad.take("constants", size * (costs + variant.damped))
+        pad.take("constants_end", 0)
+        pad.take("scaled", size * costs if variant.weighted else 0)
+        pad.take("g", size)
+        pad.take("m0", vector)
+        most, room = self.slots, self.scratchpad_bytes
+        if pad.take_ring(LOADED_VECTORS, vector, room=room, most=most) < _FEWEST_SLOTS:
+            raise self.no_room("")
+        return pad
+
+    @property
+    def joined(self) -> bool:
+        """The least total and the plateau are in the slots."""
+        pad = self.pad
+        return (
+            self.variant.usual
+            and self.transform.plateau is not None
+            and bool(self.transform.shifts)
+            and pad.slots > _FEWEST_SLOTS
+            and self.labels < MAX_VL
+            and 2 * pad.vector + (self.labels + 1) * self.size <= pad.slot
+        )
+
+    @property
+    def order(self) -> list[_Instruction]:
+        """The instructions of a body."""
+        slots, joined = self.pad.slots, self.joined
+        return list(_order(self.transform, self.labels, slots, self.variant, joined=joined))
+
+    @property
+    def constants(self) -> NDArray[np.signedinteger]:
+        """Plateau, costs of the shifts, sixteenths of damping."""
+        elements = np.zeros(self.constant_bytes // self.size, element_type(self.bits))
+        costs = [self.transform.plateau or 0, *(shift.cost for shift in self.transform.shifts)]
+        costs += [self.variant.damping] if self.variant.damped else []
+        elements[: len(costs)] = costs
+        return elements
+
+    def builder(self, vault_bits: int | None) -> KernelBuilder:
+        """As of :class:`.base.Shifts`."""
+        return _WideKernel(self, vault_bits).build()
+
+    @property
+    def cycles(self) -> float:
+        """Those of the body."""
+        return sum(instruction.beats(self.bits) for instruction in self.order)
 
 
 class _WideKernel(LaneFrame):
     """The program."""
 
-    def __init__(
-        self,
-        transform: Transform,
-        labels: int,
-        bits: int,
-        places: WidePlan,
-        vault_bits: int | None,
-        variant: Variant,
-    ) -> None:
-        self.transform = transform
-        self.places = places
-        self.order = list(
-            wide_order(transform, labels, places.slots, variant, joined=places.joined)
-        )
+    def __init__(self, shifts: WideShifts, vault_bits: int | None) -> None:
+        labels, bits, pad, variant = shifts.labels, shifts.bits, shifts.pad, shifts.variant
+        self.transform = shifts.transform
+        self.order = shifts.order
+        self.joined = shifts.joined
+        self.constant_bytes = shifts.constant_bytes
         # A short instruction at the start shows the end of the one before it, not of its results.
         self.stored = _STORED + variant.weighted
-        writer = KernelBuilder(
+        super().__init__(
             f"BP-M on a tile by shifts: {labels} labels of {bits} bits, thesis section 6.1.",
             "Generated by microkernels.bp.shifts.wide, which explains it.",
-            f"Scratchpad ({places.used} bytes): constants, least total, message, and a ring of "
-            f"{places.slots} slots of {places.slot} bytes: a, b, c.",
-            launch=("vault", "slot", "parameters"),
-            width=Width[f"W{bits}"],
+            f"Scratchpad ({pad.used} bytes): constants, least total, message, and a ring of "
+            f"{pad.slots} slots of {pad.slot} bytes: a, b, c.",
+            labels=labels,
+            bits=bits,
+            lanes=1,
+            pad=pad,
+            vault_bits=vault_bits,
+            variant=variant,
+            first_message=None,
             place_drains=True,
         )
-        self.parts = p = LaneParts(labels, bits, 1, places.slots, writer, variant=variant)
-        p.set_places((places.message,), places.ring, places.slot, places.vector)
-        self.first = writer.register("first", "address of the message that begins the next line")
-        self.first_next = writer.register("first_next", "bytes from there to the one after it")
-        self.first_other = writer.register("first_other", "the same of every second line")
-        writer.constant("g", places.least, "least total, and plateau")
-        writer.constant("k", places.scaled, "plateau and costs of the shifts")
+        #: Offsets in a slot of the next update's least total, and of the plateau.
+        self.least_in_slot = labels * self.size
+        self.plateau_in_slot = 2 * pad.vector + labels * self.size
+        self.set_places()
+        self.first = self.writer.register(
+            "first", "address of the message that begins the next line"
+        )
+        self.first_next = self.writer.register("first_next", "bytes from there to the one after it")
+        self.first_other = self.writer.register("first_other", "the same of every second line")
+        self.writer.constant("g", pad["g"], "least total, and plateau")
+        scaled = pad["scaled" if variant.weighted else "constants"]
+        self.writer.constant("k", scaled, "plateau and costs of the shifts")
         if variant.weighted:
-            writer.constant("K", places.constants, "the same before they are weighted")
-        super().__init__(p, vault_bits, first_message=None)
+            self.writer.constant("K", pad["constants"], "the same before they are weighted")
         self._length = 0
-
-    def set_lengths(self) -> None:
-        """One row."""
-        self.parts.writer.op("set.vl", "labels")
-        self.parts.writer.op("set.mr", "one")
-        self.parts.set_fraction()
 
     def load_costs(self) -> None:
         """The constants."""
-        p, w = self.parts, self.parts.writer
-        w.op("mov", p.y, self.places.constant_bytes // p.size)
-        w.load("K" if p.variant.weighted else "k", p.costs, p.y)
-        if self.places.joined:
-            for n in range(p.slots):
-                w.op("add", p.x, p.slot(n), self.places.plateau_in_slot)
-                w.load(p.x, p.costs, "one", note="plateau")
+        w, run = self.writer, self.run
+        w.op("mov", self.y, self.constant_bytes // self.size)
+        w.load("K" if self.variant.weighted else "k", run.costs, self.y)
+        if self.joined:
+            for n in range(self.pad.slots):
+                w.op("add", self.x, self.slot(n), self.plateau_in_slot)
+                w.load(self.x, run.costs, "one", note="plateau")
 
     def emit_streams(self) -> None:
         """Update all lines of a run."""
-        p, w = self.parts, self.parts.writer
+        w, run = self.writer, self.run
         self.spread()
-        w.op("mov", self.first, p.edge[0])
-        w.op("mov", self.first_next, p.next)
-        w.op("mov", self.first_other, p.other_next)
+        w.op("mov", self.first, run.first_message)
+        w.op("mov", self.first_next, run.lane_pitch)
+        w.op("mov", self.first_other, self.other_pitch)
         self.begin()
-        self._vector(WideInstruction("q", p.labels), -1)
-        self._vector(WideInstruction("p", p.labels), -1)
+        self._vector(_Instruction("q", self.labels), -1)
+        self._vector(_Instruction("p", self.labels), -1)
         w.op("v.drain")
         self._load_first(-1)
         w.note("First update.")
         self._load_old(0)
         self._body(0, begun=False)
-        self._end_of_update()
+        self.end_of_update("last")
         w.note("One body for each slot.")
-        for n in range(1, p.slots + 1):
-            w.label(f"body_{n % p.slots}")
+        for n in range(1, self.pad.slots + 1):
+            w.label(f"body_{n % self.pad.slots}")
             self._body(n)
-            self._end_of_update()
-        w.op("jmp", f"body_{1 % p.slots}")
-        self.emit_detours()
-        w.note("Last message.")
-        w.label("last")
-        self.describe()
-        w.op("v.drain")
-        w.store(p.store[0], p.message[0], "labels")
-        w.op("jmp", "run_end")
+            self.end_of_update("last")
+        w.op("jmp", f"body_{1 % self.pad.slots}")
+        w.emit_detours()
+        self.store_last()
 
     def _load_first(self, n: int) -> None:
         """The message that begins the line of update ``n + 1``, in place of its ``b`` or ``c``."""
-        p, w = self.parts, self.parts.writer
-        place = (2 if self.places.joined else 1) * self.places.vector
-        w.op("add", p.incoming[0], p.slot(n + 1), place)
-        w.load(p.incoming[0], self.first, "labels", note="message that begins the line")
+        w = self.writer
+        place = (2 if self.joined else 1) * self.pad.vector
+        w.op("add", self.incoming[0], self.slot(n + 1), place)
+        w.load(self.incoming[0], self.first, "labels", note="message that begins the line")
         w.op("add", self.first, self.first, self.first_next)
-        w.swap(self.first_next, self.first_other, p.x)
+        w.swap(self.first_next, self.first_other, self.x)
 
     def _body(self, n: int, *, begun: bool = True) -> None:
-        p, w = self.parts, self.parts.writer
-        w.note(f"Body {n % p.slots}.")
-        reader = "p" if self.places.joined else "q"
-        read = _READ + next(i for i, one in enumerate(self.order) if one.name == reader)
+        w = self.writer
+        w.note(f"Body {n % self.pad.slots}.")
+        reader = "p" if self.joined else "q"
+        read = _READ + next(
+            i for i, instruction in enumerate(self.order) if instruction.name == reader
+        )
         for number, instruction in enumerate(self.order):
             self._vector(instruction, n)
             if instruction.name == "t":
-                w.op("mov", p.incoming[0], p.message[0])
+                w.op("mov", self.incoming[0], self.message[0])
             if begun and number == _FREED:
-                self.load(n - 1 + p.slots)
+                self.load(n - 1 + self.pad.slots)
             if begun and number == self.stored:
                 self.store(n - 1)
                 self._load_old(n)
             if number == read:
-                self.seldom("beq", p.left, "one", lambda: self._next_first(n))
+                w.seldom("beq", self.left, "one", lambda: self._next_first(n))
 
     def _load_old(self, n: int) -> None:
         """The message that update ``n`` replaces, in place of ``c``: it lies where the next message
         is stored."""
-        p, w = self.parts, self.parts.writer
-        if p.variant.damped:
-            w.op("add", p.x, p.slot(n), 2 * self.places.vector)
-            w.load(p.x, p.store[0], "labels", note="message that is replaced")
+        w = self.writer
+        if self.variant.damped:
+            w.op("add", self.x, self.slot(n), 2 * self.pad.vector)
+            w.load(self.x, self.target[0], "labels", note="message that is replaced")
 
     def _next_first(self, n: int) -> None:
-        p, w = self.parts, self.parts.writer
-        with w.unless("beq", p.groups, "one"):
+        w, run = self.writer, self.run
+        with w.unless("beq", run.groups, "one"):
             self._load_first(n)
 
-    def _end_of_update(self) -> None:
-        p, w = self.parts, self.parts.writer
-        w.op("sub", p.left, p.left, 1)
-
-        def next_line() -> None:
-            w.op("sub", p.groups, p.groups, 1)
-            w.op("beq", p.groups, p.zero, "last")
-            w.op("mov", p.left, p.updates)
-
-        self.seldom("beq", p.left, p.zero, next_line)
-
-    def _vector(self, one: WideInstruction, n: int) -> None:
+    def _vector(self, instruction: _Instruction, n: int) -> None:
         """Write an instruction of body ``n``."""
-        p, w, vector = self.parts, self.parts.writer, self.places.vector
-        if one.elements != self._length:
-            self._length = one.elements
-            w.op("mov", p.x, one.elements)
-            w.op("set.vl", p.x)
-        a, later = p.slot(n), p.slot(n + 1)
-        if one.name == "t":
-            w.vector("v.v.add", a, a, p.incoming[0], note="t")
-        elif one.name == "q":
-            w.op("add", p.x, later, vector)
-            w.vector("v.v.add", later, later, p.x, note="q'")
-        elif one.name == "p":
-            w.op("add", p.x, later, 2 * vector)
-            w.vector("v.v.add", later, later, p.x, note="p'")
-        elif one.name == "least":
+        w, vector = self.writer, self.pad.vector
+        if instruction.elements != self._length:
+            self._length = instruction.elements
+            w.op("mov", self.x, instruction.elements)
+            w.op("set.vl", self.x)
+        a, later = self.slot(n), self.slot(n + 1)
+        if instruction.name == "t":
+            w.vector("v.v.add", a, a, self.incoming[0], note="t")
+        elif instruction.name == "q":
+            w.op("add", self.x, later, vector)
+            w.vector("v.v.add", later, later, self.x, note="q'")
+        elif instruction.name == "p":
+            w.op("add", self.x, later, 2 * vector)
+            w.vector("v.v.add", later, later, self.x, note="p'")
+        elif instruction.name == "least":
             least = "g"
-            if self.places.joined:
-                least = p.y
-                w.op("add", least, later, self.places.least_in_slot)
-            if one.elements == p.labels:
+            if self.joined:
+                least = self.y
+                w.op("add", least, later, self.least_in_slot)
+            if instruction.elements == self.labels:
                 w.vector("m.v.nop.min", least, a, a, note="g = min(t)")
             else:
-                w.op("add", p.x, a, (p.labels - one.elements) * p.size)
-                w.vector("m.v.min.min", least, a, p.x, note="g = min(t)")
-        elif one.name == "plateau":
+                w.op("add", self.x, a, (self.labels - instruction.elements) * self.size)
+                w.vector("m.v.min.min", least, a, self.x, note="g = min(t)")
+        elif instruction.name == "plateau":
             w.vector("v.s.add", "g", "g", "k", note="g = g + P")
-        elif one.name == "bound":
+        elif instruction.name == "bound":
             least = "g"
-            if self.places.joined:
-                least = p.y
-                w.op("add", least, later, self.places.least_in_slot)
+            if self.joined:
+                least = self.y
+                w.op("add", least, later, self.least_in_slot)
             w.vector("v.s.min", a, a, least, note="u = min(u, g)")
-        elif one.name == "scale":
-            w.op("add", p.x, a, p.weight)
-            w.vector("v.s.mul", "k", "K", p.x, note="times the weight of the edge")
-        elif one.name == "m" and not p.variant.damped:
-            w.vector("v.s.sub", p.message[0], a, a, note="m")
-        elif one.name in ("n", "d", "f", "m"):
-            self._damp(one.name, a)
+        elif instruction.name == "scale":
+            w.op("add", self.x, a, self.weight)
+            w.vector("v.s.mul", "k", "K", self.x, note="times the weight of the edge")
+        elif instruction.name == "m" and not self.variant.damped:
+            w.vector("v.s.sub", self.message[0], a, a, note="m")
+        elif instruction.name in ("n", "d", "f", "m"):
+            damping = self.pad["constants"] + (1 + len(self.transform.shifts)) * self.size
+            self.damp(instruction.name, a, "m0", fresh=vector, replaced=2 * vector, damping=damping)
         else:
-            self._shift(one, a)
+            self._shift(instruction, a)
 
-    def _damp(self, name: str, a: str) -> None:
-        """The new message, mixed with the old one."""
-        p, w = self.parts, self.parts.writer
-        if name == "f":
-            costs = 1 + len(self.transform.shifts)
-            p.take_share(a, self.places.constants + costs * p.size)
-            return
-        w.op("add", p.x, a, self.places.vector)
-        if name == "n":
-            w.vector("v.s.sub", p.x, a, a, note="n = u - u[0]")
-        elif name == "d":
-            w.op("add", p.y, a, 2 * self.places.vector)
-            w.vector("v.v.sub", a, p.y, p.x, note="d = o - n")
+    def _shift(self, instruction: _Instruction, a: str) -> None:
+        w = self.writer
+        far = self.transform.shifts[instruction.shift].labels * self.size
+        w.op("add", self.x, a, self.pad.vector)
+        if instruction.name == "sum":
+            w.op("add", self.y, "k", (1 + instruction.shift) * self.size)
+            w.vector("v.s.add", self.x, a, self.y, note="s = u + cost")
+        elif instruction.name == "below":
+            w.op("add", self.y, a, far)
+            w.vector("v.v.min", self.y, self.y, self.x, note="from the labels below")
         else:
-            w.vector("v.v.add", p.message[0], p.x, a, note="m = n + f")
-
-    def _shift(self, one: WideInstruction, a: str) -> None:
-        p, w = self.parts, self.parts.writer
-        far = self.transform.shifts[one.shift].labels * p.size
-        w.op("add", p.x, a, self.places.vector)
-        if one.name == "sum":
-            w.op("add", p.y, "k", (1 + one.shift) * p.size)
-            w.vector("v.s.add", p.x, a, p.y, note="s = u + cost")
-        elif one.name == "below":
-            w.op("add", p.y, a, far)
-            w.vector("v.v.min", p.y, p.y, p.x, note="from the labels below")
-        else:
-            w.op("add", p.x, p.x, far)
-            w.vector("v.v.min", a, a, p.x, note="from the labels above")
+            w.op("add", self.x, self.x, far)
+            w.vector("v.v.min", a, a, self.x, note="from the labels above")

@@ -9,13 +9,19 @@ from collections.abc import Mapping
 import numpy as np
 
 from microkernels.networks.network import Pool
-from microkernels.networks.pairs import Pair
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
+from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.errors import one_line
 from microkernels.onnx_models.evaluate import evaluate
 from microkernels.onnx_models.graph import Array, Node
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.moved import Index, index_of, rearranged
+from microkernels.onnx_models.importer import (
+    Importer,
+    Index,
+    Value,
+    attribute,
+    index_of,
+    rearranged,
+)
 from support.extras import MissingExtraError
 
 __all__ = [
@@ -154,7 +160,7 @@ def window_results(
     layer = Pool(
         name=importer.unique(node.name),
         source=moved.layer,
-        window=Pair(pixels, 1),
+        window=Size2(pixels, 1),
         stride=1,
         mean=mean,
     )

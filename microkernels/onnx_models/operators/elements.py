@@ -7,20 +7,19 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.networks.curves import Function
 from microkernels.networks.network import (
     Activation,
     Add,
     Combine,
     Layer,
     Multiply,
-    Source,
 )
-from microkernels.nn.element_shape import SLOPE_FRACTION
-from microkernels.onnx_models.curves import Function
+from microkernels.networks.parameters import Reals
+from microkernels.nn.element import SLOPE_FRACTION
 from microkernels.onnx_models.graph import Node
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import Reals, to_maps
-from microkernels.onnx_models.moved import index_of, rearranged, rows
+from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
+from microkernels.onnx_models.model import to_maps
 
 from .functions import curve_value
 from .linear import activate, scale_channels
@@ -196,7 +195,7 @@ def combined(kind: str) -> Callable[[Importer, Node], None]:
             with_constant(importer, node, kind, importer.held(node, 1), constant, first=True)
         else:
             first, second = importer.held(node), importer.held(node, 1)
-            if first.layer == second.layer and isinstance(importer.layers.get(first.layer), Source):
+            if first.layer == second.layer and importer.is_input(first):
                 raise node.refused("both inputs are one input of the model")
             combine(importer, node, kind, first, second)
 
@@ -245,15 +244,8 @@ def gelu(importer: Importer, node: Node) -> None:
 
 def relu(importer: Importer, node: Node) -> None:
     """Relu, in the layer before where possible."""
-    value = importer.held(node)
-    before = importer.layers.get(value.layer)
-    if activate(importer, node):
-        return
-    if value.alone and isinstance(before, Add) and not before.relu:
-        importer.layers[before.name] = replace(before, relu=True)
-        importer.alias(node, value, value.shape)
-        return
-    _activation(importer, node, value, "relu")
+    if not activate(importer, node):
+        _activation(importer, node, importer.held(node), "relu")
 
 
 def negative(importer: Importer, node: Node) -> None:

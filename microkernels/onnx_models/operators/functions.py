@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from microkernels.networks.curves import UNFITTED, Function
 from microkernels.networks.network import Activation
-from microkernels.onnx_models.curves import UNFITTED, Function
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 

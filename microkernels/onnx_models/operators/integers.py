@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import Reals
 
 from .elements import affine, limited
 from .linear import conv

@@ -1,14 +1,12 @@
 """Operators that become convolutions and fully connected layers."""
 
-from dataclasses import replace
-
 import numpy as np
 
 from microkernels.networks.network import INPUT, Conv, Dense, Depthwise, MapSize
-from microkernels.networks.pairs import Pair
+from microkernels.networks.parameters import Real, Reals
+from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import Real, Reals
 
 from .arrange import index_of, map_value, rearranged
 from .gather import gathered
@@ -62,7 +60,7 @@ def conv(importer: Importer, node: Node) -> None:
         conv_by_moves(importer, node, value, weights, groups)
         return
     found = window(node, value, weights.shape[2:])
-    down, across = found.kernel.down, found.kernel.across
+    down, across = found.kernel.height, found.kernel.width
     if filters * channels * down * across > _MOST_WEIGHTS:
         raise node.refused(
             f"{filters} x {channels} x {down} x {across} weights, with those of groups and "
@@ -87,10 +85,7 @@ def conv(importer: Importer, node: Node) -> None:
         importer.add(node, one, size, shape)
         return
     full = spread_weights(weights, groups, found.dilation)
-    if (
-        down == value.size.height == 1
-        and channels < _FEW_CHANNELS <= channels * found.stride.across
-    ):
+    if down == value.size.height == 1 and channels < _FEW_CHANNELS <= channels * found.stride.width:
         _conv_of_samples(importer, node, value, found, Real(weights=full, bias=bias), shape)
         return
     layer = Conv(
@@ -122,7 +117,7 @@ def _conv_of_samples(
         shape: of the output.
     """
     filters, _, across, channels = real.weights.shape
-    step = found.stride.across
+    step = found.stride.width
     width = shape[-1]
     taps = -(-across // step)
     index = index_of(importer, value).reshape(channels, -1)
@@ -139,7 +134,7 @@ def _conv_of_samples(
         name=importer.unique(node.name),
         source=moved.layer,
         filters=filters,
-        kernel=Pair(taps, 1),
+        kernel=Size2(taps, 1),
         fraction=0,
         relu=False,
     )
@@ -171,7 +166,7 @@ def conv_by_moves(
     lined = index.reshape(channels, -1, pixels).swapaxes(1, 2)
     made = rearranged(importer, node, [value], lined.reshape(1, channels * pixels, lined.shape[2]))
     filters = len(weights)
-    full = spread_weights(weights.reshape(filters, -1, pixels), groups, Pair(1, 1))
+    full = spread_weights(weights.reshape(filters, -1, pixels), groups, Size2(1, 1))
     # Filters x 1 x pixels x channels, as channels x pixels.
     held = full.transpose(0, 1, 3, 2).reshape(filters, channels * pixels)
     layer, size = pixel_conv(importer, node, made, held, conv_bias(importer, node, filters))
@@ -198,17 +193,17 @@ def pixel_conv(
     return layer, value.size._replace(channels=len(weights))
 
 
-def spread_weights(weights: Reals, groups: int, dilation: Pair) -> Reals:
+def spread_weights(weights: Reals, groups: int, dilation: Size2) -> Reals:
     """Weights of groups and with gaps (filters x channels of a group x pixels along one or two
     axes) as filters x down x across x channels, with zeros between."""
     filters, each, *kernel = weights.shape
     rows, columns = [1] * (2 - len(kernel)) + kernel
-    down, across = (rows - 1) * dilation.down + 1, (columns - 1) * dilation.across + 1
+    down, across = (rows - 1) * dilation.height + 1, (columns - 1) * dilation.width + 1
     held = weights.reshape(filters, each, rows, columns)
-    if groups == 1 and dilation == Pair(1, 1):
+    if groups == 1 and dilation == Size2(1, 1):
         return held.transpose(0, 2, 3, 1)
     full = np.zeros((filters, down, across, each * groups))
-    taps = full[:, :: dilation.down, :: dilation.across]
+    taps = full[:, :: dilation.height, :: dilation.width]
     of_group = filters // groups
     for group in range(groups):
         part = slice(group * of_group, (group + 1) * of_group)
@@ -236,7 +231,7 @@ def connect(importer: Importer, node: Node, weights: Reals, *, last: bool = True
             name=name,
             source=value.layer,
             filters=outputs,
-            kernel=Pair(size.width, size.height),
+            kernel=Size2(size.width, size.height),
             fraction=0,
             relu=False,
         )
@@ -257,7 +252,7 @@ def scale_channels(
     its own."""
     before = importer.layers.get(value.layer)
     channels = value.size.channels
-    if value.alone and isinstance(before, Conv | Dense | Depthwise) and not before.relu:
+    if value.alone and value.layer in importer.real and before is not None and before.with_relu():
         held = importer.real[before.name]
         if scale.size == 1 or len(held.bias) == scale.size:
             rows = scale.reshape(-1, *(1,) * (held.weights.ndim - 1))
@@ -303,8 +298,9 @@ def activate(importer: Importer, node: Node) -> bool:
     """Take ReLU into the layer before, if nothing else reads that; whether it was possible."""
     value = importer.held(node)
     before = importer.layers.get(value.layer)
-    if not value.alone or not isinstance(before, Conv | Dense | Depthwise) or before.relu:
+    limited = before.with_relu() if before is not None and value.alone else None
+    if limited is None:
         return False
-    importer.layers[before.name] = replace(before, relu=True)
+    importer.layers[value.layer] = limited
     importer.alias(node, value, value.shape)
     return True

@@ -4,10 +4,10 @@ from math import prod
 
 import numpy as np
 
+from microkernels.networks.curves import Function
 from microkernels.networks.network import Activation, Layer, Multiply, Pool
-from microkernels.networks.pairs import Pads, Pair
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
-from microkernels.onnx_models.curves import Function
+from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
@@ -86,9 +86,9 @@ def _by_axes(
         empty = ZERO if mean else LOWEST_ELEMENT
         moved = rearranged(importer, node, [value], lined, empty=empty)
         along = Window(
-            kernel=Pair(1, kernel),
-            dilation=Pair(1, 1),
-            stride=Pair(1, step),
+            kernel=Size2(1, kernel),
+            dilation=Size2(1, 1),
+            stride=Size2(1, step),
             pads=Pads(0, around[0], 0, around[1]),
         )
         value = _add(importer, node, moved, along, mean=mean, last=False)
@@ -234,12 +234,14 @@ def _whole(importer: Importer, node: Node, *, mean: bool) -> None:
     value = map_value(importer, node)
     spatial(node, value)
     width, height = value.size.width, value.size.height
-    windows = [Pair(width, height)]
+    windows = [Size2(width, height)]
     if mean and min(width, height) > 1:
         # A sum over rows and columns needs as many bits more as one over each, both together.
-        windows = [Pair(1, height), Pair(width, 1)]
+        windows = [Size2(1, height), Size2(width, 1)]
     for number, whole in enumerate(windows, 1):
-        found = Window(kernel=whole, dilation=Pair(1, 1), stride=Pair(1, 1), pads=Pads(0, 0, 0, 0))
+        found = Window(
+            kernel=whole, dilation=Size2(1, 1), stride=Size2(1, 1), pads=Pads(0, 0, 0, 0)
+        )
         value = _add(importer, node, value, found, mean=mean, last=number == len(windows))
 
 
@@ -282,9 +284,9 @@ def _pad_maps(importer: Importer, node: Node) -> None:
     top, left = none + before
     bottom, right = none + after
     found = Window(
-        kernel=Pair(1, 1),
-        dilation=Pair(1, 1),
-        stride=Pair(1, 1),
+        kernel=Size2(1, 1),
+        dilation=Size2(1, 1),
+        stride=Size2(1, 1),
         pads=Pads(left, top, right, bottom),
     )
     _add(importer, node, value, found, mean=True)

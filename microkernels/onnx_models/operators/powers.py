@@ -7,8 +7,8 @@ would have too few bits.
 
 import numpy as np
 
+from microkernels.networks.curves import Function
 from microkernels.networks.network import Activation, Add, Combine, Multiply
-from microkernels.onnx_models.curves import Function
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value
 

@@ -9,20 +9,24 @@ import numpy as np
 
 from isa.table import MAX_VL
 from microkernels.networks.network import (
-    Dense,
-    Depthwise,
-    ElementWise,
     MapSize,
-    Normalize,
-    Pool,
     Product,
     Rearrange,
 )
-from microkernels.nn.product.shape import MOST_INNER
+from microkernels.networks.parameters import Reals
+from microkernels.nn.product import MOST_INNER
 from microkernels.onnx_models.graph import Node
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import Reals
-from microkernels.onnx_models.moved import Index, adjacent, copied, index_of, rearranged, rows
+from microkernels.onnx_models.importer import (
+    Importer,
+    Index,
+    Value,
+    adjacent,
+    attribute,
+    copied,
+    index_of,
+    rearranged,
+    rows,
+)
 
 from .elements import affine, combine, with_constant
 from .linear import connect, pixel_conv
@@ -255,17 +259,20 @@ def _connected(importer: Importer, name: str) -> bool:
     """Whether a map has the slices of a fully connected layer's outputs, which a chip's vaults
     share."""
     layer = importer.layers.get(name)
-    if isinstance(layer, ElementWise | Depthwise | Pool):
+    if layer is None:
+        return False
+    if layer.keeps_slices and not layer.one_slice:
         return any(_connected(importer, source) for source in layer.sources)
-    return isinstance(layer, Dense)
+    return layer.output_depth(1) is not None
 
 
 def in_one_slice(importer: Importer, node: Node, value: Value) -> Value:
     """``value`` in a map whose rows are in one piece, also on several vaults."""
     # What makes or reads a map of more channels than a vector's may need thinner slices.
     wide = value.size.channels > MAX_VL
-    made = isinstance(importer.layers.get(value.layer), Normalize | Product | Rearrange)
-    if made or not (wide or _connected(importer, value.layer)):
+    layer = importer.layers.get(value.layer)
+    in_rows = layer is not None and (layer.one_slice or layer.copies)
+    if in_rows or not (wide or _connected(importer, value.layer)):
         return value
     value = copied(importer, node, value)
     layer = Rearrange(

@@ -18,9 +18,9 @@ from microkernels.networks.network import (
     MapSize,
     Multiply,
 )
+from microkernels.networks.parameters import Real, Reals
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import Real, Reals
 
 from .arrange import Index, index_of, rearranged
 

@@ -6,11 +6,10 @@ from math import prod
 
 import numpy as np
 
+from microkernels.networks.curves import Function
 from microkernels.networks.network import Activation, Layer, Multiply
-from microkernels.onnx_models.curves import Function
 from microkernels.onnx_models.graph import Node
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.moved import index_of, straight
+from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, straight
 
 from .arrange import window_results
 from .elements import combine

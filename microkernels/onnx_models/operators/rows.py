@@ -7,12 +7,11 @@ import numpy as np
 
 from isa.table import MAX_VL
 from microkernels.networks.network import Depthwise, Normalize
-from microkernels.networks.pairs import Pair
-from microkernels.nn.rows.shape import MOST_CHANNELS
+from microkernels.networks.parameters import Real, Reals
+from microkernels.networks.sizes import Size2
+from microkernels.nn.rows_shape import MOST_CHANNELS
 from microkernels.onnx_models.graph import Node
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.model import Real, Reals
-from microkernels.onnx_models.moved import index_of, rearranged, rows
+from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
 
 from .elements import combine
 from .products import in_one_slice
@@ -85,7 +84,7 @@ def _weighted(importer: Importer, node: Node, value: Value, scale: Reals, shift:
     layer = Depthwise(
         name=importer.unique(f"{node.name}_scale"),
         source=value.layer,
-        kernel=Pair(1, 1),
+        kernel=Size2(1, 1),
         fraction=0,
         relu=False,
     )

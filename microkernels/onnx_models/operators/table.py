@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 
-from microkernels.onnx_models.curves import Function
+from microkernels.networks.curves import Function
 from microkernels.onnx_models.importer import Operator
 
 from . import (

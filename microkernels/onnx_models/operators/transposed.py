@@ -6,10 +6,10 @@ from math import prod
 import numpy as np
 
 from microkernels.networks.network import Conv, MapSize
-from microkernels.networks.pairs import Pair
+from microkernels.networks.parameters import Real
+from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, attribute
-from microkernels.onnx_models.model import Real
 
 from .arrange import index_of, map_value, rearranged
 from .linear import MAP_AXES, conv_bias, conv_by_moves, spread_weights
@@ -84,7 +84,7 @@ def conv_transpose(importer: Importer, node: Node) -> None:
         held = {"dilations": dilations}
         conv_by_moves(importer, replace(node, attributes=held), made, grouped, groups)
         return
-    gaps = Pair(dilations[-1], dilations[0] if rank == 2 else 1)
+    gaps = Size2(dilations[-1], dilations[0] if rank == 2 else 1)
     bias = conv_bias(importer, node, filters)
     full_weights = spread_weights(grouped, groups, gaps)
     down, across = full_weights.shape[1:3]
@@ -92,7 +92,7 @@ def conv_transpose(importer: Importer, node: Node) -> None:
         name=importer.unique(node.name),
         source=made.layer,
         filters=filters,
-        kernel=Pair(across, down),
+        kernel=Size2(across, down),
         fraction=0,
         relu=False,
     )

@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from microkernels.networks.network import MapSize
-from microkernels.networks.pairs import Pads, Pair
+from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Value, attribute
 
@@ -28,16 +28,16 @@ class Window:
         stride, pads: as of a layer.
     """
 
-    kernel: Pair
-    dilation: Pair
-    stride: Pair
+    kernel: Size2
+    dilation: Size2
+    stride: Size2
     pads: Pads
 
     def output(self, size: MapSize, channels: int) -> MapSize:
         """Size of the map of all windows' results."""
-        across = size.width + self.pads.left + self.pads.right - self.kernel.across
-        down = size.height + self.pads.top + self.pads.bottom - self.kernel.down
-        return MapSize(across // self.stride.across + 1, down // self.stride.down + 1, channels)
+        across = size.width + self.pads.left + self.pads.right - self.kernel.width
+        down = size.height + self.pads.top + self.pads.bottom - self.kernel.height
+        return MapSize(across // self.stride.width + 1, down // self.stride.height + 1, channels)
 
 
 def spatial(node: Node, value: Value) -> int:
@@ -184,8 +184,8 @@ def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
     top, left = none + found.before
     bottom, right = none + found.after
     return Window(
-        kernel=Pair(across, down),
-        dilation=Pair(dilation_across, dilation_down),
-        stride=Pair(stride_across, stride_down),
+        kernel=Size2(across, down),
+        dilation=Size2(dilation_across, dilation_down),
+        stride=Size2(stride_across, stride_down),
         pads=Pads(left, top, right, bottom),
     )

@@ -3,7 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
-#include <thread>
+#include <cassert>
 
 #include "../engine/arc.cpp"
 #include "../engine/catch_up.cpp"
@@ -28,7 +28,7 @@
 #include "tile_links.cpp"
 #include "control.cpp"
 #include "host_data.cpp"
-#include "barrier.h"
+#include "crew.h"
 #include "sharing.h"
 
 namespace {
@@ -63,44 +63,46 @@ class Chip {
          Launcher launcher)
         : m_sizes(sizes), m_network(network), m_lines(lines), m_host(host), m_map(map),
           m_launcher(launcher),
-          m_sharing(m_network, sizes.threads),
           m_seen(sizes.threads),
-          m_barrier(static_cast<uint32_t>(sizes.threads)) {
+          m_crew(static_cast<uint32_t>(sizes.threads),
+                 [this](uint32_t thread, uint32_t threads) { work(thread, threads); }) {
         if (vault) m_vault = *vault;
         if (axi) m_axi = *axi;
+        for (uint32_t threads = 1; threads <= sizes.threads; ++threads)
+            m_sharings.emplace_back(m_network, threads);
         reset();
-        for (uint32_t thread = 1; thread < sizes.threads; ++thread)
-            m_threads.emplace_back([this, thread] { follow(thread); });
-    }
-
-    ~Chip() {
-        m_closes = true;
-        m_stretch.fetch_add(1, std::memory_order_seq_cst);
-        m_stretch.notify_all();
-        for (std::thread& thread : m_threads) thread.join();
     }
 
     // Before the first `run` of an operation of the host that lets `cycles` pass, and perhaps ends
     // with an interrupt.
     void expect(uint64_t cycles, bool stops) { m_expected = cycles + 1, m_stops = stops; }
 
-    // Goes on until the host's operation ends, or for `cycles`. Returns whether it ended.
-    bool run(uint64_t cycles) {
+    // Goes on until the host's operation ends, for `cycles`, or until one of `threads` has waited for
+    // others longer than `patience`, in nanoseconds. Returns whether the operation ended.
+    bool run(uint64_t cycles, uint32_t threads, int64_t patience) {
         m_broken = false;
+        m_patience = patience;
+        m_waited = 0;
         do {
             uint64_t passed = 1;
             if (m_expected && !m_out.idle && quiet()) {
-                passed = run_quiet(std::min(cycles, m_expected));
+                passed = run_quiet(std::min(cycles, m_expected), threads);
             } else {
                 cycle();
             }
             cycles -= passed;
             m_expected -= std::min(m_expected, passed);
-        } while (!m_out.idle && cycles && !m_broken);
+        } while (!m_out.idle && cycles && !m_broken && !m_waited);
         m_expected = m_out.idle ? 0 : m_expected;
-        for (const auto& tile : m_tiles) tile->settle();
+        for (const auto& tile : m_tiles) {
+            assert(tile->time() >= m_time);
+            tile->settle();
+        }
         return m_out.idle || m_broken;
     }
+
+    // How long that thread had waited when the others were there, in nanoseconds; 0: none has.
+    int64_t waited() const { return m_waited; }
 
   private:
     const ChipSizes m_sizes;
@@ -117,7 +119,7 @@ class Chip {
     std::unique_ptr<HostData> m_data;
     std::vector<std::unique_ptr<HostPlace>> m_places;  // of each tile, if accesses pass along them
     std::vector<std::unique_ptr<ChipTile>> m_tiles;
-    Sharing m_sharing;
+    std::vector<Sharing> m_sharings;  // among one thread, two, and so on
     // Of a thread: the first cycle of which the host may know nothing by its tiles.
     struct alignas(64) Seen {
         std::atomic<uint64_t> until{0};
@@ -134,12 +136,10 @@ class Chip {
     VipChipIn m_in = {};
     VipChipOut m_out = {};
 
-    std::vector<std::thread> m_threads;
-    Barrier m_barrier;
-    std::atomic<uint32_t> m_stretch{0};  // stretches of cycles that the threads share
-    std::atomic<uint64_t> m_time{0};     // the cycle that the host does next
-    std::atomic<uint64_t> m_end{0};      // the cycle before which a stretch ends
-    bool m_closes = false;
+    std::atomic<uint64_t> m_time{0};  // the cycle that the host does next
+    std::atomic<uint64_t> m_end{0};   // the cycle before which a stretch ends
+    int64_t m_patience = 0, m_waited = 0;
+    Crew m_crew;
 
     void reset() {
         m_time = 0;
@@ -171,7 +171,7 @@ class Chip {
         if (m_places.empty()) m_tiles[0]->host = m_data.get();
         if (m_sizes.joined)
             for (const auto& tile : m_tiles) tile->connect(m_tiles);
-        m_sharing.look_at(m_tiles);
+        for (Sharing& sharing : m_sharings) sharing.look_at(m_tiles);
     }
 
     void reset_memory(uint32_t vault) const {
@@ -299,45 +299,57 @@ class Chip {
                                                                launched.buffer));
     }
 
-    // As `cycle`, while time passes without accesses of the host, on all threads: until its operation
-    // ends or for `cycles`. Returns the cycles that passed. Tiles that the host has stopped may be
-    // some cycles before it.
-    uint64_t run_quiet(uint64_t cycles) {
+    // As `cycle`, while time passes without accesses of the host: until its operation ends, for
+    // `cycles`, or until one of `threads` waits too long. Returns the cycles that passed. Tiles may
+    // then be some cycles before the host, if it has stopped them or a thread has waited.
+    uint64_t run_quiet(uint64_t cycles, uint32_t threads) {
         const uint64_t begin = m_time;
-        for (const auto& tile : m_tiles) tile->forget();
         m_end = begin + cycles;
-        m_stretch.fetch_add(1, std::memory_order_seq_cst);
-        m_stretch.notify_all();
-        work(0);
+        m_waited = stretch(threads);
+        if (m_waited) {
+            // No tile is left behind the host.
+            m_end.store(m_time);
+            stretch(1);
+        }
         return m_time - begin;
     }
 
+    // All cycles before the end.
+    int64_t stretch(uint32_t threads) {
+        for (const auto& tile : m_tiles) tile->forget();
+        for (uint32_t thread = 0; thread < m_seen.size(); ++thread)
+            m_seen[thread].until = thread < threads ? m_time.load() : kEver;
+        return m_crew.share(threads, m_patience);
+    }
+
     // A thread's part of that.
-    void work(uint32_t thread) {
-        const uint32_t first = m_sharing.first(thread), last = m_sharing.first(thread + 1);
-        uint32_t idle = 0;
-        for (bool goes_on = true; goes_on;) {
+    void work(uint32_t thread, uint32_t threads) {
+        const Sharing& sharing = m_sharings[threads - 1];
+        const uint32_t first = sharing.first(thread), last = sharing.first(thread + 1);
+        Crew::Wait wait(m_crew);
+        for (bool goes_on = true; goes_on && !m_crew.gives_up();) {
             bool moves = !thread && pass_host();
             uint64_t seen = kEver;
             const uint64_t host = m_time.load(std::memory_order_acquire);
             const uint64_t end = m_end.load(std::memory_order_acquire);
             goes_on = host < end;
             for (uint32_t turn = first; turn < last; ++turn) {
-                const uint32_t vault = m_sharing.vault(turn);
+                const uint32_t vault = sharing.vault(turn);
                 ChipTile& tile = *m_tiles[vault];
                 const uint64_t before =
                     m_stops ? std::min(kWayFromHost + vault, kWayOverNetwork) : kAhead;
-                m_sharing.prefetch(thread, turn);
+                sharing.prefetch(thread, turn);
                 moves |= advance(tile, std::min(end, host + before));
                 goes_on |= tile.time() < end;
                 seen = std::min(seen, tile.time() + m_summaries->way(vault));
             }
             m_seen[thread].until.store(seen, std::memory_order_release);
-            idle = moves ? 0 : idle + 1;
-            // Where another thread has no processor, it gets this one.
-            if (idle > kTries) std::this_thread::yield();
+            if (moves) {
+                wait.over();
+            } else {
+                wait.look();
+            }
         }
-        m_barrier.wait();
     }
 
     // The host goes on as far as it knows what it sees. Nothing that a tile does in a cycle reaches
@@ -360,15 +372,6 @@ class Chip {
         if (m_out.idle && now != end) m_end.store(now, std::memory_order_release);
         return now != begin;
     }
-
-    // A thread beside the first: a part of each stretch.
-    void follow(uint32_t thread) {
-        for (uint32_t stretch = 0;; ++stretch) {
-            m_stretch.wait(stretch, std::memory_order_acquire);
-            if (m_closes) return;
-            work(thread);
-        }
-    }
 };
 
 }  // namespace
@@ -385,7 +388,11 @@ void vip_timed_chip_expect(void* chip, uint64_t cycles, bool stops) {
     static_cast<Chip*>(chip)->expect(cycles, stops);
 }
 
-bool vip_timed_chip_run(void* chip, uint64_t cycles) { return static_cast<Chip*>(chip)->run(cycles); }
+bool vip_timed_chip_run(void* chip, uint64_t cycles, uint32_t threads, int64_t patience) {
+    return static_cast<Chip*>(chip)->run(cycles, threads, patience);
+}
+
+int64_t vip_timed_chip_waited(void* chip) { return static_cast<Chip*>(chip)->waited(); }
 
 void vip_timed_chip_end(void* chip) { delete static_cast<Chip*>(chip); }
 

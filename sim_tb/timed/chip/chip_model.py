@@ -4,7 +4,7 @@ import ctypes
 import os
 import time
 from collections.abc import Callable, Sequence
-from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_int32, c_uint32, c_uint64, c_void_p
+from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -34,11 +34,15 @@ from .chip_sizes import (
     control_constants,
     network_constants,
 )
+from .workers import Workers
 
 __all__ = ["ChipModel"]
 
-#: Cycles between two looks at signals.
+#: Cycles between two looks at signals, and, where fewer threads work than there are, at the time.
 _AT_ONCE = 1 << 13
+_ON_FEWER = 1 << 10
+#: Nanoseconds that a thread waits for others. Where all have processors a wait takes some 50,000.
+_PATIENCE = 1_000_000
 #: An engine sees all addresses.
 _WHOLE = 64
 
@@ -82,7 +86,8 @@ def _library() -> ctypes.CDLL:
                 _Launcher,
             ),
             "vip_timed_chip_expect": (None, c_void_p, c_uint64, c_bool),
-            "vip_timed_chip_run": (c_bool, c_void_p, c_uint64),
+            "vip_timed_chip_run": (c_bool, c_void_p, c_uint64, c_uint32, c_int64),
+            "vip_timed_chip_waited": (c_int64, c_void_p),
             "vip_timed_chip_end": (None, c_void_p),
         },
     )
@@ -99,7 +104,7 @@ class ChipModel(ChipSession):
     Parameters:
         config, image, axi_latency: see :class:`sim_tb.cosim.chip_session.ChipSession`.
         threads: that share the vaults' work; None: one for each processor that this process may
-            use. Results do not depend on it.
+            use. Fewer work while others take the processors. Results do not depend on it.
         progress: called now and then with the cycles so far.
 
     Attributes:
@@ -127,6 +132,7 @@ class ChipModel(ChipSession):
             raise CosimError("the timing model has one clock (clocks.domains must be 'one')")
         processors = len(os.sched_getaffinity(0)) if threads is None else threads
         self.threads = max(1, min(processors, config.vaults))
+        self._workers = Workers(self.threads)
         self._progress = progress
         self._chip: c_void_p | None = None
         self._states: dict[int, tuple[EngineState, Any, Sizes, Any]] = {}
@@ -181,13 +187,23 @@ class ChipModel(ChipSession):
         operation.start(library)
         if operation.kind is Kind.RUN:
             library.library.vip_timed_chip_expect(self._chip, operation.count, operation.stop)
-        while not library.library.vip_timed_chip_run(self._chip, _AT_ONCE):
+        while not self._run_on():
             if self._progress is not None:
                 self._progress(operation.progress(library))
         if self._failure is not None:
             failure, self._failure = self._failure, None
             raise failure
         return operation.result(library, time.perf_counter() - started)
+
+    def _run_on(self) -> bool:
+        """Let some cycles pass; returns whether the host's operation has ended."""
+        library, workers = self._library.library, self._workers
+        threads = workers.choose(time.perf_counter())
+        cycles = _AT_ONCE if threads == self.threads else _ON_FEWER
+        ended: bool = library.vip_timed_chip_run(self._chip, cycles, threads, _PATIENCE)
+        if waited := library.vip_timed_chip_waited(self._chip):
+            workers.waited(time.perf_counter(), waited * 1e-9)
+        return ended
 
     def _launch(self, pe: int, program: Any, words: int, parameters: int, launched: Any) -> int:
         """Called by C++ for an engine that starts."""

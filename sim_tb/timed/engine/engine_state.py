@@ -6,11 +6,13 @@ from ctypes import c_bool, c_int64, c_uint32, c_uint64
 
 from isa.compiled.library import Engine
 from isa.compiled.simulator import CompiledSimulator
+from isa.faults import FaultCause
 from isa.iss.simulator import Observer
+from isa.run import EngineEnd
 from isa.table import INSTRUCTIONS, Instruction
 from pe.config import PeConfig
 from pe.counters import FLUSH_CYCLES
-from pe.interface import EXACT_PC_WORDS, HistoryCounter, PeCounter, PeState
+from pe.interface import EXACT_PC_WORDS, HistoryCounter, PeCounter
 from pe.sequencer import overhead_cycles
 from pe.vector.settings import SETTLING_CYCLES
 from sim_tb.cosim.engine import CosimError
@@ -64,19 +66,24 @@ class EngineResult(ctypes.Structure):
         ("history_turn", c_uint64),
     )
 
-    def state(self) -> PeState:
-        """State of an engine that has ended."""
-        return PeState.FAULTED if self.cause else PeState.HALTED
+    def end(self, slot: int = 0) -> EngineEnd:
+        """The end of the engine in ``slot`` of its vault, with its counters of
+        :class:`pe.interface.PeCounter`."""
+        state = "running" if self.running else "faulted" if self.cause else "halted"
+        return EngineEnd(
+            state=state,
+            cause=FaultCause(self.cause),
+            pc=self.pc,
+            memory_error=self.memory_error,
+            cycles=self.cycles,
+            counters={item.name: self.counters[item] for item in PeCounter},
+            slot=slot,
+        )
 
-    def counts(self, config: PeConfig) -> dict[str, int]:
-        """The counters of an engine of ``config`` by name: those of
-        :class:`pe.interface.PeCounter` and, with a load history, of
-        :class:`pe.interface.HistoryCounter`."""
-        found = {item.name: self.counters[item] for item in PeCounter}
-        if config.load_history:
-            first = min(HistoryCounter)
-            found |= {item.name: self.history[item - first] for item in HistoryCounter}
-        return found
+    def history_counts(self) -> dict[str, int]:
+        """The counters of :class:`pe.interface.HistoryCounter`, by name."""
+        first = min(HistoryCounter)
+        return {item.name: self.history[item - first] for item in HistoryCounter}
 
 
 def check_covered(config: PeConfig) -> None:

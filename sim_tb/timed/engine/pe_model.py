@@ -2,17 +2,19 @@
 
 import ctypes
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_uint64, c_void_p
+from dataclasses import replace
 from functools import cache
 
 from isa.compiled.library import Engine
-from isa.faults import FaultCause
+from isa.image import DramImage
+from isa.run import Launch, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
-from sim_tb.cosim.engine import CosimError, CosimResult, Job, check_job
+from sim_tb.cosim.engine import CosimError, Identity, check_launch, check_scratchpad
 from sim_tb.harness.engine import NEVER
-from sim_tb.harness.memory import MEMORY
+from sim_tb.harness.memory import MEMORY, MemoryBehaviour
 from sim_tb.harness.schema import pack, structure
 from sim_tb.timed.library import compile_model
 from sim_tb.timed.words import TimedWord, timed_words
@@ -78,79 +80,83 @@ class PeModel:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def run_many(
-        self, jobs: Iterable[Job], progress: Callable[[int], None] | None = None
-    ) -> Iterator[CosimResult | CosimError]:
-        """Run ``jobs`` in order; see :meth:`sim_tb.cosim.engine.PeSimulation.run_many`."""
-        for job in jobs:
-            yield self._run(job, progress)
-
-    def run(self, job: Job, progress: Callable[[int], None] | None = None) -> CosimResult:
-        """Run one job.
+    def run(
+        self,
+        launch: Launch,
+        image: DramImage,
+        *,
+        memory: MemoryBehaviour | None = None,
+        identity: Identity | None = None,
+        reset: bool = True,
+        scratchpad: bytes | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> RunResult:
+        """Run one launch; see :meth:`sim_tb.cosim.engine.PeSimulation.run`.
 
         Raises:
             CosimError: as described there.
         """
-        result = self._run(job, progress)
-        if isinstance(result, CosimError):
-            raise result
-        return result
-
-    def _run(self, job: Job, progress: Callable[[int], None] | None) -> CosimResult | CosimError:
-        config, identity = self.config, job.identity
-        check_job(job, config)
-        if job.limits is not None:
+        config, place = self.config, identity or Identity()
+        check_launch(launch, config)
+        check_scratchpad(scratchpad, config)
+        if launch.limits is not None:
             raise CosimError("limits can only be given to a watched engine")
-        if job.scratchpad is not None:
-            self._scratchpad = job.scratchpad
+        if scratchpad is not None:
+            self._scratchpad = scratchpad
         started = time.perf_counter()
+        words = launch.program.words
         state = EngineState(
-            job.words,
-            job.image,
-            pe_index=identity.pe_index,
-            vault=identity.vault,
-            slot=identity.slot,
-            pe_count=identity.pe_count,
-            parameters=job.parameters,
+            words,
+            image,
+            pe_index=place.pe_index,
+            vault=place.vault,
+            slot=place.slot,
+            pe_count=place.pe_count,
+            parameters=launch.parameters,
             scratchpad=self._scratchpad,
             **config.limits,
         )
         library = self._library
-        if library.vip_image_open(str(job.image.path.absolute()).encode()):
-            raise CosimError(f"{job.image.path} can't be mapped into memory")
+        if library.vip_image_open(str(image.path.absolute()).encode()):
+            raise CosimError(f"{image.path} can't be mapped into memory")
         # The words after the program are those that earlier programs left.
-        self._buffer[: len(job.words)] = timed_words(job.words, state.rows, config)
+        self._buffer[: len(words)] = timed_words(words, state.rows, config)
         engine = state.engine
-        stop = NEVER if job.stop_after is None else job.stop_after
-        turn = 0 if job.reset else self._turn
-        sizes, result = sizes_of(config, len(job.words), turn), EngineResult()
+        stop = NEVER if launch.stop_after is None else launch.stop_after
+        turn = 0 if reset else self._turn
+        sizes, result = sizes_of(config, len(words), turn), EngineResult()
         run = library.vip_timed_start(
-            byref(sizes), byref(engine), self._buffer, byref(pack(job.memory)), stop
+            byref(sizes),
+            byref(engine),
+            self._buffer,
+            byref(pack(memory or MemoryBehaviour())),
+            stop,
         )
         try:
             done = 0
-            while library.vip_timed_run(run, done := min(done + _AT_ONCE, job.max_cycles)):
-                if done == job.max_cycles:
-                    return CosimError(f"the program did not end within {done} cycles")
+            while library.vip_timed_run(run, done := min(done + _AT_ONCE, launch.max_cycles)):
+                if done == launch.max_cycles:
+                    raise CosimError(f"the program did not end within {done} cycles")
                 if progress is not None:
                     progress(done)
             library.vip_timed_result(run, byref(result))
             if violation := library.vip_timed_violation(run):
-                return CosimError(f"memory port rule broken: {violation.decode()}")
+                raise CosimError(f"memory port rule broken: {violation.decode()}")
         finally:
             self._scratchpad = bytes(state.scratchpad)
             self._turn = result.history_turn
             library.vip_timed_end(run)
-        cause = FaultCause(result.cause)
-        return CosimResult(
-            state=result.state(),
-            cause=cause,
-            pc=result.pc,
-            cycles=result.cycles,
-            counters=result.counts(config),
+        end = result.end()
+        end = replace(
+            end,
+            counters={
+                **end.counters,
+                **(result.history_counts() if config.load_history else {}),
+            },
             registers=list(engine.registers[: config.registers]),
             # A scratchpad that nothing reads is not there.
             scratchpad=self._scratchpad if read_roles(config) else b"",
-            wall_seconds=time.perf_counter() - started,
-            memory_error=result.memory_error,
+        )
+        return RunResult(
+            engines=(end,), simulated_cycles=end.cycles, seconds=time.perf_counter() - started
         )

@@ -7,7 +7,7 @@ from ctypes import c_uint64
 from memory.agent.config import ACTIONS, SLOTS, AgentConfig
 from memory.agent.features import BUCKETS, FEATURES
 from memory.controller.meta import SHORT_BURSTS
-from memory.controller.sweep import SWEEP_CYCLES
+from memory.controller.snapshot import SNAPSHOT_CYCLES
 
 __all__ = ["AgentSizes", "agent_constants"]
 
@@ -55,6 +55,6 @@ def agent_constants() -> Mapping[str, int]:
         "AgentSlots": SLOTS,
         "AgentThresholds": _THRESHOLDS,
         "FeatureValues": len(FEATURES),
-        "SweepCycles": SWEEP_CYCLES,
+        "SweepCycles": SNAPSHOT_CYCLES,
         "ShortBursts": SHORT_BURSTS,
     }

@@ -4,7 +4,7 @@ import ctypes
 from ctypes import POINTER, c_uint64
 
 from isa.image import DramImage
-from isa.program import Program
+from isa.run import Launch
 from sim_tb.harness.trace import WORD_BYTES
 from soc.tile.config import VaultTileConfig
 
@@ -14,20 +14,14 @@ __all__ = ["record_trace"]
 
 
 def record_trace(
-    program: Program,
-    image: DramImage,
-    *,
-    config: VaultTileConfig,
-    accesses: int,
-    max_cycles: int,
-    parameters: int = 0,
+    launch: Launch, image: DramImage, *, config: VaultTileConfig, accesses: int
 ) -> bytes:
     """The accesses of a vault's only engine until it ends, at most so many; joined as
     :func:`sim_tb.harness.trace.joined` does.
 
     Parameters:
         config: of the vault, with one engine.
-        accesses: 1 or more. max_cycles: after which the recording ends.
+        accesses: 1 or more; the recording ends after the launch's ``max_cycles``, too.
 
     Raises:
         CosimError: as of :func:`sim_tb.timed.vault.vault_model.started_tile`.
@@ -37,10 +31,8 @@ def record_trace(
     if config.pes != 1:
         raise ValueError(f"a trace is of one engine, not of {config.pes}")
     words = (c_uint64 * accesses)()
-    with started_tile(
-        program, image, config=config, max_cycles=max_cycles, parameters=parameters
-    ) as tile:
-        found = tile.library.vip_tile_trace(
-            tile.pointer, max_cycles, ctypes.cast(words, POINTER(c_uint64)), accesses
+    with started_tile(launch, image, config=config) as tile:
+        count = tile.library.vip_tile_trace(
+            tile.pointer, launch.max_cycles, ctypes.cast(words, POINTER(c_uint64)), accesses
         )
-    return bytes(memoryview(words).cast("B")[: found * WORD_BYTES])
+    return bytes(memoryview(words).cast("B")[: count * WORD_BYTES])

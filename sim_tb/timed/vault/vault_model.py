@@ -12,25 +12,19 @@ from typing import NamedTuple
 
 import memory.model.device_model
 from isa.compiled.library import Engine
-from isa.faults import FaultCause
 from isa.image import DramImage
-from isa.program import Program
+from isa.run import EngineEnd, Launch, RunResult
 from memory.config import VaultConfig
-from memory.controller.counters import (
-    LAG_CYCLES,
-    VaultCounter,
-)
+from memory.controller.counters import LAG_CYCLES
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
-from pe.interface import PeCounter
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.vault import (
     SETTLE_CYCLES,
     WINDOW_CYCLES,
-    PeResult,
-    VaultResult,
     check_alone,
+    fault_lines,
     launched_engines,
-    named_counters,
+    vault_result,
 )
 from sim_tb.harness.trace import TRACE_WORD
 from sim_tb.timed.engine.engine_state import (
@@ -50,7 +44,6 @@ from .vault_sizes import COUNTERS, VaultSizes, vault_constants
 __all__ = [
     "StartedTile",
     "VaultModel",
-    "run_vault_model",
     "started_tile",
 ]
 
@@ -95,7 +88,11 @@ def _library() -> ctypes.CDLL:
 
 
 class VaultModel:
-    """The timing model of a vault, with the methods of :class:`sim_tb.cosim.vault.VaultSimulation`.
+    """The timing model of a vault: the cycles of its Verilog, with the same counters of every
+    engine and the same commands to the DRAM.
+
+    The vault's counters ``CYCLES``, ``REFRESHES`` and ``REFRESH_BLOCKED`` cover the same interval
+    to within :data:`memory.controller.counters.LAG_CYCLES`.
 
     Parameters:
         config: of the vault.
@@ -117,55 +114,20 @@ class VaultModel:
 
     def run(
         self,
-        program: Program,
+        launch: Launch,
         image: DramImage,
         *,
-        max_cycles: int,
-        active: int | None = None,
-        parameters: int = 0,
+        engines: int | None = None,
         progress: Callable[[int], None] | None = None,
-    ) -> VaultResult:
-        """Run a program; parameters and exceptions as of :func:`run_vault_model`."""
-        return run_vault_model(
-            program,
-            image,
-            config=self.config,
-            max_cycles=max_cycles,
-            active=active,
-            parameters=parameters,
-            progress=progress,
-        )
+    ) -> RunResult:
+        """Run a launch; see :meth:`sim_tb.cosim.vault.VaultSimulation.run`.
 
-
-def run_vault_model(
-    program: Program,
-    image: DramImage,
-    *,
-    config: VaultTileConfig,
-    max_cycles: int,
-    active: int | None = None,
-    parameters: int = 0,
-    progress: Callable[[int], None] | None = None,
-) -> VaultResult:
-    """:func:`sim_tb.cosim.vault.run_vault` on the timing model: the cycles of the Verilog, with the
-    same counters of every engine and the same commands to the DRAM.
-
-    The vault's counters ``CYCLES``, ``REFRESHES`` and ``REFRESH_BLOCKED`` cover the same interval
-    to within :data:`memory.controller.counters.LAG_CYCLES`.
-
-    Raises:
-        CosimError: as there, or the model does not cover ``config``.
-        support.native.CompilerError: there is no C++ compiler, or it fails.
-    """
-    with started_tile(
-        program,
-        image,
-        config=config,
-        max_cycles=max_cycles,
-        active=active,
-        parameters=parameters,
-    ) as tile:
-        return _result(tile, max_cycles, progress)
+        Raises:
+            CosimError: as there, or the model does not cover the vault.
+            support.native.CompilerError: there is no C++ compiler, or it fails.
+        """
+        with started_tile(launch, image, config=self.config, engines=engines) as tile:
+            return _result(tile, launch.max_cycles, progress)
 
 
 class StartedTile(NamedTuple):
@@ -186,24 +148,20 @@ class StartedTile(NamedTuple):
 
 @contextmanager
 def started_tile(
-    program: Program,
+    launch: Launch,
     image: DramImage,
     *,
     config: VaultTileConfig,
-    max_cycles: int,
-    active: int | None = None,
-    parameters: int = 0,
+    engines: int | None = None,
 ) -> Iterator[StartedTile]:
-    """The model of a vault, whose engines begin with ``program``.
+    """The model of a vault, whose engines begin with ``launch``.
 
     Raises:
-        CosimError: as of :func:`run_vault_model`, but for what happens after the launch.
+        CosimError: as of :meth:`VaultModel.run`, but for what happens after the launch.
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     check_alone(config)
-    engines = launched_engines(
-        program, config, active=active, parameters=parameters, max_cycles=max_cycles
-    )
+    count = launched_engines(launch, config, engines)
     check_covered(config.pe)
     if not isinstance(config.vault, VaultConfig):
         raise CosimError("the timing model has no AXI back end")
@@ -213,22 +171,23 @@ def started_tile(
     device.open(0, str(image.path.absolute()), device_setup(config.dram))
     states = [
         EngineState(
-            program,
+            launch.program,
             image,
             pe_index=0 if config.windows else slot,
             slot=0 if config.windows else slot,
             pe_count=1 if config.windows else config.pes,
-            parameters=parameters,
+            parameters=launch.parameters,
             **config.pe.limits,
         )
-        for slot in range(engines)
+        for slot in range(count)
     ]
     buffer = (TimedWord * config.pe.instruction_words)()
-    buffer[: len(program.words)] = timed_words(program.words, states[0].rows, config.pe)
-    held = [state.engine for state in states]
-    pointers = (POINTER(Engine) * engines)(*(ctypes.pointer(each) for each in held))
+    words = launch.program.words
+    buffer[: len(words)] = timed_words(words, states[0].rows, config.pe)
+    structures = [state.engine for state in states]
+    pointers = (POINTER(Engine) * count)(*map(ctypes.pointer, structures))
     sizes, vault_sizes = (
-        sizes_of(config.pe, len(program.words)),
+        sizes_of(config.pe, len(words)),
         VaultSizes.of(config.dram, config.requesters),
     )
     bits = config.pe.address_bits if config.windows else _WHOLE
@@ -237,20 +196,20 @@ def started_tile(
         byref(vault_sizes),
         byref(LineSizes.of(config)),
         pointers,
-        engines,
+        count,
         buffer,
         bits,
         WINDOW_CYCLES,
     )
     try:
-        yield StartedTile(library, tile, engines, device, config, started)
+        yield StartedTile(library, tile, count, device, config, started)
     finally:
         library.vip_tile_end(tile)
 
 
 def _result(
     started: StartedTile, max_cycles: int, progress: Callable[[int], None] | None
-) -> VaultResult:
+) -> RunResult:
     """Run till all engines end."""
     library, tile, engines, device, config, since = started
     done = 0
@@ -266,41 +225,24 @@ def _result(
     library.vip_tile_idle(tile, SETTLE_CYCLES)
     if violation := device.violation(0):
         raise CosimError(f"DRAM rule broken: {violation}")
-    return VaultResult(
-        pes=tuple(_engine(library, tile, slot) for slot in range(engines)),
-        counters={item.name: counters[item] for item in named_counters(config)},
-        latencies=tuple(counters[VaultCounter.LATENCY_0 :]),
+    return vault_result(
+        tuple(_engine(library, tile, slot) for slot in range(engines)),
+        config,
+        counters=tuple(counters),
         commands=device.counts(0),
         windows=device.recorded(0),
-        tck_ns=config.dram.timing.tck_ns,
-        wall_seconds=time.perf_counter() - since,
+        seconds=time.perf_counter() - since,
     )
 
 
 def _late(library: ctypes.CDLL, tile: int, engines: int, max_cycles: int) -> str:
     """The engines that have faulted, and the first that still runs."""
-    result = EngineResult()
-    faults, late = [], ""
-    for slot in range(engines):
-        library.vip_tile_engine(tile, slot, byref(result))
-        if result.running:
-            late = late or f"engine {slot} did not end within {max_cycles} cycles"
-        elif result.cause:
-            name = FaultCause(result.cause).name
-            faults.append(f"engine {slot} faulted at word {result.pc}: {name}")
-    return "; ".join([*faults, late])
+    ends = [_engine(library, tile, slot) for slot in range(engines)]
+    late = next(end.slot for end in ends if end.state == "running")
+    return "; ".join([*fault_lines(ends), f"engine {late} did not end within {max_cycles} cycles"])
 
 
-def _engine(library: ctypes.CDLL, tile: int, slot: int) -> PeResult:
+def _engine(library: ctypes.CDLL, tile: int, slot: int) -> EngineEnd:
     result = EngineResult()
     library.vip_tile_engine(tile, slot, byref(result))
-    cause = FaultCause(result.cause)
-    return PeResult(
-        slot=slot,
-        state=result.state(),
-        cause=cause,
-        pc=result.pc,
-        memory_error=result.memory_error,
-        cycles=result.cycles,
-        counters={item.name: result.counters[item] for item in PeCounter},
-    )
+    return result.end(slot=slot)

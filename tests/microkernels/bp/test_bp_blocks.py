@@ -6,15 +6,14 @@ from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
 from isa.image import DramImage
-from microkernels.bp.blocks import BLOCK_BYTES, block_fit
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import split_outputs
-from microkernels.bp.layout import BpLayout
+from microkernels.bp.layout import BpLayout, sweep_traffic
 from microkernels.bp.problem import BpProblem, Direction, check_messages
+from microkernels.bp.record import BLOCK_BYTES, block_fit
 from microkernels.bp.shifts.choice import shifts_of
-from microkernels.bp.traffic import sweep_traffic
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate

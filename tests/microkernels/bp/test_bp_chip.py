@@ -12,11 +12,10 @@ from hypothesis import strategies as st
 from isa.image import DramImage
 from microkernels.bp.golden import iterate
 from microkernels.bp.jobs import bp_job
-from microkernels.bp.layout import BpLayout
+from microkernels.bp.layout import BpLayout, sweep_traffic
 from microkernels.bp.problem import BpProblem, Direction
-from microkernels.bp.steps import Neighbours
+from microkernels.bp.runs import Neighbours
 from microkernels.bp.tiles import TileCut
-from microkernels.bp.traffic import sweep_traffic
 from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
@@ -143,9 +142,9 @@ def test_it_goes_on_from_messages() -> None:
 
 def unless(step: str, words: dict[str, int], own: FlagTable) -> dict[str, int]:
     """The end of a step, but that it does not wait for the vaults beside."""
-    here = own.arrival(0) if step == "barrier" else words["gather"]
+    here = own.arrival(0) if step == "barrier" else words["flags_to_wait"]
     end = own.everyone[1] if step == "barrier" else here
-    return words | {"gather": here, "gather_end": end}
+    return words | {"flags_to_wait": here, "flags_end": end}
 
 
 @pytest.mark.parametrize("pes", [1, 2])

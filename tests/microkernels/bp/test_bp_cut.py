@@ -4,8 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from microkernels.bp.cut import fastest_cut, predicted_updates
-from microkernels.bp.tiles import TileCut
+from microkernels.bp.tiles import TileCut, fastest_cut, predicted_updates
 from microkernels.common.errors import KernelError
 
 

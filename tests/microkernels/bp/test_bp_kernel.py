@@ -11,12 +11,17 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY
 from microkernels.bp import golden as bp_golden
-from microkernels.bp import schedule as bp_schedule
 from microkernels.bp.contents import pack, unpack
-from microkernels.bp.kernel import bp_builder, bp_program
+from microkernels.bp.kernel import (
+    MIN_SLOTS,
+    Spacing,
+    bp_builder,
+    bp_program,
+    matrix_pad,
+    most_labels,
+)
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, Messages
-from microkernels.bp.schedule import MIN_SLOTS, Spacing, most_labels, plan
 from microkernels.common.errors import KernelError
 from microkernels.common.schedule import ScheduleModel, watch
 from microkernels.data.stereo import motorcycle
@@ -117,7 +122,7 @@ def test_the_spacing_is_needed(monkeypatch: pytest.MonkeyPatch, gap: str) -> Non
     def less(labels: int, bits: int) -> Spacing:
         return replace(of(labels, bits), **{gap: 0})
 
-    monkeypatch.setattr(bp_schedule.Spacing, "of", less)
+    monkeypatch.setattr(Spacing, "of", less)
     model = ScheduleModel()
     run(random_problem(1, 5, 5, 2, 16), 1, model=model)
     assert model.hazards
@@ -185,5 +190,5 @@ def test_fewer_slots_when_they_do_not_fit() -> None:
 def test_slots_share_no_range(bits: int) -> None:
     """Else an instruction next to a load waits for it, with most odd numbers of labels."""
     for labels in range(2, most_labels(bits, 4096) + 1):
-        places = plan(labels, bits, MIN_SLOTS, 4096)
+        places = matrix_pad(labels, bits, MIN_SLOTS, 4096)
         assert places.ring % RANGE_BYTES == places.slot % RANGE_BYTES == 0

@@ -58,7 +58,12 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
     tile = layout.grid.tile(0, 0)
     for direction in Direction:
         place = layout.sweep(direction, tile)
-        loaded, own, step, updates = place.load, place.edge, place.step, place.updates
+        loaded, own, step, updates = (
+            place.load,
+            place.first_message,
+            place.pixel_pitch,
+            place.updates,
+        )
         x = layout.width - 1 if direction is Direction.LEFT else 0
         y = layout.height - 1 if direction is Direction.UP else 0
         cost = layout.data_cost(x, y)
@@ -68,7 +73,7 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
                 layout.message(Direction.DOWN, x, y),
                 cost,
             ]
-            assert (place.line_step, updates) == (layout.pitch, layout.width - 1)
+            assert (place.line_pitch, updates) == (layout.pitch, layout.width - 1)
             lines = layout.height
         else:
             expected = [
@@ -76,12 +81,12 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
                 layout.message(Direction.LEFT, x, y),
                 layout.message(Direction.RIGHT, x, y),
             ]
-            assert (place.line_step, updates) == (layout.record_bytes, layout.height - 1)
+            assert (place.line_pitch, updates) == (layout.record_bytes, layout.height - 1)
             lines = layout.width
         assert [loaded, loaded + v, loaded + 2 * v] == expected
-        assert place.exit == step
+        assert place.last_pitch == step
         assert own == layout.message(direction, x, y)
-        last = own + updates * step + (lines - 1) * place.line_step
+        last = own + updates * step + (lines - 1) * place.line_pitch
         assert layout.tile <= last < layout.end
 
 

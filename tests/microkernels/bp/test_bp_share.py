@@ -13,7 +13,7 @@ from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.partition import share_sweep
 from microkernels.bp.problem import BpProblem, Direction
-from microkernels.bp.steps import sweep_team
+from microkernels.bp.runs import sweep_team
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.barrier import FlagTable

@@ -7,10 +7,12 @@ from hypothesis import strategies as st
 
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.shifts.choice import Form, bus_cycles, matrix_cycles, shifts_of
-from microkernels.bp.shifts.kernel import LANES, transform_builder
+from microkernels.bp.shifts.base import bus_cycles
+from microkernels.bp.shifts.choice import Form, matrix_cycles, shifts_of
+from microkernels.bp.shifts.kernel import LANES, LaneShifts
 from microkernels.bp.shifts.rhythm import beats_of, dependences, rhythm
 from microkernels.bp.shifts.transform import transform_of
+from microkernels.bp.shifts.wide import WideShifts
 from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
@@ -84,7 +86,7 @@ def test_every_number_of_lanes(labels: int, lanes: int, monkeypatch) -> None:
         one = problem(19, 17, labels, 16, "linear:2")
         found = shifts_of(one, "shifts", 4096)
         assert found is not None
-        assert (found.lanes, found.wide) == (lanes or 1, not lanes)
+        assert (found.lanes, isinstance(found, WideShifts)) == (lanes or 1, not lanes)
         job = bp_job(one, 1, pes=4, form="shifts")
         outputs, hazards = simulate(job)
     finally:
@@ -238,7 +240,7 @@ def test_the_loop_has_no_drain() -> None:
     """The schedule itself keeps operands apart."""
     transform = transform_of(smoothness_costs(16, "linear:2", 1))
     assert transform is not None
-    text = transform_builder(transform, 16).text()
+    text = LaneShifts(transform=transform, labels=16, bits=16, lanes=2).builder(None).text()
     loop = text[text.index("body_2:") : text.index("jmp body_2")]
     assert "v.drain" not in loop
     assert loop.count("m.v.add.min") == 8

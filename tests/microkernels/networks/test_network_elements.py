@@ -72,8 +72,13 @@ def test_every_activation_equals_the_golden_models(
 def test_sums_read_maps_where_they_were_written() -> None:
     """The stem's output lies in the input of conv1, and the sum reads it there."""
     job = job_of(RESIDUAL, engines(2, 2))
-    assert {Use("sum1", 0), Use("sum1", 1), Use("sum2", 0), Use("sum2", 1)} == job.plan.shared
-    assert job.plan.within["stem"] == Use("conv1", 0)
+    assert {
+        Use("sum1", 0),
+        Use("sum1", 1),
+        Use("sum2", 0),
+        Use("sum2", 1),
+    } == job.plan.inputs_in_place
+    assert job.plan.outputs_written_in_place["stem"] == Use("conv1", 0)
     launches = {launch.name for launch in job.job.launches}
     assert {"sum1", "sum2", "conv1 inputs"} <= launches
     assert not {"sum1 inputs", "sum2 inputs"} & launches

@@ -7,9 +7,9 @@ import pytest
 
 from microkernels.common.errors import KernelError
 from microkernels.data.networks import usual_network_weights
-from microkernels.networks.golden import Weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
+from microkernels.networks.parameters import Weights
 from microkernels.networks.vgg16 import vgg16
 from tests.microkernels.networks.test_networks import LITTLE, engines, job_of
 
@@ -24,8 +24,9 @@ IMAGE = np.zeros((1, 18, 20, 3), np.int16)
         ({"layers": [Pool(name="a")]}, r"layers must be a tuple, not \[.*\]"),
         (
             {"layers": ("a",)},
-            r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an ElementWise or "
-            r"a Normalize or a Product or a Source or a Rearrange, not 'a'",
+            r"layers\[0\] must be a Conv or a Depthwise or a Pool or a Dense or an Add or a "
+            r"Multiply or a Combine or an Activation or a Normalize or a Product or a Source or a "
+            r"Rearrange, not 'a'",
         ),
         ({"input": MapSize(0, 4, 4)}, "width of the input must be at least 1, not 0"),
         (

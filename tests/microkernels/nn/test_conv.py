@@ -17,10 +17,9 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, StripMap
 from microkernels.common.fixed_point import Elements, from_fixed, to_fixed
 from microkernels.common.schedule import ScheduleModel, watch
-from microkernels.nn.conv_depth import best_depth
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, share_conv
-from microkernels.nn.conv_plan import ConvPlan, plan_conv
+from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvOrder, ConvShape, convolve
 from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob, simulate

@@ -8,9 +8,16 @@ from hypothesis import strategies as st
 
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.nn.byte_jobs import byte_conv_job
-from microkernels.nn.conv_bytes import BYTE, ByteConv, convolve_bytes, pair_bytes, split_pairs
-from microkernels.nn.conv_shape import ConvOrder, ConvShape
+from microkernels.nn.conv_shape import (
+    BYTE,
+    ByteConv,
+    ConvOrder,
+    ConvShape,
+    convolve_bytes,
+    pair_bytes,
+    split_pairs,
+)
+from microkernels.nn.jobs import byte_conv_job
 from microkernels.runtime.job import STANDARD, KernelJob, simulate
 from tests.microkernels.nn.test_conv import shapes
 

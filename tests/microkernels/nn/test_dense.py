@@ -11,8 +11,7 @@ from onnx.reference import ReferenceEvaluator
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, from_fixed
 from microkernels.nn.dense_layout import DenseLayout, Vectors
-from microkernels.nn.dense_plan import plan_dense
-from microkernels.nn.dense_shape import DenseShape, dense, partial_sums
+from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 from microkernels.nn.jobs import dense_job
 from microkernels.runtime.job import simulate
 

@@ -12,13 +12,11 @@ from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
 from microkernels.networks.engines import ChipEngines
-from microkernels.networks.golden import Weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.network import Conv, Depthwise, MapSize, Network
-from microkernels.networks.pairs import Pads, Pair
-from microkernels.nn.depthwise.kernel import depthwise_program
-from microkernels.nn.depthwise.layout import DepthwiseLayout
-from microkernels.nn.depthwise.shape import DepthwiseShape, depthwise
+from microkernels.networks.parameters import Weights
+from microkernels.networks.sizes import Pads, Size2
+from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise, depthwise_program
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob, simulate
 from microkernels.runtime.ring import VaultRing
@@ -173,7 +171,7 @@ def test_networks_have_depthwise_layers(vaults: int) -> None:
         layers=(
             Conv(name="first", filters=20, padding=1, fraction=12),
             Depthwise(name="apart", padding=Pads(1, 1, 0, 2), fraction=12),
-            Depthwise(name="less", kernel=Pair(2, 3), stride=2, fraction=11, relu=False),
+            Depthwise(name="less", kernel=Size2(2, 3), stride=2, fraction=11, relu=False),
             Conv(name="point", filters=7, kernel=1, fraction=12, relu=False),
         ),
     )

@@ -16,12 +16,15 @@ from microkernels.common.feature_map import FeatureMap, PartMap, StripMap
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
-from microkernels.nn.element_curve import UNIT_FRACTION, Curve, Piece
-from microkernels.nn.element_jobs import element_job
-from microkernels.nn.element_kernel import element_program
-from microkernels.nn.element_layout import ElementLayout
-from microkernels.nn.element_polynomials import POLYNOMIALS
-from microkernels.nn.element_shape import OPERATIONS, ElementShape, element
+from microkernels.nn.curves import POLYNOMIALS, UNIT_FRACTION, Curve, Piece
+from microkernels.nn.element import (
+    OPERATIONS,
+    ElementLayout,
+    ElementShape,
+    element,
+    element_program,
+)
+from microkernels.nn.jobs import element_job
 from microkernels.runtime.job import Golden, KernelJob, simulate
 
 #: Of an engine with the logistic unit.

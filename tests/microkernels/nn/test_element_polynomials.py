@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 
 from microkernels.common.errors import KernelError
-from microkernels.nn.element_curve import Curve, Piece
-from microkernels.nn.element_jobs import element_job
-from microkernels.nn.element_polynomials import polynomial
-from microkernels.nn.element_shape import ElementShape
+from microkernels.nn.curves import Curve, Piece, polynomial
+from microkernels.nn.element import ElementShape
+from microkernels.nn.jobs import element_job
 from microkernels.runtime.job import simulate
 
 ALL = np.arange(-(1 << 15), 1 << 15).astype(np.int16)

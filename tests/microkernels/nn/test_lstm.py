@@ -11,8 +11,14 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import FRACTION_LIMIT, from_fixed, to_fixed
 from microkernels.common.logistic import sigmoid, tanh
 from microkernels.nn.jobs import lstm_job
-from microkernels.nn.lstm.plan import plan_lstm
-from microkernels.nn.lstm.shape import LstmCut, LstmShape, LstmState, LstmWeights, lstm_step
+from microkernels.nn.lstm_shape import (
+    LstmCut,
+    LstmShape,
+    LstmState,
+    LstmWeights,
+    lstm_step,
+    plan_lstm,
+)
 from microkernels.runtime.job import simulate
 
 #: Of an engine with the logistic unit.

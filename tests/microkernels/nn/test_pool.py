@@ -14,9 +14,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.jobs import pool_job
-from microkernels.nn.pool_kernel import pool_program
-from microkernels.nn.pool_layout import PoolLayout
-from microkernels.nn.pool_shape import PoolShape, pool
+from microkernels.nn.pool import PoolLayout, PoolShape, pool, pool_program
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 

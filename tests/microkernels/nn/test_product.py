@@ -8,9 +8,7 @@ from hypothesis import strategies as st
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
-from microkernels.nn.product.kernel import product_program
-from microkernels.nn.product.layout import ProductLayout
-from microkernels.nn.product.shape import ProductShape, product
+from microkernels.nn.product import ProductLayout, ProductShape, product, product_program
 from microkernels.runtime.job import Golden, KernelJob, simulate
 
 #: Alignment of maps in different rows of the memory.

@@ -8,9 +8,8 @@ from hypothesis import strategies as st
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
-from microkernels.nn.rows.kernel import rows_program
-from microkernels.nn.rows.layout import RowsLayout
-from microkernels.nn.rows.shape import NormalizeShape, normalize
+from microkernels.nn.rows import RowsLayout, rows_program
+from microkernels.nn.rows_shape import NormalizeShape, normalize
 from microkernels.runtime.job import Golden, KernelJob, simulate
 
 #: Alignment of maps in different rows of the memory.

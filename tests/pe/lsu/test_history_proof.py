@@ -37,8 +37,26 @@ class _Watched(Elaboratable):
         self.seen = _Seen(config, self.table)
         self.bad = Signal()
         self.domain = ClockDomain("sync", reset_less=True)
-        names = ("probe", "wanted", "wanted_first", "wanted_last", "record", "column", "place")
-        names += ("first", "last", "renew", "way", "overwrites", "first_unit", "end_unit", "empty")
+        names = (
+            "probe",
+            "probed_column",
+            "probed_first",
+            "probed_last",
+            "record",
+            "column",
+            "place",
+        )
+        names += (
+            "place",
+            "first",
+            "last",
+            "renew",
+            "way",
+            "overwrites",
+            "first_unit",
+            "end_unit",
+            "empty",
+        )
         self.given = {name: Signal.like(getattr(self.table, name), name=name) for name in names}
         table = self.table
         self.byte = Signal.like(table.first, name="byte")
@@ -76,7 +94,7 @@ class _Watched(Elaboratable):
         for name, signal in self.given.items():
             # What is looked for stays until the answer.
             value = signal
-            if name.startswith("wanted"):
+            if name.startswith("probed_column"):
                 before = Signal.like(signal, name=f"before_{name}")
                 m.d.sync += before.eq(getattr(table, name))
                 value = Mux(answers, before, signal)
@@ -112,12 +130,12 @@ class _Watched(Elaboratable):
         wrong = Signal()
         m.d.comb += wrong.eq(
             answers
-            & table.found
+            & table.hit
             & ~table.stale
-            & (table.wanted == column)
-            & (table.wanted_first <= byte)
-            & (byte <= table.wanted_last)
-            & ((table.found_place + byte)[: len(address)] == address)
+            & (table.probed_column == column)
+            & (table.probed_first <= byte)
+            & (byte <= table.probed_last)
+            & ((table.hit_place + byte)[: len(address)] == address)
             & (~holds | written)
         )
         kept = self._invariant(started, answers, holds, **chosen)
@@ -146,7 +164,7 @@ class _Watched(Elaboratable):
                 kept.append(~placed | (holds & within))
         for way, read in enumerate(seen.reads):
             rows = Array(ways[way].as_value() for ways in seen.entries)
-            kept.append(~answers | seen.changed | (read == rows[table._hash(table.wanted)]))
+            kept.append(~answers | seen.changed | (read == rows[table._hash(table.probed_column)]))
         return Cat(kept).all()
 
 
@@ -170,7 +188,9 @@ class _Seen:
         self.units = [
             [self._signal(bits, f"unit_{n}_{way}") for way in numbers] for n, numbers in each
         ]
-        self.more = [[self._signal(2, f"more_{n}_{way}") for way in numbers] for n, numbers in each]
+        self.more = [
+            [self._signal(2, f"further_{n}_{way}") for way in numbers] for n, numbers in each
+        ]
         places = [
             [f"way_{way}.words[{n}]" if sets > 1 else f"entry_{way}" for way in numbers]
             for n, numbers in each
@@ -212,7 +232,7 @@ def _check(watched: _Watched, folder, script: str = _INDUCTION) -> str:
         "aigmap",
         "write_aiger -zinit watched.aig",
     ]
-    run_yosys(commands, what="the load history", folder=folder)
+    run_yosys(commands, purpose="the load history", folder=folder)
     return run_abc(folder, f"read_aiger watched.aig; {script}")
 
 

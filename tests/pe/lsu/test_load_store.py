@@ -345,15 +345,15 @@ def test_narrow_registers_get_what_fits(simulate, rng, widths):
             ctx.set(port.response.valid, 1)
             await ctx.tick()
             ctx.set(port.response.valid, 0)
-            unfit = ctx.get(dut.unfit)
+            overflow = ctx.get(dut.overflow)
             await ctx.tick()
-            found.append((unfit, ctx.get(dut.result_valid) and ctx.get(dut.result)))
+            found.append((overflow, ctx.get(dut.result_valid) and ctx.get(dut.result)))
             await ctx.tick()
 
     simulate(dut, bench)
-    for (_, _, value), (unfit, result) in zip(loads, found, strict=True):
-        assert unfit == (not -limit <= value < limit)
-        assert result == (0 if unfit else value % (2 * limit))
+    for (_, _, value), (overflow, result) in zip(loads, found, strict=True):
+        assert overflow == (not -limit <= value < limit)
+        assert result == (0 if overflow else value % (2 * limit))
 
 
 def _is(command, mnemonic):

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 from isa.image import DramImage
+from isa.run import Launch
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.golden import iterate
 from microkernels.bp.jobs import bp_job
-from microkernels.bp.kernel import bp_program
+from microkernels.bp.kernel import bp_program, most_labels
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.schedule import most_labels
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.engine import Identity, Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import Identity, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_engine
 from soc.generate.presets import preset
 
@@ -74,15 +74,11 @@ def test_random_problems_are_exact(
     layout = BpLayout.of(problem, base=4096)
     with DramImage(1 << PE.address_bits) as image:
         pack(problem, layout, image, iterations=ITERATIONS)
-        job = Job(
-            words=bp_program(labels, bits).words,
-            image=image,
-            max_cycles=2_000_000,
-            memory=memory,
-            parameters=layout.parameters,
-            identity=Identity(pe_index=3, slot=0, pe_count=4),
+        launch = Launch(
+            program=bp_program(labels, bits), max_cycles=2_000_000, parameters=layout.parameters
         )
-        result = simulation.run(job)
+        identity = Identity(pe_index=3, slot=0, pe_count=4)
+        result = simulation.run(launch, image, memory=memory, identity=identity)
         messages = unpack(layout, image)
-    assert result.state.name == "HALTED"
+    assert result.engine.halted
     np.testing.assert_array_equal(messages, iterate(problem, ITERATIONS))

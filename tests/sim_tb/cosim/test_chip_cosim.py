@@ -9,9 +9,10 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.run import Launch
 from microkernels.data.stereo import motorcycle
 from pe.interface import PeState
-from sim_tb.cosim.chip import run_program
+from sim_tb.cosim.chip import run_launch
 from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
@@ -106,7 +107,7 @@ def test_a_program_on_all_engines_reaches_every_vault(chip: ChipSimulation, oute
     pattern = bytes((7 * index + 3) % 256 for index in range(101))
     for vault in VAULTS:
         run(host.write(vault * VAULT + PARAMETERS + 259, bytes([vault]) + pattern[1:]))
-    result = run_program(chip, EXCHANGE, max_cycles=50_000, parameters=PARAMETERS)
+    result = run_launch(chip, Launch(program=EXCHANGE, max_cycles=50_000, parameters=PARAMETERS))
     assert not result.faults
     for vault in VAULTS:
         base = vault * VAULT + PARAMETERS
@@ -144,7 +145,7 @@ def test_a_fault_stops_its_engine_only_and_the_chip_is_launched_again(
     chip: ChipSimulation,
 ) -> None:
     host = Host(Blocking(chip))
-    first = run_program(chip, FAULT, max_cycles=50_000, parameters=2)
+    first = run_launch(chip, Launch(program=FAULT, max_cycles=50_000, parameters=2))
     (fault,) = first.faults
     assert (fault.pe, fault.vault, fault.slot) == (2, 2, 0)
     assert (fault.cause, fault.pc) == (FaultCause.DRAM_RANGE, FAULT_PC)
@@ -154,7 +155,7 @@ def test_a_fault_stops_its_engine_only_and_the_chip_is_launched_again(
     assert found == [101, 101, 1, 101]
 
     # Neither the chip nor its memory is reset: all count on from where they were.
-    second = run_program(chip, FAULT, max_cycles=50_000, parameters=99)
+    second = run_launch(chip, Launch(program=FAULT, max_cycles=50_000, parameters=99))
     assert second.faults == ()
     assert run(host.halted()) == (0, 1, 2, 3)
     assert run(host.status(2)).state is PeState.HALTED
@@ -174,7 +175,7 @@ def test_an_engine_that_waits_for_a_faulted_one_is_late_and_both_are_named(
         jmp here
     """)
     with pytest.raises(CosimError) as error:
-        run_program(chip, endless, max_cycles=3_000)
+        run_launch(chip, Launch(program=endless, max_cycles=3_000))
     assert "PE 1 (vault 1, slot 0): dram range at word 3" in str(error.value)
     assert "PEs 0, 2, 3 still run" in str(error.value)
     run(Host(Blocking(chip)).stop())

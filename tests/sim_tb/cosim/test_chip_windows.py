@@ -10,9 +10,10 @@ from hdl.config import ConfigurationError
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.run import Launch
 from memory.axi.layout import AxiConfig
 from noc.node.counters import NetworkCounter
-from sim_tb.cosim.chip import run_program
+from sim_tb.cosim.chip import run_launch
 from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.engine import CosimError
@@ -83,7 +84,7 @@ def test_each_engine_works_in_its_window_alone(chip: ChipSimulation) -> None:
     for number, (window, content) in enumerate(before.items()):
         run(host.write(window + 261, content))
         run(host.write(window, number.to_bytes(8, "little")))
-    (fault,) = run_program(chip, PROGRAM, max_cycles=20_000, parameters=4).faults
+    (fault,) = run_launch(chip, Launch(program=PROGRAM, max_cycles=20_000, parameters=4)).faults
     assert (fault.pe, fault.cause, fault.pc) == (4, FaultCause.DRAM_RANGE, 16)
     chip.settle()
     for number, (window, content) in enumerate(before.items()):

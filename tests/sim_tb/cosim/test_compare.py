@@ -8,10 +8,9 @@ from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
+from isa.run import EngineEnd
 from pe.config import PeConfig
-from pe.interface import PeState
 from sim_tb.cosim.compare import Comparison, compare_run
-from sim_tb.cosim.engine import CosimResult
 
 CONFIG = PeConfig(address_bits=20)
 PROGRAM = assemble("mov r1, #4096\nst.reg [64-bit] r1, r1\nld.sram [64-bit] r0, r1, r4\nhalt\n")
@@ -24,18 +23,14 @@ def compared(memory: tuple[int, bytes] = (0, b""), **changes: object) -> Compari
     with DramImage(size) as image, DramImage(size) as start:
         simulator = Simulator(PROGRAM, image, **CONFIG.limits)
         assert simulator.run().state == "halted"
-        result = CosimResult(
-            state=PeState.HALTED,
-            cause=FaultCause.NONE,
-            pc=0,
+        end = EngineEnd(
+            state="halted",
             cycles=100,
-            counters={},
             registers=list(simulator.registers),
             scratchpad=simulator.scratchpad.tobytes(),
-            wall_seconds=1.0,
         )
         image.write(*memory)
-        return compare_run(PROGRAM, replace(result, **changes), image, start, config=CONFIG)
+        return compare_run(PROGRAM, replace(end, **changes), image, start, config=CONFIG)
 
 
 def test_equal_runs_match() -> None:
@@ -71,7 +66,7 @@ def test_equal_runs_match() -> None:
         ),
         (
             (0, b""),
-            {"state": PeState.FAULTED, "cause": FaultCause.DRAM_RANGE, "pc": 2},
+            {"state": "faulted", "cause": FaultCause.DRAM_RANGE, "pc": 2},
             "end: engine FAULTED DRAM_RANGE at 2, expected HALTED NONE at 3",
         ),
         ((0, b""), {"cycles": 2}, "end: engine HALTED NONE at 0, expected RUNNING NONE at 2"),

@@ -13,17 +13,15 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.program import Program
+from isa.run import Launch, RunResult
 from pe.config import ALL_INSTRUCTIONS, PeConfig
-from pe.interface import PeCounter, PeState
+from pe.interface import PeCounter
 from sim_tb.cosim.engine import (
     CosimError,
-    CosimResult,
     Identity,
-    Job,
     MemoryBehaviour,
     PeSimulation,
-    run_many,
-    run_pe,
     stop_cycles,
 )
 from sim_tb.random.comparison import check_programs
@@ -71,19 +69,16 @@ def simulation() -> Iterator[PeSimulation]:
         yield running
 
 
-def test_one_program_leaves_what_it_should(image: DramImage) -> None:
+def test_one_program_leaves_what_it_should(simulation: PeSimulation, image: DramImage) -> None:
     image.array(4096, 4, np.int16)[:] = (1, -2, 30000, -30000)
     scratchpad = bytes(8) + np.array((10, 20, 30000, -30000), np.int16).tobytes() + bytes(4080)
-    result = run_pe(
-        SUM,
+    result = simulation.run(
+        Launch(program=SUM, max_cycles=10_000, parameters=1 << 32),
         image,
-        config=CONFIG,
-        max_cycles=10_000,
-        parameters=1 << 32,
         identity=Identity(pe_index=9, vault=2, slot=1, pe_count=128),
         scratchpad=scratchpad,
-    )
-    assert (result.state, result.cause) == (PeState.HALTED, FaultCause.NONE)
+    ).engine
+    assert (result.state, result.cause) == ("halted", FaultCause.NONE)
     expected = np.array((11, 18, 32767, -32768), np.int16).tobytes()
     assert image.read(1 << 32, 8) == expected
     assert len(result.scratchpad) == CONFIG.scratchpad_bytes
@@ -107,10 +102,10 @@ def test_latency_of_the_memory_is_seen_by_a_program(
 ) -> None:
     program = assemble("mov r8, #64\nld.reg [64-bit] r9, r8\nadd r9, r9, #1\nhalt\n")
     image.write(64, bytes((41,)))
-    job = Job(words=program.words, image=image, max_cycles=10_000)
+    launch = Launch(program=program, max_cycles=10_000)
     cycles = []
     for latency in (1, 101):
-        result = simulation.run(replace(job, memory=MemoryBehaviour(latency=latency)))
+        result = simulation.run(launch, image, memory=MemoryBehaviour(latency=latency)).engine
         assert result.registers[9] == 42
         cycles.append(result.counters["CYCLES"])
     assert cycles[1] - cycles[0] == 100
@@ -118,67 +113,77 @@ def test_latency_of_the_memory_is_seen_by_a_program(
 
 def test_faults_are_reported_with_their_place(simulation: PeSimulation, image: DramImage) -> None:
     program = assemble("mov r8, #3\nst.reg [32-bit] r8, r8\nhalt\n")
-    result = simulation.run(Job(words=program.words, image=image, max_cycles=10_000))
-    assert (result.state, result.cause, result.pc) == (PeState.FAULTED, FaultCause.MISALIGNED, 1)
+    result = simulation.run(Launch(program=program, max_cycles=10_000), image).engine
+    assert (result.state, result.cause, result.pc) == ("faulted", FaultCause.MISALIGNED, 1)
 
 
 def test_memory_error_stops_the_engine(simulation: PeSimulation, image: DramImage) -> None:
     memory = MemoryBehaviour(errors=(4096, 4097))
-    result = simulation.run(Job(words=SUM.words, image=image, max_cycles=10_000, memory=memory))
-    assert (result.state, result.cause) == (PeState.FAULTED, FaultCause.MEMORY_ERROR)
+    result = simulation.run(Launch(program=SUM, max_cycles=10_000), image, memory=memory).engine
+    assert (result.state, result.cause) == ("faulted", FaultCause.MEMORY_ERROR)
 
 
 def test_endless_program_is_an_error_and_the_next_one_runs(
     simulation: PeSimulation, image: DramImage
 ) -> None:
-    endless = Job(words=assemble("loop: jmp loop\n").words, image=image, max_cycles=1000)
-    job = Job(words=SUM.words, image=image, max_cycles=1000, parameters=64)
-    expected, first, second = simulation.run_many([job, endless, replace(job, reset=False)])
+    endless = Launch(program=assemble("loop: jmp loop\n"), max_cycles=1000)
+    job = simulation.job(Launch(program=SUM, max_cycles=1000, parameters=64), image)
+    expected, first, second = simulation.run_many(
+        [job, simulation.job(endless, image), replace(job, reset=False)]
+    )
     assert isinstance(first, CosimError)
     assert str(first) == "the program did not end within 1000 cycles"
-    assert isinstance(expected, CosimResult)
-    assert isinstance(second, CosimResult)
-    assert second.state is PeState.HALTED
-    assert second.counters == expected.counters
+    assert isinstance(expected, RunResult)
+    assert isinstance(second, RunResult)
+    assert second.engine.halted
+    assert second.engine.counters == expected.engine.counters
     # A reset takes cycles, but not of a run.
-    assert second.registers == expected.registers
+    assert second.engine.registers == expected.engine.registers
     with pytest.raises(CosimError, match="did not end within 1000 cycles"):
-        simulation.run(endless)
+        simulation.run(endless, image)
 
 
-def test_many_programs_in_one_simulator(image: DramImage) -> None:
+def test_many_programs_in_one_simulator(simulation: PeSimulation, image: DramImage) -> None:
     jobs = [
-        Job(words=assemble(f"mov r8, #{number}\nhalt\n").words, image=image, max_cycles=1000)
+        simulation.job(
+            Launch(program=assemble(f"mov r8, #{number}\nhalt\n"), max_cycles=1000), image
+        )
         for number in range(5)
     ]
-    found = [
-        result.registers[8]
-        for result in run_many(jobs, config=CONFIG)
-        if isinstance(result, CosimResult)
+    values = [
+        result.engine.registers[8]
+        for result in simulation.run_many(jobs)
+        if isinstance(result, RunResult)
     ]
-    assert found == list(range(5))
+    assert values == list(range(5))
 
 
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"words": (0,) * 1025}, "1025 words does not fit the instruction buffer of 1024"),
+        (
+            {"program": Program((0,) * 1025)},
+            "1025 words does not fit the instruction buffer of 1024",
+        ),
         ({"scratchpad": bytes(5)}, "contents of 5 bytes given for one of 4096"),
         ({"max_cycles": 0}, "max_cycles must be from 1"),
     ],
 )
-def test_jobs_that_can_not_run_are_refused(
-    image: DramImage, change: dict[str, object], message: str
+def test_launches_that_can_not_run_are_refused(
+    simulation: PeSimulation, image: DramImage, change: dict[str, object], message: str
 ) -> None:
-    job = Job(words=SUM.words, image=image, max_cycles=1000)
+    scratchpad = change.pop("scratchpad", None)
+    launch = replace(Launch(program=SUM, max_cycles=1000), **change)  # type: ignore[arg-type]
     with pytest.raises(CosimError, match=message):
-        run_many([replace(job, **change)], config=CONFIG)  # type: ignore[arg-type]
+        simulation.run(launch, image, scratchpad=scratchpad)  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("parameters", [-1, 1 << 64])
-def test_parameters_are_not_cut_to_64_bits(image: DramImage, parameters: int) -> None:
+def test_parameters_are_not_cut_to_64_bits(
+    simulation: PeSimulation, image: DramImage, parameters: int
+) -> None:
     with pytest.raises(CosimError, match=f"parameters must be from 0 to .*, not {parameters}"):
-        run_pe(SUM, image, config=CONFIG, max_cycles=1000, parameters=parameters)
+        simulation.run(Launch(program=SUM, max_cycles=1000, parameters=parameters), image)
 
 
 @pytest.mark.parametrize("name", ["pe_index", "vault", "slot", "pe_count"])
@@ -230,8 +235,8 @@ def test_speed(simulation: PeSimulation, image: DramImage) -> None:
         bne r14, r10, loop
         halt
     """)
-    result = simulation.run(Job(words=program.words, image=image, max_cycles=1_000_000))
-    assert result.counters["VECTOR_BUSY"] == 256_000
+    result = simulation.run(Launch(program=program, max_cycles=1_000_000), image)
+    assert result.engine.counters["VECTOR_BUSY"] == 256_000
     assert result.cycles_per_second >= 100_000
 
 
@@ -246,10 +251,10 @@ def test_random_programs(config: PeConfig, programs: int, tmp_path: Path) -> Non
 def test_an_engine_may_fill_a_scratchpad_that_nothing_reads() -> None:
     keys = frozenset({"halt", "mov.imm", "ld.sram[8]"})
     config = replace(SMALL, instructions=keys, load_store_queue=2)
-    words = assemble("mov r1, #5\nld.sram [8-bit] r0, r0, r1\nhalt\n").words
+    program = assemble("mov r1, #5\nld.sram [8-bit] r0, r0, r1\nhalt\n")
     with PeSimulation(config) as simulation, DramImage(1 << config.address_bits) as image:
-        result = simulation.run(Job(words=words, image=image, max_cycles=500))
-    assert (result.state, result.registers[1]) == (PeState.HALTED, 5)
+        result = simulation.run(Launch(program=program, max_cycles=500), image).engine
+    assert (result.state, result.registers[1]) == ("halted", 5)
     assert result.scratchpad == b""
 
 

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from microkernels.nn.element_jobs import element_job
-from microkernels.nn.element_shape import ElementShape
+from microkernels.nn.element import ElementShape
+from microkernels.nn.jobs import element_job
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_job, cosim_vault

@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 
 from isa.image import DramImage
+from isa.program import Program
+from isa.run import Launch
 from microkernels.apps.lowered_convolution import lowered_convolution_job
 from microkernels.apps.upsampled_convolution import upsampled_convolution_job
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
-from sim_tb.cosim.engine import Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_engine
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.programs import random_program
@@ -43,14 +45,14 @@ def test_random_programs(tmp_path: Path) -> None:
             for window in program.windows:
                 image.write(window.start, window.content)
             result = simulation.run(
-                Job(
-                    words=program.words,
-                    image=image,
+                Launch(
+                    program=Program(program.words),
                     max_cycles=1_000_000,
-                    memory=program.memory,
                     parameters=program.parameters,
-                )
-            )
+                ),
+                image,
+                memory=program.memory,
+            ).engine
             found.update({item.name: result.counters[item.name] for item in HistoryCounter})
     assert found["HISTORY_HITS"] > 100
     assert found["WORKSPACE_COLUMNS"] > 100
@@ -76,7 +78,7 @@ def test_a_convolution_from_a_workspace() -> None:
     job = lowered_convolution_job(image, filters, fraction=6, padding=1)
     outcome = cosim_engine(job, KERNEL, memory=MemoryBehaviour(latency=60))
     assert outcome.match
-    counters = outcome.result.counters
+    counters = outcome.result.engine.counters
     assert counters["HISTORY_HITS"] > 0.4 * counters["WORKSPACE_COLUMNS"]
 
 
@@ -89,5 +91,5 @@ def test_an_upsampled_image(phases: bool, cycles: tuple[int, int]) -> None:
     job = upsampled_convolution_job(image, filters, fraction=6, phases=phases)
     outcome = cosim_engine(job, KERNEL, memory=MemoryBehaviour(latency=60))
     assert outcome.match
-    assert outcome.result.counters["HISTORY_HITS"]
+    assert outcome.result.engine.counters["HISTORY_HITS"]
     assert cycles[0] < outcome.cycles < cycles[1]

@@ -40,14 +40,14 @@ def test_all_phases_on_verilog_equal_the_golden_model() -> None:
     assert outcome.match
     assert list(outcome.results) == ["construct", "coarse", "copy", "fine"]
     blocks = 7 * 5
-    columns = {name: result.counters for name, result in outcome.results.items()}
+    columns = {name: result.vaults[0] for name, result in outcome.results.items()}
     # Columns of a block: four data costs in and one out; messages to four pixels, of which up and
     # down share a column, left and right lie in two.
     assert columns["construct"]["WRITES"] == blocks
     assert columns["copy"]["WRITES"] == 4 * 3 * blocks
     assert columns["construct"]["READS"] >= 4 * blocks
     stored = {
-        name: [pe.counters["BYTES_STORED"] > 0 for pe in result.pes]
+        name: [pe.counters["BYTES_STORED"] > 0 for pe in result.engines]
         for name, result in outcome.results.items()
     }
     # Copy is one engine's work: a second one would close the rows that the first writes to.
@@ -77,7 +77,7 @@ def test_construct_and_copy_on_one_vault_of_several(monkeypatch: pytest.MonkeyPa
     outcome = cosim_vault(between(), SMALL)
     assert outcome.match
     # Of 7 x 5 blocks in 2 x 2 tiles, the first vault has 4 x 3 and 3 x 2.
-    assert {name: result.counters["WRITES"] for name, result in outcome.results.items()} == {
+    assert {name: result.vaults[0]["WRITES"] for name, result in outcome.results.items()} == {
         "construct": 18,
         "copy": 4 * 3 * 18,
     }

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from microkernels.nn.jobs import lstm_job
-from microkernels.nn.lstm.shape import LstmShape, LstmState, LstmWeights
+from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_job

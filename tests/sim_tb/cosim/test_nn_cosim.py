@@ -13,9 +13,9 @@ from microkernels.apps.digits_train import NETWORKS, train
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.conv_plan import plan_conv
 from microkernels.nn.conv_shape import ConvShape
-from microkernels.nn.dense_shape import DenseShape
+from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
-from microkernels.nn.pool_shape import PoolShape
+from microkernels.nn.pool import PoolShape
 from microkernels.runtime.job import Golden, KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.digits import cosim_digits

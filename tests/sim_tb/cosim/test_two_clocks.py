@@ -12,7 +12,7 @@ from sim_tb.cosim.applications import choose
 from sim_tb.cosim.chip_session import ChipSimulation, Periods
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_chip
-from sim_tb.cosim.vault import run_vault
+from sim_tb.cosim.vault import VaultSimulation
 from sim_tb.workloads.stress import RATIOS
 from soc.chip.config import ChipConfig
 from soc.generate.presets import tile_preset
@@ -79,7 +79,7 @@ def test_only_the_verilog_of_chips_has_two_clocks() -> None:
         cosim_chip(job, with_two(small()), on="model", preload=True)
     tile = with_two(small()).tile
     with pytest.raises(CosimError, match=r"a vault alone runs with one clock"):
-        run_vault(job.program, None, config=tile, max_cycles=1)  # type: ignore[arg-type]
+        VaultSimulation(tile)
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,16 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.program import Program
+from isa.run import Launch, RunResult
 from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES
 from memory.line_buffer.layout import LineCounter
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
-from pe.interface import PeState
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import cosim_vault
-from sim_tb.cosim.vault import run_vault
+from sim_tb.cosim.vault import VaultSimulation
 from soc.generate.presets import tile_preset
 from vip.cli.app import main
 
@@ -61,6 +62,14 @@ wait:
 ENDLESS = assemble("here:\n    jmp here\n")
 
 
+def run(
+    program: Program, image: DramImage, *, engines: int | None = None, **launch: int
+) -> RunResult:
+    """A launch on engines of the small vault."""
+    with VaultSimulation(SMALL) as simulation:
+        return simulation.run(Launch(program=program, **launch), image, engines=engines)
+
+
 @pytest.fixture
 def image() -> Iterator[DramImage]:
     with DramImage(SMALL.vault.size_bytes) as made:
@@ -73,54 +82,54 @@ def words(image: DramImage, address: int, count: int) -> list[int]:
 
 
 def test_engines_know_themselves_and_share_the_memory(image: DramImage) -> None:
-    result = run_vault(SELF, image, config=SMALL, max_cycles=20_000, parameters=0x8000)
-    assert [pe.slot for pe in result.pes] == [0, 1]
-    for pe in result.pes:
-        assert pe.state is PeState.HALTED
+    result = run(SELF, image, max_cycles=20_000, parameters=0x8000)
+    assert [pe.slot for pe in result.engines] == [0, 1]
+    for pe in result.engines:
+        assert pe.halted
         assert pe.counters["BYTES_STORED"] == 40
         assert pe.counters["CYCLES"] <= pe.cycles <= result.cycles
         index = pe.slot
         found = words(image, 0x8000 + 0x1000 * index, 5)
         assert found == [index, 0, index, SMALL.pes, index + SMALL.pes]
-    served = result.counters["READS"] + result.counters["WRITES"]
-    kinds = [result.counters[f"ROW_{kind}"] for kind in ("HITS", "MISSES", "CONFLICTS")]
+    served = result.vaults[0]["READS"] + result.vaults[0]["WRITES"]
+    kinds = [result.vaults[0][f"ROW_{kind}"] for kind in ("HITS", "MISSES", "CONFLICTS")]
     assert served == sum(kinds) == sum(result.latencies) == 2 * 7
     assert (result.commands["read"], result.commands["write"]) == (4, 10)
-    assert result.counters["BUS_BUSY"] == 4 * served
+    assert result.vaults[0]["BUS_BUSY"] == 4 * served
     assert result.bytes_moved == 32 * served
     # The counters are those of the run, without the loading of the program.
-    assert result.cycles <= result.counters["CYCLES"] <= result.cycles + 3 * LAG_CYCLES
+    assert result.cycles <= result.vaults[0]["CYCLES"] <= result.cycles + 3 * LAG_CYCLES
     assert sum(map(sum, result.windows)) == served
-    assert sum(writes for _, writes in result.windows) == result.counters["WRITES"]
+    assert sum(writes for _, writes in result.windows) == result.vaults[0]["WRITES"]
     assert result.gbs == pytest.approx(32 * served / (0.8 * result.cycles))
     assert 0 < result.row_hits < 1
 
 
 def test_engines_that_are_not_launched_stay_idle(image: DramImage) -> None:
-    result = run_vault(SELF, image, config=SMALL, max_cycles=20_000, parameters=0x8000, active=1)
-    assert [pe.slot for pe in result.pes] == [0]
+    result = run(SELF, image, max_cycles=20_000, parameters=0x8000, engines=1)
+    assert [pe.slot for pe in result.engines] == [0]
     assert words(image, 0x8000, 5) == [0, 0, 0, 2, 2]
     assert words(image, 0x9000, 5) == [0] * 5
 
 
 def test_fault_of_one_engine_stops_that_one_only(image: DramImage) -> None:
-    first, second = run_vault(FAULT, image, config=SMALL, max_cycles=20_000).pes
-    assert (first.state, first.cause) == (PeState.HALTED, FaultCause.NONE)
+    first, second = run(FAULT, image, max_cycles=20_000).engines
+    assert (first.state, first.cause) == ("halted", FaultCause.NONE)
     assert first.counters["ISSUED_SCALAR"] >= 400
-    assert (second.state, second.cause, second.pc) == (PeState.FAULTED, FaultCause.DRAM_RANGE, 4)
+    assert (second.state, second.cause, second.pc) == ("faulted", FaultCause.DRAM_RANGE, 4)
     assert second.cycles < first.cycles
 
 
 def test_what_can_not_be_run_is_refused(image: DramImage) -> None:
     with pytest.raises(CosimError, match=r"^engine 0 did not end within 500 cycles$"):
-        run_vault(ENDLESS, image, config=SMALL, max_cycles=500)
+        run(ENDLESS, image, max_cycles=500)
     with pytest.raises(CosimError, match="3 engines can't be launched in a vault of 2"):
-        run_vault(SELF, image, config=SMALL, max_cycles=500, active=3)
+        run(SELF, image, max_cycles=500, engines=3)
     long = assemble("halt\n" * (SMALL.pe.instruction_words + 1))
     with pytest.raises(CosimError, match="513 words does not fit the instruction buffer of 512"):
-        run_vault(long, image, config=SMALL, max_cycles=500)
+        run(long, image, max_cycles=500)
     with pytest.raises(CosimError, match="parameters must be from 0"):
-        run_vault(SELF, image, config=SMALL, max_cycles=500, parameters=-1)
+        run(SELF, image, max_cycles=500, parameters=-1)
 
 
 def test_waiting_for_an_engine_that_faulted_blames_the_fault(image: DramImage) -> None:
@@ -128,19 +137,19 @@ def test_waiting_for_an_engine_that_faulted_blames_the_fault(image: DramImage) -
         "mov r8, #1\nbne r3, r8, here\nsll r9, r8, #40\nst.reg [64-bit] r9, r8\nhere:\njmp here\n"
     )
     with pytest.raises(CosimError, match=r"^engine 1 faulted at word 3: DRAM_RANGE; engine 0 did"):
-        run_vault(assemble(text), image, config=SMALL, max_cycles=500)
+        run(assemble(text), image, max_cycles=500)
 
 
 def test_counters_begin_at_the_launch(image: DramImage) -> None:
     """A longer program takes longer to load, and counts no more."""
     short, long = (
-        run_vault(assemble(text), image, config=SMALL, max_cycles=20_000)
+        run(assemble(text), image, max_cycles=20_000)
         for text in ("halt\n", "halt\n" + "mov r8, #0\n" * 500)
     )
     assert long.cycles == short.cycles
     assert long.commands["cycles"] > short.commands["cycles"] + 400
     for result in (short, long):
-        assert result.cycles <= result.counters["CYCLES"] <= result.cycles + 3 * LAG_CYCLES
+        assert result.cycles <= result.vaults[0]["CYCLES"] <= result.cycles + 3 * LAG_CYCLES
 
 
 @pytest.mark.parametrize("gap", [100, 300, 777, 781])
@@ -157,9 +166,9 @@ def test_lone_write_waits_for_its_bank_alone(image: DramImage, gap: int) -> None
         memfence
         halt
     """
-    result = run_vault(assemble(text), image, config=SMALL, max_cycles=20_000, parameters=0x8000)
+    result = run(assemble(text), image, max_cycles=20_000, parameters=0x8000)
     timing = SMALL.dram.timing
-    waited = result.pes[0].counters["STALL_FENCE"]
+    waited = result.engines[0].counters["STALL_FENCE"]
     refresh = timing.trfc if gap > 700 else 0
     assert timing.trcd < waited <= timing.trcd + 26 + refresh
 
@@ -169,7 +178,7 @@ def test_small_tile_is_exact(pes: int, limit: float) -> None:
     job = bp_job(motorcycle(8, 6, 16).problem, 2, pes=pes, scratchpad_bytes=ROOM)
     outcome = cosim_vault(job, SMALL)
     assert outcome.match
-    assert outcome.pes == len(outcome.result.pes) == pes
+    assert outcome.pes == len(outcome.result.engines) == pes
     assert 80 <= outcome.cycles_per_update < limit
     assert outcome.result.bytes_moved >= outcome.updates * 128
 
@@ -233,19 +242,19 @@ def test_kernels_through_a_line_buffer(lines: int, merges: int) -> None:
     plain = cosim_vault(job, SMALL)
     outcome = cosim_vault(job, config)
     assert outcome.match
-    counters = outcome.result.counters
+    counters = outcome.result.vaults[0]
     # Flags and smoothness costs are read by both engines.
     assert counters["LINE_HITS"] + counters["LINE_MERGED"] > 0
     assert counters["READS"] == counters["LINE_FILLS"] + counters["LINE_PASSED"]
-    assert counters["READS"] < plain.result.counters["READS"]
-    assert counters["WRITES"] == plain.result.counters["WRITES"]
-    assert "LINE_HITS" not in plain.result.counters
+    assert counters["READS"] < plain.result.vaults[0]["READS"]
+    assert counters["WRITES"] == plain.result.vaults[0]["WRITES"]
+    assert "LINE_HITS" not in plain.result.vaults[0]
     model = cosim_vault(job, config, on="model")
     assert model.match
-    assert model.result.pes == outcome.result.pes
+    assert model.result.engines == outcome.result.engines
     assert model.result.latencies == outcome.result.latencies
     for counter in LineCounter:
-        assert model.result.counters[counter.name] == counters[counter.name]
+        assert model.result.vaults[0][counter.name] == counters[counter.name]
 
 
 def test_a_vault_without_a_host_has_no_preload_memory() -> None:

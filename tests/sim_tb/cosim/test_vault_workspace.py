@@ -23,5 +23,5 @@ def test_the_model_takes_the_cycles_of_the_verilog() -> None:
     assert first.match
     assert second.match
     assert first.cycles == second.cycles
-    counters = [[result.counters for result in each.results.values()] for each in (first, second)]
+    counters = [[result.vaults[0] for result in each.results.values()] for each in (first, second)]
     assert [each["READS"] for each in counters[0]] == [each["READS"] for each in counters[1]]

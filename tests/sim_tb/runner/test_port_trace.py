@@ -6,9 +6,10 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
+from isa.run import Launch
 from pe.config import PeConfig
 from pe.interface import PeState
-from sim_tb.cosim.engine import Job, PeSimulation
+from sim_tb.cosim.engine import PeSimulation
 from sim_tb.dut.engine import TOP
 from sim_tb.runner.port_trace import TraceError, read_signals
 
@@ -58,9 +59,9 @@ def test_other_files_are_refused(tmp_path: Path, text: str, scope: str, message:
 def test_ports_of_an_engine_are_read_from_its_waveforms(tmp_path: Path) -> None:
     config = PeConfig(instructions=frozenset({"halt", "mov.imm"}), address_bits=12)
     memory = DramImage(1 << config.address_bits)
-    words = assemble("mov r1, #5\nhalt\n").words
+    program = assemble("mov r1, #5\nhalt\n")
     with memory, PeSimulation(config, trace=tmp_path / "ports.vcd", ports_only=True) as simulation:
-        result = simulation.run(Job(words=words, image=memory, max_cycles=500))
+        result = simulation.run(Launch(program=program, max_cycles=500), memory)
     signals = read_signals(tmp_path / "ports.vcd", TOP)
     assert {len(history) for history in signals.values()} == {len(signals["clk"])}
     states = [status & 3 for status in signals["control__status"]]

@@ -5,9 +5,8 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from microkernels.nn.conv_depth import best_depth
-from microkernels.nn.conv_estimate import predict_conv
-from microkernels.nn.conv_plan import plan_conv
+from microkernels.nn.conv_layout import predict_conv
+from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job
 from sim_tb.cosim.kernels import cosim_vault
@@ -81,6 +80,6 @@ def test_windows_that_share_columns_read_fewer() -> None:
         job = conv_job(shape, *data, fraction=10, sharers=4, reuse=reuse)
         outcome = cosim_vault(job, tile_preset("vault"), on="model")
         assert outcome.match
-        runs[reuse] = (outcome.result.counters["READS"], outcome.cycles)
+        runs[reuse] = (outcome.result.vaults[0]["READS"], outcome.cycles)
     assert runs[True][0] < 0.6 * runs[False][0]
     assert runs[True][1] <= runs[False][1]

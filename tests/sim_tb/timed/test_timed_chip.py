@@ -1,5 +1,6 @@
 """The timing model of a chip takes the cycles of the Verilog, in every counter."""
 
+import random
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
@@ -10,15 +11,18 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.program import Program
+from isa.run import Launch, RunResult
 from memory.axi.layout import AxiConfig
 from microkernels.data.stereo import motorcycle
 from pe.interface import PeCounter
-from sim_tb.cosim.chip import ChipResult, run_program
+from sim_tb.cosim.chip import run_launch
 from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession, ChipSimulation
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
 from sim_tb.cosim.machine import open_chip
+from sim_tb.timed.chip import chip_model
 from sim_tb.timed.chip.chip_model import ChipModel
+from sim_tb.timed.chip.workers import Workers
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
@@ -89,10 +93,13 @@ def without_time(counters: Mapping[str, int]) -> dict[str, int]:
     return {name: value for name, value in counters.items() if name not in _BY_TIME}
 
 
-def same(model: ChipResult, verilog: ChipResult) -> None:
+def same(model: RunResult, verilog: RunResult) -> None:
     assert model.faults == verilog.faults
     assert model.counters == verilog.counters
-    assert (model.cycles, model.simulated_cycles) == (verilog.cycles, verilog.simulated_cycles)
+    assert (model.host_cycles, model.simulated_cycles) == (
+        verilog.host_cycles,
+        verilog.simulated_cycles,
+    )
     for name in ("vaults", "network"):
         ours, theirs = (map(without_time, getattr(each, name)) for each in (model, verilog))
         assert list(ours) == list(theirs)
@@ -100,7 +107,7 @@ def same(model: ChipResult, verilog: ChipResult) -> None:
 
 def both(
     config: ChipConfig, *runs: tuple[Program, int], axi_latency: int = AXI_LATENCY
-) -> list[ChipResult]:
+) -> list[RunResult]:
     """Runs of programs with their parameters on both machines, after each other; the model's."""
     return both_with(config, image_of(config), *runs, axi_latency=axi_latency)[0]
 
@@ -110,9 +117,9 @@ def both_with(
     data: Mapping[int, bytes],
     *runs: tuple[Program, int],
     axi_latency: int = AXI_LATENCY,
-) -> tuple[list[ChipResult], bytes]:
+) -> tuple[list[RunResult], bytes]:
     """The same with ``data`` in the DRAM, by address, and what the DRAM holds afterwards."""
-    found: list[list[ChipResult]] = []
+    found: list[list[RunResult]] = []
     contents = []
     for machine in (ChipModel, ChipSimulation):
         with (
@@ -123,7 +130,9 @@ def both_with(
                 image.write(address, content)
             found.append(
                 [
-                    run_program(chip, program, max_cycles=1_000_000, parameters=parameters)
+                    run_launch(
+                        chip, Launch(program=program, max_cycles=1_000_000, parameters=parameters)
+                    )
                     for program, parameters in runs
                 ]
             )
@@ -260,7 +269,7 @@ def test_lines_answer_reads_of_a_column_that_was_read() -> None:
     lines = {}
     for config in (TINY, with_lines(8)):
         with DramImage(config.memory_bytes) as image, ChipModel(config, image) as chip:
-            result = run_program(chip, program, max_cycles=100_000)
+            result = run_launch(chip, Launch(program=program, max_cycles=100_000))
             host = Host(Blocking(chip))
             lines[config.tile.line_buffer] = sum(
                 sum(run(host.line_counters(vault)).values()) for vault in range(config.vaults)
@@ -292,15 +301,17 @@ def test_scratchpads_stay_over_a_reset() -> None:
     for machine in (ChipModel, ChipSimulation):
         with DramImage(TINY.memory_bytes) as image, machine(TINY, image) as chip:
             image.write(64, bytes(range(1, 17)))
-            run_program(chip, into, max_cycles=10_000, pes=[0], parameters=64)
+            run_launch(chip, Launch(program=into, max_cycles=10_000, parameters=64), pes=[0])
             # One that runs is lost.
             host = Host(Blocking(chip))
             run(host.load(ENDLESS))
             run(host.launch([1, 2]))
             chip.reset()
-            result = run_program(chip, back, max_cycles=10_000, pes=[0], parameters=64)
+            result = run_launch(
+                chip, Launch(program=back, max_cycles=10_000, parameters=64), pes=[0]
+            )
             chip.settle()
-            found.append((result.counters, result.cycles, image.read(64, 512)))
+            found.append((result.counters, result.host_cycles, image.read(64, 512)))
     assert found[0] == found[1]
     assert found[0][2][256 + 8 : 256 + 16] == bytes(range(9, 17))
 
@@ -313,9 +324,64 @@ def test_results_do_not_depend_on_threads() -> None:
             DramImage(TINY.memory_bytes) as image,
             ChipModel(TINY, image, threads=threads) as chip,
         ):
-            result = run_program(chip, program, max_cycles=1_000_000, parameters=5)
+            result = run_launch(chip, Launch(program=program, max_cycles=1_000_000, parameters=5))
             found.append((replace(result, seconds=0.0), image.read(0, TINY.memory_bytes)))
     assert found[0] == found[1] == found[2]
+
+
+class RandomWorkers(Workers):
+    """Another number of threads at each choice, at random."""
+
+    def __init__(self, limit: int, seed: int) -> None:
+        super().__init__(limit)
+        self.limit = limit
+        self.random = random.Random(seed)
+        self.waits = 0
+        self.counts: set[int] = set()
+
+    def choose(self, now: float) -> int:
+        count = self.random.randint(1, self.limit)
+        self.counts.add(count)
+        return count
+
+    def waited(self, now: float, seconds: float) -> None:
+        assert seconds > 0
+        self.waits += 1
+
+
+@pytest.mark.parametrize("at_once", [29, 1 << 13])
+def test_results_do_not_depend_on_changes_of_threads(
+    at_once: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also where threads give up in the middle of a stretch, and the host stops an operation."""
+    program = traffic(TINY, vaults=4, transfers=300)
+    monkeypatch.setattr(chip_model, "_AT_ONCE", at_once)
+    # Even waits of no time.
+    monkeypatch.setattr(chip_model, "_PATIENCE", 0)
+    outcomes = []
+    for seed in (None, 1, 2):
+        workers = Workers(1) if seed is None else RandomWorkers(3, seed)
+        monkeypatch.setattr(chip_model, "Workers", lambda limit, workers=workers: workers)
+        with (
+            DramImage(TINY.memory_bytes) as image,
+            ChipModel(TINY, image, threads=3) as chip,
+        ):
+            result = run_launch(chip, Launch(program=program, max_cycles=1_000_000, parameters=5))
+            host = Host(Blocking(chip))
+            run(host.load(ENDLESS))
+            run(host.launch())
+            for cycles in range(50, 60):
+                chip.run(cycles)
+                run(host.counters(cycles % 4))
+            run(host.stop())
+            chip.run(500)
+            counters = [run(host.counters(pe)) for pe in range(4)]
+            memory = image.read(0, TINY.memory_bytes)
+            outcomes.append((replace(result, seconds=0.0), counters, chip.cycles, memory))
+        if isinstance(workers, RandomWorkers):
+            assert workers.counts == {1, 2, 3}
+            assert workers.waits
+    assert outcomes[0] == outcomes[1] == outcomes[2]
 
 
 @pytest.fixture
@@ -326,7 +392,7 @@ def chip() -> Iterator[ChipModel]:
 
 def test_host_stops_engines_that_do_not_end(chip: ChipSession) -> None:
     with pytest.raises(CosimError, match=r"PEs 0, 1, 2, 3 still run"):
-        run_program(chip, ENDLESS, max_cycles=20_000)
+        run_launch(chip, Launch(program=ENDLESS, max_cycles=20_000))
     host = Host(Blocking(chip))
     run(host.stop([1, 2]))
     chip.run(200)
@@ -336,13 +402,15 @@ def test_host_stops_engines_that_do_not_end(chip: ChipSession) -> None:
     chip.run(200)
     assert run(host.running()) == ()
     # Only some of them are launched again.
-    result = run_program(chip, EXCHANGE, max_cycles=50_000, pes=[0, 2], parameters=PARAMETERS)
+    result = run_launch(
+        chip, Launch(program=EXCHANGE, max_cycles=50_000, parameters=PARAMETERS), pes=[0, 2]
+    )
     assert result.faults == ()
 
 
 def test_counters_of_an_engine_that_runs(chip: ChipSession) -> None:
     with pytest.raises(CosimError, match="still run"):
-        run_program(chip, ENDLESS, max_cycles=5_000)
+        run_launch(chip, Launch(program=ENDLESS, max_cycles=5_000))
     host = Host(Blocking(chip))
     # Its first access also asks what chip it is.
     run(host.counters(0))

@@ -12,10 +12,11 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.run import Launch
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
-from sim_tb.cosim.engine import Job, MemoryBehaviour
+from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import cosim_vault
 from sim_tb.workloads.tiles import declared_job, with_engines, with_history
 from soc.generate.presets import tile_preset
@@ -23,7 +24,7 @@ from soc.tile.config import VaultTileConfig
 from tests.sim_tb.cosim.test_cosim import CONFIG, SMALL
 
 from .test_timed_chip import TINY, both_with, with_lines
-from .test_timed_model import results_of_both, results_of_random
+from .test_timed_model import Run, results_of_both, results_of_random
 from .test_timed_workspace import (
     DESCRIPTORS,
     PROGRAM,
@@ -46,7 +47,7 @@ def test_random_programs_take_the_cycles_of_the_verilog() -> None:
     assert all(total[item.name] > 400 for item in HistoryCounter)
 
 
-def overwriting(start: int, delay: int, image: DramImage) -> Job:
+def overwriting(start: int, delay: int, image: DramImage) -> Run:
     """A column of the declared image lies at bytes 8..39 of the scratchpad: in three units of the
     array range check. Its copy waits until a store has read its words; ``delay`` instructions after
     it, an instruction is dispatched that overwrites the unit from ``start`` on."""
@@ -85,7 +86,7 @@ def overwriting(start: int, delay: int, image: DramImage) -> Job:
     )
     image.write(_DESCRIPTOR, workspace.pack())
     image.write(_IMAGE, bytes(range(32)))
-    return Job(words=program.words, image=image, max_cycles=10_000, parameters=_DESCRIPTOR)
+    return Launch(program=program, max_cycles=10_000, parameters=_DESCRIPTOR), {}
 
 
 def test_a_source_is_overwritten_before_it_is_copied() -> None:
@@ -105,13 +106,13 @@ def test_workspaces_are_declared_after_descriptors_that_failed() -> None:
     """Their answers ended after one beat, or more."""
     fine = partial(overwriting, 32, 5)
 
-    def failing(seed: int, image: DramImage) -> Job:
+    def failing(seed: int, image: DramImage) -> Run:
         errors = (_DESCRIPTOR, _DESCRIPTOR + DESCRIPTOR_BYTES)
         memory = MemoryBehaviour(latency=1 + seed, seed=seed, errors=errors)
-        return replace(fine(image), memory=memory, reset=False)
+        return fine(image)[0], {"memory": memory, "reset": False}
 
-    def again(image: DramImage) -> Job:
-        return replace(fine(image), reset=False)
+    def again(image: DramImage) -> Run:
+        return fine(image)[0], {"reset": False}
 
     jobs = [fine, *(job for seed in range(8) for job in (partial(failing, seed), again))]
     results = list(results_of_both(with_history(CONFIG, 32, 4), jobs))
@@ -160,7 +161,7 @@ def _check(kernel: str, pes: int, lines: int) -> None:
     prefix = f"{kernel}_{pes}_engines_32_entries_{lines}_lines"
     assert outcome.match
     assert outcome.cycles == recorded(f"{prefix}_cycles")
-    assert outcome.result.counters["READS"] == recorded(f"{prefix}_columns")
+    assert outcome.result.vaults[0]["READS"] == recorded(f"{prefix}_columns")
 
 
 @pytest.mark.parametrize(("engines", "lines"), [(4, 0), (8, 16)])
@@ -170,7 +171,7 @@ def test_engines_copy_from_their_windows(engines: int, lines: int) -> None:
     result, stored = on_vault(with_entries(config, 16), "model")
     assert stored == contents(engines)[1]
     asked = [
-        sum(run.counters.get(name, 0) for name in ("READS", "LINE_HITS", "LINE_MERGED"))
+        sum(run.vaults[0].get(name, 0) for name in ("READS", "LINE_HITS", "LINE_MERGED"))
         for run in (result, without)
     ]
     assert asked[0] < 0.9 * asked[1]
@@ -182,7 +183,7 @@ def test_vaults_take_the_cycles_of_the_verilog(engines: int, lines: int) -> None
     config = with_entries(vault_of(engines, lines), 16)
     (model, mine), (verilog, theirs) = (on_vault(config, on) for on in ("model", "rtl"))
     assert mine == theirs
-    assert model.pes == verilog.pes
+    assert model.engines == verilog.engines
     assert model.latencies == verilog.latencies
 
 

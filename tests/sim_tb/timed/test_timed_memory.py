@@ -9,7 +9,8 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
-from sim_tb.cosim.chip import run_program
+from isa.run import Launch
+from sim_tb.cosim.chip import run_launch
 from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.timed.chip.chip_model import ChipModel
 from sim_tb.workloads.stress import random_case
@@ -105,8 +106,8 @@ def test_threads_that_wait_for_each_other_change_nothing() -> None:
     found = set()
     for _ in range(20):
         with DramImage(config.memory_bytes) as image, ChipModel(config, image, threads=2) as chip:
-            result = run_program(chip, program, max_cycles=100_000, parameters=7)
-            found.add((result.cycles, repr(result.counters), repr(result.network)))
+            result = run_launch(chip, Launch(program=program, max_cycles=100_000, parameters=7))
+            found.add((result.host_cycles, repr(result.counters), repr(result.network)))
     assert len(found) == 1
 
 

@@ -11,18 +11,20 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
+from isa.program import Program
+from isa.run import EngineEnd, Launch
 from memory.timing import DramTiming
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from pe.config import PeConfig
-from sim_tb.cosim.engine import CosimError, CosimResult, Job, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import cosim_engine, cosim_job, cosim_vault
 from sim_tb.cosim.machine import open_engine
 from sim_tb.random.configs import random_config
 from sim_tb.random.programs import random_program
 from sim_tb.random.random_program import RandomProgram
 from sim_tb.timed.engine.pe_model import PeModel
-from sim_tb.timed.vault.vault_model import run_vault_model
+from sim_tb.timed.vault.vault_model import VaultModel
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 from tests.sim_tb.cosim.test_cosim import SMALL
@@ -33,22 +35,27 @@ _SAME = ("state", "cause", "memory_error", "cycles", "counters", "registers", "s
 ENDLESS = assemble("loop: jmp loop\n")
 
 
-def job_of(program: RandomProgram, image: DramImage) -> Job:
+#: A launch of an engine, and the keyword arguments of its run.
+Run = tuple[Launch, dict[str, Any]]
+
+
+def run_of(program: RandomProgram, image: DramImage) -> Run:
     for window in program.windows:
         image.write(window.start, window.content)
-    return Job(
-        words=program.words,
-        image=image,
+    launch = Launch(
+        program=Program(program.words),
         max_cycles=1_000_000,
-        memory=program.memory,
         stop_after=program.stop_after,
         parameters=program.parameters,
-        reset=program.reset,
-        scratchpad=program.scratchpad,
     )
+    return launch, {
+        "memory": program.memory,
+        "reset": program.reset,
+        "scratchpad": program.scratchpad,
+    }
 
 
-def differing(expected: CosimResult, found: CosimResult) -> list[str]:
+def differing(expected: EngineEnd, found: EngineEnd) -> list[str]:
     names = [name for name in _SAME if getattr(expected, name) != getattr(found, name)]
     if expected.cause and expected.pc != found.pc:
         names.append("pc")
@@ -56,10 +63,10 @@ def differing(expected: CosimResult, found: CosimResult) -> list[str]:
 
 
 def results_of_both(
-    config: PeConfig, jobs: Iterable[Callable[[DramImage], Job]]
-) -> Iterator[CosimResult]:
-    """Results of jobs, each of them made for an image, that run one after the other on the Verilog
-    and on the model: equal, with equal images after each."""
+    config: PeConfig, runs: Iterable[Callable[[DramImage], Run]]
+) -> Iterator[EngineEnd]:
+    """Ends of runs, each of them made for an image, one after the other on the Verilog and on the
+    model: equal, with equal images after each."""
     size = 1 << config.address_bits
     with (
         PeSimulation(config) as verilog,
@@ -67,18 +74,21 @@ def results_of_both(
         DramImage(size) as first,
         DramImage(size) as second,
     ):
-        for number, job in enumerate(jobs):
-            expected = verilog.run(job(first))
-            found = model.run(job(second))
+        for number, run in enumerate(runs):
+            expected, found = (
+                machine.run(launch, image, **options).engine
+                for machine, image in ((verilog, first), (model, second))
+                for launch, options in (run(image),)
+            )
             assert differing(expected, found) == [], number
             assert next(first.differences(second), None) is None, number
             yield found
 
 
-def results_of_random(config: PeConfig, programs: int) -> Iterator[CosimResult]:
+def results_of_random(config: PeConfig, programs: int) -> Iterator[EngineEnd]:
     """The same of random programs, some of them without a reset before."""
     made = (random_program(seed, config, disturbed=0.3) for seed in range(programs))
-    return results_of_both(config, (partial(job_of, program) for program in made))
+    return results_of_both(config, (partial(run_of, program) for program in made))
 
 
 @pytest.mark.parametrize(("config", "programs"), [(PeConfig(), 400), (SMALL, 200)])
@@ -103,7 +113,7 @@ def test_a_kernel_takes_the_cycles_of_the_verilog() -> None:
         found = cosim_job(job, machine, memory=memory, progress=calls.append)
     expected = cosim_engine(job, PeConfig(), memory=memory)
     assert found.match
-    assert found.result.counters == expected.result.counters
+    assert found.result.engine.counters == expected.result.engine.counters
     assert found.result.cycles == expected.result.cycles
 
 
@@ -120,14 +130,14 @@ def same_on_vault(config: VaultTileConfig, *, width: int, height: int, iteration
     )
     found, expected = (cosim_vault(job, config, on=on) for on in ("model", "rtl"))
     assert found.match
-    assert found.result.pes == expected.result.pes
+    assert found.result.engines == expected.result.engines
     assert found.result.latencies == expected.result.latencies
     mine, theirs = found.result.windows, expected.result.windows
     assert sum(map(sum, mine)) == sum(map(sum, theirs)) > 0
     assert mine[: len(theirs)] == theirs[: len(mine)]
-    for name, value in expected.result.counters.items():
+    for name, value in expected.result.vaults[0].items():
         if name not in _BY_TIME:
-            assert found.result.counters[name] == value, name
+            assert found.result.vaults[0][name] == value, name
 
 
 def test_a_vault_takes_the_cycles_of_the_verilog() -> None:
@@ -168,29 +178,29 @@ def test_a_program_on_a_vault_that_does_not_end() -> None:
     with DramImage(config.vault.size_bytes) as image:
         message = "^engine 0 did not end within 5000 cycles$"
         with pytest.raises(CosimError, match=message):
-            run_vault_model(ENDLESS, image, config=config, max_cycles=5000)
+            VaultModel(config).run(Launch(program=ENDLESS, max_cycles=5000), image)
         fault = assemble("beq r3, r0, loop\nst.reg [64-bit] r1, r0\nloop: jmp loop\n")
         message = "engine 1 faulted at word 1: MISALIGNED; engine 0 did not end within 5000"
         with pytest.raises(CosimError, match=message):
-            run_vault_model(fault, image, config=config, max_cycles=5000)
+            VaultModel(config).run(Launch(program=fault, max_cycles=5000), image)
 
 
 def test_jobs_that_do_not_fit(image: DramImage) -> None:
-    job = Job(words=ENDLESS.words, image=image, max_cycles=-1)
+    endless = Launch(program=ENDLESS, max_cycles=9)
     with pytest.raises(CosimError, match=r"max_cycles must be from 1 .* not -1"):
-        PeModel(PeConfig()).run(job)
+        PeModel(PeConfig()).run(replace(endless, max_cycles=-1), image)
     with pytest.raises(CosimError, match="scratchpad contents of 3 bytes given for one of 4096"):
-        PeModel(PeConfig()).run(replace(job, max_cycles=9, scratchpad=b"abc"))
+        PeModel(PeConfig()).run(endless, image, scratchpad=b"abc")
     config = tile_preset("vault-small")
     with pytest.raises(CosimError, match="3 engines can't be launched in a vault of 2"):
-        run_vault_model(ENDLESS, image, config=config, max_cycles=9, active=3)
+        VaultModel(config).run(endless, image, engines=3)
     with pytest.raises(CosimError, match="max_cycles must be from 1"):
-        run_vault_model(ENDLESS, image, config=config, max_cycles=0)
+        VaultModel(config).run(replace(endless, max_cycles=0), image)
 
 
 def test_vaults_that_the_model_does_not_cover() -> None:
     with DramImage(1 << 20) as image, pytest.raises(CosimError, match="has no AXI back end"):
-        run_vault_model(ENDLESS, image, config=tile_preset("vault-axi"), max_cycles=100)
+        VaultModel(tile_preset("vault-axi")).run(Launch(program=ENDLESS, max_cycles=100), image)
 
 
 @pytest.fixture
@@ -201,15 +211,15 @@ def image() -> Iterator[DramImage]:
 
 def test_a_program_that_does_not_end(image: DramImage) -> None:
     calls: list[int] = []
-    job = Job(words=ENDLESS.words, image=image, max_cycles=3_000_000)
+    launch = Launch(program=ENDLESS, max_cycles=3_000_000)
     with (
         PeModel(PeConfig()) as model,
         pytest.raises(CosimError, match="did not end within 3000000 cycles"),
     ):
-        model.run(job, calls.append)
+        model.run(launch, image, progress=calls.append)
     assert calls == [1 << 20, 2 << 20]
     # The host stops it.
-    result = PeModel(PeConfig()).run(replace(job, stop_after=500))
+    result = PeModel(PeConfig()).run(replace(launch, stop_after=500), image)
     assert result.cycles < 700
 
 
@@ -220,9 +230,9 @@ def test_what_the_model_does_not_cover(tmp_path: Path, image: DramImage) -> None
         PeModel(PeConfig(program=ENDLESS.words))
     with pytest.raises(CosimError, match=r"wave\.vcd: the timing model writes no waveforms"):
         open_engine(PeConfig(), "model", trace=tmp_path / "wave.vcd")
-    job = Job(words=ENDLESS.words, image=image, max_cycles=100, limits=(1, 1))
+    launch = Launch(program=ENDLESS, max_cycles=100, limits=(1, 1))
     with pytest.raises(CosimError, match="limits can only be given to a watched engine"):
-        PeModel(PeConfig()).run(job)
+        PeModel(PeConfig()).run(launch, image)
 
 
 def test_command(

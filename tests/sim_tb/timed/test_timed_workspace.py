@@ -9,11 +9,11 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
+from isa.run import Launch, RunResult
 from isa.vector_operation import Span
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 from pe.config import PeConfig
 from sim_tb.cosim.machine import open_vault
-from sim_tb.cosim.vault import VaultResult
 from sim_tb.random.workspaces import random_workspace
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
@@ -126,13 +126,13 @@ def vault_of(engines: int, lines: int) -> VaultTileConfig:
     )
 
 
-def on_vault(config: VaultTileConfig, machine: str) -> tuple[VaultResult, list[bytes]]:
+def on_vault(config: VaultTileConfig, machine: str) -> tuple[RunResult, list[bytes]]:
     memory, _ = contents(config.pes)
     with DramImage(config.vault.size_bytes) as image, open_vault(config, machine) as vault:
         for address, content in memory.items():
             image.write(address, content)
         result = vault.run(
-            PROGRAM, image, max_cycles=1_000_000, active=config.pes, parameters=DESCRIPTORS
+            Launch(program=PROGRAM, max_cycles=1_000_000, parameters=DESCRIPTORS), image
         )
         stored = [
             image.read(RESULTS + RESULT_BYTES * engine, _LOADS * _PIECE)
@@ -145,9 +145,9 @@ def on_vault(config: VaultTileConfig, machine: str) -> tuple[VaultResult, list[b
 def test_engines_load_from_their_windows(engines: int, lines: int) -> None:
     result, stored = on_vault(vault_of(engines, lines), "model")
     assert stored == contents(engines)[1]
-    assert len({pe.cycles for pe in result.pes}) > engines // 2
+    assert len({pe.cycles for pe in result.engines}) > engines // 2
     if lines:
-        assert result.counters["LINE_HITS"] + result.counters["LINE_MERGED"] > 50
+        assert result.vaults[0]["LINE_HITS"] + result.vaults[0]["LINE_MERGED"] > 50
 
 
 @pytest.mark.slow
@@ -156,12 +156,12 @@ def test_vaults_take_the_cycles_of_the_verilog(engines: int, lines: int) -> None
     config = vault_of(engines, lines)
     (model, mine), (verilog, theirs) = (on_vault(config, on) for on in ("model", "rtl"))
     assert mine == theirs == contents(engines)[1]
-    assert model.pes == verilog.pes
+    assert model.engines == verilog.engines
     assert model.latencies == verilog.latencies
     assert model.windows == verilog.windows
     late = ("CYCLES", "REFRESHES", "REFRESH_BLOCKED")
-    assert {name: value for name, value in model.counters.items() if name not in late} == {
-        name: value for name, value in verilog.counters.items() if name not in late
+    assert {name: value for name, value in model.vaults[0].items() if name not in late} == {
+        name: value for name, value in verilog.vaults[0].items() if name not in late
     }
 
 

@@ -15,11 +15,13 @@ from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
+from isa.program import Program
+from isa.run import Launch
 from isa.timing import VECTOR_LATENCY
 from memory.controller.dram_port import DramCommand
 from pe.core import Pe
 from pe.interface import PeCounter
-from sim_tb.cosim.engine import Identity, Job, PeSimulation
+from sim_tb.cosim.engine import Identity, PeSimulation
 from sim_tb.random.programs import random_program
 from sim_tb.random.reference import simulator_of
 from sim_tb.waves import pipeline
@@ -171,7 +173,7 @@ def engine(tmp_path_factory: pytest.TempPathFactory) -> Run:
 def test_stalls_are_those_of_the_counters(engine: Run) -> None:
     record = read_record(engine.wave)
     (follower,) = record.engines.values()
-    counters = engine.bp.outcome.result.counters
+    counters = engine.bp.outcome.result.engine.counters
     for counter, cycles in follower.events.items():
         if counter.name.startswith(("ISSUED", "STALL")):
             assert cycles == counters[counter.name], counter.name
@@ -230,22 +232,23 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
     with DramImage(1 << config.address_bits) as image:
         for window in program.windows:
             image.write(window.start, window.content)
-        job = Job(
-            words=program.words,
-            image=image,
-            max_cycles=1_000_000,
-            memory=program.memory,
-            parameters=program.parameters,
-            identity=Identity(
-                pe_index=program.pe_index,
-                vault=program.vault,
-                slot=program.slot,
-                pe_count=program.pe_count,
-            ),
-            scratchpad=program.scratchpad,
+        launch = Launch(
+            program=Program(program.words), max_cycles=1_000_000, parameters=program.parameters
+        )
+        identity = Identity(
+            pe_index=program.pe_index,
+            vault=program.vault,
+            slot=program.slot,
+            pe_count=program.pe_count,
         )
         with PeSimulation(config, trace=wave) as simulation:
-            result = simulation.run(job)
+            result = simulation.run(
+                launch,
+                image,
+                memory=program.memory,
+                identity=identity,
+                scratchpad=program.scratchpad,
+            ).engine
     (follower,) = read_record(wave).engines.values()
     for counter, cycles in follower.events.items():
         if counter.name.startswith(("ISSUED", "STALL")):
@@ -296,7 +299,7 @@ def test_a_vault(tmp_path: Path) -> None:
     record = read_record(found.wave)
     result = found.bp.outcome.result
     assert len(record.engines) == 4
-    for engine, pe in zip(record.engines.values(), result.pes, strict=True):
+    for engine, pe in zip(record.engines.values(), result.engines, strict=True):
         for counter in (PeCounter.STALL_REGISTER, PeCounter.STALL_ARC_CONFLICT):
             assert engine.events[counter] == pe.counters[counter.name]
     (vault,) = record.vaults.values()

@@ -8,7 +8,7 @@ from amaranth.lib import wiring
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.emission import emit, once
+from hdl.emission import emit, shared_instance
 from soc.generate.generate import verilog
 from soc.generate.presets import preset
 from vip.configurations import design
@@ -42,9 +42,9 @@ class Pair(Component):
     def elaborate(self, platform):
         m = Module()
         for name in ("left", "right"):
-            m.submodules[name] = once(self._adder(m, name), platform)
+            m.submodules[name] = shared_instance(self._adder(m, name), platform)
         wide = Adder(bits=12)
-        m.submodules.wide = once(wide, platform)
+        m.submodules.wide = shared_instance(wide, platform)
         held = Signal(4)
         m.d.sync += held.eq(self.left.sum[:4] ^ self.given.one[:4])
         m.d.comb += [

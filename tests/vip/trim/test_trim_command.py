@@ -7,7 +7,6 @@ import pytest
 
 import vip.trimming.trim as verb
 from isa.faults import FaultCause
-from pe.interface import PeState
 from soc.generate.configuration_file import read_configuration
 from synth.formal.induction import Proof
 from synth.formal.solve import Failure
@@ -252,7 +251,7 @@ def test_bad_input(vip, tmp_path):
 
 
 def test_engine_that_does_something_else_is_not_written(vip, tmp_path, monkeypatch):
-    end = SimpleNamespace(state=PeState.HALTED, cause=FaultCause.NONE, pc=0)
+    end = SimpleNamespace(state="halted", cause=FaultCause.NONE, pc=0)
     check = SimpleNamespace(
         match=False,
         different=("memory",),

@@ -119,7 +119,7 @@ def test_the_chip_is_a_file_of_the_directory_that_generate_takes(vip, tmp_path):
     text = configuration_text(chip)
     for _ in range(2):
         # Its own earlier output is replaced.
-        generate(chip.pe, tmp_path / "out", beside={CHIP_FILE: text})
+        generate(chip.pe, tmp_path / "out", extra_files={CHIP_FILE: text})
     assert read_configuration(tmp_path / "out" / CHIP_FILE) == chip
     assert vip("generate", "--config", f"out/{CHIP_FILE}", "-o", "chip")[0] == 0
     assert (tmp_path / "chip" / "rtl" / "chip_tile.v").is_file()

@@ -8,7 +8,6 @@ import typer
 
 import vip
 from pe.config import PeConfig
-from pe.interface import PeState
 from sim_tb.cosim.difference import COMMITS
 from sim_tb.waves.saved import SAVE_ENDINGS
 from soc.chip.config import ChipConfig
@@ -314,5 +313,5 @@ def run_program(
     if run.comparison is not None and not run.comparison.match:
         warn(f"{program}: the engine differs from the simulator: {run.comparison.differences[0]}")
         raise typer.Exit(1)
-    if run.result.state is PeState.FAULTED:
-        raise UserError(f"{program}: fault {run.result.cause.name} at word {run.result.pc}")
+    for end in run.result.faults:
+        raise UserError(f"{program}: fault {end.cause.name} at word {end.pc}")

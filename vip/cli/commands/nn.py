@@ -10,7 +10,7 @@ from rich import box
 from rich.table import Table
 
 import vip
-from microkernels.onnx_models.model import Reals
+from microkernels.networks.parameters import Reals
 from support.files import write_atomically
 from vip.cli.console import console, shown, warn
 from vip.models.folder import check_new, manifest_of

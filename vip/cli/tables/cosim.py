@@ -4,14 +4,13 @@ from collections.abc import Mapping
 
 from rich.table import Table
 
+from isa.run import RunResult
 from pe.interface import PeCounter
-from sim_tb.cosim.chip import ChipResult
-from sim_tb.cosim.engine import CosimResult
+from sim_tb.cosim.kernels import KernelOutcome
 from sim_tb.cosim.machine import Machine
-from sim_tb.cosim.vault import VaultResult
 from vip.cli.console import console
 from vip.cosimulation.program import ChipRun, EngineRun
-from vip.cosimulation.stereo import BpRun, Outcome
+from vip.cosimulation.stereo import BpRun
 
 from .difference import show_difference
 from .machine import show_hazards, show_model_saturated, show_registers, show_saturated
@@ -37,9 +36,9 @@ def show_bp(run: BpRun) -> None:
     if not run.match:
         verdict = f"{outcome.differing} message elements DIFFER from the golden model"
     result = outcome.result
-    if isinstance(result, ChipResult):
+    if result.host_cycles:
         rows = _chip_bp(outcome, result)
-    elif isinstance(result, VaultResult):
+    elif result.vaults:
         rows = _vault_bp(outcome, result)
     else:
         rows = _engine_bp(outcome, result)
@@ -47,8 +46,8 @@ def show_bp(run: BpRun) -> None:
     show_model_saturated(outcome.job.saturated)
 
 
-def _engine_bp(outcome: Outcome, result: CosimResult) -> dict[str, str]:
-    counters = result.counters
+def _engine_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
+    counters = result.engine.counters
     return {
         "message updates": f"{outcome.updates:,}",
         "cycles": f"{outcome.cycles:,}",
@@ -63,7 +62,7 @@ def _engine_bp(outcome: Outcome, result: CosimResult) -> dict[str, str]:
     }
 
 
-def _vault_bp(outcome: Outcome, result: VaultResult) -> dict[str, str]:
+def _vault_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
     return {
         "engines": str(outcome.pes),
         "message updates": f"{outcome.updates:,}",
@@ -73,16 +72,16 @@ def _vault_bp(outcome: Outcome, result: VaultResult) -> dict[str, str]:
             f"engine {pe.slot}: vector unit busy": (
                 f"{pe.counters['VECTOR_BUSY'] / outcome.cycles:.1%}"
             )
-            for pe in result.pes
+            for pe in result.engines
         },
         "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
         "row hits": f"{result.row_hits:.1%}",
-        "data bus busy": f"{result.counters['BUS_BUSY'] / outcome.cycles:.1%}",
+        "data bus busy": f"{result.vaults[0]['BUS_BUSY'] / outcome.cycles:.1%}",
         "simulated cycles a second": f"{result.cycles_per_second:,.0f}",
     }
 
 
-def _chip_bp(outcome: Outcome, result: ChipResult) -> dict[str, str]:
+def _chip_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
     return {
         "engines": str(outcome.pes),
         "message updates": f"{outcome.updates:,}",
@@ -92,7 +91,7 @@ def _chip_bp(outcome: Outcome, result: ChipResult) -> dict[str, str]:
     }
 
 
-def _chip(result: ChipResult) -> dict[str, str]:
+def _chip(result: RunResult) -> dict[str, str]:
     """Rows common to all runs of a chip."""
     return {
         "cycles": f"{result.program_cycles:,}",
@@ -112,16 +111,16 @@ def show_program(name: str, run: EngineRun | ChipRun) -> None:
 
 
 def _show_engine(name: str, run: EngineRun) -> None:
+    end = run.result.engine
     rows = {"ran on": _MACHINES[run.on]}
     rows |= {
-        counter.lower().replace("_", " "): f"{count:,}"
-        for counter, count in run.result.counters.items()
+        counter.lower().replace("_", " "): f"{count:,}" for counter, count in end.counters.items()
     }
     compared = run.comparison
     if compared is not None:
         rows["equal to the simulator"] = "yes" if compared.match else "NO"
-    _table(f"{name}: {run.result.state.name.lower()}", rows)
-    show_registers(run.result.registers)
+    _table(f"{name}: {end.state}", rows)
+    show_registers(end.registers)
     if compared is not None:
         show_hazards(run.program, compared.hazards)
         show_saturated(run.program, compared.saturated)
@@ -129,7 +128,7 @@ def _show_engine(name: str, run: EngineRun) -> None:
         show_difference(run.located)
 
 
-def _show_chip(name: str, on: Machine, result: ChipResult) -> None:
+def _show_chip(name: str, on: Machine, result: RunResult) -> None:
     rows = {"ran on": _MACHINES[on]}
     for counter in PeCounter:
         values = [pe[counter.name] for pe in result.counters]

@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from rich.table import Table
 
 from isa.table import Unit
-from pe.interface import PeState
 from sim_tb.cosim.trim_check import TrimCheck
 from synth.analysis.trim import TrimReport
 from synth.physical.comparison import AreaComparison
@@ -28,9 +27,9 @@ _AREAS = (
 
 def _end(check: TrimCheck) -> str:
     full = check.full
-    if full.state is PeState.FAULTED:
+    if full.state == "faulted":
         return f"{full.cause.name} at word {full.pc}"
-    return full.state.name.lower()
+    return full.state
 
 
 def _instructions(cut: TrimReport) -> Table:

@@ -1,0 +1,261 @@
+"""Kernels by shifts: what they have in common, and their cycles.
+
+*Cycles of an update in the loop of a kernel*, from its program. The front end issues an instruction
+a cycle, and loses :data:`TAKEN` where a branch is taken. It hands a vector instruction on when the
+vector unit has begun the one before; the unit works through them without a gap. A drain ends when
+all results are there. Operands are taken to be there in time, and lines to be long.
+"""
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from statistics import mean
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.encoding import decode
+from isa.instruction import Instruction, Opcode, Role, Unit
+from isa.program import Program
+from isa.timing import VECTOR_LATENCY, beats
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, KernelBuilder
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import COLUMN_BYTES
+from microkernels.common.scratchpad import Scratchpad
+
+from ..partition import PAIR
+from ..problem import element_type
+from ..record import LOADED_VECTORS, PLACE, vector_stride
+from ..variant import USUAL, Variant
+from .transform import Transform
+
+__all__ = ["BUS_BYTES", "MOST_SLOTS", "Place", "Shifts", "bus_cycles", "update_cycles"]
+
+#: Most slots of the ring: their addresses are in registers.
+MOST_SLOTS = 8
+#: Bytes of a vault's bus in a cycle.
+BUS_BYTES = 8
+#: Cycles that a taken branch costs beside its own (docs/architecture.md).
+TAKEN = 3
+#: Times through the loop before it is in its rhythm, and that are measured.
+_BEFORE, _MEASURED = 2, 2
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where an image is solved.
+
+    Attributes:
+        height, width: of the image.
+        pes: engines that share a vault. vaults: of the ring.
+    """
+
+    height: int
+    width: int
+    pes: int = 1
+    vaults: int = 1
+
+    def cycles(self, lanes: int, cycles: float, bus: float) -> float:
+        """Cycles of an engine for an update, about, with idle engines and lines that are worked on
+        several times.
+
+        Parameters:
+            lanes: lines that are worked on at a time. cycles: with as many lines for each engine.
+            bus: cycles of a vault's bus for an update.
+        """
+        # Two sweeps at once, of half of the engines each (steps.py).
+        team = self.pes // 2 if self.pes % 2 == 0 else self.pes
+        groups, slowest, loaded = max(1, lanes // PAIR), [], []
+        for size in (self.height, self.width):
+            # A ring of vaults works on a part of a tile's lines at a time.
+            lines = -(-size // self.vaults)
+            pairs = -(-lines // PAIR)
+            worked = [-(-((pairs + engine) // team) // groups) for engine in range(team)]
+            share = min(lanes, PAIR) * groups / lines
+            loaded.append(sum(worked) * share)
+            # Pairs are cut for engines to end together (partition.py), lone lines are not.
+            balanced = self.vaults == 1 and lines % PAIR == 0
+            slowest.append(loaded[-1] if balanced else max(worked) * share * team)
+        if lanes == 1:
+            return max(cycles, self.pes * bus)
+        return max(cycles * mean(slowest), self.pes * bus * mean(loaded))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Shifts(ABC):
+    """A kernel by shifts.
+
+    Attributes:
+        transform: of the smoothness costs. Its shifts are built into the code, its costs are not.
+        labels, bits: of the problem.
+        slots: updates held or in flight, at most.
+        scratchpad_bytes, instruction_words: of an engine.
+        variant: of the updates.
+        lanes: lines worked on at a time.
+        in_blocks: records hold blocks of pixels (:mod:`microkernels.bp.record`).
+    """
+
+    transform: Transform
+    labels: int
+    bits: int
+    slots: int = MOST_SLOTS
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    instruction_words: int = INSTRUCTION_WORDS
+    variant: Variant = USUAL
+    lanes: int = 1
+
+    in_blocks: ClassVar[bool] = False
+
+    @cached_property
+    @abstractmethod
+    def pad(self) -> Scratchpad:
+        """Places in the scratchpad. What engines load before the first run lies from address 0 to
+        the place ``constants_end``.
+
+        Raises:
+            KernelError: they don't fit.
+        """
+
+    @property
+    @abstractmethod
+    def constants(self) -> NDArray[np.signedinteger]:
+        """Elements that engines load before the first run."""
+
+    @abstractmethod
+    def builder(self, vault_bits: int | None) -> KernelBuilder:
+        """The program's text, of any length; otherwise as :meth:`program`."""
+
+    @property
+    @abstractmethod
+    def cycles(self) -> float:
+        """Cycles of an engine for an update, about, with operands that are there in time.
+
+        Raises:
+            KernelError: the program does not fit an engine.
+        """
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return element_type(self.bits).itemsize
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of :attr:`constants`."""
+        return self.pad["constants_end"]
+
+    def program(self, vault_bits: int | None) -> Program:
+        """The program; ``vault_bits`` as of :func:`microkernels.bp.kernel.bp_builder`.
+
+        Raises:
+            KernelError: it does not fit an engine.
+        """
+        return _program(self, vault_bits)
+
+    def shared_cycles(self, place: Place) -> float:
+        """Cycles of an engine for an update, about, where several share a vault.
+
+        Raises:
+            KernelError: the program does not fit an engine.
+        """
+        bus = bus_cycles(self.labels, self.bits, self.variant)
+        return place.cycles(self.lanes, self.cycles, bus)
+
+    def no_room(self, suffix: str) -> KernelError:
+        """The error of vectors that don't fit the scratchpad; ``suffix`` ends its text."""
+        return KernelError(
+            f"{self.labels} labels of {self.bits} bits do not fit a scratchpad of "
+            f"{self.scratchpad_bytes} bytes by shifts{suffix}"
+        )
+
+
+@lru_cache(maxsize=32)
+def _program(shifts: Shifts, vault_bits: int | None) -> Program:
+    shape = f"{shifts.labels}x{shifts.bits}"
+    program = shifts.builder(vault_bits).program(f"bp_m_shifts_{shape}.s")
+    # With vaults the program has one word more.
+    words = len(program.words) + (vault_bits is None)
+    if words > shifts.instruction_words:
+        raise KernelError(
+            f"the program of {len(shifts.transform.shifts)} shifts for {shifts.labels} labels of "
+            f"{shifts.bits} bits has {words} words; an engine holds {shifts.instruction_words}"
+        )
+    return program
+
+
+def bus_cycles(labels: int, bits: int, variant: Variant = USUAL) -> float:
+    """Cycles of a vault's bus for an update, in the mean of the sweeps: three vectors are read, one
+    is written; with damping four are read."""
+    size = element_type(bits).itemsize
+    vector = vector_stride(labels + variant.tail, bits)
+
+    def columns(first: int, used: int) -> int:
+        return (first + used - 1) // COLUMN_BYTES - first // COLUMN_BYTES + 1
+
+    inputs = (LOADED_VECTORS - 1) * vector + (labels + variant.tail) * size
+    # Sweeps along rows read the first vectors of a record, sweeps along columns the last ones.
+    loaded = mean(columns(first, inputs) for first in (0, (LOADED_VECTORS - 1) * vector))
+    message = mean(columns(place * vector, labels * size) for place in PLACE.values())
+    return (loaded + (1 + variant.damped) * message) * COLUMN_BYTES / BUS_BYTES
+
+
+@lru_cache(maxsize=64)
+def update_cycles(words: tuple[int, ...], vl: int, mr: int) -> float:
+    """Cycles of an engine for each message that the program's main loop stores.
+
+    Parameters:
+        words: of a program of BP-M, whose main loop is the innermost one with the most stores.
+        vl, mr: elements of its vectors, and rows of its matrices.
+    """
+    code = [row for row in map(decode, words) if row is not None]
+    first, last = _main_loop(code)
+    front = begun = free = 0
+    marks = []
+    for _ in range(_BEFORE + _MEASURED + 1):
+        marks.append(front)
+        place = first
+        while place <= last:
+            row, values = code[place]
+            step = 1
+            if row.opcode == Opcode.DRAIN:
+                front = max(front, free + VECTOR_LATENCY + 1)
+            elif row.unit is Unit.VECTOR:
+                front = max(front, begun + 1)
+                begun = max(front + 1, free)
+                free = begun + beats(row, vl, mr)
+            elif place == last:
+                front += TAKEN
+            elif _wraps(row, values):
+                front += TAKEN
+                step = _distance(row, values)
+            front += 1
+            place += step
+    stores = sum(row.opcode == Opcode.ST_SRAM for row, _ in code[first : last + 1])
+    return (marks[-1] - marks[_BEFORE]) / _MEASURED / stores
+
+
+def _distance(row: Instruction, values: tuple[int, ...]) -> int:
+    """Words from a branch to its target; 0: it is none."""
+    return values[-1] if row.operands and row.operands[-1].role is Role.TARGET else 0
+
+
+def _wraps(row: Instruction, values: tuple[int, ...]) -> bool:
+    """Whether a branch leaves out the one instruction that moves an address back to the first
+    slot."""
+    return row.mnemonic == "blt" and _distance(row, values) == 2
+
+
+def _main_loop(code: list[tuple[Instruction, tuple[int, ...]]]) -> tuple[int, int]:
+    """First and last word of the innermost loop with the most stores."""
+    loops = [
+        (place + distance, place)
+        for place, (row, values) in enumerate(code)
+        if (distance := _distance(row, values)) < 0
+    ]
+    inner = [one for one in loops if not any(one[0] <= other[1] < one[1] for other in loops)]
+
+    def stores(loop: tuple[int, int]) -> int:
+        return sum(row.opcode == Opcode.ST_SRAM for row, _ in code[loop[0] : loop[1]])
+
+    return max(inner, key=stores)

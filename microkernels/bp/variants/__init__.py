@@ -1,1 +1,0 @@
-"""Updates with edge weights and with damping."""

@@ -1,0 +1,64 @@
+"""Places of vectors in an engine's scratchpad, before the program that uses them is written."""
+
+from .feature_map import round_up
+
+__all__ = ["Scratchpad"]
+
+_ALIGN = 16
+
+
+class Scratchpad:
+    """Named places, one after the other from address 0 on, and after them a ring of equal slots.
+
+    ``places["sums"]`` is the address of a place.
+
+    Parameters:
+        align: places and slots begin at a multiple of it, so that an access to one doesn't wait for
+            a transfer to the place beside it.
+
+    Attributes:
+        used: bytes of all places, and of the ring.
+        ring, slot, slots: address of the ring, bytes of a slot, and how many.
+        vector: bytes from a vector of a slot to the next.
+    """
+
+    def __init__(self, *, align: int = _ALIGN) -> None:
+        self._align = align
+        self._places: dict[str, int] = {}
+        self.used = 0
+        self.ring = self.slot = self.slots = self.vector = 0
+
+    def __getitem__(self, name: str) -> int:
+        return self._places[name]
+
+    def take(self, name: str, size: int) -> int:
+        """Allocate ``size`` bytes, 0 or more; returns the address."""
+        start = self._places[name] = self.used
+        self.used = round_up(start + size, self._align)
+        return start
+
+    def take_each(self, stem: str, count: int, size: int) -> None:
+        """Allocate ``size`` bytes for each of ``stem0``, ``stem1`` and so on."""
+        for number in range(count):
+            self.take(f"{stem}{number}", size)
+
+    def take_ring(
+        self, vectors: int, vector: int, *, most: int, room: int | None = None, step: int = 1
+    ) -> int:
+        """Allocate the ring with as many slots as fit; returns their number, which may be too
+        small.
+
+        Parameters:
+            vectors: of a slot. vector: bytes from one to the next.
+            most: slots at most. step: their number is a multiple of it.
+            room: bytes of the scratchpad; None: there is room for all.
+        """
+        slot = round_up(vectors * vector, self._align)
+        fitting = most if room is None else max(0, room - self.used) // slot
+        self.set_ring(self.used, slot, min(most, fitting) // step * step, vector)
+        return self.slots
+
+    def set_ring(self, ring: int, slot: int, slots: int, vector: int) -> None:
+        """Put the ring at the address ``ring``, after all places."""
+        self.ring, self.slot, self.slots, self.vector = ring, slot, slots, vector
+        self.used = ring + slot * slots

@@ -1,0 +1,338 @@
+"""Convolutions: of all channels, and depthwise."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+
+from isa.program import Program
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import FeatureMap
+from microkernels.common.fixed_point import Elements
+from microkernels.common.memory import Writable
+from microkernels.nn.conv_kernel import conv_program
+from microkernels.nn.conv_layout import ConvLayout, predict_conv
+from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
+from microkernels.nn.conv_shape import ConvShape, convolve
+from microkernels.nn.depthwise import (
+    DepthwiseLayout,
+    DepthwiseShape,
+    best_pixels,
+    depthwise,
+    depthwise_program,
+    predict_depthwise,
+)
+
+from .engines import ChipEngines
+from .layer import (
+    LANES,
+    LAUNCH_CYCLES,
+    ChipWork,
+    Constructor,
+    LayerMaps,
+    LayerPlan,
+    WeightLayer,
+    WindowLayer,
+    surrounded,
+)
+from .parameters import RealParameters, Reals, Weights
+from .sizes import MapSize, Pads, Size2, pads, size2
+from .stored import Windows
+
+__all__ = ["Conv", "Depthwise"]
+
+#: Words that a program has at most, for a column of a convolution's window and for a pixel of a
+#: depthwise one's.
+_COLUMN_WORDS, _PIXEL_WORDS = 64, 32
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Filter(WeightLayer, WindowLayer):
+    """What both kinds of convolutions have."""
+
+    has_weights = True
+    tuples: ClassVar[Mapping[str, Constructor]] = {
+        "kernel": Size2,
+        "stride": Size2,
+        "padding": Pads,
+    }
+
+    kernel: int | Size2 = 3
+    stride: int | Size2 = 1
+    padding: int | Pads = 0
+
+    def __post_init__(self) -> None:
+        for number in size2(self.kernel):
+            CHECK.at_least("kernel", number, 1)
+        super().__post_init__()
+
+    @property
+    def window_size(self) -> Size2:
+        return size2(self.kernel)
+
+    @property
+    def steps(self) -> Size2:
+        return size2(self.stride)
+
+    @property
+    def sides(self) -> Pads:
+        return pads(self.padding)
+
+    def _real_sums(
+        self, values: Reals, size: MapSize, parameters: RealParameters, *, mixed: bool
+    ) -> Reals:
+        """Sums of products; ``mixed``: of all channels, else of each."""
+        real = parameters.real[self.name]
+        shape = (len(values), size.height, size.width, size.channels)
+        total = np.broadcast_to(real.bias, shape).copy()
+        for row, column, view in self.views(values, size, 0.0):
+            weights = real.weights[:, row, column]
+            total += view @ weights.T if mixed else view * weights
+        return np.maximum(total, 0) if self.relu else total
+
+
+@dataclass(frozen=True, kw_only=True)
+class Conv(_Filter):
+    """A convolution (:mod:`microkernels.nn.conv_shape`).
+
+    Attributes:
+        filters: at least 1.
+        kernel, stride: pixels, the same across and down, or a pair.
+        padding: pixels of zeros around the map, the same on all sides, or a number for each.
+        fraction: bits by which sums of products are shifted right, 0..15.
+        relu: negative outputs become 0.
+    """
+
+    mixes_channels = True
+
+    filters: int
+
+    def shape(self, size: MapSize) -> ConvShape:
+        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        padded = self.around(size)
+        return ConvShape(
+            width=padded.width,
+            height=padded.height,
+            channels=size.channels,
+            filters=self.filters,
+            kernel=self.window_size.width,
+            stride=self.steps.width,
+            kernel_down=self.window_size.height,
+            stride_down=self.steps.height,
+        )
+
+    def output_of(self, size: MapSize) -> MapSize:
+        shape = self.shape(size)
+        return MapSize(shape.out_width, shape.out_height, self.filters)
+
+    def weight_shape(self, source: MapSize) -> tuple[int, ...]:
+        width, height = self.window_size
+        return (self.filters, height, width, source.channels)
+
+    def operations(self, plan: LayerPlan) -> int:
+        return 2 * self.shape(plan.input).macs
+
+    def best_depth(self, size: MapSize, engines: ChipEngines, out_depth: int) -> int:
+        return best_depth(
+            self.shape(size),
+            out_depth=min(self.filters, out_depth),
+            scratchpad_bytes=engines.scratchpad_bytes,
+        )
+
+    def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
+        try:
+            shape = self.shape(size)
+            plan_conv(shape, depth=depth, out_depth=1, scratchpad_bytes=scratchpad_bytes)
+        except KernelError:
+            return False
+        return True
+
+    def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
+        return self.windows_of(parted=False)
+
+    def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
+        plans = super().variants(plan, work, first=first)
+        kinds = (False, True) if first else (False,)
+        return [replace(each, strips=strips) for each in plans for strips in kinds]
+
+    def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
+        width, height = self.window_size
+        products = width * height * plan.input.channels * plan.tile.elements
+        return plan.rounds(work.batch) * (products / (LANES * work.engines.pes) + LAUNCH_CYCLES)
+
+    def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        region = self.region(plan.tile)
+        shape = replace(
+            self.shape(plan.input),
+            width=region.width,
+            height=region.height,
+            filters=plan.tile.channels,
+        )
+        part = plan_conv(
+            shape,
+            depth=plan.depth,
+            out_depth=plan.out_depth,
+            strips=plan.strips,
+            reuse=work.reuse,
+            scratchpad_bytes=work.engines.scratchpad_bytes,
+        )
+        return replace(plan, part=part).timed(predict_conv(part, work.engines.pes), work)
+
+    def tile_shape(self, maps: LayerMaps) -> ConvPlan:
+        part = maps.plan.part
+        assert isinstance(part, ConvPlan)
+        return part
+
+    def layout(
+        self,
+        tile: ConvPlan,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        base: int,
+        engines: ChipEngines,
+    ) -> ConvLayout:
+        (source,) = sources
+        return ConvLayout(plan=tile, source=source, target=target, base=base, sharers=engines.pes)
+
+    def program(self, layout: ConvLayout, vault_bits: int) -> Program:
+        return conv_program(layout, fraction=self.fraction, vault_bits=vault_bits)
+
+    def store(self, layout: ConvLayout, memory: Writable, weights: Weights | None) -> None:
+        assert weights is not None
+        layout.store(memory, weights.weights, weights.bias, relu=self.relu)
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        assert weights is not None
+        assert isinstance(plan.part, ConvPlan)
+        shape, order = self.shape(plan.input), plan.part.order
+        numbers: Any = {"fraction": self.fraction, "relu": self.relu}
+        return np.stack(
+            [
+                convolve(shape, order, image, weights.weights, weights.bias, **numbers)
+                for image in surrounded(sources[0], self.sides, 0)
+            ]
+        )
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        return self._real_sums(sources[0], size, parameters, mixed=True)
+
+    @property
+    def long_program(self) -> tuple[str, float]:
+        width, height = self.window_size
+        return f"a window of {width} x {height} pixels", width * _COLUMN_WORDS
+
+
+@dataclass(frozen=True, kw_only=True)
+class Depthwise(_Filter):
+    """A depthwise convolution (:mod:`microkernels.nn.depthwise.shape`): a filter for each channel.
+
+    Attributes:
+        kernel, stride, padding, fraction, relu: as of :class:`Conv`.
+    """
+
+    keeps_slices = True
+
+    def shape(self, size: MapSize) -> DepthwiseShape:
+        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        padded = self.around(size)
+        return DepthwiseShape(
+            width=padded.width,
+            height=padded.height,
+            channels=size.channels,
+            across=self.window_size.width,
+            down=self.window_size.height,
+            stride_across=self.steps.width,
+            stride_down=self.steps.height,
+            fraction=self.fraction,
+            relu=self.relu,
+        )
+
+    def output_of(self, size: MapSize) -> MapSize:
+        shape = self.shape(size)
+        return MapSize(shape.out_width, shape.out_height, size.channels)
+
+    def weight_shape(self, source: MapSize) -> tuple[int, ...]:
+        width, height = self.window_size
+        return (source.channels, height, width)
+
+    def operations(self, plan: LayerPlan) -> int:
+        return 2 * plan.output.elements * self.shape(plan.input).taps
+
+    def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
+        try:
+            best_pixels(self.shape(size), depth, scratchpad_bytes=scratchpad_bytes)
+        except KernelError:
+            return False
+        return True
+
+    def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
+        return self.windows_of(parted=True)
+
+    def _tile(self, input_size: MapSize, tile: MapSize) -> DepthwiseShape:
+        region = self.region(tile)
+        return replace(
+            self.shape(input_size),
+            width=region.width,
+            height=region.height,
+            channels=tile.channels,
+        )
+
+    def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        cycles = predict_depthwise(
+            self._tile(plan.input, plan.tile),
+            plan.depth,
+            sharers=work.engines.pes,
+            scratchpad_bytes=work.engines.scratchpad_bytes,
+        )
+        return plan.timed(cycles, work)
+
+    def tile_shape(self, maps: LayerMaps) -> DepthwiseShape:
+        return self._tile(maps.plan.input, maps.plan.tile)
+
+    def layout(
+        self,
+        tile: DepthwiseShape,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        base: int,
+        engines: ChipEngines,
+    ) -> DepthwiseLayout:
+        (source,) = sources
+        return DepthwiseLayout(
+            shape=tile,
+            source=source,
+            target=target,
+            base=base,
+            sharers=engines.pes,
+            scratchpad_bytes=engines.scratchpad_bytes,
+        )
+
+    def program(self, layout: DepthwiseLayout, vault_bits: int) -> Program:
+        return depthwise_program(layout, vault_bits=vault_bits)
+
+    def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
+        assert weights is not None
+        layout.store(memory, weights.weights, weights.bias)
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        assert weights is not None
+        shape = self.shape(plan.input)
+        return np.stack(
+            [
+                depthwise(shape, image, weights.weights, weights.bias)
+                for image in surrounded(sources[0], self.sides, 0)
+            ]
+        )
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        return self._real_sums(sources[0], size, parameters, mixed=False)
+
+    @property
+    def long_program(self) -> tuple[str, float]:
+        width, height = self.window_size
+        return f"a window of {width} x {height} pixels", width * height * _PIXEL_WORDS

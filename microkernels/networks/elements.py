@@ -1,0 +1,315 @@
+"""Layers whose inputs and output have one size, element by element."""
+
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import erf, inf, sqrt
+from typing import Any, ClassVar
+
+import numpy as np
+
+from isa.program import Program
+from microkernels.common.errors import CHECK
+from microkernels.common.feature_map import FeatureMap
+from microkernels.common.fixed_point import (
+    ELEMENT_BYTES,
+    FRACTION_LIMIT,
+    Elements,
+    check_fraction,
+)
+from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, Curve, arguments_beyond, curve_of
+from microkernels.nn.element import (
+    FUNCTIONS,
+    SLOPE_FRACTION,
+    ElementLayout,
+    ElementShape,
+    element,
+    element_program,
+)
+
+from .curves import UNFITTED, evaluated, fitted
+from .engines import ChipEngines
+from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerMaps, LayerPlan, PixelLayer
+from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
+from .sizes import MapSize
+
+__all__ = ["LOGISTIC", "Activation", "Add", "Combine", "ElementWise", "Multiply"]
+
+#: Functions of the logistic unit.
+LOGISTIC = ("tanh", "sigmoid")
+#: Fraction bits of functions at most.
+_FUNCTION_BITS = dict.fromkeys(LOGISTIC, FRACTION_LIMIT) | dict.fromkeys(POLYNOMIALS, MOST_FRACTION)
+_ERF = np.frompyfunc(erf, 1, 1)
+_COMBINED = {"subtract": np.subtract, "maximum": np.maximum, "minimum": np.minimum}
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementWise(PixelLayer):
+    """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
+
+    @abstractmethod
+    def shape(self, size: MapSize) -> ElementShape:
+        """Operation and sizes of the layer for inputs of ``size``."""
+
+    def operations(self, plan: LayerPlan) -> int:
+        return plan.output.elements * self.shape(plan.input).operations
+
+    def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        maps = len(self.sources) + 1
+        return plan.timed(maps * plan.tile.elements * ELEMENT_BYTES / MEMORY_BYTES, work)
+
+    def tile_shape(self, maps: LayerMaps) -> ElementShape:
+        return self.shape(maps.plan.tile)
+
+    def layout(
+        self,
+        tile: ElementShape,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        base: int,
+        engines: ChipEngines,
+    ) -> ElementLayout:
+        source, *second = sources
+        return ElementLayout(
+            shape=tile,
+            source=source,
+            other=second[0] if second else None,
+            target=target,
+            base=base,
+            sharers=engines.pes,
+            scratchpad_bytes=engines.scratchpad_bytes,
+        )
+
+    def program(self, layout: ElementLayout, vault_bits: int) -> Program:
+        return element_program(layout, vault_bits=vault_bits)
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        shape = self.shape(plan.input)
+        return np.stack([element(shape, *maps) for maps in zip(*sources, strict=True)])
+
+
+@dataclass(frozen=True, kw_only=True)
+class _OfTwo(ElementWise):
+    """What element-wise layers of two maps have.
+
+    Attributes:
+        other: name of the second layer whose output it takes; otherwise as ``source``.
+    """
+
+    other: str
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source, self.other)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Add(_OfTwo):
+    """The sum of two maps, as of a residual connection.
+
+    Attributes:
+        relu: negative sums become 0.
+    """
+
+    relu: bool = False
+
+    def shape(self, size: MapSize) -> ElementShape:
+        return ElementShape(**size._asdict(), operation="add", relu=self.relu)
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        total = sources[0] + sources[1]
+        return np.maximum(total, 0) if self.relu else total
+
+    def with_relu(self) -> Layer | None:
+        return None if self.relu else replace(self, relu=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Multiply(_OfTwo):
+    """The product of two maps, element by element.
+
+    Attributes:
+        fraction: bits by which products are shifted right, 0..15.
+    """
+
+    fraction: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction(self.fraction)
+
+    def shape(self, size: MapSize) -> ElementShape:
+        return ElementShape(**size._asdict(), operation="multiply", fraction=self.fraction)
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        return sources[0] * sources[1]
+
+    @property
+    def shifts(self) -> bool:
+        return True
+
+    def scaled(
+        self, fractions: Fractions, parameters: RealParameters
+    ) -> tuple[Layer, Weights | None]:
+        return replace(self, fraction=fractions.shift), None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Combine(_OfTwo):
+    """Two maps combined element by element.
+
+    Attributes:
+        operation: ``subtract`` (the second from the first), ``maximum`` or ``minimum``.
+    """
+
+    operation: str
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        CHECK.one_of("operation", self.operation, ("subtract", "maximum", "minimum"))
+
+    def shape(self, size: MapSize) -> ElementShape:
+        return ElementShape(**size._asdict(), operation=self.operation)
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        combined: Reals = _COMBINED[self.operation](sources[0], sources[1])
+        return combined
+
+
+@dataclass(frozen=True, kw_only=True)
+class Activation(ElementWise):
+    """A function of each element.
+
+    Attributes:
+        function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
+            need engines with the logistic unit.
+        fraction, low, high, slope, factor, offset, curve: what the function needs, else None; see
+            :class:`microkernels.nn.element_shape.ElementShape`.
+    """
+
+    tuples: ClassVar[Mapping[str, Constructor]] = {"curve": curve_of}
+
+    function: str
+    fraction: int | None = None
+    low: int | None = None
+    high: int | None = None
+    slope: int | None = None
+    factor: int | None = None
+    offset: int | None = None
+    curve: Curve | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        CHECK.one_of("function", self.function, FUNCTIONS)
+        self.shape(MapSize(1, 1, 1))
+
+    def shape(self, size: MapSize) -> ElementShape:
+        return ElementShape(
+            **size._asdict(),
+            operation=self.function,
+            fraction=self.fraction,
+            low=self.low,
+            high=self.high,
+            slope=self.slope,
+            factor=self.factor,
+            offset=self.offset,
+            curve=self.curve,
+        )
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        (values,) = sources
+        match self.function:
+            case "relu":
+                return np.maximum(values, 0)
+            case "absolute":
+                return np.abs(values)
+            case "affine":
+                factor, offset = parameters.affine[self.name]
+                return values * factor + offset
+            case "curve":
+                return evaluated(parameters.curves[self.name], values)
+            case "clip":
+                low, high = parameters.bounds[self.name]
+                return np.clip(values, low, high)
+            case "leaky":
+                assert self.slope is not None
+                slope = self.slope / (1 << SLOPE_FRACTION)
+                return np.asarray(np.maximum(values, slope * values))
+            case "tanh":
+                return np.tanh(values)
+            case "erf":
+                return np.asarray(_ERF(values), np.float64)
+            case "gelu":
+                return np.asarray(values * (1 + np.asarray(_ERF(values / sqrt(2)), np.float64)) / 2)
+        # The logistic function, without overflow.
+        return np.asarray((np.tanh(values / 2) + 1) / 2)
+
+    @property
+    def shifts(self) -> bool:
+        return self.function == "affine"
+
+    @property
+    def scales(self) -> bool:
+        return self.function in ("affine", "curve")
+
+    @property
+    def output_limits(self) -> tuple[int, int] | None:
+        most = _FUNCTION_BITS.get(self.function)
+        return None if most is None else (0, most)
+
+    def peaks(
+        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+    ) -> Peaks:
+        if self.function != "affine":
+            return Peaks()
+        factor, offset = parameters.affine[self.name]
+        return Peaks(inner=max(abs(offset), abs(factor) * largest))
+
+    def scaled(
+        self, fractions: Fractions, parameters: RealParameters
+    ) -> tuple[Layer, Weights | None]:
+        return replace(self, **self._constants(fractions, parameters)), None
+
+    def _constants(self, fractions: Fractions, parameters: RealParameters) -> dict[str, Any]:
+        out = fractions.output
+
+        def number(value: float, fraction: int) -> int:
+            return int(as_elements(np.array(value), fraction))
+
+        match self.function:
+            case "curve":
+                source, ends = fractions.sources[0], fractions.ends
+                return {"curve": fitted(parameters.curves[self.name], *ends, source, out)}
+            case "affine":
+                factor, offset = parameters.affine[self.name]
+                return {
+                    "fraction": fractions.shift,
+                    "factor": number(factor, fractions.weights),
+                    "offset": number(offset, out),
+                }
+            case "clip":
+                low, high = (number(bound, out) for bound in parameters.bounds[self.name])
+                return {"low": low, "high": high}
+            case "tanh" | "sigmoid" | "gelu" | "erf":
+                return {"fraction": out}
+        return {}
+
+    def beyond(self, source: Elements) -> int:
+        return 0 if self.curve is None else arguments_beyond(self.curve, source)
+
+    @property
+    def logistic(self) -> str:
+        return self.function if self.function in LOGISTIC else ""
+
+    @property
+    def transcendental(self) -> bool:
+        return self.function in ("erf", "gelu", "curve", *LOGISTIC)
+
+    def by_curve(self) -> Layer:
+        return replace(self, function="curve", fraction=None, curve=UNFITTED)
+
+    @property
+    def long_program(self) -> tuple[str, float] | None:
+        return ("a function by polynomials", inf) if self.function == "curve" else None

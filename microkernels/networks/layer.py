@@ -1,0 +1,664 @@
+"""What a layer is: everything that planner, layout, golden model, calibration, store and importer
+ask of it. Each kind of layer answers in a class of its own."""
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any, ClassVar, NamedTuple, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.program import Program
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import FeatureMap
+from microkernels.common.fixed_point import LOWEST, Elements, check_fraction
+from microkernels.common.memory import Writable
+from microkernels.nn.conv_plan import ConvPlan
+from microkernels.nn.dense_plan import DensePlan
+from support.checks import shown
+
+from .cut import Cut, cuts
+from .engines import ChipEngines
+from .moves import Move, map_moves
+from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
+from .sizes import MapSize, Pads, Size2
+from .steps import MapStep, Step
+from .stored import InputMaps, OutputMaps, Tiles, Windows, inside
+
+__all__ = [
+    "INPUT",
+    "LANES",
+    "LAUNCH_CYCLES",
+    "MEMORY_BYTES",
+    "ChipWork",
+    "Constructor",
+    "DensePart",
+    "Layer",
+    "LayerMaps",
+    "LayerPlan",
+    "MapLayer",
+    "PixelLayer",
+    "WeightLayer",
+    "WindowLayer",
+    "same_size",
+    "surrounded",
+]
+
+#: Makes a tuple of its items.
+Constructor = Callable[..., tuple[Any, ...]]
+#: Name of a network's input, where the name of a layer is expected.
+INPUT = "input"
+#: For estimates alone: cycles of a launch; bytes that the vault's memory moves in a cycle; products
+#: of an engine in a cycle.
+LAUNCH_CYCLES = 4000
+MEMORY_BYTES = 8
+LANES = 4
+
+
+class ChipWork(NamedTuple):
+    """What a network is planned for.
+
+    Attributes:
+        batch: images.
+        engines: of the chip.
+        reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
+    """
+
+    batch: int
+    engines: ChipEngines
+    reuse: bool
+
+
+class DensePart(NamedTuple):
+    """A vault's part of a fully connected layer.
+
+    Attributes:
+        order: index of the input element at each place of the vectors; -1: none.
+        plan: of the kernel.
+    """
+
+    order: NDArray[np.int64]
+    plan: DensePlan
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerPlan:
+    """How the vaults share a layer.
+
+    Attributes:
+        layer: of the network.
+        inputs: sizes of the maps that it reads; of a source its own. output: size of its map.
+        cut: of the output.
+        depth, out_depth: channels in a slice of the input and of the output.
+        part: of a vault; None: its tile says all.
+        strips: the input lies in strips, of a convolution of the network's input.
+        cycles: predicted for the whole batch, without moves.
+    """
+
+    layer: "Layer"
+    inputs: tuple[MapSize, ...]
+    output: MapSize
+    cut: Cut
+    depth: int
+    out_depth: int
+    part: ConvPlan | DensePart | None = None
+    strips: bool = False
+    cycles: float = 0.0
+
+    @property
+    def input(self) -> MapSize:
+        """Size of the first map that the layer reads."""
+        return self.inputs[0]
+
+    @cached_property
+    def windows(self) -> tuple[Windows, ...]:
+        """Which pixels of each of its inputs the layer reads."""
+        return self.layer.windows(self.inputs, self.output)
+
+    @cached_property
+    def tile(self) -> MapSize:
+        """Size of a tile of the output."""
+        return self.cut.tile_size(self.output, self.out_depth)
+
+    @property
+    def tiles(self) -> Tiles:
+        """The tiles of the output."""
+        return Tiles(self.cut, self.output, self.out_depth)
+
+    def rounds(self, batch: int) -> int:
+        """Rounds in which the vaults go through a batch."""
+        return -(-batch // self.cut.images)
+
+    def timed(self, cycles: float, work: ChipWork) -> "LayerPlan":
+        """The plan with its predicted cycles, of the cycles of a round's tile."""
+        return replace(self, cycles=self.rounds(work.batch) * (cycles + LAUNCH_CYCLES))
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerMaps:
+    """Where the maps of a layer are.
+
+    Attributes:
+        plan: of the layer.
+        engines: of the chip.
+        sources: outputs of the layers that it reads; None: the network's input.
+        inputs: maps that are moved for it; None: it reads what is in ``sources``.
+        target: its output.
+        constants: offsets, in each vault, of zeros and of lowest elements.
+        step, offset: its step, and where that has its data, of a layer that
+            :attr:`Layer.holds_inputs`.
+    """
+
+    plan: LayerPlan
+    engines: ChipEngines
+    sources: Sequence[OutputMaps | None]
+    inputs: Sequence[InputMaps | None]
+    target: OutputMaps
+    constants: tuple[int, int]
+    step: Step | None = None
+    offset: int = 0
+
+    @property
+    def read(self) -> list[InputMaps | OutputMaps]:
+        """Maps that the layer reads."""
+        pairs = zip(self.inputs, self.sources, strict=True)
+        return [maps for moved, written in pairs if (maps := moved or written) is not None]
+
+    def constant(self, value: int, vault: int) -> int:
+        """Address of elements of 0, or of the lowest, in a vault."""
+        return self.engines.ring.address(vault, self.constants[value == LOWEST])
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer(ABC):
+    """A layer of a network. The classes derived are the kinds of layers.
+
+    Attributes:
+        name: not empty, without white space, and of one layer alone.
+        source: name of the layer whose output it takes, or :data:`INPUT`; "": the layer before.
+    """
+
+    #: The layer is computed; else the host puts its map into memory.
+    computed: ClassVar[bool] = True
+    #: The layer has launches besides those of moves.
+    launched: ClassVar[bool] = True
+    #: The layer reads regions of maps, through windows; else it has what it reads by its own moves.
+    reads_regions: ClassVar[bool] = True
+    #: Its step has places for its inputs, so that they must be known before they are moved.
+    holds_inputs: ClassVar[bool] = False
+    #: Its output may be a part of the map that its only reader reads.
+    has_tiles: ClassVar[bool] = True
+    #: Its output and its sources have the same slices.
+    keeps_slices: ClassVar[bool] = False
+    #: Its output and its sources have one slice each.
+    one_slice: ClassVar[bool] = False
+    #: It has weights; each output is of all channels of its source.
+    has_weights: ClassVar[bool] = False
+    mixes_channels: ClassVar[bool] = False
+    #: Its output's elements are its sources'.
+    copies: ClassVar[bool] = False
+    #: Why the layer can't take the network's input, and what would do; "": it can.
+    input_refused: ClassVar[str] = ""
+    #: Attributes that are tuples -> what makes them of stored values.
+    tuples: ClassVar[Mapping[str, Constructor]] = {}
+
+    name: str
+    source: str = ""
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        # Launches have names of their own, which are a layer's name and a word.
+        if self.name.split() != [self.name] or self.name == INPUT:
+            raise KernelError(
+                f"a layer can't have the name {shown(self.name)}: a name is not empty, has no "
+                f"white space, and is not {INPUT!r}"
+            )
+
+    @classmethod
+    def stored(cls, values: Mapping[str, Any]) -> Self:
+        """The layer with attributes as JSON has them."""
+        attributes = dict(values)
+        for name, value in values.items():
+            if isinstance(value, list):
+                constructor: Constructor = cls.tuples.get(name, _tuple)
+                attributes[name] = constructor(*value)
+        make: Callable[..., Self] = cls
+        return make(**attributes)
+
+    # The network.
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Names of the layers whose output it takes, as its attributes have them."""
+        return (self.source,)
+
+    @abstractmethod
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        """Size of its map for sources of these names and sizes.
+
+        Raises:
+            KernelError: the sources do not fit the layer, or each other.
+        """
+
+    def weight_shape(self, source: MapSize) -> tuple[int, ...]:
+        """Shape of the weights, of a layer that has some, for a source of this size."""
+        raise AssertionError(f"{self.name} has no weights")
+
+    def operations(self, plan: LayerPlan) -> int:
+        """Additions, multiplications and comparisons of an image."""
+        return 0
+
+    # The plan.
+
+    def best_depth(self, size: MapSize, engines: ChipEngines, out_depth: int) -> int | None:
+        """Channels in a slice of its source for which it is fastest; None: it does not matter.
+
+        Parameters:
+            out_depth: usual channels in a slice.
+        """
+        return None
+
+    def output_depth(self, vaults: int) -> int | None:
+        """Channels in a slice of its output, of a layer whose vaults need whole columns of memory;
+        None: it does not matter."""
+        return None
+
+    def unreadable(self, size: MapSize, depth: int, scratchpad_bytes: int) -> str:
+        """What does not fit an engine with slices of ``depth`` channels of a source of ``size``;
+        "": all does."""
+        return ""
+
+    def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
+        """Which pixels of each of its inputs the layer reads."""
+        raise KernelError(f"{self.name} has no windows")
+
+    def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
+        """Plans with all cuts.
+
+        Parameters:
+            first: the layer reads the network's input.
+        """
+        every = cuts(plan.output, plan.out_depth, work.engines.ring.vaults, work.batch)
+        return [replace(plan, cut=cut) for cut in every]
+
+    def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
+        """Cycles that a plan takes at least."""
+        return 0.0
+
+    def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        """The plan with its predicted cycles.
+
+        Raises:
+            KernelError: a tile does not fit the engines.
+        """
+        return plan
+
+    def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
+        """Whether each vault reads exactly the tile that it has written for the layer before."""
+        return False
+
+    def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
+        """Whether the region that each vault reads has its tile of the layer before within."""
+        return False
+
+    def moved_elements(
+        self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
+    ) -> float:
+        """Elements that are moved for an input of a batch, as predicted.
+
+        Parameters:
+            inputs: how many the layer has.
+        """
+        return 0
+
+    # The layout.
+
+    def placed(
+        self, plan: LayerPlan, sources: Sequence[OutputMaps | None], work: ChipWork
+    ) -> LayerPlan:
+        """The plan with what depends on the places of its sources."""
+        return plan
+
+    def written_from(self, time: int) -> int:
+        """First time at which its map is written, if it works at ``time``, after its moves."""
+        return time
+
+    def step(self, maps: LayerMaps) -> Step | None:
+        """What the vaults do after moves; None: nothing."""
+        return None
+
+    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
+        """What a vault moves for the layer."""
+        return []
+
+    # Numbers.
+
+    @abstractmethod
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        """Golden model, bit-exact: images x any shape, in the order of height, width, channels.
+
+        Parameters:
+            plan: of the layer, but for fraction bits and constants.
+            sources: images x height x width x channels each.
+        """
+
+    @abstractmethod
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        """The layer in floating point, from the definitions of ONNX's operators.
+
+        Parameters:
+            sources: images x height x width x channels each.
+            size: of the output.
+        """
+
+    # Fraction bits.
+
+    @property
+    def scales(self) -> bool:
+        """Whether the output may have other fraction bits than the sources."""
+        return self.shifts
+
+    @property
+    def shifts(self) -> bool:
+        """Whether the layer shifts products right."""
+        return False
+
+    @property
+    def output_limits(self) -> tuple[int, int] | None:
+        """Least and most fraction bits of the output; None: any."""
+        return None
+
+    @property
+    def source_limits(self) -> tuple[int, int] | None:
+        """Least and most fraction bits of the source; None: any."""
+        return None
+
+    @property
+    def needs_source(self) -> bool:
+        """Whether :meth:`peaks` needs the source's numbers."""
+        return False
+
+    def peaks(
+        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+    ) -> Peaks:
+        """Largest magnitudes within the layer.
+
+        Parameters:
+            source: numbers of the first source; None unless :attr:`needs_source`.
+            largest: magnitude of the first source.
+            size: of the output.
+        """
+        return Peaks()
+
+    def scaled(
+        self, fractions: Fractions, parameters: RealParameters
+    ) -> "tuple[Layer, Weights | None]":
+        """The layer with its fraction bits and constants, and its weights as elements."""
+        return self, None
+
+    def beyond(self, source: Elements) -> int:
+        """Arguments outside the range of a curve."""
+        return 0
+
+    # Other layers with the same result.
+
+    def with_relu(self) -> "Layer | None":
+        """The layer with negative outputs as 0; None: it can't, or already does."""
+        return None
+
+    @property
+    def logistic(self) -> str:
+        """The function of the logistic unit that the layer is; "": none."""
+        return ""
+
+    @property
+    def transcendental(self) -> bool:
+        """Whether other libraries compute the layer with an error of their own."""
+        return False
+
+    def by_curve(self) -> "Layer":
+        """A function as a curve that is to be fitted."""
+        return self
+
+    @property
+    def long_program(self) -> tuple[str, float] | None:
+        """What makes the program long, and words that it has at most, infinite where they are not
+        known; None: the program is short."""
+        return None
+
+
+def _tuple(*values: Any) -> tuple[Any, ...]:
+    return values
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightLayer(Layer):
+    """A layer with weights.
+
+    Attributes:
+        fraction: bits by which sums of products are shifted right, 0..15.
+        relu: negative outputs become 0.
+    """
+
+    has_weights = True
+
+    fraction: int
+    relu: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction(self.fraction)
+
+    @property
+    def shifts(self) -> bool:
+        return True
+
+    def peaks(
+        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+    ) -> Peaks:
+        return Peaks(inner=float(np.abs(parameters.real[self.name].bias).max()))
+
+    def scaled(
+        self, fractions: Fractions, parameters: RealParameters
+    ) -> tuple[Layer, Weights | None]:
+        real = parameters.real[self.name]
+        weights = Weights(
+            weights=as_elements(real.weights, fractions.weights),
+            bias=as_elements(real.bias, fractions.output),
+        )
+        return replace(self, fraction=fractions.shift), weights
+
+    def with_relu(self) -> Layer | None:
+        return None if self.relu else replace(self, relu=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapLayer(Layer):
+    """A layer that computes a map from regions of maps of the same slices."""
+
+    def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
+        if not before.layer.has_tiles:
+            return False
+        if before.cut.images != plan.cut.images or before.out_depth != plan.depth:
+            return False
+        return inside(before.tiles, plan.tiles, plan.windows[0], plan.input.channels, vaults)
+
+    def moved_elements(
+        self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
+    ) -> float:
+        tile, windows = plan.tile, plan.windows[0]
+        width = (tile.width - 1) * windows.stride.width + windows.kernel.width
+        height = (tile.height - 1) * windows.stride.height + windows.kernel.height
+        elements = width * height * (tile.channels if windows.parted else plan.input.channels)
+        if self.covers(before, plan, work.engines.ring.vaults):
+            elements -= before.tile.elements
+        return elements * plan.rounds(work.batch)
+
+    def step(self, maps: LayerMaps) -> Step | None:
+        return MapStep(
+            layer_name=self.name,
+            engines=maps.engines,
+            kernel=self,
+            tile=self.tile_shape(maps),
+            sources=maps.read,
+            target=maps.target,
+        )
+
+    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
+        constants = maps.constant(maps.plan.windows[0].around, vault)
+        return [
+            move
+            for source, target in zip(maps.sources, maps.inputs, strict=True)
+            if source is not None and target is not None
+            for move in map_moves(source, target, vault, constants)
+        ]
+
+    @abstractmethod
+    def tile_shape(self, maps: LayerMaps) -> Any:
+        """What the kernel must know of a vault's tile."""
+
+    @abstractmethod
+    def layout(
+        self,
+        tile: Any,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        base: int,
+        engines: ChipEngines,
+    ) -> Any:
+        """As of :class:`microkernels.networks.steps.MapKernel`."""
+
+    @abstractmethod
+    def program(self, layout: Any, vault_bits: int) -> Program:
+        """The program of all vaults."""
+
+    def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
+        """Put what is constant, but for parameter blocks, into a vault's ``memory``."""
+        layout.store(memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelLayer(MapLayer):
+    """A layer whose output's pixels are of the pixels of its sources in the same place."""
+
+    keeps_slices = True
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        return same_size(sources)
+
+    def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
+        return (Windows(kernel=Size2(1, 1), stride=Size2(1, 1), parted=True),) * len(inputs)
+
+    def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
+        return before.cut == plan.cut
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowLayer(MapLayer):
+    """A layer whose output's pixels are of windows of its source."""
+
+    @property
+    @abstractmethod
+    def window_size(self) -> Size2:
+        """Pixels of a window."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> Size2:
+        """Pixels from window to window."""
+
+    @property
+    @abstractmethod
+    def sides(self) -> Pads:
+        """Pixels around the map."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, values in (("stride", self.steps), ("padding", self.sides)):
+            for value in values:
+                CHECK.at_least(name, value, int(name == "stride"))
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        return self.output_of(same_size(sources))
+
+    @abstractmethod
+    def output_of(self, size: MapSize) -> MapSize:
+        """Size of the output for a source of ``size``."""
+
+    def unreadable(self, size: MapSize, depth: int, scratchpad_bytes: int) -> str:
+        if self.reads(size, depth, scratchpad_bytes):
+            return ""
+        width, height = self.window_size
+        return f"a window of {width} x {height} pixels"
+
+    @abstractmethod
+    def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
+        """Whether an engine can read slices of ``depth`` channels of a map of ``size``."""
+
+    def around(self, size: MapSize) -> MapSize:
+        """Size of a map with the pixels around it."""
+        left, top, right, bottom = self.sides
+        return MapSize(size.width + left + right, size.height + top + bottom, size.channels)
+
+    def windows_of(self, *, around: int = 0, parted: bool) -> tuple[Windows, ...]:
+        """The windows; parameters as of :class:`microkernels.networks.stored.Windows`."""
+        left, top, _, _ = self.sides
+        return (
+            Windows(
+                kernel=self.window_size,
+                stride=self.steps,
+                left=left,
+                top=top,
+                around=around,
+                parted=parted,
+            ),
+        )
+
+    def region(self, tile: MapSize) -> Size2:
+        """Pixels that a tile is of."""
+        (width, height), (across, down) = self.window_size, self.steps
+        return Size2((tile.width - 1) * across + width, (tile.height - 1) * down + height)
+
+    def views(self, values: Reals, size: MapSize, around: float) -> "list[tuple[int, int, Reals]]":
+        """Each pixel of the windows: its row, its column, and its values in all windows."""
+        padded = surrounded(values, self.sides, around)
+        (width, height), (across, down) = self.window_size, self.steps
+        return [
+            (
+                row,
+                column,
+                padded[
+                    :,
+                    row : row + (size.height - 1) * down + 1 : down,
+                    column : column + (size.width - 1) * across + 1 : across,
+                ],
+            )
+            for row in range(height)
+            for column in range(width)
+        ]
+
+
+def same_size(sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+    """The size of all of these.
+
+    Raises:
+        KernelError: they differ.
+    """
+    (first, size), *more = sources
+    for name, other in more:
+        if other != size:
+            raise KernelError(
+                f"the maps must have one size, but {first} has {size} (width, height, channels), "
+                f"{name} {other}"
+            )
+    return size
+
+
+def surrounded(images: NDArray[Any], sides: Pads, around: float) -> NDArray[Any]:
+    """Images x height x width x channels with the pixels around them."""
+    widths = ((0, 0), (sides.top, sides.bottom), (sides.left, sides.right), (0, 0))
+    return np.pad(images, widths, constant_values=around)

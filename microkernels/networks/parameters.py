@@ -1,0 +1,118 @@
+"""What is known of layers besides their sizes: weights, real parameters, fraction bits.
+
+A map's element is its real number times two to the power of the map's *fraction*, which may be
+negative, or more than 15.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.common.fixed_point import ELEMENT, HIGHEST, LOWEST, Elements
+
+from .curves import Function
+
+__all__ = [
+    "Fractions",
+    "Peaks",
+    "Real",
+    "RealParameters",
+    "Reals",
+    "Weights",
+    "as_elements",
+    "real_of",
+]
+
+#: Real numbers.
+Reals = NDArray[np.floating[Any]]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Weights:
+    """Weights of a layer.
+
+    Attributes:
+        weights: in the shape of :attr:`microkernels.networks.network.Network.weights`.
+        bias: an element for each filter or output.
+    """
+
+    weights: Elements
+    bias: Elements
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Real:
+    """Real weights of a layer, in the shapes of :class:`Weights`."""
+
+    weights: Reals
+    bias: Reals
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class RealParameters:
+    """Real parameters of layers, by the layers' names.
+
+    Attributes:
+        real: weights of the layers that have some.
+        bounds: least and greatest result of layers that limit theirs.
+        affine: factor and offset of affine layers.
+        curves: functions of layers that are curves.
+        epsilons: of layers that normalise rows, what they add to the mean of the squares.
+    """
+
+    real: Mapping[str, Real]
+    bounds: Mapping[str, tuple[float, float]]
+    affine: Mapping[str, tuple[float, float]]
+    curves: Mapping[str, Function]
+    epsilons: Mapping[str, float]
+
+
+class Fractions(NamedTuple):
+    """Fraction bits of a layer.
+
+    Attributes:
+        sources, output: of its maps.
+        weights: of its weights; of the factor of an affine layer, and of the factors of the rows
+            of a layer that normalises them; else 0.
+        ends: least and greatest argument of a curve, else 0.
+    """
+
+    sources: tuple[int, ...]
+    output: int
+    weights: int
+    ends: tuple[float, float]
+
+    @property
+    def shift(self) -> int:
+        """Bits by which a layer of products shifts them right."""
+        first, *second = self.sources
+        return first + (second[0] if second else self.weights) - self.output
+
+
+class Peaks(NamedTuple):
+    """Largest magnitudes within a layer.
+
+    Attributes:
+        inner: of what is computed on the way to the output.
+        source: of what is computed from the source with its fraction bits.
+        factor: of the factors of rows; None: it has none.
+    """
+
+    inner: float = 0.0
+    source: float = 0.0
+    factor: float | None = None
+
+
+def as_elements(values: Reals, fraction: int) -> Elements:
+    """Real numbers as elements with so many fraction bits, rounded to nearest, halves up, and
+    limited."""
+    scaled = np.floor(np.ldexp(np.asarray(values, np.float64), fraction) + 0.5)
+    return np.clip(scaled, LOWEST, HIGHEST).astype(ELEMENT)
+
+
+def real_of(values: Elements, fraction: int) -> Reals:
+    """Elements with so many fraction bits as real numbers."""
+    return np.ldexp(values.astype(np.float64), -fraction)

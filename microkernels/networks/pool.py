@@ -1,0 +1,173 @@
+"""Pooling."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+
+from isa.program import Program
+from microkernels.common.errors import CHECK
+from microkernels.common.feature_map import FeatureMap
+from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
+from microkernels.nn.pool import PoolLayout, PoolShape, pool, pool_program, window_fits
+
+from .engines import ChipEngines
+from .layer import ChipWork, Constructor, LayerMaps, LayerPlan, WindowLayer, surrounded
+from .parameters import Peaks, RealParameters, Reals, Weights
+from .sizes import MapSize, Pads, Size2, pads, size2
+from .stored import Windows
+
+__all__ = ["Pool"]
+
+#: For estimates: cycles of an output, and of a column of a window, on an engine; bytes that its
+#: vault's memory moves in a cycle.
+_OUTPUT_CYCLES, _COLUMN_CYCLES = 60, 22
+_BUS_BYTES = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Pool(WindowLayer):
+    """Pooling (:mod:`microkernels.nn.pool_shape`).
+
+    Attributes:
+        window, stride: pixels, the same across and down, or a pair.
+        padding: pixels around the map, the same on all sides, or a number for each. Their value is
+            the lowest element for a maximum, and 0 for a mean, which includes them.
+        mean: combine by mean instead of maximum.
+    """
+
+    keeps_slices = True
+    tuples: ClassVar[Mapping[str, Constructor]] = {
+        "window": Size2,
+        "stride": Size2,
+        "padding": Pads,
+    }
+
+    window: int | Size2 = 2
+    stride: int | Size2 = 2
+    padding: int | Pads = 0
+    mean: bool = False
+
+    def __post_init__(self) -> None:
+        for number in size2(self.window):
+            CHECK.at_least("window", number, 1)
+        super().__post_init__()
+
+    @property
+    def window_size(self) -> Size2:
+        return size2(self.window)
+
+    @property
+    def steps(self) -> Size2:
+        return size2(self.stride)
+
+    @property
+    def sides(self) -> Pads:
+        return pads(self.padding)
+
+    def shape(self, size: MapSize) -> PoolShape:
+        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        padded = self.around(size)
+        return PoolShape(
+            width=padded.width,
+            height=padded.height,
+            channels=size.channels,
+            window=self.window_size.width,
+            stride=self.steps.width,
+            window_down=self.window_size.height,
+            stride_down=self.steps.height,
+            mean=self.mean,
+        )
+
+    def output_of(self, size: MapSize) -> MapSize:
+        shape = self.shape(size)
+        return MapSize(shape.out_width, shape.out_height, size.channels)
+
+    def operations(self, plan: LayerPlan) -> int:
+        width, height = self.window_size
+        return plan.output.elements * (width * height - 1)
+
+    def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
+        return window_fits(self.shape(size), depth, scratchpad_bytes=scratchpad_bytes)
+
+    def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
+        return self.windows_of(around=0 if self.mean else LOWEST, parted=True)
+
+    def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        tile, pes = plan.tile, work.engines.pes
+        width, height = self.window_size
+        slices = -(-tile.channels // plan.out_depth)
+        lines = -(-tile.height * slices // pes)
+        read = width * height * plan.depth * ELEMENT_BYTES / _BUS_BYTES * pes
+        cycles = lines * tile.width * max(_OUTPUT_CYCLES, read, width * _COLUMN_CYCLES)
+        return plan.timed(cycles, work)
+
+    def tile_shape(self, maps: LayerMaps) -> PoolShape:
+        plan = maps.plan
+        region = self.region(plan.tile)
+        return replace(
+            self.shape(plan.input),
+            width=region.width,
+            height=region.height,
+            channels=plan.tile.channels,
+        )
+
+    def layout(
+        self,
+        tile: PoolShape,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        base: int,
+        engines: ChipEngines,
+    ) -> PoolLayout:
+        (source,) = sources
+        return PoolLayout(
+            shape=tile,
+            source=source,
+            target=target,
+            base=base,
+            sharers=engines.pes,
+            scratchpad_bytes=engines.scratchpad_bytes,
+            instruction_words=engines.instruction_words,
+        )
+
+    def program(self, layout: PoolLayout, vault_bits: int) -> Program:
+        return pool_program(layout, vault_bits=vault_bits)
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        shape, around = self.shape(plan.input), 0 if self.mean else LOWEST
+        images = surrounded(sources[0], self.sides, around)
+        return np.stack([pool(shape, image[np.newaxis]) for image in images])
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        (values,) = sources
+        if self.mean:
+            width, height = self.window_size
+            return self._sums(values, size) / (width * height)
+        shape = (len(values), size.height, size.width, size.channels)
+        largest = np.full(shape, -np.inf)
+        for _, _, view in self.views(values, size, -np.inf):
+            np.maximum(largest, view, out=largest)
+        return largest
+
+    def _sums(self, values: Reals, size: MapSize) -> Reals:
+        """Sums of the windows."""
+        total = np.zeros((len(values), size.height, size.width, size.channels))
+        for _, _, view in self.views(values, size, 0.0):
+            total += view
+        return total
+
+    @property
+    def needs_source(self) -> bool:
+        return self.mean
+
+    def peaks(
+        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+    ) -> Peaks:
+        if not self.mean:
+            return Peaks()
+        assert source is not None
+        return Peaks(inner=float(np.abs(self._sums(source, size)).max()))

@@ -1,0 +1,295 @@
+"""Layers that work on rows: the channels of a pixel."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from isa.program import Program
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import FeatureMap
+from microkernels.common.fixed_point import Elements, check_fraction
+from microkernels.nn.product import (
+    ProductLayout,
+    ProductShape,
+    plan_product,
+    product,
+    product_program,
+)
+from microkernels.nn.rows import RowsLayout, predict_rows, rows_program
+from microkernels.nn.rows_shape import NormalizeShape, normalize
+
+from .engines import ChipEngines
+from .layer import ChipWork, Layer, LayerMaps, LayerPlan, MapLayer, PixelLayer
+from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
+from .sizes import MapSize, Size2
+from .stored import Windows
+
+__all__ = ["NORMAL_BITS", "Normalize", "Product"]
+
+#: Fraction bits of the operands of softmax; of those of other normalisations, and of their rows'
+#: factors; of results.
+_SOFTMAX_BITS = (-3, 30)
+NORMAL_BITS = (-20, 20)
+_RESULT_BITS = (0, 28)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Normalize(PixelLayer):
+    """Softmax or a normalisation of the channels of each pixel (:mod:`microkernels.nn.rows.shape`).
+
+    Attributes:
+        operation, factor, fraction, epsilon: as of
+            :class:`microkernels.nn.rows.shape.NormalizeShape`.
+        bits: of softmax, fraction bits of the source, else 0.
+    """
+
+    one_slice = True
+
+    operation: str
+    bits: int = 0
+    factor: int = 0
+    fraction: int | None = None
+    epsilon: int | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.shape(MapSize(1, 1, 1))
+
+    def shape(self, size: MapSize) -> NormalizeShape:
+        """Operation and sizes of the layer for an input of ``size``."""
+        return NormalizeShape(
+            **size._asdict(),
+            operation=self.operation,
+            source=self.bits,
+            factor=self.factor,
+            fraction=self.fraction,
+            epsilon=self.epsilon,
+        )
+
+    def operations(self, plan: LayerPlan) -> int:
+        return plan.output.elements * self.shape(plan.input).operations
+
+    def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        cycles = predict_rows(
+            self.shape(plan.tile),
+            sharers=work.engines.pes,
+            scratchpad_bytes=work.engines.scratchpad_bytes,
+        )
+        return plan.timed(cycles, work)
+
+    def tile_shape(self, maps: LayerMaps) -> NormalizeShape:
+        return self.shape(maps.plan.tile)
+
+    def layout(
+        self,
+        tile: NormalizeShape,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        base: int,
+        engines: ChipEngines,
+    ) -> RowsLayout:
+        (source,) = sources
+        return RowsLayout(
+            shape=tile,
+            source=source,
+            target=target,
+            base=base,
+            sharers=engines.pes,
+            scratchpad_bytes=engines.scratchpad_bytes,
+        )
+
+    def program(self, layout: RowsLayout, vault_bits: int) -> Program:
+        return rows_program(layout, vault_bits=vault_bits)
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        shape = self.shape(plan.input)
+        return np.stack([normalize(shape, image) for image in sources[0]])
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        centred = self._centred(sources[0])
+        if self.operation == "softmax":
+            powers = np.exp(centred)
+            return np.asarray(powers / powers.sum(axis=3, keepdims=True))
+        return np.asarray(centred * self._factors(centred, parameters))
+
+    def _centred(self, values: Reals) -> Reals:
+        """What is multiplied by the rows' factors; of softmax, the differences from the largest
+        elements, whose exponentials are multiplied."""
+        if self.operation == "rms":
+            return values
+        of = np.max if self.operation == "softmax" else np.mean
+        return np.asarray(values - of(values, axis=3, keepdims=True))
+
+    def _factors(self, centred: Reals, parameters: RealParameters) -> Reals:
+        """Factors of the rows, of another operation than softmax; 0 where there is none."""
+        squares = np.mean(np.square(centred), axis=3, keepdims=True)
+        with np.errstate(divide="ignore"):
+            factors = np.asarray(1 / np.sqrt(squares + parameters.epsilons[self.name]))
+        return np.where(np.isfinite(factors), factors, 0.0)
+
+    @property
+    def shifts(self) -> bool:
+        return self.operation != "softmax"
+
+    @property
+    def scales(self) -> bool:
+        return True
+
+    @property
+    def output_limits(self) -> tuple[int, int]:
+        return _RESULT_BITS
+
+    @property
+    def source_limits(self) -> tuple[int, int]:
+        return _SOFTMAX_BITS if self.operation == "softmax" else NORMAL_BITS
+
+    @property
+    def needs_source(self) -> bool:
+        return True
+
+    def peaks(
+        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+    ) -> Peaks:
+        assert source is not None
+        centred = self._centred(source)
+        peak = float(np.abs(centred).max())
+        if self.operation == "softmax":
+            return Peaks(source=peak)
+        return Peaks(source=peak, factor=float(self._factors(centred, parameters).max()))
+
+    def scaled(
+        self, fractions: Fractions, parameters: RealParameters
+    ) -> tuple[Layer, Weights | None]:
+        (bits,) = fractions.sources
+        if self.operation == "softmax":
+            return replace(self, bits=bits, factor=fractions.output), None
+        epsilon = round(parameters.epsilons[self.name] * 4.0**bits)
+        factor = bits + fractions.weights
+        return replace(self, factor=factor, fraction=fractions.shift, epsilon=epsilon), None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Product(MapLayer):
+    """The product of two maps, column by column of pixels (:mod:`microkernels.nn.product.shape`).
+
+    Attributes:
+        other: name of the second layer whose output it takes; otherwise as ``source``.
+        fraction: bits by which sums of products are shifted right, 0..15.
+    """
+
+    one_slice = True
+
+    other: str
+    fraction: int
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction(self.fraction)
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        return (self.source, self.other)
+
+    def shape(self, first: MapSize, second: MapSize) -> ProductShape:
+        """Sizes of the layer for inputs of these sizes.
+
+        Raises:
+            KernelError: they do not fit each other.
+        """
+        groups = max(first.width, second.width)
+        if first.channels != second.channels or {first.width, second.width} - {1, groups}:
+            raise KernelError(
+                f"maps of {first} and {second} (width, height, channels) have no product: they "
+                "need as many channels, and as many columns or one"
+            )
+        return ProductShape(
+            groups=groups,
+            rows=first.height,
+            columns=second.height,
+            inner=first.channels,
+            fraction=self.fraction,
+            shared=(first.width < groups, second.width < groups),
+        )
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        shape = self.shape(*(size for _, size in sources))
+        return MapSize(shape.groups, shape.rows, shape.columns)
+
+    def operations(self, plan: LayerPlan) -> int:
+        return self.shape(*plan.inputs).operations
+
+    def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
+        # Of the second map whole columns.
+        pixels = (1, inputs[1].height)
+        return tuple(
+            Windows(
+                kernel=Size2(1, height),
+                stride=Size2(int(size.width == output.width), int(number == 0)),
+            )
+            for number, (size, height) in enumerate(zip(inputs, pixels, strict=True))
+        )
+
+    def _tile(self, plan: LayerPlan) -> ProductShape:
+        return replace(self.shape(*plan.inputs), groups=plan.tile.width, rows=plan.tile.height)
+
+    def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        part = plan_product(
+            self._tile(plan),
+            sharers=work.engines.pes,
+            scratchpad_bytes=work.engines.scratchpad_bytes,
+        )
+        return plan.timed(part.cycles, work)
+
+    def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
+        # A vault has whole images.
+        return plan.cut.sharers == 1 and before.cut == plan.cut
+
+    def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
+        return False
+
+    def tile_shape(self, maps: LayerMaps) -> ProductShape:
+        return self._tile(maps.plan)
+
+    def layout(
+        self,
+        tile: ProductShape,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        base: int,
+        engines: ChipEngines,
+    ) -> ProductLayout:
+        first, second = sources
+        return ProductLayout(
+            shape=tile,
+            source=first,
+            other=second,
+            target=target,
+            base=base,
+            sharers=engines.pes,
+            scratchpad_bytes=engines.scratchpad_bytes,
+        )
+
+    def program(self, layout: ProductLayout, vault_bits: int) -> Program:
+        return product_program(layout, vault_bits=vault_bits)
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        shape = self.shape(*plan.inputs)
+        return np.stack([product(shape, *maps) for maps in zip(*sources, strict=True)])
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        first, second = sources[0].transpose(0, 2, 1, 3), sources[1].transpose(0, 2, 3, 1)
+        return np.asarray((first @ second).transpose(0, 2, 1, 3))
+
+    @property
+    def shifts(self) -> bool:
+        return True
+
+    def scaled(
+        self, fractions: Fractions, parameters: RealParameters
+    ) -> tuple[Layer, Weights | None]:
+        return replace(self, fraction=fractions.shift), None

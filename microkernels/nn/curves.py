@@ -1,0 +1,230 @@
+"""Functions of elements as polynomials: gelu and erf, and any function as a curve.
+
+gelu and erf have a part that depends on the magnitude alone and is about 0 from a limit on:
+``gelu(x)`` is the larger of x and 0, less ``|x| * Phi(-|x|)``; ``erf(x)`` has the magnitude
+``1 - erfc(|x|)``. The part is a polynomial, by Horner's rule, of the limited magnitude moved to -1
+to 1. Against real numbers, the results are off by at most 2e-4 and a unit of the last place.
+
+A curve is the sum of a start value and of *pieces*: each limits the argument to a range of its own,
+and is a polynomial there, by Horner's rule, of the argument moved to -1 to 1. Below its range a
+piece adds nothing, above it what it adds at the end. So short pieces where a function is steep need
+no choice between them. Only instructions of the plain engine are needed for both.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import (
+    FRACTION_LIMIT,
+    HIGHEST,
+    LOWEST,
+    Elements,
+    add,
+    multiply,
+    subtract,
+)
+
+__all__ = [
+    "MOST_FRACTION",
+    "MOST_PIECES",
+    "POLYNOMIALS",
+    "UNIT_FRACTION",
+    "Curve",
+    "Piece",
+    "Polynomial",
+    "arguments_beyond",
+    "check_curve",
+    "curve",
+    "curve_of",
+    "polynomial",
+]
+
+#: Fraction bits of coefficients and of the polynomials' arguments.
+UNIT_FRACTION = 15
+#: Fraction bits of operand and result at most.
+MOST_FRACTION = 14
+
+
+@dataclass(frozen=True, kw_only=True)
+class Polynomial:
+    """The part of a function that depends on the magnitude.
+
+    Attributes:
+        coefficients: by rising power, with :data:`UNIT_FRACTION` bits.
+        limit: of the magnitude, in halves.
+    """
+
+    coefficients: tuple[int, ...]
+    limit: int
+
+    def constants(self, fraction: int) -> tuple[int, ...]:
+        """Elements that the kernel needs: limit, what is added to the magnitude, factor of the sum;
+        -1, 1, 1 and 0 as elements, the element below 1; coefficients by falling power.
+
+        Parameters:
+            fraction: bits of operand and result, 0..:data:`MOST_FRACTION`.
+        """
+        whole = 1 << fraction
+        limit = min((self.limit * whole >> 1) - 1, HIGHEST)
+        factor = round((1 << UNIT_FRACTION + 2) / self.limit)
+        fixed = (max(limit, 1), -(self.limit * whole >> 2), factor, -1, 1, whole, 0, whole - 1)
+        return (*fixed, *reversed(self.coefficients))
+
+
+#: Function -> its polynomial: |x| * Phi(-|x|) to 5e-6, and erfc(|x|) to 2.8e-5, up to the limit.
+POLYNOMIALS = {
+    "gelu": Polynomial(
+        coefficients=(1491, -5586, 7085, 9, -9530, 9403, -527, -4666, 2068, 842, -585), limit=8
+    ),
+    "erf": Polynomial(
+        coefficients=(1110, -5841, 13178, -15432, 7208, 4211, -6743, 1400, 1632, -721), limit=6
+    ),
+}
+
+
+def polynomial(name: str, image: Elements, fraction: int) -> Elements:
+    """Golden model of gelu and erf, bit-exact.
+
+    Parameters:
+        name: one of :data:`POLYNOMIALS`.
+        image: elements with ``fraction`` bits, 0..:data:`MOST_FRACTION`.
+    """
+    CHECK.within("fraction bits", fraction, 0, MOST_FRACTION)
+    limit, moved, factor, minus, one, whole, zero, below, *coefficients = (
+        np.array(each, np.int16) for each in POLYNOMIALS[name].constants(fraction)
+    )
+    magnitude = np.maximum(image, multiply(image, minus, 0))
+    unit = multiply(add(np.minimum(magnitude, limit), moved), factor, fraction)
+    found = add(multiply(unit, coefficients[0], UNIT_FRACTION), coefficients[1])
+    for coefficient in coefficients[2:]:
+        found = add(multiply(found, unit, UNIT_FRACTION), coefficient)
+    if name == "gelu":
+        part = multiply(found, one, UNIT_FRACTION - fraction)
+        return subtract(np.maximum(image, zero), part)
+    # The slope of erf is below 2, so that twice the operand is beyond the magnitude.
+    most = add(multiply(found, minus, UNIT_FRACTION - fraction), whole)
+    near = np.minimum(np.maximum(image, multiply(below, minus, 0)), below)
+    return np.minimum(np.maximum(add(near, near), multiply(most, minus, 0)), most)
+
+
+#: Pieces at most, for the instruction buffer, and coefficients of each.
+MOST_PIECES = 8
+_MOST_COEFFICIENTS = 8
+
+
+class Piece(NamedTuple):
+    """A part of a curve; all numbers are elements but the shifts, which are 0..15.
+
+    Attributes:
+        low, high: range of the argument, ``low`` not above ``high``.
+        factor, shift: of the difference from the middle, so that it is from -1 to 1 with
+            :data:`UNIT_FRACTION` bits: it is multiplied, and the product is shifted right.
+        scale, result_shift: likewise, of the polynomial, so that it is part of the result.
+        coefficients: by falling power, with :data:`UNIT_FRACTION` bits, 2 to 8.
+    """
+
+    low: int
+    high: int
+    factor: int
+    shift: int
+    scale: int
+    result_shift: int
+    coefficients: tuple[int, ...]
+
+    @property
+    def middle(self) -> int:
+        """Of the range."""
+        return (self.low + self.high + 1) >> 1
+
+    @property
+    def constants(self) -> tuple[int, ...]:
+        """Elements that the kernel needs, in the order of their use."""
+        return (self.low, self.high, -self.middle, self.factor, *self.coefficients, self.scale)
+
+
+class Curve(NamedTuple):
+    """A function of an element.
+
+    Attributes:
+        start: element to which the pieces are added.
+        pieces: 1 to :data:`MOST_PIECES`, by rising range.
+    """
+
+    start: int
+    pieces: tuple[Piece, ...]
+
+    @property
+    def constants(self) -> tuple[int, ...]:
+        """Elements that the kernel needs, in the order of their use."""
+        first, *others = (piece.constants for piece in self.pieces)
+        return (*first, self.start, *(value for held in others for value in held))
+
+    @property
+    def operations(self) -> int:
+        """Operations of an element."""
+        return sum(2 * len(piece.coefficients) + 5 for piece in self.pieces)
+
+
+def curve_of(start: int, pieces: Sequence[Sequence[Any]]) -> Curve:
+    """The reverse of a curve as plain data.
+
+    Raises:
+        TypeError: it is no such data.
+    """
+    held = (Piece._make((*numbers, tuple(last))) for *numbers, last in pieces)
+    return Curve(start, tuple(held))
+
+
+def check_curve(curve: Curve) -> None:
+    """Check the numbers of a curve.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+    CHECK.kind("curve", curve, Curve)
+    CHECK.within("pieces of a curve", len(curve.pieces), 1, MOST_PIECES)
+    for piece in curve.pieces:
+        CHECK.within("coefficients of a piece", len(piece.coefficients), 2, _MOST_COEFFICIENTS)
+        for shift in (piece.shift, piece.result_shift):
+            CHECK.within("shift", shift, 0, FRACTION_LIMIT)
+        if piece.low > piece.high:
+            raise KernelError(f"low must be at most high, {piece.high}, not {piece.low}")
+    for value in curve.constants:
+        CHECK.within("number of a curve", value, LOWEST, HIGHEST)
+
+
+def part(piece: Piece, image: Elements) -> Elements:
+    """What a piece adds."""
+    low, high, moved, factor, first, *coefficients, scale = (
+        np.array(each, np.int16) for each in piece.constants
+    )
+    unit = multiply(add(np.minimum(np.maximum(image, low), high), moved), factor, piece.shift)
+    found = multiply(unit, first, UNIT_FRACTION)
+    for coefficient in coefficients[:-1]:
+        found = multiply(add(found, coefficient), unit, UNIT_FRACTION)
+    return multiply(add(found, coefficients[-1]), scale, piece.result_shift)
+
+
+def arguments_beyond(given: Curve, image: Elements) -> int:
+    """How many elements lie outside the range of all pieces, at whose ends the curve keeps its
+    value."""
+    low, high = given.pieces[0].low, given.pieces[-1].high
+    return int(np.count_nonzero((image < low) | (image > high)))
+
+
+def curve(given: Curve, image: Elements) -> Elements:
+    """Golden model of a curve, bit-exact.
+
+    Parameters:
+        given: function.
+        image: elements.
+    """
+    first, *others = given.pieces
+    found = add(part(first, image), np.array(given.start, np.int16))
+    for piece in others:
+        found = add(found, part(piece, image))
+    return found

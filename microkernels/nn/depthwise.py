@@ -1,0 +1,547 @@
+"""Depthwise convolutions: sizes, golden model, layout and kernel.
+
+Each channel has one filter, which sees that channel alone. As channels lie in the lanes of the
+vector unit, a product is shifted right and rounded by itself; sums saturate.
+
+Outputs are computed in *strips*: ``pixels`` of a column, all channels of a slice, one vector. The
+weights of a slice lie in memory as such vectors, repeated for each pixel, one for each pixel of the
+window, and the biases after them. The scratchpad holds the threshold, these vectors, two outputs,
+two vectors of products, and a ring of *slots*: the pixels of a column of the input that a strip
+needs. With a stride down, every pixel whose number has the same rest lies together, so that a
+vector finds those of one row of the windows one after the other.
+
+The work is cut into *lines*: a row of strips of one slice. The last strips overlap those before. An
+engine's part of the parameter block::
+
+    0  lines; 0: nothing to do
+    1  address of the threshold
+    2  for each line: address of its first input, of its first output and of its weights; three
+       words more
+
+For each pixel of the window the program computes a product of whole vectors, channels in the lanes,
+and a sum. Columns of the input are loaded
+a step ahead. A sum follows the next product, so that it need not wait for its own.
+"""
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from isa.program import Program
+from isa.table import MAX_VL
+from isa.timing import RANGE_BYTES
+from microkernels.common.block_layout import BlockLayout
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, launch_registers
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.fixed_point import (
+    ELEMENT,
+    ELEMENT_BYTES,
+    LOWEST,
+    Elements,
+    add,
+    check_elements,
+    check_fraction,
+    multiply,
+)
+from microkernels.common.memory import Writable
+from microkernels.common.parameter_block import block_bytes, part_sizes
+
+__all__ = [
+    "DepthwiseLayout",
+    "DepthwiseShape",
+    "best_pixels",
+    "depthwise",
+    "depthwise_program",
+    "predict_depthwise",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthwiseShape:
+    """Sizes of a depthwise convolution.
+
+    Attributes:
+        width, height, channels: of the input with the pixels around it, at least 1 each.
+        across, down: pixels of a window, at least 1.
+        stride_across, stride_down: pixels from window to window, at least 1.
+        fraction: bits by which products are shifted right, 0..15.
+        relu: negative outputs become 0.
+
+    Raises:
+        KernelError: a value outside its range, or a window larger than the map.
+    """
+
+    width: int
+    height: int
+    channels: int
+    across: int = 3
+    down: int = 3
+    stride_across: int = 1
+    stride_down: int = 1
+    fraction: int
+    relu: bool = True
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("width", "height", "channels", "across", "down"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        for name in ("stride_across", "stride_down"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        check_fraction(self.fraction)
+        if self.across > self.width or self.down > self.height:
+            raise KernelError(
+                f"a window of {self.across} x {self.down} does not fit a map of {self.width} x "
+                f"{self.height} pixels"
+            )
+
+    @property
+    def taps(self) -> int:
+        """Pixels of a window."""
+        return self.across * self.down
+
+    @property
+    def out_width(self) -> int:
+        """Pixels across of the output."""
+        return (self.width - self.across) // self.stride_across + 1
+
+    @property
+    def out_height(self) -> int:
+        """Pixels down of the output."""
+        return (self.height - self.down) // self.stride_down + 1
+
+
+def depthwise(
+    shape: DepthwiseShape, image: Elements, weights: Elements, bias: Elements
+) -> Elements:
+    """Golden model: out height x out width x channels elements.
+
+    Products are added column by column of the window, each from top to bottom; then the bias.
+
+    Parameters:
+        image: height x width x channels elements. weights: channels x down x across.
+        bias: an element for each channel.
+
+    Raises:
+        KernelError: arrays of another shape.
+    """
+    image = check_elements("image", image, (shape.height, shape.width, shape.channels))
+    weights = check_elements("weights", weights, (shape.channels, shape.down, shape.across))
+    bias = check_elements("bias", bias, (shape.channels,))
+    total: Elements | None = None
+    for column in range(shape.across):
+        for row in range(shape.down):
+            seen = image[
+                row : row + (shape.out_height - 1) * shape.stride_down + 1 : shape.stride_down,
+                column : column
+                + (shape.out_width - 1) * shape.stride_across
+                + 1 : shape.stride_across,
+            ]
+            product = multiply(seen, weights[:, row, column], shape.fraction)
+            total = product if total is None else add(total, product)
+    assert total is not None
+    return np.maximum(add(total, bias), 0 if shape.relu else LOWEST)
+
+
+_HEADER_WORDS = 2
+_LINE_WORDS = 3
+#: Loads in flight at most; the array range check has 20 entries.
+_MOST_LOADS = 18
+#: For choosing alone: lanes; cycles of an instruction and of a strip besides the beats; of a line.
+_LANES, _STEP, _STRIP, _LINE = 4, 1, 20, 150
+
+
+def _slot_pixels(shape: DepthwiseShape, pixels: int) -> int:
+    """Pixels of a slot, with those that fill up the rests."""
+    seen = (pixels - 1) * shape.stride_down + shape.down
+    return -(-seen // shape.stride_down) * shape.stride_down
+
+
+def _scratchpad(shape: DepthwiseShape, depth: int, pixels: int) -> tuple[int, int]:
+    """First byte of the ring, and the bytes of a slot."""
+    vector = round_up(pixels * depth * ELEMENT_BYTES, RANGE_BYTES)
+    slot = round_up(_slot_pixels(shape, pixels) * depth * ELEMENT_BYTES, RANGE_BYTES)
+    weights = round_up((shape.taps + 1) * pixels * depth * ELEMENT_BYTES, RANGE_BYTES)
+    return RANGE_BYTES + weights + 4 * vector, slot
+
+
+def _fits(shape: DepthwiseShape, depth: int, pixels: int, scratchpad_bytes: int) -> bool:
+    ring, slot = _scratchpad(shape, depth, pixels)
+    columns = shape.across + shape.stride_across
+    loads = shape.stride_across * (
+        1 if shape.stride_down == 1 else (pixels - 1) * shape.stride_down + shape.down
+    )
+    small = shape.stride_down > 1 or loads <= _MOST_LOADS
+    return small and pixels * depth <= MAX_VL and ring + columns * slot <= scratchpad_bytes
+
+
+def _cycles(shape: DepthwiseShape, depth: int, pixels: int, sharers: int) -> float:
+    strips = -(-shape.out_height // pixels)
+    lines = -(-strips * -(-shape.channels // depth) // sharers)
+    beats = -(-pixels * depth // _LANES) + _STEP
+    return lines * (shape.out_width * ((2 * shape.taps + 1) * beats + _STRIP) + _LINE)
+
+
+def best_pixels(
+    shape: DepthwiseShape,
+    depth: int,
+    *,
+    sharers: int = 1,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> int:
+    """Pixels of a strip for which the layer is fastest, by prediction.
+
+    Parameters:
+        depth: channels of a slice. sharers: engines, at least 1.
+
+    Raises:
+        KernelError: no strip fits the scratchpad.
+    """
+    fitting = [
+        pixels
+        for pixels in range(1, shape.out_height + 1)
+        if _fits(shape, depth, pixels, scratchpad_bytes)
+    ]
+    if not fitting:
+        raise KernelError(
+            f"a window of {shape.across} x {shape.down} pixels of {depth} channels does not fit a "
+            f"scratchpad of {scratchpad_bytes} bytes"
+        )
+    return min(fitting, key=lambda pixels: _cycles(shape, depth, pixels, sharers))
+
+
+def predict_depthwise(
+    shape: DepthwiseShape,
+    depth: int,
+    *,
+    sharers: int,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> float:
+    """Predicted cycles; parameters and exceptions as of :func:`best_pixels`."""
+    pixels = best_pixels(shape, depth, sharers=sharers, scratchpad_bytes=scratchpad_bytes)
+    return _cycles(shape, depth, pixels, sharers)
+
+
+@dataclass(frozen=True, kw_only=True)
+class DepthwiseLayout(BlockLayout):
+    """Addresses of a depthwise convolution; see the module's text.
+
+    Attributes:
+        shape: of the layer.
+        source, target: maps, in slices of as many channels.
+        base: first address of all other data; a multiple of 32.
+        sharers: engines that share the layer, at least 1.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: maps that do not fit the layer, a window that does not fit the scratchpad, or a
+            value outside its range.
+    """
+
+    shape: DepthwiseShape
+    source: FeatureMap
+    target: FeatureMap
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        shape = self.shape
+        self.source.check_size("source", shape.width, shape.height, shape.channels)
+        self.target.check_size("target", shape.out_width, shape.out_height, shape.channels)
+        if isinstance(self.source, StripMap) or isinstance(self.target, StripMap):
+            raise KernelError("depthwise convolutions need maps without strips")
+        if self.source.depth != self.target.depth:
+            raise KernelError(
+                f"source has slices of {self.source.depth} channels, target of {self.target.depth}"
+            )
+        _ = self.pixels
+
+    @cached_property
+    def pixels(self) -> int:
+        """Outputs of a strip."""
+        return best_pixels(
+            self.shape,
+            self.source.depth,
+            sharers=self.sharers,
+            scratchpad_bytes=self.scratchpad_bytes,
+        )
+
+    # Scratchpad.
+
+    @property
+    def depth(self) -> int:
+        """Channels of a slice."""
+        return self.source.depth
+
+    @property
+    def vector(self) -> int:
+        """Elements of a strip."""
+        return self.pixels * self.depth
+
+    @property
+    def vector_bytes(self) -> int:
+        """Bytes of a strip in the scratchpad."""
+        return round_up(self.vector * ELEMENT_BYTES, RANGE_BYTES)
+
+    @property
+    def weights_place(self) -> int:
+        """Scratchpad address of the weights; the biases follow."""
+        return RANGE_BYTES
+
+    @property
+    def outputs(self) -> int:
+        """Scratchpad address of the two outputs; two vectors of products follow."""
+        return self.ring - 4 * self.vector_bytes
+
+    @property
+    def ring(self) -> int:
+        """Scratchpad address of the ring."""
+        return _scratchpad(self.shape, self.depth, self.pixels)[0]
+
+    @property
+    def slot_bytes(self) -> int:
+        """Bytes of a slot."""
+        return _scratchpad(self.shape, self.depth, self.pixels)[1]
+
+    @property
+    def slots(self) -> int:
+        """Slots of the ring: the columns of a window, and those of the next step."""
+        return self.shape.across + self.shape.stride_across
+
+    @property
+    def column_pixels(self) -> int:
+        """Pixels of a column that a strip needs."""
+        return (self.pixels - 1) * self.shape.stride_down + self.shape.down
+
+    def place(self, pixel: int) -> int:
+        """Bytes from the beginning of a slot to a pixel of the column."""
+        number, rest = divmod(pixel, self.shape.stride_down)
+        each = _slot_pixels(self.shape, self.pixels) // self.shape.stride_down
+        return (rest * each + number) * self.depth * ELEMENT_BYTES
+
+    # Memory.
+
+    @property
+    def _lines(self) -> list[tuple[int, int]]:
+        """Slice and first row of outputs of each line."""
+        last = self.shape.out_height - self.pixels
+        rows = [min(row, last) for row in range(0, self.shape.out_height, self.pixels)]
+        return [(piece, row) for piece in range(self.source.slices) for row in rows]
+
+    @property
+    def _parts(self) -> list[int]:
+        return part_sizes(len(self._lines), self.sharers, fixed=_HEADER_WORDS, each=_LINE_WORDS)
+
+    @property
+    def threshold(self) -> int:
+        """Address of the element that is the lower limit of the outputs."""
+        return self._block_end
+
+    @property
+    def weights(self) -> int:
+        """Address of the weights and biases, slice after slice."""
+        return self.threshold + COLUMN_BYTES
+
+    @property
+    def weight_elements(self) -> int:
+        """Elements of the weights and biases of a slice."""
+        return (self.shape.taps + 1) * self.vector
+
+    @property
+    def _weight_step(self) -> int:
+        return round_up(self.weight_elements * ELEMENT_BYTES, COLUMN_BYTES)
+
+    @property
+    def end(self) -> int:
+        """First byte after all data that this layout adds to the maps."""
+        return self.weights + self.source.slices * self._weight_step
+
+    def store(self, memory: Writable, weights: Elements, bias: Elements) -> None:
+        """Put all but the maps into ``memory``.
+
+        Parameters:
+            weights: channels x down x across elements. bias: one for each channel.
+
+        Raises:
+            isa.image.ImageError: the layout lies outside the memory.
+        """
+        memory.write(self.parameters, self.block(self.parameters))
+        threshold = 0 if self.shape.relu else LOWEST
+        memory.write(self.threshold, np.array([threshold], ELEMENT).tobytes())
+        taps = weights.transpose(2, 1, 0).reshape(self.shape.taps, -1)
+        rows = np.concatenate([taps, bias[np.newaxis]])
+        filled = np.pad(rows, ((0, 0), (0, self.source.slices * self.depth - rows.shape[1])))
+        for number in range(self.source.slices):
+            part = filled[:, number * self.depth : (number + 1) * self.depth]
+            tiled = np.tile(part, (1, self.pixels)).astype(ELEMENT)
+            memory.write(self.weights + number * self._weight_step, tiled.tobytes())
+
+    def block(self, address: int) -> bytes:
+        """The parameter block, for ``address``; see
+        :meth:`microkernels.nn.conv_layout.ConvLayout.block`."""
+        words = []
+        for member, size in enumerate(self._parts):
+            lines = self._lines[member :: self.sharers]
+            part = [len(lines), self.threshold]
+            for piece, row in lines:
+                channel = piece * self.depth
+                part += [
+                    self.source.address(0, row * self.shape.stride_down, channel),
+                    self.target.address(0, row, channel),
+                    self.weights + piece * self._weight_step,
+                ]
+            words.append(part + [0] * (size - len(part)))
+        return block_bytes(address, words)
+
+
+@CHECK.arguments
+@lru_cache(maxsize=64)
+def depthwise_program(layout: DepthwiseLayout, *, vault_bits: int | None = None) -> Program:
+    """The program of a depthwise convolution with these sizes and addresses.
+
+    Parameters:
+        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
+    """
+    shape = layout.shape
+    name = f"depthwise_{shape.across}x{shape.down}x{shape.channels}.s"
+    return _DepthwiseKernel(layout, vault_bits).build().program(name)
+
+
+class _DepthwiseKernel:
+    """Registers and code of the kernel."""
+
+    def __init__(self, layout: DepthwiseLayout, vault_bits: int | None) -> None:
+        self.layout = layout
+        self.vault_bits = vault_bits
+        shape = layout.shape
+        self.writer = w = KernelBuilder(
+            f"Depthwise convolution: {shape.width} x {shape.height} x {shape.channels}, window "
+            f"{shape.across} x {shape.down}, stride {shape.stride_across} x {shape.stride_down}, "
+            f"strips of {layout.pixels} pixels of {layout.depth} channels.",
+            "Generated by microkernels.nn.depthwise, which explains it.",
+            "",
+            "Scratchpad",
+            f"  {0:>4} threshold",
+            f"  {layout.weights_place:>4} weights and biases",
+            f"  {layout.outputs:>4} two outputs, two vectors of products",
+            f"  {layout.ring:>4} ring of {layout.slots} slots of {layout.slot_bytes} bytes",
+            launch=launch_registers(vault_bits),
+            scratchpad_bytes=layout.scratchpad_bytes,
+            place_drains=True,
+        )
+        reg = w.register
+        self.lines = reg("lines", "lines left")
+        self.described = reg("described", "address of the next line's description")
+        self.source = reg("source", "address of the next column to load")
+        self.out = reg("out", "address of the output")
+        self.held = reg("held", "address of the weights")
+        self.left = reg("left", "outputs left in the line")
+        self.to_load = reg("to_load", "columns left to load")
+        self.columns = [reg(f"column_{n}", "slot of a column") for n in range(layout.slots)]
+        self.a = reg("a", "for the moment")
+        self.b = reg("b", "likewise")
+        self.c = reg("c", "likewise")
+        size = layout.vector_bytes
+        self.made = w.variable("made", layout.outputs, "output that is made")
+        self.other = w.variable("other", layout.outputs + size, "the other one")
+        self.products = [
+            w.constant(f"product_{n}", layout.outputs + (2 + n) * size, "products") for n in (0, 1)
+        ]
+        self.weights = w.constant("weights", layout.weights_place, "weights")
+        self.threshold = w.constant("threshold", 0, "threshold")
+        self.one = w.constant("one", 1, "an element")
+        self.vector = w.constant("vector", layout.vector, "elements of a strip")
+        self.all_weights = w.constant("all_weights", layout.weight_elements, "weights, biases")
+        whole = layout.column_pixels if shape.stride_down == 1 else 1
+        self.piece = w.constant("piece", whole * layout.depth, "elements of a load")
+
+    def build(self) -> KernelBuilder:
+        """The whole program."""
+        w, shape = self.writer, self.layout.shape
+        with w.temporary("constants", "address of the threshold") as constants:
+            w.start((self.lines, constants), self.described, vault_bits=self.vault_bits)
+            with w.unless("beq", self.lines, w.zero):
+                w.load(self.threshold, constants, self.one, note="threshold")
+                w.op("li", self.a, shape.fraction)
+                w.op("set.fx", self.a)
+                w.op("set.vl", self.vector)
+                with w.loop("line", self.lines):
+                    self._line()
+        w.op("halt")
+        return w
+
+    def _line(self) -> None:
+        w, layout, shape = self.writer, self.layout, self.layout.shape
+        for word in (self.source, self.out, self.held):
+            w.read(word, self.described)
+        w.load(self.weights, self.held, self.all_weights, note="weights and biases")
+        for number, column in enumerate(self.columns):
+            w.op("li", column, layout.ring + number * layout.slot_bytes)
+        w.op("li", self.to_load, (shape.out_width - 1) * shape.stride_across + shape.across)
+        w.op("li", self.left, shape.out_width)
+        w.note("Columns of the first window.")
+        for column in self.columns[: shape.across]:
+            self._load(column)
+        w.note("A strip.")
+        w.label("strip")
+        for column in self.columns[shape.across :]:
+            with w.unless("beq", self.to_load, w.zero):
+                self._load(column)
+        self._strip()
+        w.op("sub", self.left, self.left, 1)
+        w.op("bne", self.left, w.zero, "strip")
+
+    def _load(self, slot: str) -> None:
+        """Load the next column into a slot."""
+        w, layout = self.writer, self.layout
+        if layout.shape.stride_down == 1:
+            w.load(slot, self.source, self.piece)
+        else:
+            pixel = layout.depth * ELEMENT_BYTES
+            w.op("mov", self.b, self.source)
+            for number in range(layout.column_pixels):
+                w.offset(self.a, slot, layout.place(number))
+                w.load(self.a, self.b, self.piece)
+                w.op("add", self.b, self.b, pixel)
+        w.offset(self.source, self.source, layout.source.x_step)
+        w.op("sub", self.to_load, self.to_load, 1)
+
+    def _operand(self, column: str, row: int) -> str:
+        """Where the pixels are that row ``row`` of the windows sees."""
+        place = self.layout.place(row)
+        if not place:
+            return column
+        self.writer.offset(self.a, column, place)
+        return self.a
+
+    def _strip(self) -> None:
+        w, layout, shape = self.writer, self.layout, self.layout.shape
+        step = layout.vector * ELEMENT_BYTES
+        taps = [(column, row) for column in range(shape.across) for row in range(shape.down)]
+        pending = ""
+        for number, (column, row) in enumerate(taps):
+            weight = self.weights
+            if number:
+                weight = self.b
+                w.offset(weight, self.weights, number * step)
+            result = self.products[number % 2] if number else self.made
+            w.vector("v.v.mul", result, self._operand(self.columns[column], row), weight)
+            if pending:
+                w.vector("v.v.add", self.made, self.made, pending)
+            pending = result if number else ""
+        w.offset(self.b, self.weights, len(taps) * step)
+        if pending:
+            w.vector("v.v.add", self.made, self.made, pending)
+        w.vector("v.v.add", self.made, self.made, self.b, note="bias")
+        w.vector("v.s.max", self.made, self.made, self.threshold, note="raise to the threshold")
+        w.op("v.drain")
+        w.store(self.out, self.made, self.vector)
+        w.offset(self.out, self.out, layout.target.x_step)
+        w.swap(self.made, self.other, self.c)
+        w.note("The next window.")
+        for _ in range(shape.stride_across):
+            w.op("mov", self.a, self.columns[0])
+            for register, slot in zip(self.columns, [*self.columns[1:], self.a], strict=True):
+                w.op("mov", register, slot)

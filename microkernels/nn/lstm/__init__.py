@@ -1,1 +1,0 @@
-"""LSTM cells: shape, plan, layout and kernel."""

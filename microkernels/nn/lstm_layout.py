@@ -1,0 +1,341 @@
+"""Memory layout of a vault's part of an LSTM layer, and its parameter block.
+
+An engine's part of the parameter block::
+
+    0  address of the weights, the same for all         1  of the initial sums
+    2  of the peepholes                                 3  of the engine's part of c
+    4  address of its flag                              5  first and 6 end of the flags it waits for
+    then addresses, for the engine's first vector: of each chunk of the inputs, of each block of
+    cells in the inputs of the projection, of each chunk of these, of each block of outputs in y
+
+Chunks may lie in any vault: here they lie in one, as for a vault that runs alone. The vectors of a
+chunk are contiguous.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from isa.declared import Declared, Span
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
+from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements
+from microkernels.common.memory import Readable, Writable
+from microkernels.common.parameter_block import block_bytes, block_size
+from microkernels.nn.lstm_shape import GATES, LstmPlan, LstmState, LstmWeights
+from microkernels.runtime.barrier import FlagTable
+
+__all__ = ["FIXED_WORDS", "LstmLayout"]
+
+#: Words of an engine's part in front of the lists of addresses.
+FIXED_WORDS = 7
+_PEEPHOLES = 3
+
+
+@dataclass(frozen=True, kw_only=True)
+class LstmLayout:
+    """Addresses of a vault's part of a layer; see the module's text.
+
+    Attributes:
+        plan: partition of the layer.
+        vault: index of this vault among the layer's vaults.
+        base: first address of all data; a multiple of 256.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    plan: LstmPlan
+    vault: int = 0
+    base: int = 0
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        if self.base < 0 or self.base % ROW_BYTES:
+            raise KernelError(f"base must be a multiple of {ROW_BYTES}, not {self.base}")
+        if not 0 <= self.vault < self.plan.cut.vaults:
+            raise KernelError(
+                f"vault must be from 0 to {self.plan.cut.vaults - 1}, not {self.vault}"
+            )
+
+    @property
+    def _vectors(self) -> int:
+        """Number of vectors of all engines."""
+        return self.plan.vectors * self.plan.sharers
+
+    @property
+    def _tables(self) -> int:
+        """Number of addresses in the lists of an engine, with one that is read beyond the lists and
+        not used."""
+        cut = self.plan.cut
+        blocks = (cut.cells + cut.outputs) // cut.block
+        return cut.input_chunks + cut.cell_chunks + blocks + 1
+
+    @property
+    def parameters(self) -> int:
+        """Address of the parameter block."""
+        return self.base
+
+    @property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the layer: parameter block and flags."""
+        size = block_size([FIXED_WORDS + self._tables] * self.plan.sharers)
+        return Declared(
+            constants=(Span(self.parameters, size),),
+            numbers=self.flags.numbers,
+            slots=self.plan.sharers,
+        )
+
+    @property
+    def flags(self) -> FlagTable:
+        """Flags of the barrier before the projection."""
+        size = block_size([FIXED_WORDS + self._tables] * self.plan.sharers)
+        return FlagTable(base=round_up(self.base + size, COLUMN_BYTES), members=self.plan.sharers)
+
+    @property
+    def _slot_bytes(self) -> int:
+        """Bytes of a chunk of all vectors."""
+        return round_up(self._vectors * self.plan.chunk_bytes, COLUMN_BYTES)
+
+    @property
+    def inputs(self) -> int:
+        """Address of the first chunk of the inputs."""
+        return round_up(self.flags.end, ROW_BYTES)
+
+    @property
+    def cell_inputs(self) -> int:
+        """Address of the first chunk of the projection's inputs."""
+        return round_up(self.inputs + self.plan.cut.input_chunks * self._slot_bytes, ROW_BYTES)
+
+    @property
+    def outputs(self) -> int:
+        """Address of the first chunk of the new y."""
+        return round_up(self.cell_inputs + self.plan.cut.cell_chunks * self._slot_bytes, ROW_BYTES)
+
+    @property
+    def states(self) -> int:
+        """Address of c."""
+        return round_up(self.outputs + self.plan.cut.y_chunks * self._slot_bytes, ROW_BYTES)
+
+    def state_of(self, member: int) -> int:
+        """Address of an engine's part of c."""
+        return self.states + member * self._state_bytes
+
+    @property
+    def _state_bytes(self) -> int:
+        """Bytes of an engine's part of c."""
+        return round_up(self.plan.groups * self.plan.group_bytes, COLUMN_BYTES)
+
+    @property
+    def starts(self) -> int:
+        """Address of the initial sums: of each group of cells, then zeros."""
+        return round_up(self.states + self.plan.sharers * self._state_bytes, ROW_BYTES)
+
+    @property
+    def peepholes(self) -> int:
+        """Address of the peepholes."""
+        size = (self.plan.groups + 1) * GATES * self.plan.group_bytes
+        return round_up(self.starts + size, ROW_BYTES)
+
+    @property
+    def weights(self) -> int:
+        """Address of the weights."""
+        size = self.plan.groups * _PEEPHOLES * self.plan.group_bytes
+        return round_up(self.peepholes + size, ROW_BYTES)
+
+    @property
+    def end(self) -> int:
+        """First byte after all data, including the data prefetched beyond the weights."""
+        plan, cut = self.plan, self.plan.cut
+        gates = GATES * cut.cells * cut.input_chunks
+        outputs = cut.outputs * cut.cell_chunks
+        blocks = (gates + outputs) // cut.block + plan.slots
+        return round_up(self.weights + blocks * plan.block_bytes, ROW_BYTES)
+
+    def store(
+        self, memory: Writable, weights: LstmWeights, x: Elements, state: LstmState, m: Elements
+    ) -> None:
+        """Put everything into ``memory``.
+
+        Parameters:
+            weights: of the layer.
+            x: batch x inputs elements. state: of the step before.
+            m: batch x cells elements; only the elements of other vaults are used.
+
+        Raises:
+            KernelError: arrays of another shape, or values beyond 16 bits.
+            isa.image.ImageError: the layout lies outside the memory.
+        """
+        cut, shape = self.plan.cut, self.plan.cut.shape
+        weights = weights.checked(shape)
+        x = check_elements("x", x, (shape.batch, shape.inputs))
+        y = check_elements("y", state.y, (shape.batch, shape.outputs))
+        c = check_elements("c", state.c, (shape.batch, shape.cells))
+        own = slice(self.vault * cut.cells, (self.vault + 1) * cut.cells)
+        others = np.array(check_elements("m", m, (shape.batch, shape.cells)))
+        others[:, own] = 0
+        memory.write(self.flags.base, self.flags.words())
+        self._store_chunks(memory, self.inputs, cut.inputs(y, x))
+        self._store_chunks(memory, self.cell_inputs, cut.cell_inputs(others))
+        self.store_own(memory, weights, c)
+        words = [self._words(member) for member in range(self.plan.sharers)]
+        memory.write(self.parameters, block_bytes(self.parameters, words))
+
+    def store_own(
+        self, memory: Writable, weights: LstmWeights, c: Elements, *, repeats: bool = False
+    ) -> None:
+        """Put what this vault alone uses into ``memory``: its part of c, weights, peepholes and
+        initial sums.
+
+        Parameters:
+            weights: of the layer, checked. c: batch x cells elements.
+            repeats: there are further time steps. After the weights come those of the first blocks
+                again, which the next step then finds in the ring.
+
+        Raises:
+            isa.image.ImageError: the layout lies outside the memory.
+        """
+        cells = self._of_vault(c)
+        for member in range(self.plan.sharers):
+            part = cells[member * self.plan.vectors : (member + 1) * self.plan.vectors]
+            self._write(memory, self.state_of(member), self._grouped(part))
+        self._write(memory, self.starts, self._expanded(weights.bias))
+        zeros = np.zeros(GATES * self.plan.group_elements, ELEMENT)
+        self._write(memory, self._zeros, zeros)
+        self._write(memory, self.peepholes, self._expanded(weights.peepholes))
+        stream = self._weight_stream(weights)
+        if repeats:
+            again = stream[: (self.plan.slots - 1) * self.plan.block_elements]
+            stream = np.concatenate([stream, again])
+        self._write(memory, self.weights, stream)
+
+    def cells(self, memory: Readable) -> Elements:
+        """The vault's part of c, without elements that only fill up: batch x cells elements."""
+        plan, cut, shape = self.plan, self.plan.cut, self.plan.cut.shape
+        parts = []
+        for member in range(plan.sharers):
+            found = np.frombuffer(
+                memory.read(self.state_of(member), plan.groups * plan.group_bytes), ELEMENT
+            ).reshape(plan.groups, plan.group_blocks, plan.vectors, cut.block)
+            parts.append(found.transpose(2, 0, 1, 3).reshape(plan.vectors, cut.cells))
+        return np.concatenate(parts)[: shape.batch, : self._real(shape.cells, cut.cells)]
+
+    def state(self, memory: Readable) -> Elements:
+        """The vault's part of the new c, followed by its part of the new y, without elements that
+        only fill up: batch x (cells + outputs) elements."""
+        cut, shape = self.plan.cut, self.plan.cut.shape
+        cells = self.cells(memory)
+        size = self._vectors * self.plan.chunk_bytes
+        chunks = [
+            np.frombuffer(
+                memory.read(self.outputs + number * self._slot_bytes, size), ELEMENT
+            ).reshape(self._vectors, cut.chunk)
+            for number in range(cut.y_chunks)
+        ]
+        y = np.concatenate(chunks, axis=1)[: shape.batch]
+        first = self.vault * cut.outputs
+        own = y[:, first : first + self._real(shape.outputs, cut.outputs)]
+        return np.concatenate([cells, own], axis=1)
+
+    def own(self, state: LstmState) -> Elements:
+        """The expected result of :meth:`state`, taken from a state of the whole layer."""
+        cut = self.plan.cut
+        c, y = (
+            values[:, self.vault * each : (self.vault + 1) * each]
+            for values, each in ((state.c, cut.cells), (state.y, cut.outputs))
+        )
+        return np.concatenate([c, y], axis=1)
+
+    def _real(self, total: int, each: int) -> int:
+        """How many of the vault's cells or outputs belong to the layer."""
+        return max(0, min(each, total - self.vault * each))
+
+    @property
+    def _zeros(self) -> int:
+        """Address of the initial sums of the outputs."""
+        return self.starts + self.plan.groups * GATES * self.plan.group_bytes
+
+    @staticmethod
+    def _write(memory: Writable, address: int, values: Elements) -> None:
+        memory.write(address, np.ascontiguousarray(values, ELEMENT).tobytes())
+
+    def _store_chunks(self, memory: Writable, base: int, values: Elements) -> None:
+        """Put vectors x positions elements chunk by chunk."""
+        filled = np.pad(values, ((0, self._vectors - len(values)), (0, 0)))
+        for number in range(values.shape[1] // self.plan.cut.chunk):
+            first = number * self.plan.cut.chunk
+            part = filled[:, first : first + self.plan.cut.chunk]
+            self._write(memory, base + number * self._slot_bytes, part)
+
+    def _of_vault(self, cells: Elements) -> Elements:
+        """The vault's part of vectors x cells elements, filled up with zeros."""
+        each = self.plan.cut.cells
+        own = cells[:, self.vault * each : (self.vault + 1) * each]
+        return np.pad(own, ((0, self._vectors - len(own)), (0, each - own.shape[1])))
+
+    def _grouped(self, cells: Elements) -> Elements:
+        """Vectors x cells elements of an engine in the scratchpad's order, group after group."""
+        plan = self.plan
+        blocks = cells.reshape(len(cells), plan.groups, plan.group_blocks, plan.cut.block)
+        return blocks.transpose(1, 2, 0, 3)
+
+    def _expanded(self, rows: Elements) -> Elements:
+        """Rows x cells elements for every vector, as the scratchpad has them: group, row, cells."""
+        plan, each = self.plan, self.plan.cut.cells
+        own = rows[:, self.vault * each : (self.vault + 1) * each]
+        own = np.pad(own, ((0, 0), (0, each - own.shape[1])))
+        repeated = np.repeat(own[:, np.newaxis], plan.vectors, axis=1)
+        return np.stack([self._grouped(row) for row in repeated], axis=1)
+
+    def _weight_stream(self, weights: LstmWeights) -> Elements:
+        """Blocks of weights in the order in which they are used."""
+        cut, plan, outputs = self.plan.cut, self.plan, self.plan.cut.shape.outputs
+        matrix = cut.inputs(weights.gates[..., :outputs], weights.gates[..., outputs:])
+        gates = [self._blocks(rows, cut.cells, cut.input_chunks, plan.groups) for rows in matrix]
+        if not cut.shape.projected:
+            return np.stack(gates, axis=2).ravel()
+        projection = self._blocks(
+            cut.cell_inputs(weights.projection), cut.outputs, cut.cell_chunks, plan.output_groups
+        )
+        return np.concatenate([np.stack(gates, axis=2).ravel(), projection.ravel()])
+
+    def _blocks(self, rows: Elements, each: int, chunks: int, groups: int) -> Elements:
+        """Weights of the vault: group, chunk, block, row of the block, input."""
+        cut = self.plan.cut
+        own = rows[self.vault * each : (self.vault + 1) * each]
+        own = np.pad(own, ((0, each - len(own)), (0, 0)))
+        split = own.reshape(groups, -1, cut.block, chunks, cut.chunk)
+        return split[:, :, :, cut.order(self.vault, chunks)].transpose(0, 3, 1, 2, 4)
+
+    def _words(self, member: int) -> list[int]:
+        cut, flags = self.plan.cut, self.flags
+        shift = member * self.plan.vectors * self.plan.chunk_bytes
+
+        def chunks(base: int, count: int) -> list[int]:
+            return [
+                base + number * self._slot_bytes + shift for number in cut.order(self.vault, count)
+            ]
+
+        def blocks(base: int, each: int) -> list[int]:
+            first = self.vault * each
+            return [
+                base
+                + place // cut.chunk * self._slot_bytes
+                + place % cut.chunk * ELEMENT_BYTES
+                + shift
+                for place in range(first, first + each, cut.block)
+            ]
+
+        return [
+            self.weights,
+            self.starts,
+            self.peepholes,
+            self.state_of(member),
+            flags.arrival(member),
+            *flags.everyone,
+            *chunks(self.inputs, cut.input_chunks),
+            *blocks(self.cell_inputs, cut.cells),
+            *chunks(self.cell_inputs, cut.cell_chunks),
+            *blocks(self.outputs, cut.outputs),
+            0,
+        ]

@@ -1,0 +1,494 @@
+"""A time step of an LSTM layer: sizes, golden model (thesis eq. 6.1), and partition.
+
+``y``, ``c``: output and state of the previous step. ``W`` multiplies the inputs, which are ``y``
+followed by ``x``; the peepholes ``w`` are diagonal::
+
+    f = sigmoid(W_f [y, x] + w_f * c + b_f)        i = sigmoid(W_i [y, x] + w_i * c + b_i)
+    g = tanh(W_g [y, x] + b_g)                     c' = i * g + f * c
+    o = sigmoid(W_o [y, x] + w_o * c' + b_o)       y' = W_y (o * tanh(c'))
+
+Without a projection, ``y' = o * tanh(c')``. Weights and peepholes have fraction bits of their own;
+all other numbers, the biases too, have the same. A sum begins with its bias; the products of a
+*chunk* of the inputs are one exact sum that is rounded, and chunks are added with saturation, in an
+order that depends on the vault (:class:`LstmCut`). Then comes the product with the peephole.
+
+Each engine has its own vectors of the batch and takes them through all of the vault's cells and
+outputs, so that the engines of a vault exchange no data. It works on *groups* of cells: their four
+gates' sums stay in the scratchpad until the cells are computed. The scratchpad holds::
+
+    sums         [gate][block of the group][vector][element of the block]
+    products     two sets of a block's sums of products
+    work         two chunks of inputs of all vectors; later c, three peepholes, intermediate results
+    weights      a ring of blocks
+"""
+
+from dataclasses import dataclass, replace
+from typing import Protocol
+
+import numpy as np
+
+from isa.table import BY_KEY, MAX_VL
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, beats
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import round_up
+from microkernels.common.fixed_point import (
+    ELEMENT_BYTES,
+    Elements,
+    add,
+    check_elements,
+    check_fraction,
+    dot,
+    multiply,
+)
+from microkernels.common.logistic import sigmoid, tanh
+
+__all__ = [
+    "GATES",
+    "LstmCut",
+    "LstmPlan",
+    "LstmShape",
+    "LstmState",
+    "LstmWeights",
+    "lstm_step",
+    "plan_lstm",
+    "usual_weights",
+]
+
+#: Gates in the order in which weights and biases have them: f, i, g, o.
+GATES = 4
+#: Peepholes: f, i, o.
+_PEEPHOLES = 3
+#: Operations for a cell beside the products with its gates' weights: with three peepholes and
+#: biases ten, five functions of them, and four products and sums of their results.
+_CELL_OPERATIONS = 19
+
+
+@dataclass(frozen=True, kw_only=True)
+class LstmShape:
+    """Sizes of a layer of LSTM.
+
+    Attributes:
+        inputs: elements of x. cells: of c. outputs: of y. batch: independent sequences. At least 1.
+        projected: there is a projection; otherwise there are as many outputs as cells.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    inputs: int
+    cells: int
+    outputs: int
+    batch: int = 1
+    projected: bool = True
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("inputs", "cells", "outputs", "batch"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        if not self.projected and self.outputs != self.cells:
+            raise KernelError(
+                f"without a projection there are as many outputs as cells: {self.cells}, "
+                f"not {self.outputs}"
+            )
+
+    @property
+    def operations(self) -> int:
+        """Operations of a time step: two for each weight, and those of the cells; a function counts
+        as one."""
+        products = GATES * self.cells * (self.outputs + self.inputs)
+        products += self.outputs * self.cells * self.projected
+        return self.batch * (2 * products + _CELL_OPERATIONS * self.cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LstmWeights:
+    """Weights of a layer, 16-bit elements.
+
+    Attributes:
+        gates: 4 x cells x (outputs + inputs), for f, i, g, o.
+        bias: 4 x cells.
+        peepholes: 3 x cells, for f, i, o.
+        projection: outputs x cells; 0 x cells without a projection.
+    """
+
+    gates: Elements
+    bias: Elements
+    peepholes: Elements
+    projection: Elements
+
+    def checked(self, shape: LstmShape) -> "LstmWeights":
+        """The same weights, checked to be elements of a layer of ``shape``.
+
+        Raises:
+            KernelError: an array of another shape, or values beyond 16 bits.
+        """
+        sizes = {
+            "gates": (GATES, shape.cells, shape.outputs + shape.inputs),
+            "bias": (GATES, shape.cells),
+            "peepholes": (_PEEPHOLES, shape.cells),
+            "projection": (shape.outputs * shape.projected, shape.cells),
+        }
+        return replace(
+            self,
+            **{name: check_elements(name, getattr(self, name), s) for name, s in sizes.items()},
+        )
+
+
+class Draw(Protocol):
+    """Draws elements of the given size around 0, with the standard deviation ``scale``."""
+
+    def __call__(self, scale: float, *size: int) -> Elements: ...
+
+
+def usual_weights(shape: LstmShape, draw: Draw) -> LstmWeights:
+    """Random weights, scaled so that the functions of a layer of ``shape`` are neither nearly
+    linear nor flat: a sum of products of inputs around 1 is as large as 1.5."""
+    width = shape.outputs + shape.inputs
+    return LstmWeights(
+        gates=draw(1.5 / np.sqrt(width), GATES, shape.cells, width),
+        bias=draw(0.5, GATES, shape.cells),
+        peepholes=draw(0.3, _PEEPHOLES, shape.cells),
+        projection=draw(1.5 / np.sqrt(shape.cells), shape.outputs * shape.projected, shape.cells),
+    )
+
+
+@dataclass(frozen=True, kw_only=True)
+class LstmState:
+    """State after a step: ``c``, batch x cells, and ``y``, batch x outputs, the inputs of the next
+    step; and ``m``, batch x cells, from which ``y`` was computed."""
+
+    c: Elements
+    y: Elements
+    m: Elements
+
+    @classmethod
+    def start(cls, shape: LstmShape) -> "LstmState":
+        """All 0, before the first step."""
+        cells = np.zeros((shape.batch, shape.cells), np.int16)
+        return cls(c=cells, y=np.zeros((shape.batch, shape.outputs), np.int16), m=cells)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LstmCut:
+    """Partition of a layer over vaults and into chunks.
+
+    All vaults have the same number of cells and of outputs, in whole blocks, one vault after the
+    other; cells and outputs beyond those of the layer are 0. Inputs are cut into chunks of equal
+    length, and x begins at the start of a chunk. The first chunks of the vaults are spread evenly,
+    and each vault goes round from there, so that not all vaults read the same chunk at a time.
+
+    Attributes:
+        shape: of the layer.
+        vaults: vaults that share the layer, at least 1.
+        block: cells or outputs in a block, at least 1.
+        chunk: inputs in a chunk, a multiple of ``block``.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    shape: LstmShape
+    vaults: int
+    block: int
+    chunk: int
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        CHECK.at_least("vaults", self.vaults, 1)
+        if self.block < 1 or self.chunk < 1 or self.chunk % self.block:
+            raise KernelError(
+                f"chunk must be a multiple of block, both at least 1, not {self.chunk} and "
+                f"{self.block}"
+            )
+
+    @property
+    def cells(self) -> int:
+        """Cells of a vault."""
+        return round_up(-(-self.shape.cells // self.vaults), self.block)
+
+    @property
+    def outputs(self) -> int:
+        """Outputs of a vault."""
+        return round_up(-(-self.shape.outputs // self.vaults), self.block)
+
+    @property
+    def y_chunks(self) -> int:
+        """Chunks of y."""
+        return -(-self.vaults * self.outputs // self.chunk)
+
+    @property
+    def input_chunks(self) -> int:
+        """Chunks of y and x."""
+        return self.y_chunks - (-self.shape.inputs // self.chunk)
+
+    @property
+    def cell_chunks(self) -> int:
+        """Chunks of the inputs of the projection."""
+        return -(-self.vaults * self.cells // self.chunk)
+
+    def order(self, vault: int, chunks: int) -> list[int]:
+        """The order in which ``vault`` processes ``chunks`` chunks."""
+        first = vault * chunks // self.vaults
+        return [(first + number) % chunks for number in range(chunks)]
+
+    def inputs(self, y: Elements, x: Elements) -> Elements:
+        """y and x as they lie in the chunks: the last axis has all positions."""
+        return np.concatenate(
+            [
+                _filled(y, self.y_chunks * self.chunk),
+                _filled(x, (self.input_chunks - self.y_chunks) * self.chunk),
+            ],
+            axis=-1,
+        )
+
+    def cell_inputs(self, m: Elements) -> Elements:
+        """The projection's inputs as they lie in the chunks."""
+        return _filled(m, self.cell_chunks * self.chunk)
+
+
+def _filled(values: Elements, length: int) -> Elements:
+    """``values``, padded with zeros at the end of the last axis."""
+    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, length - values.shape[-1])])
+
+
+def _sums(
+    start: Elements, inputs: Elements, weights: Elements, order: list[int], fraction: int
+) -> Elements:
+    """``start`` plus the products of all chunks, added in this order."""
+    chunk = inputs.shape[-1] // len(order)
+    total = np.broadcast_to(start, (len(inputs), len(weights)))
+    for number in order:
+        part = slice(number * chunk, (number + 1) * chunk)
+        total = add(total, dot(inputs[:, part], weights[:, part].T, fraction))
+    return total
+
+
+def lstm_step(
+    cut: LstmCut,
+    weights: LstmWeights,
+    x: Elements,
+    state: LstmState,
+    *,
+    fraction: int,
+    weight_fraction: int | None = None,
+) -> LstmState:
+    """Golden model of a time step.
+
+    Parameters:
+        cut: how the layer is cut.
+        x: batch x inputs elements.
+        state: of the step before.
+        fraction: fraction bits of all numbers but weights and peepholes, 0..15.
+        weight_fraction: of these; None: as many.
+
+    Raises:
+        KernelError: an array of another shape, or values outside their range.
+    """
+    check_fraction(fraction)
+    of_weights = fraction if weight_fraction is None else weight_fraction
+    check_fraction(of_weights)
+    shape = cut.shape
+    weights = weights.checked(shape)
+    x = check_elements("x", x, (shape.batch, shape.inputs))
+    y = check_elements("y", state.y, (shape.batch, shape.outputs))
+    c = check_elements("c", state.c, (shape.batch, shape.cells))
+    inputs = cut.inputs(y, x)
+    matrix = cut.inputs(weights.gates[..., : shape.outputs], weights.gates[..., shape.outputs :])
+    cells = []
+    for vault in range(cut.vaults):
+        own = slice(vault * cut.cells, (vault + 1) * cut.cells)
+        order = cut.order(vault, cut.input_chunks)
+        f, i, g, o = (
+            _sums(weights.bias[gate, own], inputs, matrix[gate, own], order, of_weights)
+            for gate in range(GATES)
+        )
+        peep_f, peep_i, peep_o = weights.peepholes[:, own]
+        old = c[:, own]
+        f = sigmoid(add(f, multiply(peep_f, old, of_weights)), fraction)
+        i = sigmoid(add(i, multiply(peep_i, old, of_weights)), fraction)
+        new = add(multiply(f, old, fraction), multiply(i, tanh(g, fraction), fraction))
+        o = sigmoid(add(o, multiply(peep_o, new, of_weights)), fraction)
+        cells.append((new, multiply(o, tanh(new, fraction), fraction)))
+    new, m = (np.concatenate(parts, axis=1) for parts in zip(*cells, strict=True))
+    if not shape.projected:
+        return LstmState(c=new, y=m, m=m)
+    cell_inputs = cut.cell_inputs(m)
+    projection = cut.cell_inputs(weights.projection)
+    outputs = []
+    for vault in range(cut.vaults):
+        own = slice(vault * cut.outputs, (vault + 1) * cut.outputs)
+        order = cut.order(vault, cut.cell_chunks)
+        start = np.zeros(1, np.int16)
+        outputs.append(_sums(start, cell_inputs, projection[own], order, of_weights))
+    return LstmState(c=new, y=np.concatenate(outputs, axis=1), m=m)
+
+
+#: Shares of the scratchpad for the sums and for the inputs.
+_SUM_SHARE = 4
+_INPUT_SHARE = 4
+#: Inputs in a chunk at most: more would only leave less room for blocks of weights.
+_MOST_CHUNK = 64
+#: Elements in a block, the best first.
+_BLOCKS = (8, 4, 2, 1)
+#: Fewest elements of a chunk.
+_CHUNK_STEP = 4
+#: Blocks of weights in the ring: at least and at most (each is a load in flight).
+_FEWEST_SLOTS = 3
+_MOST_SLOTS = 8
+#: Vectors of a group's elements in the work area while the cells are computed.
+_WORK_VECTORS = 5
+_PRODUCT = BY_KEY["m.v.mul.add[16]"]
+_ADD = BY_KEY["v.v.add[16]"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class LstmPlan:
+    """Partition of a vault's part of a layer; see the module's text.
+
+    Attributes:
+        cut: partition of the layer over vaults and into chunks.
+        sharers: engines of the vault, at least 1.
+        group_blocks: blocks of cells in a group.
+        output_blocks: blocks of outputs in a group of the projection.
+        slots: blocks in the ring of weights.
+    """
+
+    cut: LstmCut
+    sharers: int
+    group_blocks: int
+    output_blocks: int
+    slots: int
+
+    @property
+    def vectors(self) -> int:
+        """Vectors of each engine, with those that only fill up the batch."""
+        return -(-self.cut.shape.batch // self.sharers)
+
+    @property
+    def groups(self) -> int:
+        """Groups of cells."""
+        return self.cut.cells // (self.group_blocks * self.cut.block)
+
+    @property
+    def output_groups(self) -> int:
+        """Groups of outputs."""
+        return self.cut.outputs // (self.output_blocks * self.cut.block)
+
+    @property
+    def group_elements(self) -> int:
+        """Elements of a group's cells, of all vectors of an engine."""
+        return self.group_blocks * self.cut.block * self.vectors
+
+    @property
+    def group_bytes(self) -> int:
+        """Bytes of a group's cells."""
+        return self.group_elements * ELEMENT_BYTES
+
+    @property
+    def product_bytes(self) -> int:
+        """Bytes of a set of products."""
+        return round_up(self.cut.block * ELEMENT_BYTES, RANGE_BYTES)
+
+    @property
+    def chunk_bytes(self) -> int:
+        """Bytes of a chunk of a vector."""
+        return self.cut.chunk * ELEMENT_BYTES
+
+    @property
+    def block_elements(self) -> int:
+        """Weights of a block."""
+        return self.cut.block * self.cut.chunk
+
+    @property
+    def block_bytes(self) -> int:
+        """Bytes of the weights of a block."""
+        return self.block_elements * ELEMENT_BYTES
+
+    @property
+    def products(self) -> int:
+        """Scratchpad address of the products."""
+        return round_up(GATES * self.group_bytes, RANGE_BYTES)
+
+    @property
+    def work(self) -> int:
+        """Scratchpad address of the work area."""
+        return self.products + 2 * self.product_bytes
+
+    @property
+    def ring(self) -> int:
+        """Scratchpad address of the ring of weights."""
+        inputs = 2 * self.vectors * self.chunk_bytes
+        size = max(inputs, _WORK_VECTORS * self.group_bytes)
+        return round_up(self.work + size, RANGE_BYTES)
+
+    @property
+    def ring_end(self) -> int:
+        """First byte after the ring."""
+        return self.ring + self.slots * self.block_bytes
+
+    @property
+    def spaced_products(self) -> bool:
+        """A product takes long enough to avoid hazards between the instructions before and after
+        it."""
+        return beats(_PRODUCT, self.cut.chunk, self.cut.block) >= VECTOR_LATENCY
+
+    @property
+    def spaced_cells(self) -> bool:
+        """An element-wise operation on a group's cells takes long enough to avoid hazards with the
+        next instruction."""
+        return beats(_ADD, self.group_elements, 1) >= VECTOR_LATENCY
+
+
+@CHECK.arguments
+def plan_lstm(
+    shape: LstmShape,
+    *,
+    vaults: int = 1,
+    sharers: int = 1,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> LstmPlan:
+    """A plan for each vault's part of a layer.
+
+    Parameters:
+        vaults: that share the layer. sharers: engines of each; at least 1 of both.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: a value outside its range, or a batch that does not fit; the message names
+            one that would.
+    """
+    CHECK.at_least("sharers", sharers, 1)
+    vectors = -(-shape.batch // sharers)
+    most_inputs = scratchpad_bytes // _INPUT_SHARE // (2 * vectors * ELEMENT_BYTES)
+    chunk = min(_MOST_CHUNK, most_inputs // _CHUNK_STEP * _CHUNK_STEP)
+    longest = max(shape.inputs, shape.cells, shape.outputs)
+    chunk = min(chunk, round_up(longest, max(_BLOCKS)))
+    most_sums = scratchpad_bytes // _SUM_SHARE // (GATES * vectors * ELEMENT_BYTES)
+    most_elements = min(most_sums, MAX_VL // vectors)
+    for block in _BLOCKS:
+        if chunk < 1 or chunk % block or most_elements < block:
+            continue
+        cut = LstmCut(shape=shape, vaults=vaults, block=block, chunk=chunk)
+        group_blocks = _largest(cut.cells // block, most_elements // block)
+        plan = LstmPlan(
+            cut=cut,
+            sharers=sharers,
+            group_blocks=group_blocks,
+            # The sums of the outputs use the area of the gates' sums.
+            output_blocks=_largest(cut.outputs // block, GATES * group_blocks),
+            slots=0,
+        )
+        slots = min(_MOST_SLOTS, (scratchpad_bytes - plan.ring) // plan.block_bytes)
+        if slots >= _FEWEST_SLOTS:
+            return replace(plan, slots=slots)
+    fitting = scratchpad_bytes // _INPUT_SHARE // (2 * _CHUNK_STEP * ELEMENT_BYTES)
+    raise KernelError(
+        f"a batch of {shape.batch} vectors on {sharers} engines does not fit scratchpads of "
+        f"{scratchpad_bytes} bytes: at most {fitting} vectors for each"
+    )
+
+
+def _largest(count: int, most: int) -> int:
+    """The largest divisor of ``count`` that is at most ``most``."""
+    return max(part for part in range(1, min(count, most) + 1) if count % part == 0)

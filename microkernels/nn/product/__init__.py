@@ -1,1 +1,0 @@
-"""Products of two maps: golden model, layout, kernel."""

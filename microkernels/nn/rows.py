@@ -1,0 +1,601 @@
+"""Softmax and normalisations of rows: layout and kernel.
+
+Both maps have one slice, so that the rows of a column of pixels follow each other in memory. The
+work is cut into *blocks* of rows; where they do not divide a column, the last block overlaps the
+one before. The engines take the blocks in turns.
+
+The scratchpad holds the constants, the block, for softmax a place for a *chunk* of the block, which
+is the longest vector of whole rows that divides it, and what belongs to each row: an element, sums
+by level and four numbers of 32 bits, of which sums have zeros in their upper halves. Where a row is
+several segments, a chunk is one of them, and there is a place for an element of each.
+
+An engine's part of the parameter block::
+
+    0  blocks; 0: nothing to do
+    1  address of the constants
+    2  for each block: addresses of its rows and of its outputs; a block more
+
+The program's arithmetic is that of :func:`microkernels.nn.rows_shape.normalize`, which explains it.
+A block of rows is computed in place. What belongs to each row, such as its factor, is computed for
+all rows of the block at once, in vectors of 32-bit numbers. A row of several segments is computed
+segment by segment; its sums and its largest element come from those of the segments.
+"""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+
+import numpy as np
+
+from isa.program import Program
+from isa.table import MAX_MR, MAX_VL
+from isa.timing import RANGE_BYTES
+from microkernels.common.block_layout import BlockLayout
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, launch_registers
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
+from microkernels.common.memory import Writable
+from microkernels.common.parameter_block import block_bytes, part_sizes
+from microkernels.nn.rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
+
+__all__ = ["WIDE_BYTES", "RowsLayout", "predict_rows", "rows_program"]
+
+_HEADER_WORDS = 2
+_BLOCK_WORDS = 2
+#: Bytes of a number of 32 bits.
+WIDE_BYTES = 4
+#: Numbers of 32 bits of a row beside its sums.
+_NUMBERS = 4
+_LANES = 4
+#: For estimates: cycles of a step on what belongs to rows at least, and of a block's transfers.
+_STEP = 24
+_BLOCK = 300
+
+
+def _rounded(size: int) -> int:
+    return round_up(size, RANGE_BYTES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Cut:
+    """Rows of a block and of a chunk, and predicted cycles."""
+
+    rows: int
+    chunk: int
+    cycles: float
+
+
+def _places(shape: NormalizeShape, rows: int, chunk: int) -> tuple[dict[str, int], int]:
+    """Scratchpad address of each place, and the end."""
+    levels = len(shape.scale.shifts)
+    count, segment = len(shape.segments), shape.segments[0][1]
+    sizes = {
+        "narrow": len(_narrow(shape)) * ELEMENT_BYTES,
+        "wide": len(_wide(shape)) * WIDE_BYTES,
+        "sums": levels * rows * WIDE_BYTES,
+        "rows": rows * shape.channels * ELEMENT_BYTES,
+        "chunk": chunk * segment * ELEMENT_BYTES if shape.operation == "softmax" else 0,
+        "parts": count * ELEMENT_BYTES if count > 1 else 0,
+        "own": rows * ELEMENT_BYTES,
+        "numbers": _NUMBERS * _rounded(rows * WIDE_BYTES),
+    }
+    found, at = {}, 0
+    for name, size in sizes.items():
+        found[name] = at
+        at += _rounded(size)
+    return found, at
+
+
+def _narrow(shape: NormalizeShape) -> list[int]:
+    """Constants of 16 bits: the pair that picks lower halves, scalars, and the vector of sums."""
+    segment = shape.segments[0][1]
+    if shape.operation == "softmax":
+        wide = shape.widened
+        scalars = [*EXPONENTIAL, (1 << UNIT_FRACTION) - 1]
+        scalars += [1 << max(wide, 0), -(1 << (UNIT_FRACTION - max(wide, 0)))]
+        return [1, 0, *scalars, *[1] * segment]
+    if shape.operation == "layer":
+        return [1, 0, *[shape.mean[0]] * segment]
+    return [1, 0]
+
+
+def _wide(shape: NormalizeShape) -> list[int]:
+    """Constants of 32 bits."""
+    how = shape.scale
+    value = 3 << 24 if how.root else 2 << 29
+    return [
+        (1 << UNIT_FRACTION) - 2,
+        0,
+        -(1 << how.mantissa),
+        *how.start,
+        value,
+        (1 << UNIT_FRACTION) - 1,
+        *how.scales,
+        *how.added,
+    ]
+
+
+@lru_cache(maxsize=256)
+def _plan(shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int) -> _Cut:
+    found: _Cut | None = None
+    soft = shape.operation == "softmax"
+    levels = len(shape.scale.shifts)
+    beats = -(-shape.channels // _LANES)
+    steps = 8 * levels + (4 if shape.scale.root else 3) * shape.scale.rounds + 8
+    for rows in range(1, min(shape.height, MAX_MR) + 1):
+        count = -(-shape.height // rows)
+        if -(-shape.height // count) != rows:
+            continue
+        most = max(MAX_VL // shape.channels, 1)
+        chunk = max(each for each in range(1, min(most, rows) + 1) if rows % each == 0)
+        if _places(shape, rows, chunk)[1] > scratchpad_bytes:
+            break
+        blocks = -(-shape.width * count // sharers)
+        each = (levels + 3) * rows * max(beats, 10)
+        if soft:
+            chunks = rows // chunk
+            vector = max(-(-chunk * shape.channels // _LANES), 14)
+            each += (10 + 3 * shape.squarings) * chunks * vector
+        each += steps * max(rows, _STEP) + _BLOCK + rows * beats * 2 * sharers
+        if found is None or blocks * each < found.cycles:
+            found = _Cut(rows=rows, chunk=chunk, cycles=float(blocks * each))
+    if found is None:
+        raise KernelError(
+            f"{shape.operation} of rows of {shape.channels} elements needs a scratchpad of "
+            f"{_places(shape, 1, 1)[1]} bytes, not {scratchpad_bytes}"
+        )
+    return found
+
+
+def predict_rows(
+    shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+) -> float:
+    """Predicted cycles of a layer on ``sharers`` engines.
+
+    Raises:
+        KernelError: the scratchpad is too small for a row.
+    """
+    return _plan(shape, sharers=sharers, scratchpad_bytes=scratchpad_bytes).cycles
+
+
+@dataclass(frozen=True, kw_only=True)
+class RowsLayout(BlockLayout):
+    """Addresses of a layer that normalises rows; see the module's text.
+
+    Attributes:
+        shape: of the layer.
+        source: the map that is read.
+        target: the output; it shares no memory with the source.
+        base: first address of all other data; a multiple of 32.
+        sharers: engines that share the layer, at least 1.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: maps that do not fit the layer or have several slices, a scratchpad that is too
+            small, or a value outside its range.
+    """
+
+    shape: NormalizeShape
+    source: FeatureMap
+    target: FeatureMap
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        shape = self.shape
+        for name, held in (("source", self.source), ("target", self.target)):
+            held.check_size(name, shape.width, shape.height, shape.channels)
+            if isinstance(held, StripMap):
+                raise KernelError(f"{shape.operation} needs maps without strips")
+            if held.depth != shape.channels:
+                raise KernelError(
+                    f"{name} must have one slice of {shape.channels} channels, not slices of "
+                    f"{held.depth}"
+                )
+        _ = self._cut
+
+    @property
+    def _cut(self) -> _Cut:
+        return _plan(self.shape, sharers=self.sharers, scratchpad_bytes=self.scratchpad_bytes)
+
+    @property
+    def rows(self) -> int:
+        """Rows of a block."""
+        return self._cut.rows
+
+    @property
+    def chunk(self) -> int:
+        """Rows of a chunk."""
+        return self._cut.chunk
+
+    @cached_property
+    def places(self) -> Mapping[str, int]:
+        """Scratchpad address of each place, by name."""
+        return _places(self.shape, self.rows, self.chunk)[0]
+
+    @property
+    def scratchpad_end(self) -> int:
+        """First byte of the scratchpad that is not used."""
+        return _places(self.shape, self.rows, self.chunk)[1]
+
+    @property
+    def number_bytes(self) -> int:
+        """Bytes from a number of 32 bits of all rows to the next one."""
+        return _rounded(self.rows * WIDE_BYTES)
+
+    @property
+    def constant_elements(self) -> int:
+        """Elements of all constants in memory, with the zeros above the sums."""
+        return self.places["rows"] // ELEMENT_BYTES
+
+    # Memory.
+
+    @property
+    def _blocks(self) -> list[tuple[int, int]]:
+        """Column and first row of each block."""
+        last = self.shape.height - self.rows
+        starts = [min(row, last) for row in range(0, self.shape.height, self.rows)]
+        return [(x, row) for x in range(self.shape.width) for row in starts]
+
+    @property
+    def _parts(self) -> list[int]:
+        return part_sizes(len(self._blocks), self.sharers, fixed=_HEADER_WORDS, each=_BLOCK_WORDS)
+
+    @property
+    def constants(self) -> int:
+        """Address of the constants, which lie as in the scratchpad."""
+        return self._block_end
+
+    @property
+    def end(self) -> int:
+        """First byte after all data that this layout adds to the maps."""
+        return round_up(self.constants + self.places["rows"], COLUMN_BYTES)
+
+    def store(self, memory: Writable) -> None:
+        """Put all but the maps into ``memory``.
+
+        Raises:
+            isa.image.ImageError: the layout lies outside the memory.
+        """
+        held = bytearray(self.places["rows"])
+        narrow = np.array(_narrow(self.shape), ELEMENT).tobytes()
+        wide = np.array(_wide(self.shape), "<i4").tobytes()
+        held[: len(narrow)] = narrow
+        held[self.places["wide"] : self.places["wide"] + len(wide)] = wide
+        memory.write(self.constants, bytes(held))
+        memory.write(self.parameters, self.block(self.parameters))
+
+    def block(self, address: int) -> bytes:
+        """The parameter block, for ``address``; see
+        :meth:`microkernels.nn.conv_layout.ConvLayout.block`."""
+        words = []
+        for member, size in enumerate(self._parts):
+            blocks = self._blocks[member :: self.sharers]
+            part = [len(blocks), self.constants]
+            for x, row in blocks:
+                part += [self.source.address(x, row), self.target.address(x, row)]
+            words.append(part + [0] * (size - len(part)))
+        return block_bytes(address, words)
+
+
+@CHECK.arguments
+@lru_cache(maxsize=64)
+def rows_program(layout: RowsLayout, *, vault_bits: int | None = None) -> Program:
+    """The program of a layer with these sizes and addresses.
+
+    Parameters:
+        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
+    """
+    shape = layout.shape
+    name = f"{shape.operation}_{shape.width}x{shape.height}x{shape.channels}.s"
+    return _RowsKernel(layout, vault_bits).build().program(name)
+
+
+class _RowsKernel:
+    """Registers and code of the kernel."""
+
+    def __init__(self, layout: RowsLayout, vault_bits: int | None) -> None:
+        self.layout = layout
+        self.vault_bits = vault_bits
+        self.shape = shape = layout.shape
+        self.how = shape.scale
+        places = layout.places
+        self.writer = w = KernelBuilder(
+            f"{shape.operation} of {shape.rows} rows of {shape.channels} elements.",
+            "Generated by microkernels.nn.rows, which explains it.",
+            "",
+            f"Scratchpad ({layout.scratchpad_end} bytes)",
+            f"  {0:>4} constants",
+            f"  {places['sums']:>4} sums by level",
+            f"  {places['rows']:>4} {layout.rows} row(s)",
+            f"  {places['chunk']:>4} a chunk",
+            f"  {places['own']:>4} an element of each row",
+            f"  {places['numbers']:>4} numbers of each row",
+            launch=launch_registers(vault_bits),
+            scratchpad_bytes=layout.scratchpad_bytes,
+            place_drains=True,
+        )
+        reg = w.register
+        self.blocks = reg("blocks", "blocks left")
+        self.described = reg("described", "address of the next block's description")
+        self.source = reg("source", "address of the rows")
+        self.out = reg("out", "address of the outputs")
+        self.left = reg("left", "rows or chunks left")
+        self.row = reg("row", "row or chunk in use")
+        self.own_row = reg("own_row", "its element or sum")
+        self.a = reg("a", "for the moment")
+        self.rows = w.constant("rows", places["rows"], "rows")
+        self.own = w.constant("own", places["own"], "an element of each row")
+        self.pair = w.constant("pair", 0, "picks lower halves")
+        self.whole = len(shape.segments) == 1
+        if self.whole:
+            self.channels = w.constant("channels", shape.channels, "elements of a row")
+        else:
+            self.segment = reg("segment", "segment in use")
+            self.part = reg("part", "element of a segment")
+            self.parts = w.constant("parts", places["parts"], "an element of each segment")
+        self.count = w.constant("count", layout.rows, "rows of a block")
+        self.elements = w.constant("elements", layout.rows * shape.channels, "elements of a block")
+        self.numbers = [
+            w.constant(f"number{n}", places["numbers"] + n * layout.number_bytes, "of each row")
+            for n in range(4)
+        ]
+        self.sums = [
+            w.constant(f"sums{n}", places["sums"] + n * layout.rows * WIDE_BYTES, "sums of a level")
+            for n in range(len(self.how.shifts))
+        ]
+        self.wide = reg("wide", "a constant of 32 bits")
+        if shape.operation == "softmax":
+            self.chunk = w.constant("chunk", places["chunk"], "a chunk")
+            self.scalars = [
+                w.constant(f"scalar{n}", (2 + n) * ELEMENT_BYTES, "constant") for n in range(7)
+            ]
+        if shape.operation != "rms":
+            first = 9 if shape.operation == "softmax" else 2
+            self.vector = w.constant("vector", first * ELEMENT_BYTES, "vector of the sums")
+
+    def build(self) -> KernelBuilder:
+        """The whole program."""
+        w, layout = self.writer, self.layout
+        with w.temporary("constants", "address of the constants") as constants:
+            w.start((self.blocks, constants), self.described, vault_bits=self.vault_bits)
+            with w.unless("beq", self.blocks, w.zero):
+                w.op("li", self.a, layout.constant_elements)
+                w.load(self.pair, constants, self.a, note="constants")
+                with w.loop("block", self.blocks):
+                    self._block()
+        w.op("halt")
+        return w
+
+    def _set(self, setting: str, value: int) -> None:
+        self.writer.op("li", self.a, value)
+        self.writer.op(f"set.{setting}", self.a)
+
+    def _block(self) -> None:
+        w = self.writer
+        w.read(self.source, self.described)
+        w.read(self.out, self.described)
+        w.load(self.rows, self.source, self.elements, note="rows")
+        if self.whole:
+            w.op("set.vl", self.channels)
+        else:
+            self._set("mr", 1)
+        match self.shape.operation:
+            case "softmax":
+                self._softmax()
+            case "layer":
+                self._centre()
+                self._squares()
+            case _:
+                self._squares()
+        w.note("Factors of the rows.")
+        w.op("v.drain")
+        self._factors()
+        w.op("v.drain")
+        if self.whole:
+            w.op("set.vl", self.channels)
+        fraction = self.shape.fraction
+        self._set("fx", UNIT_FRACTION if fraction is None else fraction)
+        self._each_row("scale", "v.s.mul", self.own, ELEMENT_BYTES)
+        w.op("v.drain")
+        w.store(self.out, self.rows, self.elements)
+
+    @contextmanager
+    def _times(self, name: str, count: int) -> Iterator[None]:
+        """The code of a ``with`` statement so many times."""
+        if count == 1:
+            yield
+            return
+        self.writer.op("li", self.left, count)
+        with self.writer.loop(name, self.left):
+            yield
+
+    def _each_row(self, name: str, mnemonic: str, first: str, step: int) -> None:
+        """``row = row operation element`` for all rows, each with its own element."""
+        w = self.writer
+        w.op("mov", self.row, self.rows)
+        w.op("mov", self.own_row, first)
+        with self._times(name, self.layout.rows):
+            for segment in self._segments():
+                w.vector(mnemonic, segment, segment, self.own_row)
+            w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
+            w.op("add", self.own_row, self.own_row, step)
+
+    def _segments(self) -> Iterator[str]:
+        """Registers that hold the addresses of the row's segments, with their lengths set."""
+        if self.whole:
+            yield self.row
+            return
+        for start, length in self.shape.segments:
+            self._set("vl", length)
+            self.writer.offset(self.segment, self.row, start * ELEMENT_BYTES)
+            yield self.segment
+
+    def _reduced(self, result: str, operation: str, operand: str | None, last: str) -> None:
+        """A reduction of a row of several segments: of each, then of these results.
+
+        Parameters:
+            operand: of each segment; None: the segment itself.
+            last: instruction of the results.
+        """
+        w = self.writer
+        w.op("mov", self.part, self.parts)
+        for segment in self._segments():
+            w.vector(operation, self.part, segment, operand or segment)
+            w.op("add", self.part, self.part, ELEMENT_BYTES)
+        self._set("vl", len(self.shape.segments))
+        w.vector(last, result, self.parts, self.parts)
+
+    def _each_reduced(self, name: str, operation: str, operand: str | None, last: str) -> None:
+        """Likewise of all rows, into the element of each."""
+        w = self.writer
+        w.op("mov", self.row, self.rows)
+        w.op("mov", self.own_row, self.own)
+        with self._times(name, self.layout.rows):
+            self._reduced(self.own_row, operation, operand, last)
+            w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
+            w.op("add", self.own_row, self.own_row, ELEMENT_BYTES)
+        w.op("v.drain")
+
+    def _each_sum(self, operand: str | None) -> None:
+        """Sums of products of all rows with a vector, or with themselves, by level."""
+        w = self.writer
+        if self.whole:
+            w.op("set.vl", self.channels)
+            self._set("mr", 1)
+        for level, (sums, shift) in enumerate(zip(self.sums, self.how.shifts, strict=True)):
+            self._set("fx", shift)
+            w.op("mov", self.row, self.rows)
+            w.op("mov", self.own_row, sums)
+            with self._times(f"level{level}", self.layout.rows):
+                if self.whole:
+                    w.vector("m.v.mul.add", self.own_row, self.row, operand or self.row)
+                else:
+                    self._reduced(self.own_row, "m.v.mul.add", operand, "m.v.nop.add")
+                w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
+                w.op("add", self.own_row, self.own_row, WIDE_BYTES)
+
+    def _centre(self) -> None:
+        """Take the mean from each row."""
+        w = self.writer
+        w.note("Means.")
+        if self.whole:
+            w.op("set.mr", self.count)
+        self._set("fx", self.shape.mean[1])
+        if self.whole:
+            w.vector("m.v.mul.add", self.own, self.rows, self.vector)
+            w.op("v.drain")
+        else:
+            self._each_reduced("mean", "m.v.mul.add", self.vector, "m.v.nop.add")
+        self._each_row("centre", "v.s.sub", self.own, ELEMENT_BYTES)
+        w.op("v.drain")
+
+    def _squares(self) -> None:
+        self.writer.note("Sums of squares.")
+        self._each_sum(None)
+
+    def _softmax(self) -> None:
+        w, layout = self.writer, self.layout
+        w.note("Differences from the largest element.")
+        if self.whole:
+            w.op("set.mr", self.count)
+            w.vector("m.v.nop.max", self.own, self.rows, self.rows)
+            w.op("v.drain")
+        else:
+            self._each_reduced("most", "m.v.nop.max", None, "m.v.nop.max")
+        self._each_row("below", "v.s.sub", self.own, ELEMENT_BYTES)
+        w.op("v.drain")
+        w.note("Exponentials.")
+        if self.whole:
+            self._set("vl", layout.chunk * self.shape.channels)
+        w.op("mov", self.row, self.rows)
+        with self._times("exponential", layout.rows // layout.chunk):
+            for chunk in self._segments():
+                self._exponential(chunk)
+            w.offset(self.row, self.row, layout.chunk * self.shape.channels * ELEMENT_BYTES)
+        w.op("v.drain")
+        w.note("Their sums.")
+        self._each_sum(self.vector)
+
+    def _exponential(self, u: str) -> None:
+        """The exponentials of a chunk, in place."""
+        w, found = self.writer, self.chunk
+        second, third, fourth, fifth, most, factor, least = self.scalars
+        wide = self.shape.widened
+        if wide > 0:
+            w.vector("v.s.max", u, u, least)
+        if wide:
+            self._set("fx", max(-wide, 0))
+            w.vector("v.s.mul", u, u, factor)
+        self._set("fx", UNIT_FRACTION)
+        w.vector("v.s.mul", found, u, fifth)
+        w.vector("v.s.add", found, found, fourth)
+        for more in (third, second):
+            w.vector("v.v.mul", found, found, u)
+            w.vector("v.s.add", found, found, more)
+        w.vector("v.v.mul", found, found, u)
+        w.vector("v.v.mul", found, found, u)
+        w.vector("v.v.add", u, u, found)
+        for _ in range(self.shape.squarings):
+            w.vector("v.v.mul", found, u, u)
+            w.vector("v.v.add", found, found, u)
+            w.vector("v.v.add", u, u, found)
+        w.vector("v.s.add", u, u, most)
+
+    def _wide(self, mnemonic: str, result: str, first: str, second: str | int) -> None:
+        """An instruction on 32-bit numbers of all rows; a number is that of a constant."""
+        w = self.writer
+        if isinstance(second, int):
+            w.op("li", self.wide, self.layout.places["wide"] + second * WIDE_BYTES)
+            second = self.wide
+        w.op(f"{mnemonic} [32-bit]", result, first, second)
+
+    def _scaled(self, shift: int, result: str, first: str, second: str | int) -> None:
+        """A product, shifted right."""
+        self._set("fx", shift)
+        self._wide("v.v.mul" if isinstance(second, str) else "v.s.mul", result, first, second)
+
+    def _factors(self) -> None:
+        """The factor of each row from its sums, as an element."""
+        w, how = self.writer, self.how
+        kind = ROOT if how.root else PLAIN
+        found, scale, full, value = self.numbers
+        almost, zero, mantissa, start, slope, constant, most = range(7)
+        scales = [7 + level for level in range(len(how.shifts))]
+        added = [each + len(how.shifts) for each in scales]
+        w.op("set.vl", self.count)
+        self._set("fx", 0)
+        self._wide("v.s.add", found, self.sums[0], added[0])
+        self._wide("v.s.min", scale, found, zero)
+        self._wide("v.s.add", scale, scale, scales[0])
+        for level, sums in enumerate(self.sums[1:], 1):
+            # Whether the level saturates; if not, its sum and scale. Upper halves stay zero.
+            self._wide("v.s.sub", full, sums, almost)
+            self._wide("v.s.max", full, full, zero)
+            self._wide("v.s.add", sums, sums, added[level])
+            self._wide("v.v.sub", found, found, sums)
+            self._wide("v.v.mul", found, found, full)
+            self._wide("v.v.add", found, found, sums)
+            self._wide("v.s.sub", scale, scale, scales[level])
+            self._wide("v.v.mul", scale, scale, full)
+            self._wide("v.s.add", scale, scale, scales[level])
+        self._wide("v.s.mul", found, found, mantissa)
+        self._scaled(kind["mantissa"], value, found, slope)
+        self._wide("v.s.add", value, value, start)
+        for _ in range(how.rounds):
+            self._scaled(kind["mantissa"] + kind["value"] - kind["product"], full, found, value)
+            if how.root:
+                self._scaled(kind["product"], full, full, value)
+            self._wide("v.s.add", full, full, constant)
+            shift = kind["value"] + 1 if how.root else kind["product"]
+            self._scaled(shift, value, value, full)
+        self._scaled(how.shift, value, value, scale)
+        self._wide("v.s.min", value, value, most)
+        w.note("Factors become elements.")
+        self._set("fx", 0)
+        self._set("vl", 2)
+        w.op("set.mr", self.count)
+        w.vector("m.v.mul.add", self.own, value, self.pair)

@@ -1,1 +1,0 @@
-"""Softmax and normalisations of rows: golden model, layout, kernel."""

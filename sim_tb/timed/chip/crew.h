@@ -1,0 +1,114 @@
+// The threads that share the work of a chip's model.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <thread>
+#include <utility>
+#include <vector>
+
+namespace vip::timed {
+
+// A thread that waits looks so often for something to do before it gives its processor to another
+// one.
+constexpr uint32_t kTries = 50;
+
+class Crew {
+  public:
+    // What a thread does of a job that so many threads share.
+    using Part = std::function<void(uint32_t thread, uint32_t threads)>;
+
+    // Of `threads` with the one that calls, which has number 0.
+    Crew(uint32_t threads, Part part) : m_part(std::move(part)) {
+        for (uint32_t thread = 1; thread < threads; ++thread)
+            m_threads.emplace_back([this, thread] { follow(thread); });
+    }
+
+    ~Crew() {
+        start(0);
+        for (std::thread& thread : m_threads) thread.join();
+    }
+
+    // The first `threads` do their parts of a job. Returns 0, or, where one of them has waited for
+    // the others for more than `patience`, how long it had when all had ended; in nanoseconds.
+    int64_t share(uint32_t threads, int64_t patience) {
+        m_patience = patience;
+        if (threads > 1) start(threads);
+        m_part(0, threads);
+        if (threads > 1) meet(threads);
+        const int64_t since = m_waits_since.exchange(0, std::memory_order_relaxed);
+        return since ? now() - since : 0;
+    }
+
+    // Whether a thread has waited too long: all end their parts as they are.
+    bool gives_up() const { return m_waits_since.load(std::memory_order_relaxed); }
+
+    // A thread's wait for what others do in a job.
+    class Wait {
+      public:
+        explicit Wait(Crew& crew) : m_crew(crew) {}
+        void over() { m_tries = 0; }
+        void look() {
+            if (++m_tries <= kTries) return;
+            if (m_tries == kTries + 1) m_since = now();
+            // Where another thread has no processor, it gets this one. If other processes want it,
+            // too, that takes long.
+            std::this_thread::yield();
+            if (now() - m_since > m_crew.m_patience)
+                m_crew.m_waits_since.store(m_since, std::memory_order_relaxed);
+        }
+
+      private:
+        Crew& m_crew;
+        uint32_t m_tries = 0;
+        int64_t m_since = 0;
+    };
+
+  private:
+    // More than a chip has vaults.
+    static constexpr uint32_t kMostThreads = 1024;
+
+    const Part m_part;
+    // The last job: its number times kMostThreads, and how many threads share it; none: there are no
+    // more jobs. In one word, as a thread that has no part in a job may look at it late.
+    std::atomic<uint32_t> m_job{0};
+    std::atomic<uint32_t> m_ended{0};  // threads that have ended their parts of it
+    // Since when a thread has waited that gives up; 0: none does.
+    std::atomic<int64_t> m_waits_since{0};
+    int64_t m_patience = 0;
+    std::vector<std::thread> m_threads;
+
+    static int64_t now() {
+        const auto since = std::chrono::steady_clock::now().time_since_epoch();
+        return std::chrono::nanoseconds(since).count();
+    }
+
+    void start(uint32_t threads) {
+        m_ended.store(0, std::memory_order_relaxed);
+        const uint32_t number = m_job.load(std::memory_order_relaxed) / kMostThreads + 1;
+        m_job.store(number * kMostThreads + threads, std::memory_order_release);
+        m_job.notify_all();
+    }
+
+    // The first thread waits until the others have ended their parts.
+    void meet(uint32_t threads) {
+        Wait wait(*this);
+        while (m_ended.load(std::memory_order_acquire) != threads - 1) wait.look();
+    }
+
+    void follow(uint32_t thread) {
+        for (uint32_t job = 0;;) {
+            m_job.wait(job, std::memory_order_acquire);
+            job = m_job.load(std::memory_order_acquire);
+            const uint32_t threads = job % kMostThreads;
+            if (!threads) return;
+            if (thread >= threads) continue;
+            m_part(thread, threads);
+            m_ended.fetch_add(1, std::memory_order_acq_rel);
+        }
+    }
+};
+
+}  // namespace vip::timed
