@@ -7,6 +7,7 @@ from typing import Annotated, Any, ClassVar, get_type_hints
 import typer
 from rich.table import Table
 
+from sim_tb.runner.build import need_simulator
 from soc.generate.generate import configuration_json
 from soc.generate.presets import any_preset
 from vip.cli.commands.options import JsonOption
@@ -80,6 +81,9 @@ def _measure(
     other = [f"--{option}" for option in options if option not in _FREE]
     if record and other:
         raise BenchError(f"{name}: --record goes without {', '.join(other)}")
+    machine = {"on": _defaults(experiment).get("on", "rtl"), **options}["on"]
+    if "verilator" in experiment.tools and machine == "rtl":
+        need_simulator()
     commit = clean_commit() if record else ""
     known = Record() if other else read_record(name)
     before = cpu_seconds()
@@ -131,22 +135,30 @@ def _run(
         raise typer.Exit(1)
 
 
+def _defaults(experiment: Experiment) -> dict[str, Any]:
+    """Option -> its default."""
+    parameters = inspect.signature(experiment.run).parameters
+    return {name: parameter.default for name, parameter in parameters.items()}
+
+
 def _command(name: str) -> Callable[..., None]:
     """The command of an experiment: its parameters are options, beside the common ones."""
     experiment = find(name)
     hints = get_type_hints(experiment.run, include_extras=True)
-    own = inspect.signature(experiment.run).parameters
-    defaults = {option: parameter.default for option, parameter in own.items()}
+    defaults = _defaults(experiment)
 
     def command(
         more: list[str] | None, record: bool, stale: bool, json: Any, **options: Any
     ) -> None:
         # An option that may be repeated is an empty list where it is not given.
-        other = {key: value for key, value in options.items() if (value or None) != defaults[key]}
-        other = {key: value for key, value in other.items() if value != defaults[key]}
+        other = {
+            option: value
+            for option, value in options.items()
+            if value != defaults[option] and value != []
+        }
         _run([name, *(more or ())], other, record=record, stale=stale, json=json)
 
-    kinds = {option: hints[option] for option in own} | _COMMON
+    kinds = {option: hints[option] for option in defaults} | _COMMON
     defaults |= {"more": None, "record": False, "stale": False, "json": None}
     command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
         [

@@ -3,7 +3,6 @@
 import inspect
 import os
 from collections.abc import Iterator
-from importlib import import_module
 from pathlib import Path
 from typing import Any, get_args, get_type_hints
 
@@ -122,8 +121,8 @@ def test_files_in_a_folder_are_outputs(files: FileArguments) -> None:
 def _functions() -> Iterator[tuple[str, Any]]:
     """Every command: its name and function."""
     for group in (Commands, Benches):
-        for name, entry in group.entries.items():
-            found = getattr(import_module(f"vip.cli.commands.{entry.module}"), entry.name)
+        for name in group.entries:
+            found = group(name="vip").function(name)
             if not isinstance(found, typer.Typer):
                 yield name, found
             for command in getattr(found, "registered_commands", ()):
