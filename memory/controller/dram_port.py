@@ -38,7 +38,7 @@ class DramPort(wiring.Signature):
 
     At other times ``read_data``, ``write_data`` and ``write_strobe`` are undefined.
 
-    The DRAM is reset with the controller (docs/decisions/memory/reset.md): in the first cycle after
+    The DRAM is reset with the controller (docs/decisions/memory.md): in the first cycle after
     the reset every bank is closed and idle, and may be activated or refreshed.
 
     Members:

@@ -20,11 +20,11 @@ __all__ = ["RowPiece", "contents", "pack", "row_pieces", "unpack"]
 
 
 def _check(layout: BpLayout, problem: BpProblem) -> None:
-    held = (layout.width, layout.height, layout.labels, layout.bits)
+    layout_shape = (layout.width, layout.height, layout.labels, layout.bits)
     needed = (problem.width, problem.height, problem.labels, problem.bits)
-    if held != needed:
+    if layout_shape != needed:
         raise KernelError(
-            "the layout is for {} x {} pixels, {} labels of {} bits; ".format(*held)
+            "the layout is for {} x {} pixels, {} labels of {} bits; ".format(*layout_shape)
             + "the problem needs {} x {}, {} of {}".format(*needed)
         )
     if layout.shifts is not None and layout.shifts.transform != transform_of(problem.smoothness):
@@ -58,7 +58,7 @@ def row_pieces(layout: BpLayout, vault: int | None = None) -> Iterator[RowPiece]
     """All rows of all tiles of ``vault``; None: of all vaults."""
     vaults = range(layout.ring.vaults) if vault is None else (vault,)
     block = layout.grid.block
-    for tile in (tile for each in vaults for tile in layout.grid.tiles(each)):
+    for tile in (tile for number in vaults for tile in layout.grid.tiles(number)):
         height, width = (block * layout.grid.blocks(side) for side in (tile.height, tile.width))
         for y in range(0, height, layout.unit):
             yield RowPiece(
@@ -84,10 +84,10 @@ def contents(
         KernelError: a layout for another problem, negative iterations, messages of a wrong shape.
     """
     _check(layout, problem)
-    given = problem.no_messages() if messages is None else check_messages(problem, messages)
+    start = problem.no_messages() if messages is None else check_messages(problem, messages)
     planes: dict[Direction | None, Messages] = {None: problem.data_costs}
-    planes |= {direction: given[direction] for direction in Direction}
-    damping = np.array([layout.variant.damping] * layout.variant.damped, given.dtype).tobytes()
+    planes |= {direction: start[direction] for direction in Direction}
+    damping = np.array([layout.variant.damping] * layout.variant.damped, start.dtype).tobytes()
     costs: tuple[tuple[int, bytes], ...] = (
         (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes() + damping),
         (layout.transposed, np.ascontiguousarray(problem.smoothness.T).tobytes() + damping),
@@ -111,8 +111,8 @@ def contents(
                 else:
                     _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
             for direction, weights in tails.items() if piece.y < layout.height else ():
-                found = weights[piece.y, piece.columns].view(np.uint8)
-                _vectors(records, layout, direction, tail=True)[: len(found)] = found
+                vectors_end = weights[piece.y, piece.columns].view(np.uint8)
+                _vectors(records, layout, direction, tail=True)[: len(vectors_end)] = vectors_end
             yield piece.address, records.tobytes()
 
 

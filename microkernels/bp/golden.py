@@ -98,8 +98,8 @@ def _least_sums(matrix: Elements, totals: Elements) -> Elements:
     """``[line, o]``: ``min over i of (matrix[o, i] + totals[line, i])``, each sum saturated."""
     limits = np.iinfo(matrix.dtype)
     least = int(matrix.min()) + int(totals.min())
-    most = int(matrix.max()) + int(totals.max())
-    if least < limits.min or most > limits.max:
+    largest = int(matrix.max()) + int(totals.max())
+    if least < limits.min or largest > limits.max:
         saturated: Elements = add(matrix[None, :, :], totals[:, None, :]).min(axis=2)
         return saturated
     # No sum saturates, so none has to be counted: a column of the matrix at a time stays in caches.

@@ -371,11 +371,11 @@ def bp_construct_job(problem: BpProblem) -> KernelJob:
     costs = both.unmade.data_costs
 
     def outputs(memory: Readable) -> Elements:
-        found = np.empty_like(costs)
+        result = np.empty_like(costs)
         for y, x in np.ndindex(costs.shape[:2]):
-            data = memory.read(both.layout.coarse.data_cost(x, y), found[y, x].nbytes)
-            found[y, x] = np.frombuffer(data, costs.dtype)
-        return found
+            data = memory.read(both.layout.coarse.data_cost(x, y), result[y, x].nbytes)
+            result[y, x] = np.frombuffer(data, costs.dtype)
+        return result
 
     return KernelJob(
         name="coarse data costs",

@@ -148,11 +148,11 @@ def matrix_pad(labels: int, bits: int, slots: int, scratchpad_bytes: int) -> Scr
     """
     if slots < MIN_SLOTS or slots % len(LINES):
         raise KernelError(f"slots must be an even number of at least {MIN_SLOTS}, not {slots}")
-    most = most_labels(bits, scratchpad_bytes)
-    if not 1 <= labels <= most:
+    limit = most_labels(bits, scratchpad_bytes)
+    if not 1 <= labels <= limit:
         raise KernelError(
             f"{labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} bytes; "
-            f"1 to {most} do"
+            f"1 to {limit} do"
         )
     while _pad(labels, bits, slots).used > scratchpad_bytes:
         slots -= len(LINES)

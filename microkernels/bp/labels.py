@@ -160,12 +160,12 @@ class _Places:
 
     def _rows(self, vault: int) -> list[tuple[RowPiece, int]]:
         """Rows of a vault with the chip addresses of their labels."""
-        found: list[tuple[RowPiece, int]] = []
+        rows: list[tuple[RowPiece, int]] = []
         at = self._labels
         for piece in self._pieces[vault]:
-            found.append((piece, self.layout.ring.address(vault, at)))
+            rows.append((piece, self.layout.ring.address(vault, at)))
             at += self._row_bytes(piece)
-        return found
+        return rows
 
     @cached_property
     def end(self) -> int:
@@ -179,9 +179,9 @@ class _Places:
         base, parts = self.layout.ring.address(vault, self.base), []
         rows = self._rows(vault)
         for engine in range(self.layout.sharers):
-            own = rows[engine :: self.layout.sharers]
-            words = [(piece.address, labels, self._groups(piece)) for piece, labels in own]
-            parts.append([len(own), *(word for row in words for word in row)])
+            share = rows[engine :: self.layout.sharers]
+            words = [(piece.address, labels, self._groups(piece)) for piece, labels in share]
+            parts.append([len(share), *(word for row in words for word in row)])
         header = (self.layout.sharers, self.layout.ring.address(vault, self._numbers))
         return base, parameter_block.block_bytes(base, parts, header=header)
 
@@ -200,12 +200,12 @@ class _Places:
 
     def unpack(self, memory: Readable) -> Elements:
         """Read the labels ``[y, x]``."""
-        found = np.zeros((self.layout.height, self.layout.width), self._dtype)
+        result = np.zeros((self.layout.height, self.layout.width), self._dtype)
         for vault in range(self.layout.ring.vaults):
             for piece, address in self._rows(vault):
-                rows = found[piece.rows(self.layout), piece.columns]
+                rows = result[piece.rows(self.layout), piece.columns]
                 labels = np.frombuffer(memory.read(address, rows.nbytes), self._dtype)
                 if self.layout.in_blocks:
                     labels = labels.reshape(-1, BLOCK, BLOCK).swapaxes(0, 1)
                 rows[:] = labels.reshape(rows.shape)
-        return found
+        return result

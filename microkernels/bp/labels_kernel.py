@@ -102,8 +102,8 @@ def labels_plan(
         KernelError: labels whose numbers don't fit an element, or a record that does not fit.
     """
     size = element_type(bits).itemsize
-    most = (1 << bits - 1) - 1
-    if labels > most:
+    largest = (1 << bits - 1) - 1
+    if labels > largest:
         raise KernelError(f"labels 0 to {labels - 1} on an engine need more than {bits} bits")
     factor = round_up(labels * size, _ALIGN)
     least = factor + _ALIGN
@@ -142,10 +142,10 @@ def labels_plan(
 def label_constants(labels: int, bits: int, plan: LabelsPlan) -> NDArray[np.signedinteger]:
     """The numbers of the labels, and the factor."""
     dtype = element_type(bits)
-    found = np.zeros(plan.constant_bytes // dtype.itemsize, dtype)
-    found[:labels] = np.arange(labels)
-    found[-1] = min(1 << 8, np.iinfo(dtype).max)
-    return found
+    elements = np.zeros(plan.constant_bytes // dtype.itemsize, dtype)
+    elements[:labels] = np.arange(labels)
+    elements[-1] = min(1 << 8, np.iinfo(dtype).max)
+    return elements
 
 
 def labels_builder(
@@ -190,8 +190,8 @@ class _LabelsKernel:
         inputs = (RECORD_VECTORS - 1) * plan.vector // self.size + labels
         if plan.in_blocks:
             inputs = LOADED_VECTORS * PART // self.size
-            others = (RECORD_VECTORS - LOADED_VECTORS) * PART // self.size
-            w.constant("others", others, "elements of the messages along rows")
+            rest = (RECORD_VECTORS - LOADED_VECTORS) * PART // self.size
+            w.constant("others", rest, "elements of the messages along rows")
         w.constant("inputs", inputs, "elements of a record, or of its first three parts")
         w.constant("group", plan.group, "pixels of a group")
         w.constant("step", plan.step, "bytes from a pixel to the next one")

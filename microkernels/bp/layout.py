@@ -270,17 +270,17 @@ class BpLayout:
         step = -along if direction.reverse else along
         first = self._border(tile, direction, leaving=False)
         following = self.grid.following(direction, tile)
-        leaves = spare(direction) - message if self.in_blocks else step
+        exit_pitch = spare(direction) - message if self.in_blocks else step
         if following is not None:
             last = self._border(tile, direction, leaving=True)
-            leaves = self._border(following, direction, leaving=False) - last
+            exit_pitch = self._border(following, direction, leaving=False) - last
             updates = pixels // self.unit
         costs = self.transposed if direction.reverse and not self.symmetric else self.matrix
         return SweepPlace(
             load=first + load,
             first_message=first + message,
             pixel_pitch=step,
-            last_pitch=leaves,
+            last_pitch=exit_pitch,
             line_pitch=across,
             updates=updates,
             costs=self.ring.address(tile.vault, costs),
@@ -296,11 +296,11 @@ class BpLayout:
     def runs(self, member: int, vault: int = 0) -> list[Run[int]]:
         """An iteration's runs of the engine in slot ``member`` (0..sharers - 1) of ``vault``."""
         flags = self._flags_of(vault)
-        neighbours = Neighbours(own=flags)
+        neighbours = Neighbours(vault=flags)
         if flags.ring:
             before, after = self.ring.next(vault, -1), self.ring.next(vault)
             neighbours = Neighbours(
-                own=flags, before=self._flags_of(before), after=self._flags_of(after)
+                vault=flags, before=self._flags_of(before), after=self._flags_of(after)
             )
         runs = []
         costs = 0
@@ -331,7 +331,7 @@ class BpLayout:
                 alone = PAIR * TIME if self.in_blocks else TIME_ALONE
                 share = share_sweep(lines, place.updates, len(team), alone)[team.index(member)]
             end = neighbours.end_of_step(member, team, direction, step == steps - 1)
-            yield from step_runs(place, share, neighbours.own, member, end, self.lanes)
+            yield from step_runs(place, share, neighbours.vault, member, end, self.lanes)
 
     @cached_property
     def declared(self) -> Declared:

@@ -72,9 +72,9 @@ def coarse_problem(problem: BpProblem, smoothness: NDArray[np.integer] | None = 
     costs[:height, :width] = problem.data_costs
     top = add(costs[::2, ::2], costs[::2, 1::2])
     bottom = add(costs[1::2, ::2], costs[1::2, 1::2])
-    given: Any = coarse_smoothness(problem.smoothness) if smoothness is None else smoothness
+    coarse: Any = coarse_smoothness(problem.smoothness) if smoothness is None else smoothness
     weights = None if problem.weights is None else _coarse_weights(problem.weights)
-    return BpProblem(add(top, bottom), given, problem.bits, weights)
+    return BpProblem(add(top, bottom), coarse, problem.bits, weights)
 
 
 def _coarse_weights(weights: EdgeWeights) -> EdgeWeights:

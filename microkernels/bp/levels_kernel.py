@@ -131,7 +131,7 @@ class _LevelKernel:
         fitting = scratchpad_bytes // block
         if not 1 <= labels <= MAX_VL or fitting < _FEWEST_BATCHES:
             vectors = _FEWEST_BATCHES * _BLOCK_VECTORS
-            most = [
+            fitting_labels = [
                 count
                 for count in range(1, MAX_VL + 1)
                 if vectors * vector_stride(count + tail, bits) <= scratchpad_bytes
@@ -139,7 +139,7 @@ class _LevelKernel:
             raise KernelError(
                 f"{labels} labels of {bits} bits do not fit {vectors} vectors in a "
                 f"scratchpad of {scratchpad_bytes} bytes; "
-                + (f"1 to {most[-1]} do" if most else "none do")
+                + (f"1 to {fitting_labels[-1]} do" if fitting_labels else "none do")
             )
         most_blocks, most_batches = ring
         batches = min(most_batches, fitting)

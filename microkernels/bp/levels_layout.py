@@ -155,15 +155,15 @@ class LevelsLayout:
     @cached_property
     def declared(self) -> Declared:
         """The memory that is fixed with the problem: all parameter blocks, and flags."""
-        found = [self.fine.declared, self.coarse.declared]
+        levels = [self.fine.declared, self.coarse.declared]
         blocks = [
             Span(address, len(data))
             for vault in range(self.ring.vaults)
             for address, data in self.parameters(vault)
         ]
         return Declared(
-            constants=(*blocks, *(span for each in found for span in each.constants)),
-            numbers=tuple(numbers for each in found for numbers in each.numbers),
+            constants=(*blocks, *(span for level in levels for span in level.constants)),
+            numbers=tuple(numbers for level in levels for numbers in level.numbers),
             slots=self.sharers,
         )
 
@@ -195,13 +195,13 @@ class LevelsLayout:
     def _rows(self, vault: int, member: int, sharers: int) -> list["_Rows"]:
         """The rows of blocks of ``member``'s share, tile by tile: every ``sharers``-th of all."""
         before = 0
-        found = []
+        result = []
         for pair in zip(self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault), strict=True):
             rows = range((member - before) % sharers, pair[1].height, sharers)
             if rows:
-                found.append(_Rows(*pair, rows.start, len(rows)))
+                result.append(_Rows(*pair, rows.start, len(rows)))
             before += pair[1].height
-        return found
+        return result
 
 
 @dataclass(frozen=True)

@@ -113,21 +113,21 @@ def share_sweep(
         parts = _parts(lines, updates, sharers, alone_time)
         # An engine with more pairs takes an earlier turn.
         ranks = sorted(range(sharers), key=lambda pe: -parts[pe].pairs)
-        own = [turns[ranks.index(pe)][: part.pairs] for pe, part in enumerate(parts)]
-        if [len(each) for each in own] == [part.pairs for part in parts]:
-            return _cut(lines, updates, parts, own)
+        pairs_of = [turns[ranks.index(pe)][: part.pairs] for pe, part in enumerate(parts)]
+        if [len(pairs_of_pe) for pairs_of_pe in pairs_of] == [part.pairs for part in parts]:
+            return _cut(lines, updates, parts, pairs_of)
     alone = pairs % sharers if lines % PAIR else sharers
     return [
-        Share(pairs=each, line=lines - 1 if pe == alone else None) for pe, each in enumerate(turns)
+        Share(pairs=turn, line=lines - 1 if pe == alone else None) for pe, turn in enumerate(turns)
     ]
 
 
-def _cut(lines: int, updates: int, parts: list[_Part], own: list[range]) -> list[Share]:
+def _cut(lines: int, updates: int, parts: list[_Part], pairs_of: list[range]) -> list[Share]:
     """Shares of engines that have these whole pairs, and pieces of the remaining pairs."""
-    whole = {pair for each in own for pair in each}
-    left = (pair for pair in range(lines // PAIR) if pair not in whole)
+    uncut = {pair for pairs in pairs_of for pair in pairs}
+    left = (pair for pair in range(lines // PAIR) if pair not in uncut)
     shares, pair = [], 0
-    for part, pairs in zip(parts, own, strict=True):
+    for part, pairs in zip(parts, pairs_of, strict=True):
         tail = Piece(pair, updates - part.tail, part.tail) if part.tail else None
         head = None
         if part.head:
@@ -149,15 +149,15 @@ def _parts(lines: int, updates: int, sharers: int, alone_time: int) -> list[_Par
         work = pairs * pair + tail * PAIR * TIME + alone * line
         time = (work + begins * start) // left
         time -= (line + start if alone else 0) + (tail * PAIR * TIME + start if tail else 0)
-        whole = min(pairs, max(0, time - start) // pair)
-        time -= whole * pair + start if whole else 0
-        head = max(0, time - start) // (PAIR * TIME) if whole < pairs else 0
+        uncut = min(pairs, max(0, time - start) // pair)
+        time -= uncut * pair + start if uncut else 0
+        head = max(0, time - start) // (PAIR * TIME) if uncut < pairs else 0
         if head >= updates - START_UPDATES:
-            whole, head = whole + 1, 0
+            uncut, head = uncut + 1, 0
         elif head < START_UPDATES:
             head = 0
-        parts.append(_Part(alone, tail, whole, head))
-        pairs -= whole + (head > 0)
+        parts.append(_Part(alone, tail, uncut, head))
+        pairs -= uncut + (head > 0)
         alone, tail = False, updates - head if head else 0
     parts.append(_Part(alone, tail, pairs, 0))
     return parts

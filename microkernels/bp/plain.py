@@ -75,13 +75,13 @@ def plain_program(
     """
     pad = _pad(labels, bits, scratchpad_bytes, variant)
     if pad.slots < _FEWEST_SLOTS:
-        most = labels
-        while most and _pad(most, bits, scratchpad_bytes, variant).slots < _FEWEST_SLOTS:
-            most -= 1
+        limit = labels
+        while limit and _pad(limit, bits, scratchpad_bytes, variant).slots < _FEWEST_SLOTS:
+            limit -= 1
         kind = "edge weights" if variant.weighted else "damping"
         raise KernelError(
             f"{labels} labels of {bits} bits with {kind} do not fit a scratchpad of "
-            f"{scratchpad_bytes} bytes by a matrix; 1 to {most} do"
+            f"{scratchpad_bytes} bytes by a matrix; 1 to {limit} do"
         )
     builder = _PlainKernel(labels, bits, pad, vault_bits, variant).build()
     return builder.program(f"bp_m_variant_{labels}x{bits}.s")

@@ -115,9 +115,9 @@ class EdgeWeights:
                     f"edge weights must be from 0 to {MOST_WEIGHT}, but go from {weights.min()} to "
                     f"{weights.max()}"
                 )
-            held = np.array(weights, np.int64)
-            held.setflags(write=False)
-            object.__setattr__(self, name, held)
+            copy = np.array(weights, np.int64)
+            copy.setflags(write=False)
+            object.__setattr__(self, name, copy)
 
     @property
     def most(self) -> int:
@@ -167,10 +167,10 @@ class BpProblem:
         if self.weights is not None:
             height, width = costs.shape[:2]
             for name, needed in (("right", (height, width - 1)), ("down", (height - 1, width))):
-                found = getattr(self.weights, name).shape
-                if found != needed:
+                actual = getattr(self.weights, name).shape
+                if actual != needed:
                     raise KernelError(
-                        f"the edge weights {name} must have the shape {needed}, not {found}"
+                        f"the edge weights {name} must have the shape {needed}, not {actual}"
                     )
             _elements(
                 "weighted smoothness costs", matrix.astype(np.int64) * self.weights.most, self.bits

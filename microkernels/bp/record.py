@@ -164,8 +164,8 @@ def spare(direction: Direction) -> int:
 def _views(blocks: NDArray[np.uint8], part: int, size: int) -> NDArray[np.uint8]:
     """View ``[y, block, x, byte]`` of the vectors of a part, of ``size`` bytes each."""
     shape = (len(blocks), BLOCK, BLOCK, _VECTOR)
-    found = blocks[:, part : part + PART].reshape(shape)[..., :size]
-    return found.transpose((1, 0, 2, 3) if part < ROW_BYTES else (2, 0, 1, 3))
+    vectors = blocks[:, part : part + PART].reshape(shape)[..., :size]
+    return vectors.transpose((1, 0, 2, 3) if part < ROW_BYTES else (2, 0, 1, 3))
 
 
 def fill_blocks(data: NDArray[np.uint8], place: Direction | None, rows: NDArray[np.uint8]) -> None:

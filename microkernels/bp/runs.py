@@ -180,11 +180,11 @@ class Neighbours:
     """Flags of a vault and of those beside it in the ring.
 
     Attributes:
-        own: of the vault itself.
+        vault: of the vault itself.
         before, after: of the vault before and the vault after it; None: there are no others.
     """
 
-    own: FlagTable
+    vault: FlagTable
     before: FlagTable | None = None
     after: FlagTable | None = None
 
@@ -199,20 +199,20 @@ class Neighbours:
             direction: of the sweep.
             last: it is the sweep's last step.
         """
-        own, nothing = self.own, (self.own.base, self.own.base)
+        vault, nothing = self.vault, (self.vault.base, self.vault.base)
         # An engine whose team sweeps in one direction only has ended its part; the only team of an
         # odd number of engines sweeps the reverse direction next.
-        if last and (direction.reverse or len(team) < own.members):
-            flags = [own.arrival(member)]
+        if last and (direction.reverse or len(team) < vault.members):
+            flags = [vault.arrival(member)]
             if self.before is not None and self.after is not None:
                 flags += [self.before.from_after(member), self.after.from_before(member)]
-            return _words(flags, own.everyone)
+            return _words(flags, vault.everyone)
         if last or self.before is None or self.after is None:
             return _words([], nothing)
         number = team.index(member)
         if direction.reverse:
-            return _words([self.before.step_from_after(number)], own.steps_after)
-        return _words([self.after.step_from_before(number)], own.steps_before)
+            return _words([self.before.step_from_after(number)], vault.steps_after)
+        return _words([self.after.step_from_before(number)], vault.steps_before)
 
 
 def _words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:

@@ -95,14 +95,14 @@ class TileGrid:
     @property
     def columns(self) -> int:
         """Columns of tiles, which are the steps of a sweep to the right or left."""
-        most = self.ring.vaults if self.cut is None else min(self.cut.columns, self.ring.vaults)
-        return min(most, self.blocks(self.width))
+        limit = self.ring.vaults if self.cut is None else min(self.cut.columns, self.ring.vaults)
+        return min(limit, self.blocks(self.width))
 
     @property
     def rows(self) -> int:
         """Rows of tiles, which are the steps of a sweep down or up."""
-        most = self.ring.vaults if self.cut is None else min(self.cut.rows, self.ring.vaults)
-        return min(most, self.blocks(self.height))
+        limit = self.ring.vaults if self.cut is None else min(self.cut.rows, self.ring.vaults)
+        return min(limit, self.blocks(self.height))
 
     @property
     def tile_width(self) -> int:
@@ -168,15 +168,15 @@ class TileGrid:
         return first * self.block, min(length * self.block, pixels - first * self.block)
 
 
-def _part(whole: int, parts: int, number: int) -> tuple[int, int]:
+def _part(blocks: int, parts: int, number: int) -> tuple[int, int]:
     """First block and length of one of ``parts`` parts, the longer ones first."""
-    length, over = divmod(whole, parts)
+    length, over = divmod(blocks, parts)
     return number * length + min(number, over), length + (number < over)
 
 
-def _holder(whole: int, parts: int, block: int) -> int:
+def _holder(blocks: int, parts: int, block: int) -> int:
     """The part that holds ``block``; see :func:`_part`."""
-    length, over = divmod(whole, parts)
+    length, over = divmod(blocks, parts)
     longer = over * (length + 1)
     return block // (length + 1) if block < longer else over + (block - longer) // length
 
@@ -205,8 +205,8 @@ def predicted_updates(width: int, height: int, cut: TileCut, pes: int, block: in
 
 
 def _fastest_parts(side: int, length: int, vaults: int, pes: int, block: int) -> int:
-    most = min(vaults, -(-side // block))
-    return min(range(most, 0, -1), key=lambda parts: _time(side, length, parts, pes, block))
+    limit = min(vaults, -(-side // block))
+    return min(range(limit, 0, -1), key=lambda parts: _time(side, length, parts, pes, block))
 
 
 def _time(side: int, length: int, parts: int, pes: int, block: int) -> float:

@@ -23,17 +23,17 @@ def usual_network_weights(network: Network, seed: int = 1) -> dict[str, Weights]
     """Random weights, so large that activations neither vanish nor grow from layer to layer: their
     variance is 2 over the inputs of an output (He et al. 2015, equation 10)."""
     random = np.random.default_rng(seed)
-    found = {}
+    by_layer = {}
     for layer in network.layers:
         if not isinstance(layer, WeightLayer):
             continue
         shape = network.weights[layer.name]
         scale = np.sqrt(2 / np.prod(shape[1:]))
-        found[layer.name] = Weights(
+        by_layer[layer.name] = Weights(
             weights=to_fixed(random.normal(0, scale, shape), layer.fraction),
             bias=to_fixed(random.normal(0, _BIAS, shape[0]), _FRACTION),
         )
-    return found
+    return by_layer
 
 
 def photographs(size: MapSize, batch: int = 1) -> Elements:
@@ -53,12 +53,12 @@ def photographs(size: MapSize, batch: int = 1) -> Elements:
         need(package, "photographs")
     from PIL import Image
 
-    found = []
+    layers = []
     with as_file(files("skimage") / "data" / "astronaut.png") as path:
         image = Image.fromarray(read_samples(path).values)
     scaled = np.asarray(image.resize((size.width, size.height)), np.float64)
     for number in range(batch):
         turned = np.rot90(scaled, number)
         normal = (turned - turned.mean((0, 1))) / turned.std((0, 1))
-        found.append(to_fixed(normal, _FRACTION))
-    return np.stack(found)
+        layers.append(to_fixed(normal, _FRACTION))
+    return np.stack(layers)

@@ -267,17 +267,17 @@ def _true_labels(
 ) -> NDArray[np.int64]:
     """Label of the median true disparity of each cell; -1 where less than half of it is known."""
     inside = cells.split(np.where(np.isfinite(truth), truth, np.nan))
-    known = np.isfinite(inside)
-    enough = 2 * known.sum(axis=2) > inside.shape[2]
+    finite = np.isfinite(inside)
+    enough = 2 * finite.sum(axis=2) > inside.shape[2]
     middle = np.full(enough.shape, edges[0])
     # The lower median is a disparity that occurs, where the mean of two would invent one.
-    place = (known[enough].sum(axis=1) - 1) // 2
+    place = (finite[enough].sum(axis=1) - 1) // 2
     # What is unknown comes last.
     ordered = np.sort(inside[enough], axis=1)
     middle[enough] = np.take_along_axis(ordered, place[:, None], axis=1)[:, 0]
     # A label's range of whole disparities reaches half a pixel to either side.
-    found = np.searchsorted(edges - 0.5, middle, side="right") - 1
-    return np.where(enough, np.clip(found, 0, len(edges) - 2), -1)
+    labels = np.searchsorted(edges - 0.5, middle, side="right") - 1
+    return np.where(enough, np.clip(labels, 0, len(edges) - 2), -1)
 
 
 def percent_wrong(
@@ -290,7 +290,7 @@ def percent_wrong(
     """
     if labels.shape != truth.shape:
         raise StereoError(f"labels of shape {labels.shape} for a truth of shape {truth.shape}")
-    known = truth >= 0
-    if not known.any():
+    has_truth = truth >= 0
+    if not has_truth.any():
         raise StereoError("the true disparity of no pixel is known")
-    return float(100 * (np.abs(labels - truth)[known] > tolerance).mean())
+    return float(100 * (np.abs(labels - truth)[has_truth] > tolerance).mean())

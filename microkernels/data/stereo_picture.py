@@ -50,8 +50,8 @@ def draw(scene: StereoScene, labels: NDArray[np.integer], path: Path, *, caption
                 if image.ndim == 3:
                     axis.imshow(image)
                 else:
-                    shown = axis.imshow(image, cmap=colours, interpolation="nearest", **limits)
-            figure.colorbar(shown, ax=axes[-1], label="disparity (pixels of the photograph)")
+                    mapped = axis.imshow(image, cmap=colours, interpolation="nearest", **limits)
+            figure.colorbar(mapped, ax=axes[-1], label="disparity (pixels of the photograph)")
     except OSError as error:
         raise StereoError(f"{path}: {error.strerror or error}") from error
 

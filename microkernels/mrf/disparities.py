@@ -68,8 +68,8 @@ def encoded(disparities: Disparities, ending: str) -> bytes:
 def png_factor(disparities: Disparities) -> int:
     """Grey levels of a pixel of disparity in a PNG: the largest whole number, 1 to 255, with which
     the largest disparity fits 8 bits."""
-    most = float(disparities.max())
-    return max(1, min(255, int(255 // most))) if most > 0 else 1
+    largest = float(disparities.max())
+    return max(1, min(255, int(255 // largest))) if largest > 0 else 1
 
 
 def read_truth(path: Path, factor: float) -> Disparities:
@@ -86,13 +86,13 @@ def read_truth(path: Path, factor: float) -> Disparities:
     """
     ending = path.suffix.lower()
     if ending in (".npy", ".npz"):
-        found = _array(path, read_content(path))
+        numbers = _array(path, read_content(path))
     elif ending == ".pfm":
-        found = _float_map(path, read_content(path))
+        numbers = _float_map(path, read_content(path))
     else:
-        found = _numbers(path).astype(np.float64)
-        found[found == 0] = np.inf
-    return found / factor
+        numbers = _numbers(path).astype(np.float64)
+        numbers[numbers == 0] = np.inf
+    return numbers / factor
 
 
 def read_mask(path: Path) -> NDArray[np.bool_]:
@@ -110,19 +110,19 @@ def read_mask(path: Path) -> NDArray[np.bool_]:
             f"{path}: a mask must be white (1, 255 or 65535) where it holds; its largest number is "
             f"{white}"
         )
-    shown: NDArray[np.bool_] = samples == white
-    return shown
+    mask: NDArray[np.bool_] = samples == white
+    return mask
 
 
 def _array(path: Path, content: bytes) -> Disparities:
     try:
-        found = np.load(BytesIO(content), allow_pickle=False)
-        if not isinstance(found, np.ndarray):
-            (name,) = found.files
-            found = found[name]
-        if found.ndim != 2 or found.dtype.kind not in "iuf":
+        array = np.load(BytesIO(content), allow_pickle=False)
+        if not isinstance(array, np.ndarray):
+            (name,) = array.files
+            array = array[name]
+        if array.ndim != 2 or array.dtype.kind not in "iuf":
             raise ValueError
-        result: Disparities = found.astype(np.float64)
+        result: Disparities = array.astype(np.float64)
     except Exception as error:
         # NumPy raises many kinds of exceptions on damaged files.
         raise KernelError(f"{path}: no array of NumPy with one number for each pixel") from error
@@ -201,12 +201,12 @@ def stereo_errors(
                 f"the {name} has {other.shape[1]} x {other.shape[0]} pixels, the disparities "
                 f"{disparities.shape[1]} x {disparities.shape[0]}"
             )
-    known = np.isfinite(truth) if mask is None else np.isfinite(truth) & mask
-    if not known.any():
+    compared = np.isfinite(truth) if mask is None else np.isfinite(truth) & mask
+    if not compared.any():
         raise KernelError("the true disparity of no pixel is known")
-    off = np.abs(disparities - truth)[known]
+    off = np.abs(disparities - truth)[compared]
     return StereoErrors(
-        pixels=int(known.sum()),
+        pixels=int(compared.sum()),
         bad_1=float(100 * (off > 1).mean()),
         bad_2=float(100 * (off > 2).mean()),
         mean=float(off.mean()),

@@ -27,19 +27,19 @@ def edge_weights(name: str, picture: Photograph) -> EdgeWeights:
         KernelError: another name, or numbers out of range.
     """
     kind, _, numbers = name.partition(":")
-    found = numbers.split(",")
+    parameters = numbers.split(",")
     if (
         kind != "gradient"
-        or len(found) != 2
-        or not all(one.isascii() and one.isdigit() and len(one) < 6 for one in found)
-        or not 1 <= int(found[0]) <= _MOST_THRESHOLD
-        or not 1 <= int(found[1]) <= MOST_WEIGHT
+        or len(parameters) != 2
+        or not all(one.isascii() and one.isdigit() and len(one) < 6 for one in parameters)
+        or not 1 <= int(parameters[0]) <= _MOST_THRESHOLD
+        or not 1 <= int(parameters[1]) <= MOST_WEIGHT
     ):
         raise KernelError(
             f"unknown edges {clipped(name, 40)!r}; there is gradient:T,P with a threshold T from 1 "
             f"to {_MOST_THRESHOLD} and a weight P from 1 to {MOST_WEIGHT}"
         )
-    threshold, weight = map(int, found)
+    threshold, weight = map(int, parameters)
     colours = picture.astype(np.float64)
     weights = []
     for axis in (1, 0):

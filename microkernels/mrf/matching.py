@@ -68,52 +68,52 @@ def matching_costs(
             f"the largest is {width - 1}"
         )
     compare = _COMPARISONS[cost](left, right)
-    most = compare.most if truncation is None else min(truncation, compare.most)
-    costs = np.full((height, width, labels), most, np.int16)
+    limit = compare.largest if truncation is None else min(truncation, compare.largest)
+    costs = np.full((height, width, labels), limit, np.int16)
     for label in range(labels):
         disparity = first + label
-        found = compare.at(slice(disparity, width), slice(0, width - disparity))
-        np.minimum(found, most, out=costs[:, disparity:, label], casting="unsafe")
+        costs_at = compare.at(slice(disparity, width), slice(0, width - disparity))
+        np.minimum(costs_at, limit, out=costs[:, disparity:, label], casting="unsafe")
     return costs
 
 
 class _Comparison(Protocol):
-    """A kind of costs on a pair; ``most`` is the largest."""
+    """A kind of costs on a pair; ``largest`` is the largest."""
 
-    most: int
+    largest: int
 
-    def at(self, columns: slice, others: slice) -> _Plane:
-        """Costs of ``columns`` of the left picture beside ``others`` of the right one."""
+    def at(self, columns: slice, shifted: slice) -> _Plane:
+        """Costs of ``columns`` of the left picture beside ``shifted`` of the right one."""
 
 
 class _Differences:
     """Absolute differences."""
 
-    most = 255
+    largest = 255
 
     def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _values(left), _values(right)
 
-    def at(self, columns: slice, others: slice) -> _Plane:
+    def at(self, columns: slice, shifted: slice) -> _Plane:
         """As of :class:`_Comparison`."""
-        differences = np.abs(self._left[:, columns] - self._right[:, others])
+        differences = np.abs(self._left[:, columns] - self._right[:, shifted])
         return _mean(differences, self._left.shape[2])
 
 
 class _BirchfieldTomasi:
     """Birchfield and Tomasi's dissimilarity; inside in half grey levels, which are exact."""
 
-    most = 255
+    largest = 255
 
     def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _Range(left), _Range(right)
 
-    def at(self, columns: slice, others: slice) -> _Plane:
+    def at(self, columns: slice, shifted: slice) -> _Plane:
         """As of :class:`_Comparison`."""
         left, right = self._left, self._right
         ways = (
-            right.distance(left.value[:, columns], others),
-            left.distance(right.value[:, others], columns),
+            right.distance(left.value[:, columns], shifted),
+            left.distance(right.value[:, shifted], columns),
         )
         return _mean(np.minimum(*ways), 2 * left.value.shape[2])
 
@@ -139,14 +139,14 @@ class _Range:
 class _Census:
     """Census transforms."""
 
-    most = CENSUS_SIDE * CENSUS_SIDE - 1
+    largest = CENSUS_SIDE * CENSUS_SIDE - 1
 
     def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _census(left), _census(right)
 
-    def at(self, columns: slice, others: slice) -> _Plane:
+    def at(self, columns: slice, shifted: slice) -> _Plane:
         """As of :class:`_Comparison`."""
-        differing = np.bitwise_count(self._left[:, columns] ^ self._right[:, others])
+        differing = np.bitwise_count(self._left[:, columns] ^ self._right[:, shifted])
         result: _Plane = differing.astype(np.int16)
         return result
 

@@ -83,10 +83,10 @@ class StereoField:
         that are ``visible`` in both pictures; none without truth."""
         if self.truth is None:
             return {}
-        found = self.disparities(labels) / self.options.scale
-        result = {"all": stereo_errors(found, self.truth)}
+        in_files = self.disparities(labels) / self.options.scale
+        result = {"all": stereo_errors(in_files, self.truth)}
         if self.visible is not None:
-            result["visible"] = stereo_errors(found, self.truth, self.visible)
+            result["visible"] = stereo_errors(in_files, self.truth, self.visible)
         return result
 
 
@@ -132,14 +132,16 @@ def stereo_field(
     smoothness = smoothness_costs(options.labels, options.smooth, options.weight)
     weights = None if options.edges is None else edge_weights(options.edges, scaled[0])
     problem = BpProblem(costs, smoothness, options.bits, weights)
-    known = None if truth is None else _fitting(truth, read_truth(truth, truth_factor or 1.0), size)
-    shown = None if mask is None else _fitting(mask, read_mask(mask), size)
+    disparities = (
+        None if truth is None else _fitting(truth, read_truth(truth, truth_factor or 1.0), size)
+    )
+    in_both = None if mask is None else _fitting(mask, read_mask(mask), size)
     grid = (problem.height, problem.width)
     return StereoField(
         problem=problem,
         options=options,
-        truth=None if known is None else sampled(known, grid),
-        visible=None if shown is None else sampled(shown, grid),
+        truth=None if disparities is None else sampled(disparities, grid),
+        visible=None if in_both is None else sampled(in_both, grid),
         picture=displayed(scaled[0]),
         name=left.stem,
     )
@@ -168,11 +170,11 @@ def _scaled(picture: Photograph, scale: float) -> Photograph:
             f"scale {scale} leaves {width} x {height} pixels; at least {_LEAST_SIDE} a side are "
             "needed"
         )
-    found: Disparities = resize(  # type: ignore[no-untyped-call]
+    result: Disparities = resize(  # type: ignore[no-untyped-call]
         picture, (height, width), anti_aliasing=True, preserve_range=True
     )
-    found = found.clip(0, 255)
-    return displayed(found) if picture.dtype == np.uint8 else found.astype(np.float32)
+    result = result.clip(0, 255)
+    return displayed(result) if picture.dtype == np.uint8 else result.astype(np.float32)
 
 
 def _fitting(path: Path, values: Values, size: tuple[int, ...]) -> Values:

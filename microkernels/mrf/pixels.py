@@ -116,21 +116,21 @@ def read_costs(path: Path) -> NDArray[np.int64]:
     except OSError as error:
         raise KernelError(f"{path}: can't be read: {error.strerror}") from error
     try:
-        found = np.load(BytesIO(content), allow_pickle=False)
-        if not isinstance(found, np.ndarray) or found.dtype.kind not in "iuf":
+        costs = np.load(BytesIO(content), allow_pickle=False)
+        if not isinstance(costs, np.ndarray) or costs.dtype.kind not in "iuf":
             raise ValueError
     except Exception as error:
         # NumPy raises many kinds of exceptions on damaged files.
         raise KernelError(f"{path}: no array of numbers of NumPy (.npy)") from error
-    if found.ndim != 3 or 0 in found.shape:
+    if costs.ndim != 3 or 0 in costs.shape:
         raise KernelError(
-            f"{path}: costs must have the shape (height, width, labels), not {found.shape}"
+            f"{path}: costs must have the shape (height, width, labels), not {costs.shape}"
         )
-    if found.dtype.kind == "f" and np.isnan(found).any():
-        raise KernelError(f"{path}: {int(np.isnan(found).sum())} costs are NaN")
-    if (np.abs(found.astype(np.float64)) >= _LARGEST).any() or (found != np.rint(found)).any():
+    if costs.dtype.kind == "f" and np.isnan(costs).any():
+        raise KernelError(f"{path}: {int(np.isnan(costs).sum())} costs are NaN")
+    if (np.abs(costs.astype(np.float64)) >= _LARGEST).any() or (costs != np.rint(costs)).any():
         raise KernelError(f"{path}: costs must be whole numbers below 2**31; scale and round them")
-    return found.astype(np.int64)
+    return costs.astype(np.int64)
 
 
 def read_seeds(path: Path) -> NDArray[np.int64]:

@@ -69,15 +69,15 @@ def coarse_costs(
         return None
     kind, truncation = _parsed(name)
     distances = _distances(labels)
-    found: list[NDArray[np.int64]] = []
+    levels_costs: list[NDArray[np.int64]] = []
     for scale in (1 << level for level in range(1, levels)):
         if kind == "quadratic":
             # e (d / e)^2, times the weight, in parts of 1 / e.
             parts = np.minimum(distances * distances, scale**2 * truncation) * weight
-            found.append((parts + scale // 2) // scale)
+            levels_costs.append((parts + scale // 2) // scale)
         else:
-            found.append(weight * np.minimum(distances, scale * truncation))
-    return found
+            levels_costs.append(weight * np.minimum(distances, scale * truncation))
+    return levels_costs
 
 
 def _distances(labels: int) -> NDArray[np.int64]:
@@ -109,20 +109,20 @@ def _read(path: Path, labels: int) -> NDArray[np.int64]:
     except OSError as error:
         raise KernelError(f"{path}: can't be read: {error.strerror}") from error
     try:
-        found = np.load(BytesIO(content), allow_pickle=False)
+        matrix = np.load(BytesIO(content), allow_pickle=False)
     except Exception as error:
         # NumPy raises many kinds of exceptions on damaged files.
         raise KernelError(f"{path}: no array of NumPy (.npy)") from error
-    if not isinstance(found, np.ndarray) or found.shape != (labels, labels):
-        shape = found.shape if isinstance(found, np.ndarray) else "several arrays"
+    if not isinstance(matrix, np.ndarray) or matrix.shape != (labels, labels):
+        shape = matrix.shape if isinstance(matrix, np.ndarray) else "several arrays"
         raise KernelError(
             f"{path}: the smoothness costs of {labels} labels must have the shape "
             f"{(labels, labels)}, not {shape}"
         )
     if (
-        not np.issubdtype(found.dtype, np.integer)
-        or np.abs(found.astype(np.float64)).max() >= 2**31
+        not np.issubdtype(matrix.dtype, np.integer)
+        or np.abs(matrix.astype(np.float64)).max() >= 2**31
     ):
         raise KernelError(f"{path}: smoothness costs must be whole numbers below 2**31")
-    result: NDArray[np.int64] = found.astype(np.int64)
+    result: NDArray[np.int64] = matrix.astype(np.int64)
     return result

@@ -8,7 +8,7 @@ A pixel is a *row*. All are a row times a factor of its own, which comes from a 
 
 Sums have a wide range, and a sum on the engine has 16 bits. So the engine computes a sum with
 several shifts (*levels*) and takes the smallest shift that does not saturate; then it has 12 bits
-or more. The factor is found in 32 bits by Newton's method. docs/decisions/kernels/rows.md has the
+or more. The factor is found in 32 bits by Newton's method. docs/decisions/kernels.md has the
 errors.
 
 A row that is longer than a vector is cut into *segments* of about the same length. The sum of a row

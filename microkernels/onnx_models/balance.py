@@ -1,6 +1,6 @@
 """Balance of weights between layers: factors of two by channel, which change no output.
 
-All weights of a layer have one fraction (docs/decisions/kernels/fractions_of_models.md), so that
+All weights of a layer have one fraction (docs/decisions/kernels.md), so that
 one large weight takes bits from all others. Where a layer's outputs go into a layer with weights,
 a channel may be multiplied by a power of two in the first and divided by it in the second, as ReLU
 keeps positive factors. Source: M. Nagel and others, Data-Free Quantization Through Weight

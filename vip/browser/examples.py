@@ -43,9 +43,9 @@ class Stereo:
     def forward(self, count: int) -> Outcome:
         """Execute at most ``count`` instructions."""
         started = time.perf_counter()
-        found = self._simulator.run(count)
+        end = self._simulator.run(count)
         self._seconds += time.perf_counter() - started
-        return found
+        return end
 
     def result(self) -> dict[str, object]:
         """The labels as they are in memory now, and how they compare."""
@@ -73,28 +73,28 @@ class Stereo:
         )
 
 
-def trimmed(program: Program, known: Known) -> dict[str, object]:
+def trimmed(program: Program, launch: Known) -> dict[str, object]:
     """The engine that ``program`` needs, in sizes that are proved for every run.
 
     Raises:
         VipError: a program that does not run on the full engine.
     """
-    found = report([program], PeConfig(), known=[known])
+    analysis = report([program], PeConfig(), known=[launch])
     return {
-        "before": len(found.full.instructions),
-        "after": len(found.trimmed.instructions),
+        "before": len(analysis.full.instructions),
+        "after": len(analysis.trimmed.instructions),
         "units": [
             {
                 "unit": unit.value,
-                "kept": list(found.kept[unit]),
-                "removed": len(found.removed[unit]),
-                "why": found.why_unit(unit).removeprefix(f"{unit.value}: "),
+                "kept": list(analysis.kept[unit]),
+                "removed": len(analysis.removed[unit]),
+                "why": analysis.why_unit(unit).removeprefix(f"{unit.value}: "),
             }
             for unit in Unit
         ],
         "sizes": [
             {"name": bound.name, "full": bound.full, "size": bound.size, "why": bound.why}
-            for bound in found.bounds
+            for bound in analysis.bounds
             if bound.name != "fx"
         ],
     }

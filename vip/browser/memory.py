@@ -37,12 +37,12 @@ class PlainMemory(DramImage):
             ImageError: a byte outside the memory.
         """
         self._check_range(address, n)
-        found = bytearray(n)
+        result = bytearray(n)
         for page, start, end in _parts(address, n):
-            if (held := self._pages.get(page)) is not None:
+            if (content := self._pages.get(page)) is not None:
                 at = page * _PAGE + start - address
-                found[at : at + end - start] = held[start:end]
-        return bytes(found)
+                result[at : at + end - start] = content[start:end]
+        return bytes(result)
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
         """Put ``data`` (bytes) at byte ``address``.
@@ -53,9 +53,9 @@ class PlainMemory(DramImage):
         view = memoryview(data).cast("B")
         self._check_range(address, len(view))
         for page, start, end in _parts(address, len(view)):
-            held = self._pages.setdefault(page, bytearray(_PAGE))
+            content = self._pages.setdefault(page, bytearray(_PAGE))
             at = page * _PAGE + start - address
-            held[start:end] = view[at : at + end - start]
+            content[start:end] = view[at : at + end - start]
 
 
 def _parts(address: int, length: int) -> list[tuple[int, int, int]]:

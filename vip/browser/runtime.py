@@ -50,7 +50,7 @@ def runtime_files(folder: Path | None) -> dict[str, bytes]:
     """
     if folder is None:
         folder = _carried()
-    found = {}
+    versions = {}
     for name, digest in FILES.items():
         try:
             content = read_bytes(folder / name, _MOST_BYTES)
@@ -61,8 +61,8 @@ def runtime_files(folder: Path | None) -> dict[str, bytes]:
             ) from error
         if hashlib.sha256(content).hexdigest() != digest:
             raise RuntimeFilesError(f"{folder / name} is not that of Pyodide {RELEASE}")
-        found[name] = content
-    return found
+        versions[name] = content
+    return versions
 
 
 def _carried() -> Path:

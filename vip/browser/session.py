@@ -51,9 +51,9 @@ class Session:
         Returns:
             JSON; of input that can't be used ``error``, one line or more for a person.
         """
-        given: dict[str, Any] = json.loads(question)
+        request: dict[str, Any] = json.loads(question)
         try:
-            answer = self._actions[given.pop("action")](**given)
+            answer = self._actions[request.pop("action")](**request)
         except VipError as error:
             answer = {"error": str(error)}
         return json.dumps(answer)
@@ -94,8 +94,8 @@ class Session:
     def _stereo_forward(self, count: int) -> dict[str, object]:
         if self._stereo is None:
             raise PageError("belief propagation is not started yet")
-        found = self._stereo.forward(count)
-        return {"state": found.state, **self._stereo.result()}
+        steps = self._stereo.forward(count)
+        return {"state": steps.state, **self._stereo.result()}
 
     def _trim(self, source: str) -> dict[str, object]:
         return trimmed(Workbench(source, "", 0).program, Known(parameters=0))

@@ -50,12 +50,12 @@ def memory_of(data: str) -> PlainMemory:
             if len(words) < 3:
                 raise PageError("an address, a type and numbers are needed, as 0x100 i16 1 2 3")
             address, kind = _number(words[0]), element_type(words[1])
-            least, most = (0, (1 << kind.bits) - 1)
+            least, largest = (0, (1 << kind.bits) - 1)
             if kind.base == "i":
-                least, most = -(1 << kind.bits - 1), (1 << kind.bits - 1) - 1
+                least, largest = -(1 << kind.bits - 1), (1 << kind.bits - 1) - 1
             values = [_number(word) for word in words[2:]]
-            if bad := [value for value in values if not least <= value <= most]:
-                raise PageError(f"{bad[0]} does not fit {kind.name}: {least} to {most}")
+            if bad := [value for value in values if not least <= value <= largest]:
+                raise PageError(f"{bad[0]} does not fit {kind.name}: {least} to {largest}")
             mask = (1 << kind.bits) - 1
             content = b"".join((value & mask).to_bytes(kind.size, "little") for value in values)
             memory.write(address, content)
@@ -95,8 +95,8 @@ class Workbench:
     def listing(self) -> list[dict[str, object]]:
         """The words with their source."""
         words = range(len(self.program.words))
-        found = listed(self.program, words, self._run.simulator.pc, self._run.breakpoints)
-        return [word.to_json() for word in found]
+        lines = listed(self.program, words, self._run.simulator.pc, self._run.breakpoints)
+        return [word.to_json() for word in lines]
 
     def toggle(self, address: int) -> None:
         """Set the breakpoint at word ``address``, or remove it."""
@@ -134,19 +134,19 @@ class Workbench:
         Raises:
             VipError: another place or type.
         """
-        now, end = self._run.simulator, self._run.end
-        before, self._shown = self._shown, tuple(now.registers)
+        engine, end = self._run.simulator, self._run.end
+        before, self._shown = self._shown, tuple(engine.registers)
         return {
             "state": "stopped" if end is None else end.state,
             "cause": "" if end is None else end.cause.name,
             "hit": bool(self._run.hits),
             "time": self._run.now,
-            "pc": now.pc,
-            "settings": {"vl": now.vl, "mr": now.mr, "fx": now.fx},
+            "pc": engine.pc,
+            "settings": {"vl": engine.vl, "mr": engine.mr, "fx": engine.fx},
             "registers": [
                 {"number": number, "hex": f"{value:#x}", "signed": str(_signed(value)),
                  "changed": value != before[number]}
-                for number, value in enumerate(now.registers)
+                for number, value in enumerate(engine.registers)
                 if value or before[number]
             ],
             "matrix": self._matrix(cast(Space, space), _number(start), kind),

@@ -54,26 +54,26 @@ class Diagram:
 
     Attributes:
         config: of the design. path: of the picture.
-        found: blocks and all links, those that are not drawn, too.
+        graph: blocks and all links, those that are not drawn, too.
         least_bits: links of fewer are not drawn.
     """
 
     config: Configuration
     path: Path
-    found: Links
+    graph: Links
     least_bits: int
 
     @property
     def drawn(self) -> list[Link]:
         """The links that are drawn."""
-        return [link for link in self.found.links if link.bits >= self.least_bits]
+        return [link for link in self.graph.links if link.bits >= self.least_bits]
 
     def to_json(self) -> dict[str, object]:
         """The module's blocks and all its links as plain JSON data."""
         return {
-            "module": self.found.module,
-            "blocks": [asdict(block) for block in self.found.blocks.values()],
-            "links": [asdict(link) for link in self.found.links],
+            "module": self.graph.module,
+            "blocks": [asdict(block) for block in self.graph.blocks.values()],
+            "links": [asdict(link) for link in self.graph.links],
             "least_bits": self.least_bits,
         }
 
@@ -112,20 +112,20 @@ def diagram(
     progress("diagram", part="Verilog")
     emission = verilog(chosen)
     progress("diagram", part="links")
-    found = find_links(emission, module)
-    made = Diagram(config=chosen, path=path, found=found, least_bits=least_bits)
-    _draw(made)
-    return made
+    graph = find_links(emission, module)
+    drawing = Diagram(config=chosen, path=path, graph=graph, least_bits=least_bits)
+    _draw(drawing)
+    return drawing
 
 
 def _draw(drawing: Diagram) -> None:
-    found, config, shown = drawing.found, drawing.config, drawing.drawn
+    graph, config = drawing.graph, drawing.config
     columns = config.network.columns if isinstance(config, ChipConfig) else 0
-    linked = {name for link in shown for name in (link.source, link.target)}
+    linked = {name for link in drawing.drawn for name in (link.source, link.target)}
     places = {
         name: place
-        for name, place in placed(found, columns).items()
-        if name in linked or found.blocks[name].module
+        for name, place in placed(graph, columns).items()
+        if name in linked or graph.blocks[name].module
     }
     across = [place[0] for place in places.values()]
     down = [place[1] for place in places.values()]
@@ -136,20 +136,20 @@ def _draw(drawing: Diagram) -> None:
         axes.set_xlim(min(across) - 0.55, max(across) + 0.55)
         axes.set_ylim(max(down) + 0.45, min(down) - 0.45)
         axes.set_aspect(_ASPECT)
-        boxes = {name: _box(axes, found, name, place, config) for name, place in places.items()}
+        boxes = {name: _box(axes, graph, name, place, config) for name, place in places.items()}
         labels: list[Place] = []
-        for link in shown:
+        for link in drawing.drawn:
             if link.source in places and link.target in places:
                 _arrow(axes, link, places, boxes, labels)
-        axes.set_title(f"{found.module}: links of {drawing.least_bits} bits or more")
+        axes.set_title(f"{graph.module}: links of {drawing.least_bits} bits or more")
 
 
 def _box(
-    axes: "Axes", found: Links, name: str, place: Place, config: Configuration
+    axes: "Axes", graph: Links, name: str, place: Place, config: Configuration
 ) -> "FancyBboxPatch":
     from matplotlib.patches import FancyBboxPatch
 
-    block = found.blocks[name]
+    block = graph.blocks[name]
     colour = COLOURS[0] if block.module else MUTED
     for back in (0.05, 0.025, 0.0) if block.number > 1 else (0.0,):
         box = FancyBboxPatch(
@@ -189,24 +189,24 @@ def _curve(source: Place, target: Place, bend: float, part: float) -> Place:
     return x, y
 
 
-def _crossed(source: Place, target: Place, bend: float, others: Sequence[Place]) -> int:
+def _crossed(source: Place, target: Place, bend: float, obstacles: Sequence[Place]) -> int:
     """Blocks that an arrow crosses."""
     points = [_curve(source, target, bend, n / _SAMPLES) for n in range(1, _SAMPLES)]
     return sum(
         any(
             abs(x - place[0]) < _WIDE + 0.04 and abs(y - place[1]) < _HIGH + 0.04 for x, y in points
         )
-        for place in others
+        for place in obstacles
     )
 
 
 def _free(point: Place, blocks: Iterable[Place], labels: Iterable[Place]) -> bool:
     """Whether a number at ``point`` covers no block and no other number."""
-    taken = [(place, _WIDE + _LABEL_WIDE, _HIGH + _LABEL_HIGH) for place in blocks]
-    taken += [(place, 2 * _LABEL_WIDE, 2 * _LABEL_HIGH) for place in labels]
+    occupied = [(place, _WIDE + _LABEL_WIDE, _HIGH + _LABEL_HIGH) for place in blocks]
+    occupied += [(place, 2 * _LABEL_WIDE, 2 * _LABEL_HIGH) for place in labels]
     return not any(
         abs(point[0] - place[0]) < wide and abs(point[1] - place[1]) < high
-        for place, wide, high in taken
+        for place, wide, high in occupied
     )
 
 
@@ -220,8 +220,8 @@ def _arrow(
     """An arrow from border to border, bent, so that two directions lie apart. Its number keeps away
     from ``labels``, and is added to them."""
     source, target = places[link.source], places[link.target]
-    others = [place for name, place in places.items() if name not in (link.source, link.target)]
-    bend = min(_BENDS, key=lambda one: _crossed(source, target, one, others))
+    obstacles = [place for name, place in places.items() if name not in (link.source, link.target)]
+    bend = min(_BENDS, key=lambda one: _crossed(source, target, one, obstacles))
     colour = "#333333" if link.bits >= _WIDE_LINK else "#7b8794"
     axes.annotate(
         "",

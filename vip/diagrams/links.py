@@ -84,8 +84,8 @@ def find_links(emission: Emission, module: str | None = None) -> Links:
     """
     name = emission.top if module is None else module
     if name not in emission.modules:
-        known = ", ".join(one for one in emission.modules if emission.instances[one])
-        raise DiagramError(f"no module {name!r:.60}; modules with units are: {known}")
+        names = ", ".join(one for one in emission.modules if emission.instances[one])
+        raise DiagramError(f"no module {name!r:.60}; modules with units are: {names}")
     if not emission.instances[name]:
         raise DiagramError(f"module {name} has no units")
     netlist = _netlist(emission, name)
@@ -133,9 +133,9 @@ def _bits(netlist: Any, cells: Mapping[str, str]) -> Counter[tuple[str, str]]:
         for port, bits in cell["connections"].items():
             if cell["port_directions"][port] == "input":
                 count(name, port, bits)
-    for port, found in netlist["ports"].items():
-        if found["direction"] == "output":
-            count(_bundle(port, numbered), port, found["bits"])
+    for port, bits_of_port in netlist["ports"].items():
+        if bits_of_port["direction"] == "output":
+            count(_bundle(port, numbered), port, bits_of_port["bits"])
     return counted
 
 
@@ -157,22 +157,22 @@ def _sources(
             outputs[name] = ends["output"]
             for bit in ends["input"]:
                 readers[bit].append(name)
-    for port, found in netlist["ports"].items():
-        if found["direction"] == "input":
-            drivers[_bundle(port, numbered)] += found["bits"]
-    known: dict[int | str, set[str]] = defaultdict(set)
+    for port, description in netlist["ports"].items():
+        if description["direction"] == "input":
+            drivers[_bundle(port, numbered)] += description["bits"]
+    sources: dict[int | str, set[str]] = defaultdict(set)
     for source, driven in drivers.items():
         pending = list(driven)
         passed: set[str] = set()
         while pending:
             bit = pending.pop()
-            if source not in known[bit]:
-                known[bit].add(source)
+            if source not in sources[bit]:
+                sources[bit].add(source)
                 for cell in readers[bit]:
                     if cell not in passed:
                         passed.add(cell)
                         pending += outputs[cell]
-    return {bit: frozenset(found) for bit, found in known.items()}
+    return {bit: frozenset(drivers) for bit, drivers in sources.items()}
 
 
 def _bundle(port: str, numbered: bool) -> str:
@@ -195,15 +195,15 @@ def _joined(module: str, cells: Mapping[str, str], bits: Mapping[tuple[str, str]
         apart = not any((one, other) in bits for one in names for other in names)
         groups = [names] if len(names) > 1 and apart else [[name] for name in names]
         for group in groups:
-            shown = re.sub(r"_\d+$", "", group[0]) if len(group) > 1 else group[0]
-            if shown in blocks:
-                shown = group[0]
-            blocks[shown] = Block(shown, kind, len(group))
-            new |= dict.fromkeys(group, shown)
+            stem = re.sub(r"_\d+$", "", group[0]) if len(group) > 1 else group[0]
+            if stem in blocks:
+                stem = group[0]
+            blocks[stem] = Block(stem, kind, len(group))
+            new |= dict.fromkeys(group, stem)
     for name in sorted({one for pair in bits for one in pair if one.startswith(".")}):
-        shown = name[1:] if name[1:] not in blocks else f"port {name[1:]}"
-        blocks[shown] = Block(shown)
-        new[name] = shown
-    found = {(new[source], new[target]): n for (source, target), n in bits.items()}
-    links = [Link(*pair, n) for pair, n in sorted(found.items())]
+        stem = name[1:] if name[1:] not in blocks else f"port {name[1:]}"
+        blocks[stem] = Block(stem)
+        new[name] = stem
+    renamed = {(new[source], new[target]): n for (source, target), n in bits.items()}
+    links = [Link(*pair, n) for pair, n in sorted(renamed.items())]
     return Links(module, blocks, links)

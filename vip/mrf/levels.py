@@ -27,11 +27,11 @@ def coarse_problems(
     Raises:
         KernelError: smoothness costs that can't be used, or don't fit the element width.
     """
-    found: list[BpProblem] = []
+    problems = [problem]
     for level in range(levels - 1):
-        given = None if smoothness is None else smoothness[level]
-        found.append(coarse_problem(found[-1] if found else problem, given))
-    return found
+        costs = None if smoothness is None else smoothness[level]
+        problems.append(coarse_problem(problems[-1], costs))
+    return problems[1:]
 
 
 def coarse_name(level: int) -> str:

@@ -1,5 +1,6 @@
 """Jobs of Markov random fields on the machine that is named."""
 
+from dataclasses import dataclass
 from typing import Literal
 
 from microkernels.common.errors import KernelError
@@ -13,7 +14,7 @@ from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
 from vip.progress import Progress, counting
 
-__all__ = ["Place", "engine_of", "run_job"]
+__all__ = ["MrfMachine", "Place"]
 
 #: ``golden``: the golden model alone. ``iss``: the instruction set simulator. ``model``: the timing
 #: model. ``rtl``: the Verilog.
@@ -22,32 +23,52 @@ Place = Literal["golden", "iss", "model", "rtl"]
 _CYCLES = "machine (cycles)"
 
 
-def engine_of(config: Configuration) -> PeConfig:
-    """An engine of the configuration."""
-    return config if isinstance(config, PeConfig) else config.pe
+@dataclass(frozen=True)
+class MrfMachine:
+    """The hardware of a configuration in a place.
 
-
-def run_job(
-    job: KernelJob, config: Configuration, on: Place, progress: Progress
-) -> tuple[Elements, dict[str, int]]:
-    """Outputs of the machine, and cycles of its launches by their names.
-
-    Raises:
-        VipError: a run that faults or does not end, or a simulator that can't be built.
+    Attributes:
+        config: of an engine, a vault or a chip. on: the place.
     """
-    if on == "iss":
-        count = counting(progress, "instruction set simulator (instructions)")
-        return execute(job, progress=count).outputs, {}
-    if on == "golden":
-        raise KernelError("the golden model runs no job")
-    cycles = counting(progress, _CYCLES)
-    if isinstance(config, ChipConfig):
-        chip = cosim_chip(job, config, on=on, preload=True, progress=cycles)
-        return chip.outputs, {name: one.program_cycles for name, one in chip.results.items()}
-    if isinstance(config, VaultTileConfig):
-        vault = cosim_vault(job, config, on=on, progress=cycles)
-        return vault.outputs, {
-            name: result.program_cycles for name, result in vault.results.items()
-        }
-    engine = cosim_engine(job, config, on=on, progress=cycles)
-    return engine.outputs, {name: result.program_cycles for name, result in engine.results.items()}
+
+    config: Configuration
+    on: Place
+
+    @property
+    def engine(self) -> PeConfig:
+        """Configuration of an engine."""
+        return self.config if isinstance(self.config, PeConfig) else self.config.pe
+
+    @property
+    def chip(self) -> ChipConfig | None:
+        """The configuration, if it is of a chip."""
+        return self.config if isinstance(self.config, ChipConfig) else None
+
+    @property
+    def pes(self) -> int:
+        """Engines of a vault."""
+        if isinstance(self.config, ChipConfig):
+            return self.config.tile.pes
+        return self.config.pes if isinstance(self.config, VaultTileConfig) else 1
+
+    def run(self, job: KernelJob, progress: Progress) -> tuple[Elements, dict[str, int]]:
+        """Outputs of the machine, and cycles of its launches by their names.
+
+        Raises:
+            VipError: a run that faults or does not end, or a simulator that can't be built.
+        """
+        config, on = self.config, self.on
+        if on == "iss":
+            count = counting(progress, "instruction set simulator (instructions)")
+            return execute(job, progress=count).outputs, {}
+        if on == "golden":
+            raise KernelError("the golden model runs no job")
+        cycles = counting(progress, _CYCLES)
+        if isinstance(config, ChipConfig):
+            outcome = cosim_chip(job, config, on=on, preload=True, progress=cycles)
+        elif isinstance(config, VaultTileConfig):
+            outcome = cosim_vault(job, config, on=on, progress=cycles)
+        else:
+            outcome = cosim_engine(job, config, on=on, progress=cycles)
+        counts = {name: result.program_cycles for name, result in outcome.results.items()}
+        return outcome.outputs, counts

@@ -1,5 +1,6 @@
 """The solution of a Markov random field."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -10,6 +11,7 @@ from numpy.typing import NDArray
 
 from microkernels.bp.golden import energy
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.shifts.choice import Form
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from support.extras import need
@@ -18,7 +20,7 @@ from support.picture import MARKERS, picture
 
 from .machine import Place
 
-__all__ = ["Method", "MrfRun"]
+__all__ = ["Method", "MrfOptions", "MrfRun"]
 
 #: ``bp``: BP-M. ``trws``: TRW-S. ``hbp``, ``htrws``: the same on a quarter of the size first.
 Method = Literal["bp", "hbp", "trws", "htrws"]
@@ -30,6 +32,29 @@ _TITLES = {
     "trws": "TRW-S",
     "htrws": "hierarchical TRW-S, on all pixels",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class MrfOptions:
+    """How a Markov random field is solved; the attributes are parameters of
+    :func:`vip.mrf.run.solve_mrf`."""
+
+    method: Method
+    iterations: int
+    coarse_iterations: int
+    coarse_smoothness: Sequence[NDArray[np.integer]] | None
+    form: Form
+    damping: int
+
+    @property
+    def by_trws(self) -> bool:
+        """Messages are passed by TRW-S."""
+        return self.method in ("trws", "htrws")
+
+    @property
+    def hierarchical(self) -> bool:
+        """There are coarse levels."""
+        return self.method in ("hbp", "htrws")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -110,8 +135,8 @@ class MrfRun:
             need("PIL", "pictures")
             from PIL import Image
 
-            shown = np.rint(np.linspace(0, 255, max(2, self.problem.labels)))
-            grey = (shown if levels is None else levels)[self.labels]
+            spaced = np.rint(np.linspace(0, 255, max(2, self.problem.labels)))
+            grey = (spaced if levels is None else levels)[self.labels]
             Image.fromarray(grey.astype(np.uint8)).save(target, format="PNG")
         write_atomically(path, target.getvalue())
 

@@ -1,8 +1,11 @@
 """The verb ``solve_mrf``: belief propagation on any grid, on the machine that is named."""
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
-from typing import Literal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,22 +25,20 @@ from microkernels.common.fixed_point import Elements
 from microkernels.common.saturation import count_saturation
 from microkernels.runtime.job import Golden, KernelJob
 from sim_tb.cosim.kernels import chip_ring
-from soc.chip.config import ChipConfig
-from soc.generate.designs import Configuration
-from soc.tile.config import VaultTileConfig
+from support.errors import VipError
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
-from .beside import Stop, meanwhile, stopping
 from .levels import coarse_name, coarse_problems, counted
-from .machine import Place, engine_of, run_job
-from .result import Method, MrfRun
+from .machine import MrfMachine, Place
+from .result import Method, MrfOptions, MrfRun
 from .trws import solve_trws
 
 __all__ = ["MOST_LEVELS", "solve_mrf"]
 
 #: Levels of hierarchical methods, at most.
 MOST_LEVELS = 8
+ResultT = TypeVar("ResultT")
 
 
 def solve_mrf(
@@ -86,93 +87,58 @@ def solve_mrf(
     CHECK.at_least("iterations", iterations, 0)
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     CHECK.within("levels", levels, 2, MOST_LEVELS)
-    if method not in ("hbp", "htrws"):
-        levels = 1
-    job, chosen = None, design(config)
-    if method in ("trws", "htrws"):
-        if damping:
-            raise KernelError("damping is for BP-M, not for TRW-S")
-        coarse = coarse_problems(problem, levels, coarse_smoothness)
-        return solve_trws(
-            problem, chosen, iterations, coarse, coarse_iterations, on, form, progress
-        )
-    chosen_on: Literal["machine", "host"] = "host"
-    fits = on != "golden" and _labels_fit(problem, chosen)
-    if fits:
-        chosen_on = "machine"
-
-    def make(one: BpProblem, kind: Method, begun: Messages | None, *, choose: bool) -> KernelJob:
-        smoothness = None if coarse_smoothness is None else coarse_smoothness[0]
-        count = iterations if one is problem else coarse_iterations
-        return _job(
-            *(one, chosen, kind, count, coarse_iterations, smoothness, form, damping, begun),
-            choose=choose,
-        )
-
-    if on != "golden":
-        job = make(problem, method, None, choose=fits)
-
-    def golden(stop: Stop) -> _Expected:
-        return _expected(
-            problem,
-            levels,
-            iterations,
-            coarse_iterations,
-            coarse_smoothness,
-            damping,
-            stopping(progress, stop),
-            choose=fits,
-        )
-
-    cycles: dict[str, int] = {}
-    differing = 0
-    if job is None:
-        expected = golden(Stop())
-        found = expected.outputs
-    else:
-        # The golden model works on another processor while the machine runs.
-        with meanwhile(golden) as wanted:
-            coarse = coarse_problems(problem, levels, coarse_smoothness)
-            seen: list[Messages] = []
-            for level in range(len(coarse), 1, -1):
-                one = coarse[level - 1]
-                begun = copied(one, seen[-1]) if seen else None
-                found, counts = run_job(make(one, "bp", begun, choose=False), chosen, on, progress)
-                seen.append(found)
-                cycles |= {coarse_name(level): count for count in counts.values()}
-            if seen:
-                job = make(problem, method, copied(coarse[0], seen[-1]), choose=fits)
-            checked = replace(job, golden=Golden(lambda: wanted().outputs, lazy=True))
-            found, counts = run_job(checked, chosen, on, progress)
-            cycles |= counts
-            expected = wanted()
-        for one_seen, right in zip(seen, expected.coarse, strict=True):
-            differing += int(np.count_nonzero(one_seen != right))
-    if chosen_on == "machine":
-        _, labels = split_outputs(problem, found)
-    else:
-        labels = best_labels(problem, found)
-    return MrfRun(
-        problem=problem,
+    options = MrfOptions(
         method=method,
-        on=on,
-        config=None if job is None else chosen,
-        labels=labels,
-        energies=tuple(expected.energies),
-        coarse_energies=tuple(expected.coarse_energies),
-        bounds=(),
-        saturated=expected.saturated,
-        differing=differing + int(np.count_nonzero(found != expected.outputs)),
-        cycles=cycles,
-        engines=0 if job is None else job.pes * job.vaults,
-        form="" if job is None else _form(problem, chosen, method, form, damping),
-        chosen_on=chosen_on,
+        iterations=iterations,
+        coarse_iterations=coarse_iterations,
+        coarse_smoothness=coarse_smoothness,
+        form=form,
+        damping=damping,
     )
+    machine = MrfMachine(design(config), on)
+    if options.by_trws and damping:
+        raise KernelError("damping is for BP-M, not for TRW-S")
+    if options.by_trws:
+        coarse = coarse_problems(problem, levels if options.hierarchical else 1, coarse_smoothness)
+        return solve_trws(problem, machine, options, coarse, progress)
+    return _BpSolver(problem, machine, options, levels if options.hierarchical else 1).run(progress)
+
+
+class Cancel(threading.Event):
+    """Set when nobody needs the result."""
+
+
+class _CancelledError(VipError):
+    """The work ended early, as nobody needs its result."""
+
+
+def cancellable(progress: Progress, cancel: Cancel) -> Progress:
+    """``progress`` for work that ends at its next report once ``cancel`` is set."""
+
+    def show(stage: str, done: float = 0, total: float | None = None, part: str = "") -> None:
+        if cancel.is_set():
+            raise _CancelledError
+        progress(stage, done, total, part)
+
+    return show
+
+
+@contextmanager
+def run_in_background(work: Callable[[Cancel], ResultT]) -> Iterator[Callable[[], ResultT]]:
+    """Do ``work`` in another thread; call what the context gives for its result, or its exception.
+    When the context is left by an exception, the work is asked to stop."""
+    cancel = Cancel()
+    with ThreadPoolExecutor(max_workers=1) as pool:
+        future = pool.submit(work, cancel)
+        try:
+            yield future.result
+        finally:
+            cancel.set()
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Expected:
-    """What the golden model says of BP-M.
+    """Results of the golden model of BP-M.
 
     Attributes:
         outputs: messages, or as those of :func:`microkernels.bp.labels.with_labels`.
@@ -187,85 +153,200 @@ class _Expected:
     saturated: int
 
 
-def _expected(
-    problem: BpProblem,
-    levels: int,
-    iterations: int,
-    coarse_iterations: int,
-    coarse_smoothness: Sequence[NDArray[np.integer]] | None,
-    damping: int,
-    progress: Progress,
-    *,
-    choose: bool,
-) -> _Expected:
-    with count_saturation() as count:
-        done = 0
+@dataclass
+class _Measured:
+    """Results of a machine.
+
+    Attributes:
+        outputs: as of :class:`_Expected`.
+        coarse: messages of the levels whose messages the host copies, the coarsest one first.
+        cycles: as of :class:`MrfRun`.
+    """
+
+    outputs: Elements
+    coarse: list[Messages] = field(default_factory=list)
+    cycles: dict[str, int] = field(default_factory=dict)
+
+
+class _BpSolver:
+    """BP-M on one level or more.
+
+    Raises:
+        KernelError: smoothness costs of coarse levels that can't be used.
+    """
+
+    def __init__(
+        self, problem: BpProblem, machine: MrfMachine, options: MrfOptions, levels: int
+    ) -> None:
+        self._problem = problem
+        self._machine = machine
+        self._options = options
+        self._levels = levels
+        # Engines choose the labels, too.
+        self._choose = machine.on != "golden" and self._labels_fit()
+
+    def _labels_fit(self) -> bool:
+        """Whether engines can choose the labels."""
+        problem = self._problem
+        tail = Variant(problem.weights is not None).tail
+        room = self._machine.engine.scratchpad_bytes
+        try:
+            labels_plan(problem.labels, problem.bits, room, tail=tail)
+        except KernelError:
+            return False
+        return True
+
+    def run(self, progress: Progress) -> MrfRun:
+        """Solve the problem."""
+        job = None
+        if self._machine.on == "golden":
+            expected = self._golden(progress)
+            measured = _Measured(expected.outputs, expected.coarse)
+        else:
+            # Refused before the golden model works.
+            job = self._job(self._problem, self._options.method, choose=self._choose)
+            # The golden model works on another processor while the machine runs.
+            with run_in_background(
+                lambda cancel: self._golden(cancellable(progress, cancel))
+            ) as golden:
+                measured = self._measure(job, golden, progress)
+                expected = golden()
+        differing = int(np.count_nonzero(measured.outputs != expected.outputs))
+        differing += sum(
+            int(np.count_nonzero(messages != right))
+            for messages, right in zip(measured.coarse, expected.coarse, strict=True)
+        )
+        if self._choose:
+            _, labels = split_outputs(self._problem, measured.outputs)
+        else:
+            labels = best_labels(self._problem, measured.outputs)
+        return MrfRun(
+            problem=self._problem,
+            method=self._options.method,
+            on=self._machine.on,
+            config=None if job is None else self._machine.config,
+            labels=labels,
+            energies=tuple(expected.energies),
+            coarse_energies=tuple(expected.coarse_energies),
+            bounds=(),
+            saturated=expected.saturated,
+            differing=differing,
+            cycles=measured.cycles,
+            engines=0 if job is None else job.pes * job.vaults,
+            form="" if job is None else self._form(),
+            chosen_on="machine" if self._choose else "host",
+        )
+
+    def _coarse(self) -> list[BpProblem]:
+        return coarse_problems(self._problem, self._levels, self._options.coarse_smoothness)
+
+    def _golden(self, progress: Progress) -> _Expected:
+        options = self._options
+        messages: Messages | None = None
         coarse_energies: list[int] = []
-        messages = None
-        coarse = coarse_problems(problem, levels, coarse_smoothness)
-        total = iterations + coarse_iterations * len(coarse)
         passed: list[Messages] = []
-        for level in range(len(coarse), 0, -1):
-            one, finer = coarse[level - 1], [problem, *coarse][level - 1]
+        done = 0
+        with count_saturation() as count:
+            coarse = self._coarse()
+            total = options.iterations + options.coarse_iterations * len(coarse)
+            for level in range(len(coarse), 0, -1):
+                finer = [self._problem, *coarse][level - 1]
+                step = counted(progress, done, total)
+                messages, coarse_energies = _iterate(
+                    coarse[level - 1], options.coarse_iterations, messages, options.damping, step
+                )
+                passed.append(messages)
+                messages, done = copied(finer, messages), done + options.coarse_iterations
             step = counted(progress, done, total)
-            found, coarse_energies = _golden(one, coarse_iterations, messages, damping, step)
-            passed.append(found)
-            messages, done = copied(finer, found), done + coarse_iterations
-        outputs, energies = _golden(
-            problem, iterations, messages, damping, counted(progress, done, total)
+            outputs, energies = _iterate(
+                self._problem, options.iterations, messages, options.damping, step
+            )
+            if self._choose:
+                labels = machine_labels(self._problem, outputs)
+                outputs = np.concatenate([outputs.ravel(), labels.ravel().astype(outputs.dtype)])
+        return _Expected(
+            outputs=outputs,
+            coarse=passed[:-1],
+            energies=energies,
+            coarse_energies=coarse_energies,
+            saturated=count.values,
         )
-        if choose:
-            labels = machine_labels(problem, outputs)
-            outputs = np.concatenate([outputs.ravel(), labels.ravel().astype(outputs.dtype)])
-    return _Expected(
-        outputs=outputs,
-        coarse=passed[:-1],
-        energies=energies,
-        coarse_energies=coarse_energies,
-        saturated=count.values,
-    )
 
+    def _measure(
+        self, job: KernelJob, golden: Callable[[], _Expected], progress: Progress
+    ) -> _Measured:
+        """Run the levels that the host copies from, then ``job``, which has the others."""
+        passed: list[Messages] = []
+        cycles: dict[str, int] = {}
+        coarse = self._coarse()
+        for level in range(len(coarse), 1, -1):
+            problem = coarse[level - 1]
+            start = copied(problem, passed[-1]) if passed else None
+            messages, counts = self._machine.run(self._job(problem, "bp", start), progress)
+            passed.append(messages)
+            cycles |= {coarse_name(level): count for count in counts.values()}
+        if passed:
+            start = copied(coarse[0], passed[-1])
+            job = self._job(self._problem, self._options.method, start, choose=self._choose)
+        job = replace(job, golden=Golden(lambda: golden().outputs, lazy=True))
+        outputs, counts = self._machine.run(job, progress)
+        return _Measured(outputs, passed, cycles | counts)
 
-def _form(
-    problem: BpProblem, config: Configuration, method: Method, form: Form, damping: int
-) -> str:
-    """The form of the messages of the finest level, chosen as its job does."""
-    engine = engine_of(config)
-    found = shifts_of(
-        problem,
-        form,
-        engine.scratchpad_bytes,
-        engine.instruction_words,
-        blocks=method == "bp",
-        pes=_engines(config),
-        vaults=config.vaults if isinstance(config, ChipConfig) else 1,
-        damping=damping,
-    )
-    return "matrix" if found is None else "shifts"
-
-
-def _engines(config: Configuration) -> int:
-    """Engines of a vault."""
-    if isinstance(config, ChipConfig):
-        return config.tile.pes
-    return config.pes if isinstance(config, VaultTileConfig) else 1
-
-
-def _labels_fit(problem: BpProblem, config: Configuration) -> bool:
-    """Whether engines can choose the labels."""
-    try:
-        labels_plan(
-            problem.labels,
-            problem.bits,
-            engine_of(config).scratchpad_bytes,
-            tail=Variant(problem.weights is not None).tail,
+    def _job(
+        self,
+        problem: BpProblem,
+        method: Method,
+        messages: Messages | None = None,
+        *,
+        choose: bool = False,
+    ) -> KernelJob:
+        options, machine = self._options, self._machine
+        ring = cut = None
+        if machine.chip is not None:
+            ring, vaults = chip_ring(machine.chip), machine.chip.vaults
+            block = BLOCK if method == "hbp" else 1
+            cut = fastest_cut(
+                problem.width, problem.height, vaults=vaults, pes=machine.pes, block=block
+            )
+        arguments: dict[str, Any] = {
+            "ring": ring,
+            "pes": machine.pes,
+            "scratchpad_bytes": machine.engine.scratchpad_bytes,
+            "instruction_words": machine.engine.instruction_words,
+            "form": options.form,
+            "cut": cut,
+            "choose": choose,
+            "damping": options.damping,
+            "messages": messages,
+        }
+        if method == "hbp":
+            costs = options.coarse_smoothness
+            arguments["smoothness"] = None if costs is None else costs[0]
+            return bp_levels_job(
+                problem, options.coarse_iterations, options.iterations, **arguments
+            )
+        fine = problem is self._problem
+        return bp_job(
+            problem, options.iterations if fine else options.coarse_iterations, **arguments
         )
-    except KernelError:
-        return False
-    return True
+
+    def _form(self) -> str:
+        """The form of the messages of the finest level, chosen as its job does."""
+        machine = self._machine
+        shifts = shifts_of(
+            self._problem,
+            self._options.form,
+            machine.engine.scratchpad_bytes,
+            machine.engine.instruction_words,
+            blocks=self._options.method == "bp",
+            pes=machine.pes,
+            vaults=1 if machine.chip is None else machine.chip.vaults,
+            damping=self._options.damping,
+        )
+        return "matrix" if shifts is None else "shifts"
 
 
-def _golden(
+def _iterate(
     problem: BpProblem,
     iterations: int,
     start: Messages | None,
@@ -280,53 +361,3 @@ def _golden(
         messages = iterate(problem, 1, messages, damping)
         energies.append(energy(problem, best_labels(problem, messages)))
     return messages, energies
-
-
-def _job(
-    problem: BpProblem,
-    config: Configuration,
-    method: Method,
-    iterations: int,
-    coarse: int,
-    smoothness: NDArray[np.integer] | None,
-    form: Form,
-    damping: int,
-    messages: Messages | None,
-    *,
-    choose: bool,
-) -> KernelJob:
-    ring, pes, cut = None, _engines(config), None
-    if isinstance(config, ChipConfig):
-        ring = chip_ring(config)
-        block = BLOCK if method == "hbp" else 1
-        cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=pes, block=block)
-    engine = engine_of(config)
-    if method == "bp":
-        return bp_job(
-            problem,
-            iterations,
-            ring=ring,
-            pes=pes,
-            scratchpad_bytes=engine.scratchpad_bytes,
-            instruction_words=engine.instruction_words,
-            form=form,
-            cut=cut,
-            choose=choose,
-            damping=damping,
-            messages=messages,
-        )
-    return bp_levels_job(
-        problem,
-        coarse,
-        iterations,
-        ring=ring,
-        pes=pes,
-        smoothness=smoothness,
-        scratchpad_bytes=engine.scratchpad_bytes,
-        instruction_words=engine.instruction_words,
-        form=form,
-        cut=cut,
-        choose=choose,
-        damping=damping,
-        messages=messages,
-    )

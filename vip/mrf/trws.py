@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
@@ -13,98 +14,84 @@ from microkernels.bp.trws.jobs import trws_job, trws_transform
 from microkernels.bp.trws.layout import fill_share
 from microkernels.common.errors import KernelError
 from microkernels.runtime.job import Golden, KernelJob
-from soc.chip.config import ChipConfig
-from soc.generate.designs import Configuration
-from soc.tile.config import VaultTileConfig
 from vip.progress import Progress
 
 from .levels import coarse_name, counted
-from .machine import Place, engine_of, run_job
-from .result import MrfRun
+from .machine import MrfMachine
+from .result import MrfOptions, MrfRun
 
 __all__ = ["solve_trws"]
 
 
 def solve_trws(
     problem: BpProblem,
-    config: Configuration,
-    iterations: int,
+    machine: MrfMachine,
+    options: MrfOptions,
     coarse: list[BpProblem],
-    coarse_iterations: int,
-    on: Place,
-    form: Form,
     progress: Progress,
 ) -> MrfRun:
     """Labels by TRW-S.
 
     Parameters:
         coarse: problems of the coarse levels, the coarsest one last; empty for TRW-S on one level.
-        problem, config, iterations, coarse_iterations, on, form, progress: as of
-            :func:`vip.mrf.run.solve_mrf`.
+        problem, options, progress: as of :func:`vip.mrf.run.solve_mrf`.
 
     Raises:
         VipError: as from there.
     """
-
-    def machine(
-        one: BpProblem, count: int, start: Messages | None, expected: Messages
-    ) -> tuple[Messages, int]:
-        """Messages of the machine after ``count`` iterations, and its cycles."""
-        job = _trws_job(one, config, count, form, start)
-        job = replace(job, golden=Golden(lambda: expected))
-        found, cycles = run_job(job, config, on, progress)
-        return found, cycles.get("", 0)
-
+    on_machine = machine.on != "golden"
     fill = 0.0
-    if on != "golden":
+    if on_machine:
         # Refused before the golden model works.
-        job = _trws_job(problem, config, iterations, form)
+        job = _trws_job(problem, machine, options.iterations, options.form)
         fill = fill_share(problem.width, problem.height, job.pes)
-        for one in coarse:
-            _trws_job(one, config, coarse_iterations, form)
-    total = iterations + coarse_iterations * len(coarse)
-    coarse_steps: list[TrwsStep] = []
-    messages = begun = None
+        for level_problem in coarse:
+            _trws_job(level_problem, machine, options.coarse_iterations, options.form)
+    total = options.iterations + options.coarse_iterations * len(coarse)
+    levels = [problem, *coarse]
+    states: list[list[TrwsStep]] = []
+    # Where a level begins: by the golden model, and by the machine.
+    begun: list[Messages | None] = [None, None]
     cycles: dict[str, int] = {}
     differing = done = 0
-    for level in range(len(coarse), 0, -1):
-        one, finer = coarse[level - 1], [problem, *coarse][level - 1]
-        field = TrwsField(one, messages)
-        coarse_steps = _trws_steps(field, coarse_iterations, counted(progress, done, total))
-        done += coarse_iterations
-        messages = copied(finer, field.messages)
-        if on != "golden":
-            found, cycles[coarse_name(level)] = machine(
-                one, coarse_iterations, begun, field.messages
+    for level in range(len(coarse), -1, -1):
+        iterations = options.coarse_iterations if level else options.iterations
+        field = TrwsField(levels[level], begun[0])
+        states.append(_trws_steps(field, iterations, counted(progress, done, total)))
+        done += iterations
+        expected = messages = field.messages
+        if on_machine:
+            job = _trws_job(levels[level], machine, iterations, options.form, begun[1])
+            messages, counts = machine.run(
+                replace(job, golden=Golden(partial(np.asarray, expected))), progress
             )
-            differing += int(np.count_nonzero(found != field.messages))
-            begun = copied(finer, found)
-    field = TrwsField(problem, messages)
-    steps = _trws_steps(field, iterations, counted(progress, done, total))
-    expected = field.messages
-    found, labels = expected, steps[-1].labels
-    by_shifts = False
-    if on != "golden":
-        found, cycles["fine" if coarse else ""] = machine(problem, iterations, begun, expected)
-        labels = TrwsField(problem, found).labels()
-        engine = engine_of(config)
-        by_shifts = None is not trws_transform(
-            problem, form, engine.scratchpad_bytes, engine.instruction_words
+            name = coarse_name(level) if level else "fine" if coarse else ""
+            cycles[name] = counts.get("", 0)
+            differing += int(np.count_nonzero(messages != expected))
+        if level:
+            begun = [copied(levels[level - 1], one) for one in (expected, messages)]
+    labels, form = states[-1][-1].labels, ""
+    if on_machine:
+        labels = TrwsField(problem, messages).labels()
+        engine = machine.engine
+        transform = trws_transform(
+            problem, options.form, engine.scratchpad_bytes, engine.instruction_words
         )
+        form = "matrix" if transform is None else "shifts"
     return MrfRun(
         problem=problem,
-        method="htrws" if coarse else "trws",
-        on=on,
-        config=None if on == "golden" else config,
+        method=options.method,
+        on=machine.on,
+        config=machine.config if on_machine else None,
         labels=labels,
-        energies=tuple(state.energy for state in steps),
-        coarse_energies=tuple(state.energy for state in coarse_steps),
-        bounds=tuple(state.bound for state in steps),
+        energies=tuple(state.energy for state in states[-1]),
+        coarse_energies=tuple(state.energy for state in states[-2]) if coarse else (),
+        bounds=tuple(state.bound for state in states[-1]),
         saturated=0,
-        differing=differing + int(np.count_nonzero(found != expected)),
+        differing=differing,
         cycles=cycles if any(cycles.values()) else {},
-        engines=0 if on == "golden" else config.pes if isinstance(config, VaultTileConfig) else 1,
-        form="" if on == "golden" else "shifts" if by_shifts else "matrix",
+        engines=machine.pes if on_machine else 0,
+        form=form,
         fill=fill,
     )
 
@@ -121,20 +108,19 @@ def _trws_steps(field: TrwsField, iterations: int, step: Callable[[int], None]) 
 
 def _trws_job(
     problem: BpProblem,
-    config: Configuration,
+    machine: MrfMachine,
     iterations: int,
     form: Form,
     messages: Messages | None = None,
 ) -> KernelJob:
-    if isinstance(config, ChipConfig):
+    if machine.chip is not None:
         raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
-    engine = engine_of(config)
     return trws_job(
         problem,
         iterations,
-        pes=config.pes if isinstance(config, VaultTileConfig) else 1,
+        pes=machine.pes,
         messages=messages,
-        scratchpad_bytes=engine.scratchpad_bytes,
-        instruction_words=engine.instruction_words,
+        scratchpad_bytes=machine.engine.scratchpad_bytes,
+        instruction_words=machine.engine.instruction_words,
         form=form,
     )

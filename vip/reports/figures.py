@@ -85,8 +85,8 @@ def power(report: Report, path: Path) -> None:
     """Power by unit for each kernel, at the thesis's node and clock."""
     with picture(9, 5, path) as figure:
         both = figure.subplots(1, len(report.power), sharex=True)
-        for axes, (kernel, found) in zip(both, report.power.items(), strict=True):
-            _power_of(axes, kernel, found.at_thesis_node())
+        for axes, (kernel, report_of) in zip(both, report.power.items(), strict=True):
+            _power_of(axes, kernel, report_of.at_thesis_node())
         figure.legend(
             *both[-1].get_legend_handles_labels(), loc="outside lower center", ncols=len(_PARTS)
         )
@@ -124,8 +124,8 @@ def scaling(report: Report, path: Path) -> None:
             chosen = [
                 number for number, point in enumerate(sweep.points) if point[0] == sweep.chosen
             ]
-            whole = [memories[number] + logic[number] for number in chosen]
-            axes.bar(chosen, whole, 0.6, fill=False, edgecolor="black", linewidth=1.5)
+            totals = [memories[number] + logic[number] for number in chosen]
+            axes.bar(chosen, totals, 0.6, fill=False, edgecolor="black", linewidth=1.5)
             axes.margins(y=_ROOM)
             axes.set_xlabel(sweep.label)
             axes.set_ylabel("1000 µm²")

@@ -54,10 +54,10 @@ def _area(report: Report) -> str:
 def _netlists(report: Report) -> str:
     area = report.area.total.values["logic_ge"]
     rows: list[tuple[str, ...]] = [("generic", f"{area / 1000:.1f}", "none", "none")]
-    for found in report.netlists:
-        pins, wires = (found.corners[0].pins, found.corners[0].wires)
+    for netlist in report.netlists:
+        pins, wires = (netlist.corners[0].pins, netlist.corners[0].wires)
         clocks = (f"{path.fmax_mhz:,.0f}" for path in (pins, wires))
-        rows.append((found.target, f"{found.logic_ge / 1000:.1f}", *clocks))
+        rows.append((netlist.target, f"{netlist.logic_ge / 1000:.1f}", *clocks))
     return _table(("netlist", "kGE", "MHz, pins alone", "MHz, the library's wires"), rows)
 
 
@@ -79,15 +79,15 @@ def _clock(report: Report) -> str:
 
 def _power(report: Report) -> str:
     rows = []
-    for kernel, found in report.power.items():
-        scaled = found.at_thesis_node()
-        what = next(iter(found.work))
+    for kernel, estimate in report.power.items():
+        scaled = estimate.at_thesis_node()
+        unit = next(iter(estimate.work))
         rows.append(
             (
                 KERNELS[kernel],
-                f"{found.total.milliwatts(1000):.1f}",
+                f"{estimate.total.milliwatts(1000):.1f}",
                 f"{scaled.total.milliwatts(THESIS_MHZ):.1f}",
-                f"{scaled.energy_pj(what, THESIS_MHZ):,.1f} pJ a {what}",
+                f"{scaled.energy_pj(unit, THESIS_MHZ):,.1f} pJ a {unit}",
             )
         )
     head = ("kernel", "mW at 45 nm, 1 GHz", f"mW at 28 nm, {THESIS_MHZ:g} MHz", "energy at 28 nm")
@@ -95,13 +95,13 @@ def _power(report: Report) -> str:
 
 
 def _devices(report: Report) -> str:
-    placed = {found.device.name: found for found in report.placed}
+    placed = {placement.device.name: placement for placement in report.placed}
     rows = []
     for name in dict.fromkeys((*report.fits, *placed)):
-        found = placed.get(name)
-        number = report.fits[name] if found is None else found.device.copies(found.used)
-        clock = "not placed" if found is None else f"{found.fmax_mhz:.1f}"
-        path = "" if found is None else _path(found.path)
+        placement = placed.get(name)
+        number = report.fits[name] if placement is None else placement.device.copies(placement.used)
+        clock = "not placed" if placement is None else f"{placement.fmax_mhz:.1f}"
+        path = "" if placement is None else _path(placement.path)
         rows.append((find_device(name).part, str(number), clock, path))
     return _table(("device", "engines that fit", "MHz, median of seeds", "longest path"), rows)
 

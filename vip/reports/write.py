@@ -27,10 +27,10 @@ FILES = (_PAGE, *(f"{name}{suffix}" for name in FIGURES for suffix in SUFFIXES))
 
 @dataclass(frozen=True, kw_only=True)
 class WrittenReport:
-    """A report. page: its HTML file. found: its contents."""
+    """A report. page: its HTML file. report: its contents."""
 
     page: Path
-    found: Report
+    report: Report
 
 
 def report(
@@ -68,7 +68,7 @@ def report(
     for name in devices:
         find_device(name)
         need_nextpnr()
-    found = collect(
+    report = collect(
         config if isinstance(config, str) else "engine",
         engine(config),
         devices=devices,
@@ -80,7 +80,7 @@ def report(
     target.mkdir(parents=True, exist_ok=True)
     for name, draw in FIGURES.items():
         for suffix in SUFFIXES:
-            draw(found, target / f"{name}{suffix}")
+            draw(report, target / f"{name}{suffix}")
     figures = {name: (target / f"{name}.png").read_bytes() for name in FIGURES}
-    write_atomically(target / _PAGE, page(found, figures).encode())
-    return WrittenReport(page=target / _PAGE, found=found)
+    write_atomically(target / _PAGE, page(report, figures).encode())
+    return WrittenReport(page=target / _PAGE, report=report)

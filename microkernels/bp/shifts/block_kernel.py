@@ -233,11 +233,11 @@ class _BlockKernel(TransformKernel):
     def _advance(self, distance: str, last: Callable[[], None]) -> None:
         """Move the store stream by ``distance``, or as ``last`` writes if no blocks are left."""
         w = self.writer
-        there, on = w.new_label("seldom"), w.new_label("on")
-        w.op("beq", self.store_left, self.zero, there)
+        end_of_line, on = w.new_label("seldom"), w.new_label("on")
+        w.op("beq", self.store_left, self.zero, end_of_line)
         w.op("add", self.target[0], self.target[0], distance)
         w.label(on)
-        w.detour(there, on, last)
+        w.detour(end_of_line, on, last)
 
     def end_of_group(self, n: int) -> None:
         """After the last update of a turn: its line may end."""

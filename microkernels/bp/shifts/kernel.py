@@ -138,13 +138,13 @@ class LaneShifts(Shifts):
         """Cycles of an update by which the loads of slots keep up: a slot is loaded when its last
         update is over, and must be there for q of the next one."""
         beat = self.rhythm
-        ahead = self.pad.slots - (beat.freed - beat.places["q"]) / beat.period
+        lead = self.pad.slots - (beat.freed - beat.places["q"]) / beat.period
         if place.pes > 1 and self.lanes > PAIR:
             # Loads of four lines, of several engines, wait longer for banks.
-            ahead /= 2
+            lead /= 2
         inputs = (LOADED_VECTORS - 1) * self.pad.vector + self.labels * self.size
         latency = _LATENCY if place.vaults == 1 else _RING_LATENCY
-        return (latency + inputs / BUS_BYTES + (place.pes - 1) * bus) / ahead
+        return (latency + inputs / BUS_BYTES + (place.pes - 1) * bus) / lead
 
 
 class TransformKernel(LaneFrame):

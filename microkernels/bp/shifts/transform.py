@@ -77,12 +77,12 @@ def transform_of(smoothness: NDArray[np.integer]) -> Transform | None:
         return None
     end = int(np.flatnonzero(values != values[-1])[-1]) + 1 if values[-1] else 0
     # Up to this distance the costs are convex; the plateau takes over from the next one on.
-    found = []
+    transforms = []
     if labels > 1 and _convex(steps[: max(0, end - 1)]):
-        found.append(Transform(_shifts(steps[: max(0, end - 1)]), int(values[-1])))
+        transforms.append(Transform(_shifts(steps[: max(0, end - 1)]), int(values[-1])))
     if _convex(steps):
-        found.append(Transform(_shifts(steps), None))
-    return min(found, key=lambda one: one.instructions, default=None)
+        transforms.append(Transform(_shifts(steps), None))
+    return min(transforms, key=lambda one: one.instructions, default=None)
 
 
 def _convex(steps: NDArray[np.int64]) -> bool:

@@ -159,8 +159,8 @@ class WideShifts(Shifts):
         pad.take("scaled", size * costs if variant.weighted else 0)
         pad.take("g", size)
         pad.take("m0", vector)
-        most, room = self.slots, self.scratchpad_bytes
-        if pad.take_ring(LOADED_VECTORS, vector, room=room, most=most) < _FEWEST_SLOTS:
+        slots = pad.take_ring(LOADED_VECTORS, vector, room=self.scratchpad_bytes, most=self.slots)
+        if slots < _FEWEST_SLOTS:
             raise self.no_room("")
         return pad
 

@@ -76,11 +76,12 @@ def check_costs(problem: BpProblem) -> None:
     spread = max(int(np.abs(one - one[0]).max()) for one in (matrix, matrix.T))
     costs = int(np.abs(problem.data_costs.astype(np.int64)).max())
     largest = costs + 5 * spread + int(np.abs(matrix).max())
-    most = (1 << problem.bits - 1 - FRACTION) - 1
-    if largest > most:
+    limit = (1 << problem.bits - 1 - FRACTION) - 1
+    if largest > limit:
         raise KernelError(
             f"sums of TRW-S may reach {largest} with these costs; {problem.bits} bits with "
-            f"{FRACTION} fraction bits hold {most}" + ("; use 32 bits" if problem.bits < 32 else "")
+            f"{FRACTION} fraction bits hold {limit}"
+            + ("; use 32 bits" if problem.bits < 32 else "")
         )
 
 
@@ -121,9 +122,9 @@ class TrwsField:
         self.problem = problem
         height, width = problem.height, problem.width
         dtype = element_type(problem.bits)
-        given = problem.no_messages() if messages is None else check_messages(problem, messages)
+        start = problem.no_messages() if messages is None else check_messages(problem, messages)
         self._costs = _skewed(problem.data_costs << dtype.type(FRACTION))
-        self._messages = [_skewed(one) for one in given]
+        self._messages = [_skewed(one) for one in start]
         matrix = problem.smoothness << dtype.type(FRACTION)
         self._matrix: _Costs = matrix
         self._minima = _Minima(self._matrix)
@@ -148,11 +149,11 @@ class TrwsField:
     @property
     def messages(self) -> Messages:
         """A copy of all messages, in fixed point."""
-        found = self.problem.no_messages()
-        for one, skewed in zip(found, self._messages, strict=True):
+        result = self.problem.no_messages()
+        for one, skewed in zip(result, self._messages, strict=True):
             for y in range(self.problem.height):
                 one[y] = skewed[y : y + self.problem.width, y]
-        return found
+        return result
 
     def iterate(self) -> None:
         """One iteration: forwards and backwards."""
@@ -176,9 +177,9 @@ class TrwsField:
         for messages in self._messages:
             total += messages[diagonal, rows]
         part: _Costs = (total + 1) >> 1
-        whole = self._whole[diagonal, rows]
-        if whole.any():
-            part[whole] = total[whole]
+        undivided = self._whole[diagonal, rows]
+        if undivided.any():
+            part[undivided] = total[undivided]
         return part
 
     def _forwards(self, diagonal: int) -> None:
@@ -253,10 +254,10 @@ class TrwsField:
         rows = columns = np.zeros((0, self.problem.labels), self._path_type)
         for diagonal, costs in enumerate(self._costs):
             first, end = self._rows(diagonal)
-            here, before = slice(first, end), self._rows(max(0, diagonal - 1))[0]
-            half = costs[here].astype(self._path_type)
+            rows_of_diagonal, before = slice(first, end), self._rows(max(0, diagonal - 1))[0]
+            half = costs[rows_of_diagonal].astype(self._path_type)
             for messages in self._messages:
-                half += messages[diagonal, here]
+                half += messages[diagonal, rows_of_diagonal]
             # Rows go on from the same row of the diagonal before, columns from the row above.
             last, begin = min(end, diagonal), max(first, 1)
             path, columns_path = half.copy(), half

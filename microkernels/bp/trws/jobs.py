@@ -14,7 +14,7 @@ from ..shifts.transform import Transform, transform_of
 from .golden import TrwsField, check_costs
 from .kernel import trws_builder
 from .layout import TrwsLayout, block_of
-from .order import TrwsPlan, body_order, trws_plan
+from .order import TrwsShape
 
 __all__ = ["trws_job", "trws_transform"]
 
@@ -60,12 +60,10 @@ def trws_job(
     CHECK.at_least("block", block, 1)
     check_costs(problem)
     transform = trws_transform(problem, form, scratchpad_bytes, instruction_words)
-    weighted = problem.weights is not None
-    plan = trws_plan(transform, problem.labels, problem.bits, scratchpad_bytes, weighted=weighted)
-    layout = TrwsLayout(problem=problem, transform=transform, plan=plan, sharers=pes, block=block)
-    program = _program(
-        transform, problem.labels, problem.bits, plan, block, instruction_words, weighted
-    )
+    shape = _shape(problem, transform, scratchpad_bytes)
+    assert shape.pad
+    layout = TrwsLayout(problem=problem, shape=shape, sharers=pes, block=block)
+    program = _program(shape, block, instruction_words)
     updates = problem.updates * iterations
 
     def golden() -> Messages:
@@ -119,32 +117,34 @@ def trws_transform(
         )
     if form == "auto" and problem.weights is None:
         cycles = []
-        for one in (transform, None):
+        for candidate in (transform, None):
+            shape = _shape(problem, candidate, scratchpad_bytes)
             try:
-                plan = trws_plan(one, problem.labels, problem.bits, scratchpad_bytes)
-                _program(one, problem.labels, problem.bits, plan, 1, instruction_words, False)
+                _program(shape, 1, instruction_words)
             except KernelError:
                 continue
-            cycles.append((body_order(one, problem.labels, problem.bits).cycles, one is None))
+            cycles.append((shape.order.cycles, candidate is None))
         return None if cycles and min(cycles)[1] else transform
     return transform
 
 
+def _shape(problem: BpProblem, transform: Transform | None, scratchpad_bytes: int) -> TrwsShape:
+    return TrwsShape(
+        transform=transform,
+        labels=problem.labels,
+        bits=problem.bits,
+        weighted=problem.weights is not None,
+        scratchpad_bytes=scratchpad_bytes,
+    )
+
+
 @lru_cache(maxsize=8)
-def _program(
-    transform: Transform | None,
-    labels: int,
-    bits: int,
-    plan: TrwsPlan,
-    block: int,
-    instruction_words: int,
-    weighted: bool,
-) -> Program:
-    builder = trws_builder(transform, labels, bits, plan, block, weighted=weighted)
-    program = builder.program(f"trws_{labels}x{bits}.s")
+def _program(shape: TrwsShape, block: int, instruction_words: int) -> Program:
+    name = f"{shape.labels}x{shape.bits}"
+    program = trws_builder(shape, block).program(f"trws_{name}.s")
     if len(program.words) > instruction_words:
         raise KernelError(
-            f"the program of TRW-S for {labels} labels of {bits} bits has {len(program.words)} "
-            f"words; an engine holds {instruction_words}"
+            f"the program of TRW-S for {shape.labels} labels of {shape.bits} bits has "
+            f"{len(program.words)} words; an engine holds {instruction_words}"
         )
     return program

@@ -24,9 +24,8 @@ the second, and so on. An engine without a row leaves events out; numbers only h
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from functools import cached_property
-from typing import Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,13 +35,13 @@ from microkernels.common import parameter_block
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.memory import Readable, Writable
+from microkernels.common.word_record import Word, WordRecord, word
 from microkernels.runtime.barrier import FLAG_BYTES
 
 from ..problem import BpProblem, Direction, Messages, check_messages, element_type
 from ..record import BANKS, record_stride, row_stride, vector_stride
-from ..shifts.transform import Transform
 from .golden import FRACTION
-from .order import WEIGHTS, TrwsPlan
+from .order import WEIGHTS, TrwsShape
 
 __all__ = ["HEADER_WORDS", "PART_WORDS", "Row", "TrwsLayout", "block_of", "fill_share"]
 
@@ -63,7 +62,6 @@ _FLAG_PIXELS = 2.6
 #: Part of a row that the blocks of all engines may cover: more, and the first engine waits for the
 #: last one at each row.
 _COVERED = 0.7
-Word = TypeVar("Word")
 
 
 def block_of(width: int, height: int, sharers: int) -> int:
@@ -89,46 +87,25 @@ def fill_share(width: int, height: int, sharers: int) -> float:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Row(Generic[Word]):
-    """A row in one pass: numbers, or the registers that hold them. The attributes are words of the
-    parameter block, in this order.
+class Row(WordRecord[Word]):
+    """A row in one pass: words of the parameter block, or the registers that hold them."""
 
-    Attributes:
-        load: address of the four vectors of the first pixel visited.
-        along: address of the message that arrives there along the row, which is 0.
-        across: address, in the next row, of the message to the pixel before that.
-        step: bytes from a pixel to the next one.
-        at_along, at_across: offsets in a slot of the messages of the neighbours to which the new
-            messages along and across go.
-        at_cost, at_other: offsets of the data cost, and of the message from the row before.
-        gamma: scratchpad address of the multiplier of the first pixel; gamma_middle, gamma_last: of
-            the following ones and of the last.
-        updates: pixels.
-        wait: address of the flag of the engine with the row before; 0: there is none.
-        due: event of that row's first block, in the iteration. done: of this row's first block.
-        matrix: address of the smoothness costs to load first; 0: they are there, or not needed.
-    """
-
-    load: Word
-    along: Word
-    across: Word
-    step: Word
-    at_along: Word
-    at_across: Word
-    at_cost: Word
-    at_other: Word
-    gamma: Word
-    gamma_middle: Word
-    gamma_last: Word
-    updates: Word
-    wait: Word
-    due: Word
-    done: Word
-    matrix: Word
-
-    def words(self) -> list[Word]:
-        """The words."""
-        return [getattr(self, field.name) for field in fields(self)]
+    load: Word = word("address of the four vectors of the first pixel visited")
+    along: Word = word("address of the message that arrives there along the row, which is 0")
+    across: Word = word("address, in the next row, of the message to the pixel before that")
+    step: Word = word("bytes from a pixel to the next one")
+    at_along: Word = word("offset in a slot of the message from the next pixel of the row")
+    at_across: Word = word("offset of the message from the next row")
+    at_cost: Word = word("offset of the data cost")
+    at_other: Word = word("offset of the message from the row before")
+    gamma: Word = word("scratchpad address of the multiplier of the first pixel")
+    gamma_middle: Word = word("that of the following ones")
+    gamma_last: Word = word("that of the last")
+    updates: Word = word("pixels")
+    wait: Word = word("address of the flag of the engine with the row before, or 0")
+    due: Word = word("event of that row's first block, in the iteration")
+    done: Word = word("event of this row's first block")
+    matrix: Word = word("address of the smoothness costs to load first, or 0")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -137,8 +114,7 @@ class TrwsLayout:
 
     Attributes:
         problem: that is laid out.
-        transform: of its smoothness costs; None: they go by a matrix.
-        plan: places in the scratchpad.
+        shape: of the program.
         sharers: engines, at least 1.
         block: pixels of a block, at least 1.
 
@@ -147,8 +123,7 @@ class TrwsLayout:
     """
 
     problem: BpProblem
-    transform: Transform | None
-    plan: TrwsPlan
+    shape: TrwsShape
     sharers: int
     block: int
 
@@ -197,7 +172,7 @@ class TrwsLayout:
     def flag(self, engine: int) -> int:
         """Address of the flag of an engine."""
         words = HEADER_WORDS + round_up(self.sharers, _ALIGNMENT)
-        words += self.sharers * PART_WORDS + 2 * self.problem.height * len(fields(Row))
+        words += self.sharers * PART_WORDS + 2 * self.problem.height * Row.length()
         return round_up(8 * words, COLUMN_BYTES) + engine * FLAG_BYTES
 
     @property
@@ -208,7 +183,7 @@ class TrwsLayout:
     @property
     def _matrices(self) -> tuple[int, int]:
         """Addresses of the smoothness costs and of their transpose."""
-        first = self.constants + round_up(self.plan.constant_bytes, COLUMN_BYTES)
+        first = self.constants + round_up(self.shape.pad["constants_end"], COLUMN_BYTES)
         used = self.problem.labels**2 * self.problem.bits // 8
         return first, first + round_up(used, COLUMN_BYTES)
 
@@ -228,12 +203,12 @@ class TrwsLayout:
 
     def rows(self, engine: int) -> Iterator[Row[int]]:
         """An iteration's rows of ``engine`` (0..sharers - 1)."""
-        own = range(engine, self.problem.height, self.sharers)
-        alike = self.transform is not None or self.problem.symmetric
+        share = range(engine, self.problem.height, self.sharers)
+        alike = self.shape.transform is not None or self.problem.symmetric
         for forwards in (True, False):
-            for number, y in enumerate(own if forwards else reversed(own)):
+            for number, y in enumerate(share if forwards else reversed(share)):
                 fresh = number == 0 and not (alike and not forwards)
-                yield self._row(y, forwards, fresh and self.transform is None)
+                yield self._row(y, forwards, fresh and self.shape.transform is None)
 
     def _row(self, y: int, forwards: bool, matrix: bool) -> Row[int]:
         width, height = self.problem.width, self.problem.height
@@ -247,13 +222,15 @@ class TrwsLayout:
         before = y - step
         wait = self.sharers > 1 and 0 <= before < height
         thin = min(width, height) == 1
+        halve = self.shape.pad["halve"]
+        keep = halve + self.problem.bits // 8
 
         def vector(place: int) -> int:
             return (place - first_place) * self._vector
 
         def gamma(x: int) -> int:
             corner = (x, y) in ((width - 1, 0), (0, height - 1))
-            return self.plan.keep if thin or corner else self.plan.halve
+            return keep if thin or corner else halve
 
         return Row(
             load=self._at(first, y) + first_place * self._vector,
@@ -265,7 +242,7 @@ class TrwsLayout:
             at_cost=vector(_COST_PLACE),
             at_other=vector(_PLACE[across]),
             gamma=gamma(first),
-            gamma_middle=self.plan.keep if thin else self.plan.halve,
+            gamma_middle=keep if thin else halve,
             gamma_last=gamma(width - 1 - first),
             updates=width,
             wait=self.flag(before % self.sharers) if wait else 0,
@@ -291,8 +268,8 @@ class TrwsLayout:
         parts = []
         for engine in range(self.sharers):
             rows = list(self.rows(engine))
-            own = self.flag(engine) if self.sharers > 1 else 0
-            parts.append([own, len(rows), *(word for row in rows for word in row.words())])
+            address = self.flag(engine) if self.sharers > 1 else 0
+            parts.append([address, len(rows), *(word for row in rows for word in row.words())])
         header = (iterations, self.sharers, self.constants, self.events)
         return parameter_block.block_bytes(self.parameters, parts, header=header, align=_ALIGNMENT)
 
@@ -317,14 +294,14 @@ class TrwsLayout:
             KernelError: messages of a wrong shape or range, or negative iterations.
         """
         problem = self.problem
-        given = problem.no_messages() if messages is None else check_messages(problem, messages)
+        start = problem.no_messages() if messages is None else check_messages(problem, messages)
         shift = element_type(problem.bits).type(FRACTION)
         planes = {_COST_PLACE: problem.data_costs << shift}
-        planes |= {place: given[direction] for direction, place in _PLACE.items()}
+        planes |= {place: start[direction] for direction, place in _PLACE.items()}
         memory.write(self.parameters, self.parameter_block(iterations))
         memory.write(self.flag(0), bytes(FLAG_BYTES * self.sharers))
         memory.write(self.constants, self._constants().tobytes())
-        if self.transform is None:
+        if self.shape.transform is None:
             matrix = problem.smoothness << shift
             for address, one in zip(self._matrices, (matrix, matrix.T), strict=True):
                 memory.write(address, np.ascontiguousarray(one).tobytes())
@@ -334,8 +311,8 @@ class TrwsLayout:
                 self._vectors(records, place)[:] = np.ascontiguousarray(values[y]).view(np.uint8)
             if problem.weights is not None:
                 at = _COST_PLACE * self._vector + problem.labels * problem.bits // 8
-                found = self._weights(y).view(np.uint8)
-                records.reshape(-1, self._record)[:, at : at + found.shape[1]] = found
+                weights = self._weights(y).view(np.uint8)
+                records.reshape(-1, self._record)[:, at : at + weights.shape[1]] = weights
             memory.write(self._at(0, y), records.tobytes())
 
     def _weights(self, y: int) -> NDArray[np.signedinteger]:
@@ -354,32 +331,32 @@ class TrwsLayout:
         """Multipliers, plateau, costs of the shifts, and the largest value around all sums."""
         dtype = element_type(self.problem.bits)
         size = dtype.itemsize
-        found = np.full(self.plan.constant_bytes // size, np.iinfo(dtype).max, dtype)
-        found[self.plan.halve // size] = 1
-        found[self.plan.keep // size] = 2
-        if self.transform is not None:
-            if self.transform.plateau is not None:
-                plateau = self.transform.plateau << FRACTION
-                found[self.plan.plateau // size :][: self.problem.labels] = plateau
-            costs = [shift.cost << FRACTION for shift in self.transform.shifts]
-            found[self.plan.costs // size :][: len(costs)] = costs
-        return found
+        pad, transform = self.shape.pad, self.shape.transform
+        elements = np.full(pad["constants_end"] // size, np.iinfo(dtype).max, dtype)
+        elements[pad["halve"] // size :][:2] = 1, 2
+        if transform is not None:
+            if transform.plateau is not None:
+                plateau = transform.plateau << FRACTION
+                elements[pad["plateau"] // size :][: self.problem.labels] = plateau
+            costs = [shift.cost << FRACTION for shift in transform.shifts]
+            elements[pad["costs"] // size :][: len(costs)] = costs
+        return elements
 
     def unpack(self, memory: Readable) -> Messages:
         """Read the messages of all directions back, in fixed point."""
         problem = self.problem
-        found = problem.no_messages()
+        messages = problem.no_messages()
         for y in range(problem.height):
             data = memory.read(self._at(0, y), problem.width * self._record)
             records = np.frombuffer(data, np.uint8)
             for direction, place in _PLACE.items():
                 vectors = np.ascontiguousarray(self._vectors(records, place))
-                found[direction, y] = vectors.view(found.dtype)
-        return found
+                messages[direction, y] = vectors.view(messages.dtype)
+        return messages
 
     def _vectors(self, records: NDArray[np.uint8], place: int) -> NDArray[np.uint8]:
         """View ``[x, byte]`` of one vector of every record of a row."""
         start = place * self._vector
         used = self.problem.labels * self.problem.bits // 8
-        found: NDArray[np.uint8] = records.reshape(-1, self._record)[:, start : start + used]
-        return found
+        vectors: NDArray[np.uint8] = records.reshape(-1, self._record)[:, start : start + used]
+        return vectors

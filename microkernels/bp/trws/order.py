@@ -24,18 +24,21 @@ operands are complete, or a *pad*, whose result is not used.
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cached_property
 
 from isa.table import BY_KEY
 from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
+from microkernels.common.scratchpad import Scratchpad
 
 from ..problem import element_type
 from ..record import vector_stride
 from ..shifts.rhythm import beats_of
 from ..shifts.transform import Transform
 
-__all__ = ["PAD", "WEIGHTS", "WINDOW_VECTORS", "BodyOrder", "TrwsPlan", "body_order", "trws_plan"]
+__all__ = ["LANES", "PAD", "WEIGHTS", "WINDOW_VECTORS", "BodyOrder", "TrwsShape", "body_order"]
 
 #: Name of an instruction whose result is not used.
 PAD = "pad"
@@ -43,7 +46,8 @@ PAD = "pad"
 WINDOW_VECTORS = 4
 #: Edge weights after the labels of the data costs: to the right, down, left, up.
 WEIGHTS = 4
-_LANES = "ax"
+#: The two messages of a pixel: along the row and across to the next row.
+LANES = "ax"
 _ALIGN = 16
 _FEWEST_SLOTS, _MOST_SLOTS = 3, 8
 
@@ -78,19 +82,19 @@ def body_order(
         if name[0] in "nkj":
             beats[name] *= BY_KEY[f"v.s.mul[{bits}]"].passes
     if transform is None:
-        beats |= {f"r_{lane}": labels * beat for lane in _LANES}
+        beats |= {f"r_{lane}": labels * beat for lane in LANES}
     needs = list(_needs(transform, beats, beat, bits))
     far = _ways(beats, needs, beat)
     begun: dict[str, int] = {}
     names: list[str] = []
     starts: list[int] = []
-    now = 0
+    clock = 0
 
     def place(name: str, cycles: int) -> None:
-        nonlocal now
+        nonlocal clock
         names.append(name)
-        starts.append(now)
-        now += cycles
+        starts.append(clock)
+        clock += cycles
 
     while len(begun) < len(beats):
         ready = [
@@ -98,7 +102,7 @@ def body_order(
             for name in beats
             if name not in begun
             and all(
-                maker in begun and begun[maker] + apart <= now
+                maker in begun and begun[maker] + apart <= clock
                 for maker, reader, apart in needs
                 if reader == name
             )
@@ -107,26 +111,26 @@ def body_order(
             place(PAD, beat)
             continue
         best = max(ready, key=lambda name: far[name])
-        begun[best] = now
+        begun[best] = clock
         place(best, beats[best])
     ends = [begun["m_a"] + VECTOR_LATENCY, begun["s"] + VECTOR_LATENCY]
-    while now < max(ends) or len(names) <= VECTOR_HELD:
+    while clock < max(ends) or len(names) <= VECTOR_HELD:
         place(PAD, beat)
     # A store after instruction k: the one VECTOR_HELD places before it has read its operands.
     complete = max(begun["m_a"], begun["m_x"]) + beat + VECTOR_LATENCY
     stored = next(
-        (k for k in range(1, len(names)) if now + starts[k - VECTOR_HELD + 1] >= complete),
+        (k for k in range(1, len(names)) if clock + starts[k - VECTOR_HELD + 1] >= complete),
         None,
     )
     freed = max(i for i, name in enumerate(names) if name[0] in "ukj") + VECTOR_HELD
     if stored is None or freed >= len(names):
         raise KernelError(f"no order of instructions for {labels} labels of {bits} bits")
-    return BodyOrder(tuple(names), now, stored, freed)
+    return BodyOrder(tuple(names), clock, stored, freed)
 
 
 def _names(transform: Transform | None, weighted: bool) -> Iterator[str]:
     yield from ("h", "n", "q", "p", "s")
-    for lane in _LANES:
+    for lane in LANES:
         yield f"u_{lane}"
         if transform is None:
             yield f"r_{lane}"
@@ -148,44 +152,44 @@ def _needs(
     """Instruction that makes a value or reads one that is made anew, instruction that reads or
     makes it, and cycles from the begin of the one to that of the other."""
 
-    def made(maker: str, reader: str, late: int = 0) -> tuple[str, str, int]:
+    def result_of(maker: str, reader: str, late: int = 0) -> tuple[str, str, int]:
         # The last result of a longer instruction is read by the last beat.
         return maker, reader, VECTOR_LATENCY + max(0, beats[maker] - beat) + late
 
-    yield made("h", "n")
-    yield made("q", "p")
-    yield made("p", "s")
+    yield result_of("h", "n")
+    yield result_of("q", "p")
+    yield result_of("p", "s")
     # The loop begins with h.
     yield from (("h", name, beats["h"]) for name in beats if name != "h")
-    for lane in _LANES:
+    for lane in LANES:
         last = f"u_{lane}"
-        yield made("n", last)
+        yield result_of("n", last)
         if transform is None:
-            yield made(last, f"r_{lane}")
+            yield result_of(last, f"r_{lane}")
             last = f"r_{lane}"
         else:
             if transform.plateau is not None:
-                yield made(last, f"g_{lane}")
+                yield result_of(last, f"g_{lane}")
                 if f"j_{lane}" in beats:
-                    yield made(f"j_{lane}", f"g_{lane}")
+                    yield result_of(f"j_{lane}", f"g_{lane}")
                 # A reduction has its result after its last beat.
-                yield made(f"g_{lane}", f"b_{lane}", beat - 1)
+                yield result_of(f"g_{lane}", f"b_{lane}", beat - 1)
             for number, shift in enumerate(transform.shifts):
                 total, window, least = (f"{kind}_{lane}{number}" for kind in "twv")
-                yield made(last, total)
+                yield result_of(last, total)
                 if f"k_{lane}" in beats:
-                    yield made(f"k_{lane}", total, number * bits // 8 // WORD_BYTES)
+                    yield result_of(f"k_{lane}", total, number * bits // 8 // WORD_BYTES)
                 late = -(-shift.labels * bits // 8 // WORD_BYTES)
-                yield made(total, window, late)
-                yield made(window, least)
+                yield result_of(total, window, late)
+                yield result_of(window, least)
                 if number == 0 and transform.plateau is not None:
                     yield total, f"b_{lane}", beat
                     last = f"b_{lane}"
-                yield made(last, least)
+                yield result_of(last, least)
                 last = least
             if transform.plateau is not None and not transform.shifts:
                 last = f"b_{lane}"
-        yield made(last, f"m_{lane}")
+        yield result_of(last, f"m_{lane}")
 
 
 def _ways(beats: dict[str, int], needs: list[tuple[str, str, int]], beat: int) -> dict[str, int]:
@@ -197,131 +201,85 @@ def _ways(beats: dict[str, int], needs: list[tuple[str, str, int]], beat: int) -
     return far
 
 
-@dataclass(frozen=True)
-class TrwsPlan:
-    """Byte addresses in the scratchpad; pairs are of the messages along and across.
+@dataclass(frozen=True, kw_only=True)
+class TrwsShape:
+    """All that a program depends on, but for its blocks.
 
     Attributes:
-        constants, constant_bytes: data loaded at the start: two multipliers, ``P`` for each label,
-            costs of the shifts, and room for ``t`` with elements on both sides that stay.
-        halve, keep: of the multipliers.
-        plateau, costs: of the parts. sums: of ``t``.
-        matrix: of the smoothness costs, without shifts.
-        weighted, weighted_plateau: of ``k`` and ``j``.
-        windows: of ``w``. least: of ``g``. totals: of ``u``. raw: of ``r``. messages: of ``m``.
-        pad, idle: result and operand of pads.
-        ring, slot, slots: ring of loaded vectors: address, bytes of a slot, and how many.
-        vector: bytes from a vector of a slot to the next.
-        used: bytes of all.
+        transform: of the smoothness costs; None: they go by a matrix.
+        labels, bits: of the problem.
+        weighted: edges have weights; by shifts alone.
+        scratchpad_bytes: of an engine.
     """
 
-    constants: int
-    constant_bytes: int
-    halve: int
-    keep: int
-    plateau: int
-    costs: int
-    sums: tuple[int, int]
-    matrix: int
-    weighted: tuple[int, int]
-    weighted_plateau: tuple[int, int]
-    windows: tuple[int, int]
-    least: tuple[int, int]
-    totals: tuple[int, int]
-    raw: tuple[int, int]
-    messages: tuple[int, int]
-    pad: int
-    idle: int
-    ring: int
-    slot: int
-    slots: int
-    vector: int
-    used: int
+    transform: Transform | None
+    labels: int
+    bits: int
+    weighted: bool = False
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
+    @cached_property
+    def order(self) -> BodyOrder:
+        """The loop over the pixels of a row."""
+        return body_order(self.transform, self.labels, self.bits, weighted=self.weighted)
 
-def trws_plan(
-    transform: Transform | None,
-    labels: int,
-    bits: int,
-    scratchpad_bytes: int,
-    *,
-    weighted: bool = False,
-) -> TrwsPlan:
-    """The plan with as many slots as fit, up to 8.
+    @cached_property
+    def pad(self) -> Scratchpad:
+        """Places, of which those that end with ``_a`` and ``_x`` are of the messages along and
+        across, and the ring of loaded vectors.
 
-    Raises:
-        KernelError: not even the fewest slots fit, or edge weights without shifts.
-    """
-    if weighted and transform is None:
-        raise KernelError(
-            "TRW-S with edge weights has a kernel by shifts alone: for smoothness costs of the "
-            "difference of labels that begin at 0, are convex and may end in one value"
-        )
-    size = element_type(bits).itemsize
-    vector = round_up(labels * size, _ALIGN)
-    at = 0
+        What is loaded at the start lies from address 0 to ``constants_end``: the multipliers
+        ``halve`` and ``keep``, the ``plateau`` for each label, ``costs`` of the shifts, and room
+        for ``t`` with elements on both sides that stay. The others are named as in the order.
 
-    def take(used: int) -> int:
-        nonlocal at
-        start, at = at, round_up(at + used, _ALIGN)
-        return start
-
-    def pair(used: int) -> tuple[int, int]:
-        return take(used), take(used)
-
-    shifts = () if transform is None else transform.shifts
-    plateau_bytes = 0 if transform is None or transform.plateau is None else vector
-    # A product of all costs and a weight is one instruction on a whole vector.
-    every = vector if weighted and shifts else 0
-    # The multipliers are 1 and 2 halves.
-    halve = take(2 * size)
-    plateau, costs = take(plateau_bytes), take(every or size * len(shifts))
-    beside = size * max((shift.labels for shift in shifts), default=0)
-    take(beside)
-    along = take(vector if shifts else 0)
-    take(beside)
-    across = take(vector if shifts else 0)
-    take(beside)
-    constant_bytes = at
-    matrix = take(labels * labels * size if transform is None else 0)
-    products = pair(every), pair(plateau_bytes if weighted else 0)
-    windows = pair(vector if shifts else 0)
-    least = pair(size if plateau_bytes else 0)
-    totals = pair(vector)
-    raw = pair(vector) if transform is None else totals
-    messages = pair(vector)
-    padded = vector if PAD in body_order(transform, labels, bits, weighted=weighted).names else 0
-    pad, idle = take(padded), take(padded)
-    stride = vector_stride(labels + (WEIGHTS if weighted else 0), bits)
-    slot = round_up(WINDOW_VECTORS * stride, _ALIGN)
-    slots = min(_MOST_SLOTS, (scratchpad_bytes - at) // slot)
-    if slots < _FEWEST_SLOTS:
-        form = "by a matrix" if transform is None else "by shifts"
-        raise KernelError(
-            f"TRW-S with {labels} labels of {bits} bits does not fit a scratchpad of "
-            f"{scratchpad_bytes} bytes {form}: it takes {at + _FEWEST_SLOTS * slot}"
-        )
-    return TrwsPlan(
-        constants=0,
-        constant_bytes=constant_bytes,
-        halve=halve,
-        keep=halve + size,
-        plateau=plateau,
-        costs=costs,
-        sums=(along, across),
-        matrix=matrix,
-        weighted=products[0],
-        weighted_plateau=products[1],
-        windows=windows,
-        least=least,
-        totals=totals,
-        raw=raw,
-        messages=messages,
-        pad=pad,
-        idle=idle,
-        ring=at,
-        slot=slot,
-        slots=slots,
-        vector=stride,
-        used=at + slot * slots,
-    )
+        Raises:
+            KernelError: not even the fewest slots fit, or edge weights without shifts.
+        """
+        if self.weighted and self.transform is None:
+            raise KernelError(
+                "TRW-S with edge weights has a kernel by shifts alone: for smoothness costs of the "
+                "difference of labels that begin at 0, are convex and may end in one value"
+            )
+        size = element_type(self.bits).itemsize
+        vector = round_up(self.labels * size, _ALIGN)
+        shifts = () if self.transform is None else self.transform.shifts
+        limited = self.transform is not None and self.transform.plateau is not None
+        # A product of all costs and a weight is one instruction on a whole vector.
+        product = vector if self.weighted and shifts else 0
+        pad = Scratchpad()
+        # The multipliers are 1 and 2 halves.
+        pad.take("halve", 2 * size)
+        pad.take("plateau", vector if limited else 0)
+        pad.take("costs", product or size * len(shifts))
+        margin = size * max((shift.labels for shift in shifts), default=0)
+        pad.take("before", margin)
+        for lane in LANES:
+            pad.take(f"t_{lane}", vector if shifts else 0)
+            pad.take(f"after_{lane}", margin)
+        pad.take("constants_end", 0)
+        by_matrix = self.transform is None
+        pad.take("S", self.labels * self.labels * size if by_matrix else 0)
+        for name, used in (
+            ("k", product),
+            ("j", vector if limited and self.weighted else 0),
+            ("w", vector if shifts else 0),
+            ("g", size if limited else 0),
+            ("u", vector),
+            ("r", vector if by_matrix else 0),
+            ("m", vector),
+        ):
+            for lane in LANES:
+                pad.take(f"{name}_{lane}", used)
+        padded = vector if PAD in self.order.names else 0
+        pad.take(PAD, padded)
+        pad.take("idle", padded)
+        stride = vector_stride(self.labels + (WEIGHTS if self.weighted else 0), self.bits)
+        places, room = pad.used, self.scratchpad_bytes
+        if pad.take_ring(WINDOW_VECTORS, stride, room=room, most=_MOST_SLOTS) < _FEWEST_SLOTS:
+            form = "by a matrix" if by_matrix else "by shifts"
+            raise KernelError(
+                f"TRW-S with {self.labels} labels of {self.bits} bits does not fit a scratchpad of "
+                f"{self.scratchpad_bytes} bytes {form}: it takes "
+                f"{places + _FEWEST_SLOTS * pad.slot}"
+            )
+        return pad

@@ -21,17 +21,17 @@ def main(arguments: Sequence[str] | None = None) -> None:
     )
     parser.add_argument("folder", type=Path, help="it is made if it is missing")
     parser.add_argument("names", nargs="*", metavar="NAME", help=f"of {', '.join(names())}")
-    given = parser.parse_args(arguments)
-    for name in given.names:
+    options = parser.parse_args(arguments)
+    for name in options.names:
         if name not in names():
             parser.error(f"no model {name!r}; there are {', '.join(names())}")
-    given.folder.mkdir(parents=True, exist_ok=True)
-    for name in given.names or names():
-        made = make(name)
+    options.folder.mkdir(parents=True, exist_ok=True)
+    for name in options.names or names():
+        model = make(name)
         data = io.BytesIO()
-        np.savez(data, allow_pickle=False, **inputs_of(name, made))
-        write_atomically(given.folder / f"{name}.onnx", made.SerializeToString())
-        write_atomically(given.folder / f"{name}.npz", data.getvalue())
+        np.savez(data, allow_pickle=False, **inputs_of(name, model))
+        write_atomically(options.folder / f"{name}.onnx", model.SerializeToString())
+        write_atomically(options.folder / f"{name}.npz", data.getvalue())
 
 
 if __name__ == "__main__":

@@ -47,11 +47,11 @@ def make(name: str) -> "ModelProto":
 def inputs_of(name: str, model: "ModelProto", *, seed: int = 2) -> dict[str, Reals]:
     """Random inputs with mean 0 and deviation 1, by tensor: one image of a light graph, 64 of
     another model, 512 if they are vectors."""
-    constants = {each.name for each in model.graph.initializer}
-    (given,) = (each for each in model.graph.input if each.name not in constants)
-    shape = [dim.dim_value for dim in given.type.tensor_type.shape.dim]
+    constants = {value.name for value in model.graph.initializer}
+    (source,) = (value for value in model.graph.input if value.name not in constants)
+    shape = [dim.dim_value for dim in source.type.tensor_type.shape.dim]
     images = _VECTORS if len(shape) == 2 else _IMAGES
     if name in light_names():
         images = 1
     random = np.random.default_rng(seed)
-    return {given.name: random.normal(0, 1, (images, *shape[1:])).astype(np.float32)}
+    return {source.name: random.normal(0, 1, (images, *shape[1:])).astype(np.float32)}

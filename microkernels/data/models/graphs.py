@@ -40,30 +40,30 @@ def model_of(
     need("onnx", "models")
     from onnx import ModelProto, TensorProto, helper, numpy_helper, shape_inference
 
-    held = []
+    initializers = []
     for name, values in (constants or {}).items():
         array = np.asarray(values)
         if np.issubdtype(array.dtype, np.floating):
             array = array.astype(np.float32)
-        held.append(numpy_helper.from_array(array, name))
+        initializers.append(numpy_helper.from_array(array, name))
     graph = helper.make_graph(
         list(nodes),
         "model",
         [helper.make_tensor_value_info(name, TensorProto.FLOAT, shape) for name in inputs],
         [],
-        held,
+        initializers,
     )
-    made = helper.make_model(
+    model = helper.make_model(
         graph, opset_imports=[helper.make_opsetid("", opset)], ir_version=_IR_VERSION
     )
     work = ModelProto()
-    work.CopyFrom(made)
+    work.CopyFrom(model)
     for name in outputs:
         value = work.graph.output.add()
         value.name = name
-    found = shape_inference.infer_shapes(work).graph.output
-    made.graph.output.extend(value for value in found if value.name in outputs)
-    return made
+    inferred = shape_inference.infer_shapes(work).graph.output
+    model.graph.output.extend(value for value in inferred if value.name in outputs)
+    return model
 
 
 class GraphWriter:
@@ -114,10 +114,10 @@ class GraphWriter:
         Parameters:
             depthwise: each channel has a filter of its own, and ``filters`` are as many.
         """
-        each = 1 if depthwise else channels
-        shape = (filters, each, *kernel)
+        inputs = 1 if depthwise else channels
+        shape = (filters, inputs, *kernel)
         weights = self._random.normal(0, np.sqrt(2 / np.prod(shape[1:])), shape)
-        made = self.node(
+        output = self.node(
             "Conv",
             [x, self.constant(f"{name}.w", weights)],
             f"{name}.conv",
@@ -125,7 +125,7 @@ class GraphWriter:
             strides=[stride, stride],
             auto_pad="SAME_UPPER",
         )
-        return self.normal(made, name, filters)
+        return self.normal(output, name, filters)
 
     def normal(self, x: str, name: str, channels: int) -> str:
         """A normalisation by statistics of the training."""
@@ -136,15 +136,15 @@ class GraphWriter:
             "mean": random.normal(0, 0.1, channels),
             "variance": random.uniform(0.5, 1.5, channels),
         }
-        held = [self.constant(f"{name}.{kind}", values) for kind, values in numbers.items()]
-        return self.node("BatchNormalization", [x, *held], name)
+        constants = [self.constant(f"{name}.{kind}", values) for kind, values in numbers.items()]
+        return self.node("BatchNormalization", [x, *constants], name)
 
-    def relu(self, x: str, most: float | None = None) -> str:
+    def relu(self, x: str, limit: float | None = None) -> str:
         """The positive part, at most ``most``."""
-        if most is None:
+        if limit is None:
             return self.node("Relu", [x], f"{x}.relu")
         limits = [self.constant(f"{x}.{end}", np.array(value))
-                  for end, value in (("low", 0.0), ("high", most))]  # fmt: skip
+                  for end, value in (("low", 0.0), ("high", limit))]  # fmt: skip
         return self.node("Clip", [x, *limits], f"{x}.relu")
 
     def add(self, one: str, other: str, name: str) -> str:
@@ -163,8 +163,8 @@ class GraphWriter:
         """
         weights = gain * self._random.normal(0, np.sqrt(2 / inputs), (outputs, inputs))
         bias = self._random.normal(0, 0.05, outputs)
-        held = [self.constant(f"{name}.w", weights), self.constant(f"{name}.b", bias)]
-        return self.node("Gemm", [x, *held], name, transB=1)
+        constants = [self.constant(f"{name}.w", weights), self.constant(f"{name}.b", bias)]
+        return self.node("Gemm", [x, *constants], name, transB=1)
 
     def model(self, shape: Sequence[int], output: str) -> "ModelProto":
         """The model.

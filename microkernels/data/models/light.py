@@ -63,17 +63,17 @@ def light_model(name: str) -> "ModelProto":
     model = onnx.load(folder / f"light_{name}.onnx")
     graph = model.graph
     random = np.random.default_rng(1)
-    shapes = {each.name: numpy_helper.to_array(each) for each in graph.initializer}
+    shapes = {value.name: numpy_helper.to_array(value) for value in graph.initializer}
     users = {name: (node.op_type, n) for node in graph.node for n, name in enumerate(node.input)}
-    kept = []
+    nodes = []
     for node in graph.node:
         if node.op_type != "ConstantOfShape":
-            kept.append(node)
+            nodes.append(node)
             continue
-        made = node.output[0]
-        values = _values(random, *users[made], shapes[node.input[0]].tolist())
-        graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), made))
+        result = node.output[0]
+        values = _values(random, *users[result], shapes[node.input[0]].tolist())
+        graph.initializer.append(numpy_helper.from_array(values.astype(np.float32), result))
     model.ir_version = 8
     del graph.node[:]
-    graph.node.extend(kept)
+    graph.node.extend(nodes)
     return model

@@ -51,11 +51,11 @@ def _resnet8() -> "ModelProto":
 
 def _separable(w: GraphWriter, x: str, name: str, channels: int, filters: int, stride: int) -> str:
     """A depthwise convolution and one of single pixels."""
-    kept = w.conv(
+    unchanged = w.conv(
         x, f"{name}.each", channels=channels, filters=channels, stride=stride, depthwise=True
     )
     return w.relu(
-        w.conv(w.relu(kept), f"{name}.all", channels=channels, filters=filters, kernel=(1, 1))
+        w.conv(w.relu(unchanged), f"{name}.all", channels=channels, filters=filters, kernel=(1, 1))
     )
 
 
@@ -81,8 +81,8 @@ def _autoencoder() -> "ModelProto":
     w = GraphWriter(24)
     x, inputs = "x", 640
     for number, outputs in enumerate((128, 128, 128, 128, 8, 128, 128, 128, 128), 1):
-        made = w.dense(x, f"layer{number}.product", inputs=inputs, outputs=outputs)
-        x, inputs = w.relu(w.normal(made, f"layer{number}", outputs)), outputs
+        product = w.dense(x, f"layer{number}.product", inputs=inputs, outputs=outputs)
+        x, inputs = w.relu(w.normal(product, f"layer{number}", outputs)), outputs
     return w.model((640,), w.dense(x, "y", inputs=inputs, outputs=640))
 
 

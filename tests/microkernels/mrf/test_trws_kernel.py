@@ -11,7 +11,7 @@ from microkernels.bp.shifts.transform import transform_of
 from microkernels.bp.trws.golden import TrwsField
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.bp.trws.kernel import trws_builder
-from microkernels.bp.trws.order import body_order, trws_plan
+from microkernels.bp.trws.order import TrwsShape, body_order
 from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
@@ -100,8 +100,8 @@ def test_it_begins_with_given_messages() -> None:
 
 def test_the_loop_has_no_drain_and_few_cycles() -> None:
     transform = transform_of(smoothness_costs(16, "linear:2", 1))
-    plan = trws_plan(transform, 16, 16, 4096)
-    text = trws_builder(transform, 16, 16, plan, 32).text()
+    shape = TrwsShape(transform=transform, labels=16, bits=16)
+    text = trws_builder(shape, 32).text()
     assert "v.drain" not in text[text.index("pixel:") : text.index("bne updates")]
     assert body_order(transform, 16, 16).cycles <= 2 * 50
     assert body_order(None, 16, 16).cycles <= 2 * 90

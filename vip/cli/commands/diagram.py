@@ -43,9 +43,9 @@ def diagram(
     with shown() as progress:
         found = vip.diagram(what, picture, module=module, least_bits=least_bits, progress=progress)
     write_json(json, found.to_json())
-    blocks = found.found.blocks.values()
+    blocks = found.graph.blocks.values()
     units = sum(block.number for block in blocks if block.module)
-    links = found.found.links
+    links = found.graph.links
     console.print(
-        f"{picture}: {found.found.module}, {units} units, {len(found.drawn)} of {len(links)} links"
+        f"{picture}: {found.graph.module}, {units} units, {len(found.drawn)} of {len(links)} links"
     )

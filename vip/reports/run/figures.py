@@ -36,9 +36,11 @@ _MEASURES = {"area_um2": "µm²", "logic_ge": "gates", "luts": "LUTs"}
 
 def engines(content: _Content) -> list[Mapping[str, int]]:
     """Counters of each engine; empty: the result has none."""
-    found = content.get("counters")
-    every = [found] if isinstance(found, dict) else found if isinstance(found, list) else []
-    return [each for each in every if isinstance(each, dict) and each.get("CYCLES")]
+    counters = content.get("counters")
+    every = (
+        [counters] if isinstance(counters, dict) else counters if isinstance(counters, list) else []
+    )
+    return [engine for engine in every if isinstance(engine, dict) and engine.get("CYCLES")]
 
 
 def cycles(content: _Content) -> str:
@@ -47,26 +49,28 @@ def cycles(content: _Content) -> str:
     if not every:
         return ""
     colours = dict(zip(CAUSES.values(), COLOURS, strict=False))
-    most = max(each["CYCLES"] for each in every)
+    longest = max(counters["CYCLES"] for counters in every)
     rows = []
-    for slot, each in enumerate(every):
+    for slot, counters in enumerate(every):
         parts = {}
         for counter, name in CAUSES.items():
-            value = each.get(counter, 0)
-            share = f"{value / each['CYCLES']:.1%}"
+            value = counters.get(counter, 0)
+            share = f"{value / counters['CYCLES']:.1%}"
             parts[name] = (float(value), f"engine {slot}, {name}: {value:,} cycles, {share}")
         rows.append(Bar(f"engine {slot}", parts))
-    busy = sum(each.get("VECTOR_BUSY", 0) for each in every) / sum(each["CYCLES"] for each in every)
+    busy = sum(counters.get("VECTOR_BUSY", 0) for counters in every) / sum(
+        counters["CYCLES"] for counters in every
+    )
     note = f"Each cycle is counted once. The vector units are busy in {busy:.1%} of the cycles."
-    return figure("Where the cycles went", legend(colours) + bars(rows, colours, most), note)
+    return figure("Where the cycles went", legend(colours) + bars(rows, colours, longest), note)
 
 
 def over_time(content: _Content) -> str:
     """What each engine did over time, of runs that were followed cycle by cycle."""
-    found = content.get("activity")
-    if not isinstance(found, dict):
+    activity = content.get("activity")
+    if not isinstance(activity, dict):
         return ""
-    interval, every = found["interval_cycles"], found["engines"]
+    interval, every = activity["interval_cycles"], activity["engines"]
     colours = dict(zip(CAUSES.values(), COLOURS, strict=False))
     plots = []
     for name, kinds in list(every.items())[:_MOST_PLOTS]:
@@ -95,11 +99,11 @@ def roofs(content: _Content) -> str:
 
 def bandwidth(content: _Content) -> str:
     """Bandwidth of a vault over time."""
-    found = content.get("bandwidth")
-    if not isinstance(found, dict) or not found.get("read_gbs"):
+    series = content.get("bandwidth")
+    if not isinstance(series, dict) or not series.get("read_gbs"):
         return ""
-    read, written = found["read_gbs"], found["written_gbs"]
-    step = found["interval_us"]
+    read, written = series["read_gbs"], series["written_gbs"]
+    step = series["interval_us"]
     across = [step * at for at in range(len(read))]
     colours = {"read": COLOURS[0], "written": COLOURS[4]}
     peak = max(one + other for one, other in zip(read, written, strict=True))
@@ -117,60 +121,62 @@ def bandwidth(content: _Content) -> str:
 
 def vaults(content: _Content) -> str:
     """Requests of each vault by how they found their row, and the share of busy cycles."""
-    found = content.get("vault_counters")
-    every = [found] if isinstance(found, dict) else found if isinstance(found, list) else []
-    every = [each for each in every if isinstance(each, dict) and each.get("CYCLES")]
+    counters = content.get("vault_counters")
+    every = (
+        [counters] if isinstance(counters, dict) else counters if isinstance(counters, list) else []
+    )
+    every = [vault for vault in every if isinstance(vault, dict) and vault.get("CYCLES")]
     if not every:
         return ""
     kinds = {"ROW_HITS": "row hit", "ROW_MISSES": "closed row", "ROW_CONFLICTS": "other row open"}
     colours = dict(zip(kinds.values(), (COLOURS[1], COLOURS[4], COLOURS[5]), strict=True))
     rows = []
-    for place, each in enumerate(every):
+    for place, vault in enumerate(every):
         parts = {
             name: (
-                float(each.get(kind, 0)),
-                f"vault {place}, {name}: {each.get(kind, 0):,} requests",
+                float(vault.get(kind, 0)),
+                f"vault {place}, {name}: {vault.get(kind, 0):,} requests",
             )
             for kind, name in kinds.items()
         }
         rows.append(Bar(f"vault {place}", parts))
-    most = max(sum(value for value, _ in row.parts.values()) for row in rows)
-    busy = [each.get("BUS_BUSY", 0) / each["CYCLES"] for each in every]
+    longest = max(sum(value for value, _ in row.parts.values()) for row in rows)
+    busy = [vault.get("BUS_BUSY", 0) / vault["CYCLES"] for vault in every]
     note = (
         f"The data bus is busy in {min(busy):.1%} of the cycles."
         if len(busy) == 1
         else f"The data buses are busy in {min(busy):.1%} to {max(busy):.1%} of the cycles."
     )
-    body = legend(colours) + bars(rows, colours, most or 1)
-    return figure("Rows of the DRAM", body, note) if most else ""
+    body = legend(colours) + bars(rows, colours, longest or 1)
+    return figure("Rows of the DRAM", body, note) if longest else ""
 
 
 def links(content: _Content) -> str:
     """Flits of each link of the network, as a map of the torus."""
-    found = content.get("network_counters")
+    counters = content.get("network_counters")
     network = content.get("configuration", {}).get("network")
-    if not isinstance(found, list) or not isinstance(network, dict):
+    if not isinstance(counters, list) or not isinstance(network, dict):
         return ""
     columns, rows = network["columns"], network["rows"]
-    if len(found) != columns * rows or not found[0].get("CYCLES"):
+    if len(counters) != columns * rows or not counters[0].get("CYCLES"):
         return ""
     names = {direction: f"{direction.upper()}_FLITS" for direction in _DIRECTIONS}
-    most = max(node.get(name, 0) for node in found for name in names.values())
+    largest = max(node.get(name, 0) for node in counters for name in names.values())
     cells = []
-    for place, node in enumerate(found):
+    for place, node in enumerate(counters):
         arrows = []
         for direction, name in names.items():
             flits = node.get(name, 0)
             share = flits / node["CYCLES"]
             tip = f"vault {place} to the {direction}: {flits:,} flits, {share:.2%} of the cycles"
-            dark = flits / most if most else 0.0
+            dark = flits / largest if largest else 0.0
             arrows.append(
                 f'<b class="{direction}" tabindex="0" data-tip="{escape(tip)}" '
                 f'style="background:rgba(220,38,38,{0.06 + 0.94 * dark:.3f})"></b>'
             )
         cells.append(f"<div><span>{place}</span>{''.join(arrows)}</div>")
     grid = f'<div class="torus" style="--columns:{columns}">{"".join(cells)}</div>'
-    note = f"The darkest link has {most:,} flits; the sides of a vault are its outgoing links."
+    note = f"The darkest link has {largest:,} flits; the sides of a vault are its outgoing links."
     return figure("Links of the torus", grid, note)
 
 
@@ -203,16 +209,16 @@ def area(content: _Content) -> str:
             less, _ = _sizes(both["trimmed"])
             if not full:
                 continue
-            whole = sum(full.values())
+            total = sum(full.values())
             maps += [
-                f"<h3>{escape(target)}: full, {number(round(whole))} {unit}</h3>",
+                f"<h3>{escape(target)}: full, {number(round(total))} {unit}</h3>",
                 treemap(full, unit),
                 f"<h3>{escape(target)}: trimmed, {number(round(sum(less.values())))} {unit}</h3>",
-                treemap(less, unit, whole),
+                treemap(less, unit, total),
             ]
     elif isinstance(content.get("targets"), dict):
-        for target, found in content["targets"].items():
-            sizes, unit = _sizes(found)
+        for target, areas in content["targets"].items():
+            sizes, unit = _sizes(areas)
             if sizes:
                 title = f"{target}: {number(round(sum(sizes.values())))} {unit}"
                 maps += [f"<h3>{escape(title)}</h3>", treemap(sizes, unit)]
@@ -238,11 +244,11 @@ def power(content: _Content) -> str:
         )
         for row in units
     ]
-    most = max((sum(value for value, _ in row.parts.values()) for row in rows), default=0)
-    if not most:
+    longest = max((sum(value for value, _ in row.parts.values()) for row in rows), default=0)
+    if not longest:
         return ""
     note = f"At {content.get('mhz')} MHz." if content.get("mhz") else ""
-    return figure("Power by unit", legend(colours) + bars(rows, colours, most), note)
+    return figure("Power by unit", legend(colours) + bars(rows, colours, longest), note)
 
 
 def _milliwatts(row: _Content, parts: Sequence[str]) -> dict[str, float]:
@@ -270,23 +276,23 @@ def _shown(value: object) -> str:
 
 def rows(content: _Content) -> str:
     """Lists of rows of plain values, and groups of them, as tables."""
-    found = []
+    parts = []
     for name, value in content.items():
         if name in _ELSEWHERE:
             continue
         title = f"<h3>{escape(str(name).replace('_', ' '))}</h3>"
         if isinstance(value, dict) and value and all(map(_plain, value.values())):
-            pairs = [(str(key), _shown(each)) for key, each in value.items()]
-            found.append(title + table(("", ""), pairs))
-        elif isinstance(value, list) and value and all(isinstance(each, dict) for each in value):
-            columns = list(dict.fromkeys(key for each in value for key in each))
-            plain = [key for key in columns if all(_plain(each.get(key)) for each in value)]
-            lines = [[_shown(each.get(key)) for key in plain] for each in value[:_MOST_ROWS]]
+            pairs = [(str(key), _shown(entry)) for key, entry in value.items()]
+            parts.append(title + table(("", ""), pairs))
+        elif isinstance(value, list) and value and all(isinstance(entry, dict) for entry in value):
+            columns = list(dict.fromkeys(key for entry in value for key in entry))
+            plain = [key for key in columns if all(_plain(entry.get(key)) for entry in value)]
+            lines = [[_shown(entry.get(key)) for key in plain] for entry in value[:_MOST_ROWS]]
             if plain:
-                found.append(title + table([key.replace("_", " ") for key in plain], lines))
+                parts.append(title + table([key.replace("_", " ") for key in plain], lines))
                 if len(value) > _MOST_ROWS:
-                    found.append(f'<p class="note">{len(value) - _MOST_ROWS} rows more</p>')
-    return figure("Tables", "".join(found)) if found else ""
+                    parts.append(f'<p class="note">{len(value) - _MOST_ROWS} rows more</p>')
+    return figure("Tables", "".join(parts)) if parts else ""
 
 
 def numbers(content: _Content) -> str:

@@ -82,7 +82,7 @@ def polyline(
     """
     width, height = 1000.0, 300.0
     first, last = across[0], across[-1]
-    x = [width * (each - first) / ((last - first) or 1) for each in across]
+    x = [width * (place - first) / ((last - first) or 1) for place in across]
     below = [0.0] * len(x)
     areas = []
     for name, (values, colour) in series.items():

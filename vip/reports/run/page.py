@@ -35,8 +35,8 @@ def run_page(name: str, content: Mapping[str, Any]) -> str:
         if isinstance(origin, dict)
         else ""
     )
-    shown = {key: value for key, value in content.items() if key != "provenance"}
-    sections = [section for draw in FIGURES if (section := _drawn(draw, shown))]
+    entries = {key: value for key, value in content.items() if key != "provenance"}
+    sections = [section for draw in FIGURES if (section := _drawn(draw, entries))]
     source = escape(json.dumps(content, indent=1))
     return (
         '<!doctype html><html lang="en"><head><meta charset="utf-8">'

@@ -27,11 +27,11 @@ def roofline(engines: Sequence[Mapping[str, int]], sharing: int = 1) -> str:
     An operation is a lane's part of a beat of the vector unit in either stage, on 16 bits.
     """
     points = []
-    for slot, each in enumerate(engines):
-        moved = each.get("BYTES_LOADED", 0) + each.get("BYTES_STORED", 0)
-        done = PEAK * each.get("VECTOR_BUSY", 0)
+    for slot, engine in enumerate(engines):
+        moved = engine.get("BYTES_LOADED", 0) + engine.get("BYTES_STORED", 0)
+        done = PEAK * engine.get("VECTOR_BUSY", 0)
         if moved and done:
-            points.append((slot, done / moved, done / each["CYCLES"]))
+            points.append((slot, done / moved, done / engine["CYCLES"]))
     if not points:
         return ""
     low = min(0.1, min(intensity for _, intensity, _ in points) / 2)

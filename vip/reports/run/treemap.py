@@ -29,7 +29,7 @@ def squarified(sizes: Sequence[float], ratio: float = 2.0) -> list[Rectangle]:
     """
     left, top, width, height = 0.0, 0.0, ratio, 1.0
     rest = list(sizes)
-    found: list[Rectangle] = []
+    rectangles: list[Rectangle] = []
     while rest:
         # Of what is left, so that rounding does not add up.
         scale = width * height / sum(rest)
@@ -46,9 +46,9 @@ def squarified(sizes: Sequence[float], ratio: float = 2.0) -> list[Rectangle]:
         for area in row:
             length = area / depth
             if width >= height:
-                found.append(Rectangle(left, top + at, depth, length))
+                rectangles.append(Rectangle(left, top + at, depth, length))
             else:
-                found.append(Rectangle(left + at, top, length, depth))
+                rectangles.append(Rectangle(left + at, top, length, depth))
             at += length
         if width >= height:
             left, width = left + depth, width - depth
@@ -56,9 +56,12 @@ def squarified(sizes: Sequence[float], ratio: float = 2.0) -> list[Rectangle]:
             top, height = top + depth, height - depth
     return [
         Rectangle(
-            100 * each.left / ratio, 100 * each.top, 100 * each.width / ratio, 100 * each.height
+            100 * rectangle.left / ratio,
+            100 * rectangle.top,
+            100 * rectangle.width / ratio,
+            100 * rectangle.height,
         )
-        for each in found
+        for rectangle in rectangles
     ]
 
 
@@ -75,7 +78,7 @@ def treemap(sizes: dict[str, float], unit: str, whole: float | None = None) -> s
         unit: of the sizes. whole: the size that the full width stands for; None: their sum.
     """
     chosen = sorted(
-        ((name, size) for name, size in sizes.items() if size > 0), key=lambda each: -each[1]
+        ((name, size) for name, size in sizes.items() if size > 0), key=lambda entry: -entry[1]
     )
     total = sum(size for _, size in chosen)
     colours = {name: COLOURS[at % len(COLOURS)] for at, name in enumerate(sorted(sizes))}

@@ -68,10 +68,12 @@ def _content(path: Path) -> dict[str, Any]:
     origin = content.get("provenance") if isinstance(content, dict) else None
     if not isinstance(content, dict) or not isinstance(origin, dict) or "version" not in origin:
         raise ResultError(f"{path}: no result of a command, as --json writes them")
-    own = version("vip-inference")
-    if _series(str(origin["version"])) != _series(own):
-        made = clipped(printable(str(origin["version"])), 20)
-        raise ResultError(f"{path}: of version {made}, this is {own}; run the command again")
+    installed = version("vip-inference")
+    if _series(str(origin["version"])) != _series(installed):
+        writer = clipped(printable(str(origin["version"])), 20)
+        raise ResultError(
+            f"{path}: of version {writer}, this is {installed}; run the command again"
+        )
     return content
 
 
