@@ -23,6 +23,7 @@ napoleon_google_docstring = True
 napoleon_numpy_docstring = False
 napoleon_custom_sections = [("Members", "params_style")]
 autodoc_member_order = "bysource"
+autodoc_default_options = {"members": True}
 autodoc_typehints = "signature"
 python_maximum_signature_line_length = 80
 

@@ -15,7 +15,7 @@ from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
-from microkernels.nn.pool import PoolShape
+from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
 from support.extras import need
 

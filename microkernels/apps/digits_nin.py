@@ -12,7 +12,7 @@ import numpy as np
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job, pool_job
-from microkernels.nn.pool import PoolShape
+from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
 
 from .digits import ACTIVATION_FRACTION, CLASSES, SIDE, WEIGHT_FRACTION, Digits, Weights, convolved

@@ -20,9 +20,9 @@ from microkernels.nn.depthwise import (
     DepthwiseShape,
     best_pixels,
     depthwise,
-    depthwise_program,
     predict_depthwise,
 )
+from microkernels.nn.line import line_program
 
 from .engines import ChipEngines
 from .layer import (
@@ -311,7 +311,7 @@ class Depthwise(_Filter):
         )
 
     def program(self, layout: DepthwiseLayout, vault_bits: int) -> Program:
-        return depthwise_program(layout, vault_bits=vault_bits)
+        return line_program(layout, vault_bits=vault_bits)
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

@@ -18,14 +18,9 @@ from microkernels.common.fixed_point import (
     check_fraction,
 )
 from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, Curve, arguments_beyond, curve_of
-from microkernels.nn.element import (
-    FUNCTIONS,
-    SLOPE_FRACTION,
-    ElementLayout,
-    ElementShape,
-    element,
-    element_program,
-)
+from microkernels.nn.element import ElementLayout
+from microkernels.nn.element_shape import FUNCTIONS, SLOPE_FRACTION, ElementShape, element
+from microkernels.nn.line import line_program
 
 from .curves import UNFITTED, evaluated, fitted
 from .engines import ChipEngines
@@ -81,7 +76,7 @@ class ElementWise(PixelLayer):
         )
 
     def program(self, layout: ElementLayout, vault_bits: int) -> Program:
-        return element_program(layout, vault_bits=vault_bits)
+        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

@@ -10,7 +10,9 @@ from isa.program import Program
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
-from microkernels.nn.pool import PoolLayout, PoolShape, pool, pool_program, window_fits
+from microkernels.nn.line import line_program
+from microkernels.nn.pool import PoolLayout, window_fits
+from microkernels.nn.pool_shape import PoolShape, pool
 
 from .engines import ChipEngines
 from .layer import ChipWork, Constructor, LayerMaps, LayerPlan, WindowLayer, surrounded
@@ -133,7 +135,7 @@ class Pool(WindowLayer):
         )
 
     def program(self, layout: PoolLayout, vault_bits: int) -> Program:
-        return pool_program(layout, vault_bits=vault_bits)
+        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

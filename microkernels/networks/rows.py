@@ -9,14 +9,14 @@ from isa.program import Program
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements, check_fraction
+from microkernels.nn.line import line_program
 from microkernels.nn.product import (
     ProductLayout,
     ProductShape,
     plan_product,
     product,
-    product_program,
 )
-from microkernels.nn.rows import RowsLayout, predict_rows, rows_program
+from microkernels.nn.rows import RowsLayout, predict_rows
 from microkernels.nn.rows_shape import NormalizeShape, normalize
 
 from .engines import ChipEngines
@@ -100,7 +100,7 @@ class Normalize(PixelLayer):
         )
 
     def program(self, layout: RowsLayout, vault_bits: int) -> Program:
-        return rows_program(layout, vault_bits=vault_bits)
+        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
@@ -273,7 +273,7 @@ class Product(MapLayer):
         )
 
     def program(self, layout: ProductLayout, vault_bits: int) -> Program:
-        return product_program(layout, vault_bits=vault_bits)
+        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

@@ -27,7 +27,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from microkernels.common.block_layout import BlockLayout
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, check_elements
@@ -35,6 +34,7 @@ from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import block_bytes
 
 from .conv_plan import ConvPlan
+from .line import BlockLayout
 
 __all__ = ["ConvLayout", "ConvShare", "predict_conv", "share_conv"]
 

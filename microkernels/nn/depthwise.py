@@ -10,31 +10,26 @@ two vectors of products, and a ring of *slots*: the pixels of a column of the in
 needs. With a stride down, every pixel whose number has the same rest lies together, so that a
 vector finds those of one row of the windows one after the other.
 
-The work is cut into *lines*: a row of strips of one slice. The last strips overlap those before. An
-engine's part of the parameter block::
-
-    0  lines; 0: nothing to do
-    1  address of the threshold
-    2  for each line: address of its first input, of its first output and of its weights; three
-       words more
+The work is cut into *lines*: a row of strips of one slice. The last strips overlap those before.
+The words of a line are the addresses of its first input, of its first output and of its weights.
+The constant is the threshold.
 
 For each pixel of the window the program computes a product of whole vectors, channels in the lanes,
-and a sum. Columns of the input are loaded
-a step ahead. A sum follows the next product, so that it need not wait for its own.
+and a sum. Columns of the input are loaded a step ahead. A sum follows the next product, so that it
+need not wait for its own.
 """
 
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 
 import numpy as np
 
 from isa.program import Program
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES
-from microkernels.common.block_layout import BlockLayout
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, launch_registers
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
     ELEMENT,
     ELEMENT_BYTES,
@@ -46,14 +41,14 @@ from microkernels.common.fixed_point import (
     multiply,
 )
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, part_sizes
+
+from .line import LineKernel, LineLayout, Scratchpad
 
 __all__ = [
     "DepthwiseLayout",
     "DepthwiseShape",
     "best_pixels",
     "depthwise",
-    "depthwise_program",
     "predict_depthwise",
 ]
 
@@ -144,8 +139,6 @@ def depthwise(
     return np.maximum(add(total, bias), 0 if shape.relu else LOWEST)
 
 
-_HEADER_WORDS = 2
-_LINE_WORDS = 3
 #: Loads in flight at most; the array range check has 20 entries.
 _MOST_LOADS = 18
 #: For choosing alone: lanes; cycles of an instruction and of a strip besides the beats; of a line.
@@ -158,22 +151,32 @@ def _slot_pixels(shape: DepthwiseShape, pixels: int) -> int:
     return -(-seen // shape.stride_down) * shape.stride_down
 
 
-def _scratchpad(shape: DepthwiseShape, depth: int, pixels: int) -> tuple[int, int]:
-    """First byte of the ring, and the bytes of a slot."""
-    vector = round_up(pixels * depth * ELEMENT_BYTES, RANGE_BYTES)
-    slot = round_up(_slot_pixels(shape, pixels) * depth * ELEMENT_BYTES, RANGE_BYTES)
-    weights = round_up((shape.taps + 1) * pixels * depth * ELEMENT_BYTES, RANGE_BYTES)
-    return RANGE_BYTES + weights + 4 * vector, slot
+def _vector_bytes(pixels: int, depth: int) -> int:
+    """Bytes of so many pixels in the scratchpad."""
+    return round_up(pixels * depth * ELEMENT_BYTES, RANGE_BYTES)
+
+
+def _scratchpad(shape: DepthwiseShape, depth: int, pixels: int) -> Scratchpad:
+    vectors = 2 * _vector_bytes(pixels, depth)
+    slot = _vector_bytes(_slot_pixels(shape, pixels), depth)
+    return Scratchpad(
+        {
+            "threshold": ELEMENT_BYTES,
+            "weights": (shape.taps + 1) * pixels * depth * ELEMENT_BYTES,
+            "outputs": vectors,
+            "products": vectors,
+            "ring": (shape.across + shape.stride_across) * slot,
+        }
+    )
 
 
 def _fits(shape: DepthwiseShape, depth: int, pixels: int, scratchpad_bytes: int) -> bool:
-    ring, slot = _scratchpad(shape, depth, pixels)
-    columns = shape.across + shape.stride_across
     loads = shape.stride_across * (
         1 if shape.stride_down == 1 else (pixels - 1) * shape.stride_down + shape.down
     )
     small = shape.stride_down > 1 or loads <= _MOST_LOADS
-    return small and pixels * depth <= MAX_VL and ring + columns * slot <= scratchpad_bytes
+    end = _scratchpad(shape, depth, pixels).end
+    return small and pixels * depth <= MAX_VL and end <= scratchpad_bytes
 
 
 def _cycles(shape: DepthwiseShape, depth: int, pixels: int, sharers: int) -> float:
@@ -224,15 +227,11 @@ def predict_depthwise(
 
 
 @dataclass(frozen=True, kw_only=True)
-class DepthwiseLayout(BlockLayout):
+class DepthwiseLayout(LineLayout):
     """Addresses of a depthwise convolution; see the module's text.
 
     Attributes:
         shape: of the layer.
-        source, target: maps, in slices of as many channels.
-        base: first address of all other data; a multiple of 32.
-        sharers: engines that share the layer, at least 1.
-        scratchpad_bytes: size of the scratchpad.
 
     Raises:
         KernelError: maps that do not fit the layer, a window that does not fit the scratchpad, or a
@@ -240,21 +239,15 @@ class DepthwiseLayout(BlockLayout):
     """
 
     shape: DepthwiseShape
-    source: FeatureMap
-    target: FeatureMap
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     def __post_init__(self) -> None:
         super().__post_init__()
         shape = self.shape
-        self.source.check_size("source", shape.width, shape.height, shape.channels)
-        self.target.check_size("target", shape.out_width, shape.out_height, shape.channels)
-        if isinstance(self.source, StripMap) or isinstance(self.target, StripMap):
-            raise KernelError("depthwise convolutions need maps without strips")
-        if self.source.depth != self.target.depth:
-            raise KernelError(
-                f"source has slices of {self.source.depth} channels, target of {self.target.depth}"
-            )
+        self._check_maps(
+            "depthwise convolutions need",
+            (shape.width, shape.height, shape.channels),
+            (shape.out_width, shape.out_height, shape.channels),
+        )
         _ = self.pixels
 
     @cached_property
@@ -280,29 +273,19 @@ class DepthwiseLayout(BlockLayout):
         return self.pixels * self.depth
 
     @property
+    def scratchpad(self) -> Scratchpad:
+        """Threshold, weights and biases, two outputs, two vectors of products, and the ring."""
+        return _scratchpad(self.shape, self.depth, self.pixels)
+
+    @property
     def vector_bytes(self) -> int:
         """Bytes of a strip in the scratchpad."""
-        return round_up(self.vector * ELEMENT_BYTES, RANGE_BYTES)
-
-    @property
-    def weights_place(self) -> int:
-        """Scratchpad address of the weights; the biases follow."""
-        return RANGE_BYTES
-
-    @property
-    def outputs(self) -> int:
-        """Scratchpad address of the two outputs; two vectors of products follow."""
-        return self.ring - 4 * self.vector_bytes
-
-    @property
-    def ring(self) -> int:
-        """Scratchpad address of the ring."""
-        return _scratchpad(self.shape, self.depth, self.pixels)[0]
+        return _vector_bytes(self.pixels, self.depth)
 
     @property
     def slot_bytes(self) -> int:
         """Bytes of a slot."""
-        return _scratchpad(self.shape, self.depth, self.pixels)[1]
+        return _vector_bytes(_slot_pixels(self.shape, self.pixels), self.depth)
 
     @property
     def slots(self) -> int:
@@ -317,8 +300,8 @@ class DepthwiseLayout(BlockLayout):
     def place(self, pixel: int) -> int:
         """Bytes from the beginning of a slot to a pixel of the column."""
         number, rest = divmod(pixel, self.shape.stride_down)
-        each = _slot_pixels(self.shape, self.pixels) // self.shape.stride_down
-        return (rest * each + number) * self.depth * ELEMENT_BYTES
+        column = _slot_pixels(self.shape, self.pixels) // self.shape.stride_down
+        return (rest * column + number) * self.depth * ELEMENT_BYTES
 
     # Memory.
 
@@ -330,18 +313,22 @@ class DepthwiseLayout(BlockLayout):
         return [(piece, row) for piece in range(self.source.slices) for row in rows]
 
     @property
-    def _parts(self) -> list[int]:
-        return part_sizes(len(self._lines), self.sharers, fixed=_HEADER_WORDS, each=_LINE_WORDS)
+    def line_words(self) -> int:
+        return 3
 
-    @property
-    def threshold(self) -> int:
-        """Address of the element that is the lower limit of the outputs."""
-        return self._block_end
+    def _words(self, line: tuple[int, int]) -> list[int]:
+        piece, row = line
+        channel = piece * self.depth
+        return [
+            self.source.address(0, row * self.shape.stride_down, channel),
+            self.target.address(0, row, channel),
+            self.weights + piece * self._weight_step,
+        ]
 
     @property
     def weights(self) -> int:
         """Address of the weights and biases, slice after slice."""
-        return self.threshold + COLUMN_BYTES
+        return self.constants + COLUMN_BYTES
 
     @property
     def weight_elements(self) -> int:
@@ -354,7 +341,6 @@ class DepthwiseLayout(BlockLayout):
 
     @property
     def end(self) -> int:
-        """First byte after all data that this layout adds to the maps."""
         return self.weights + self.source.slices * self._weight_step
 
     def store(self, memory: Writable, weights: Elements, bias: Elements) -> None:
@@ -366,9 +352,8 @@ class DepthwiseLayout(BlockLayout):
         Raises:
             isa.image.ImageError: the layout lies outside the memory.
         """
-        memory.write(self.parameters, self.block(self.parameters))
         threshold = 0 if self.shape.relu else LOWEST
-        memory.write(self.threshold, np.array([threshold], ELEMENT).tobytes())
+        self._store_fixed(memory, np.array([threshold], ELEMENT).tobytes())
         taps = weights.transpose(2, 1, 0).reshape(self.shape.taps, -1)
         rows = np.concatenate([taps, bias[np.newaxis]])
         filled = np.pad(rows, ((0, 0), (0, self.source.slices * self.depth - rows.shape[1])))
@@ -377,108 +362,71 @@ class DepthwiseLayout(BlockLayout):
             tiled = np.tile(part, (1, self.pixels)).astype(ELEMENT)
             memory.write(self.weights + number * self._weight_step, tiled.tobytes())
 
-    def block(self, address: int) -> bytes:
-        """The parameter block, for ``address``; see
-        :meth:`microkernels.nn.conv_layout.ConvLayout.block`."""
-        words = []
-        for member, size in enumerate(self._parts):
-            lines = self._lines[member :: self.sharers]
-            part = [len(lines), self.threshold]
-            for piece, row in lines:
-                channel = piece * self.depth
-                part += [
-                    self.source.address(0, row * self.shape.stride_down, channel),
-                    self.target.address(0, row, channel),
-                    self.weights + piece * self._weight_step,
-                ]
-            words.append(part + [0] * (size - len(part)))
-        return block_bytes(address, words)
+    def generate(self, vault_bits: int | None) -> Program:
+        shape = self.shape
+        name = f"depthwise_{shape.across}x{shape.down}x{shape.channels}.s"
+        return _DepthwiseKernel(self, vault_bits).build().program(name)
 
 
-@CHECK.arguments
-@lru_cache(maxsize=64)
-def depthwise_program(layout: DepthwiseLayout, *, vault_bits: int | None = None) -> Program:
-    """The program of a depthwise convolution with these sizes and addresses.
-
-    Parameters:
-        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
-            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
-    """
-    shape = layout.shape
-    name = f"depthwise_{shape.across}x{shape.down}x{shape.channels}.s"
-    return _DepthwiseKernel(layout, vault_bits).build().program(name)
-
-
-class _DepthwiseKernel:
+class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
     """Registers and code of the kernel."""
 
     def __init__(self, layout: DepthwiseLayout, vault_bits: int | None) -> None:
-        self.layout = layout
-        self.vault_bits = vault_bits
-        shape = layout.shape
-        self.writer = w = KernelBuilder(
+        shape, scratchpad = layout.shape, layout.scratchpad
+        super().__init__(
+            layout,
+            vault_bits,
             f"Depthwise convolution: {shape.width} x {shape.height} x {shape.channels}, window "
             f"{shape.across} x {shape.down}, stride {shape.stride_across} x {shape.stride_down}, "
             f"strips of {layout.pixels} pixels of {layout.depth} channels.",
-            "Generated by microkernels.nn.depthwise, which explains it.",
-            "",
-            "Scratchpad",
-            f"  {0:>4} threshold",
-            f"  {layout.weights_place:>4} weights and biases",
-            f"  {layout.outputs:>4} two outputs, two vectors of products",
-            f"  {layout.ring:>4} ring of {layout.slots} slots of {layout.slot_bytes} bytes",
-            launch=launch_registers(vault_bits),
-            scratchpad_bytes=layout.scratchpad_bytes,
-            place_drains=True,
+            {
+                scratchpad["threshold"]: "threshold",
+                scratchpad["weights"]: "weights and biases",
+                scratchpad["outputs"]: "two outputs",
+                scratchpad["products"]: "two vectors of products",
+                scratchpad["ring"]: f"ring of {layout.slots} slots of {layout.slot_bytes} bytes",
+            },
         )
+        w = self.writer
         reg = w.register
-        self.lines = reg("lines", "lines left")
         self.described = reg("described", "address of the next line's description")
         self.source = reg("source", "address of the next column to load")
         self.out = reg("out", "address of the output")
-        self.held = reg("held", "address of the weights")
+        self.line_weights = reg("line_weights", "address of the weights")
         self.left = reg("left", "outputs left in the line")
         self.to_load = reg("to_load", "columns left to load")
         self.columns = [reg(f"column_{n}", "slot of a column") for n in range(layout.slots)]
-        self.a = reg("a", "for the moment")
-        self.b = reg("b", "likewise")
-        self.c = reg("c", "likewise")
+        self.tmp = reg("tmp", "temporary")
+        self.tmp1 = reg("tmp1", "temporary")
+        self.tmp2 = reg("tmp2", "temporary")
+        outputs, products = scratchpad["outputs"], scratchpad["products"]
         size = layout.vector_bytes
-        self.made = w.variable("made", layout.outputs, "output that is made")
-        self.other = w.variable("other", layout.outputs + size, "the other one")
+        self.result = w.variable("result", outputs, "output that is computed")
+        self.stored = w.variable("stored", outputs + size, "output that is stored")
         self.products = [
-            w.constant(f"product_{n}", layout.outputs + (2 + n) * size, "products") for n in (0, 1)
+            w.constant(f"product_{n}", products + n * size, "products") for n in (0, 1)
         ]
-        self.weights = w.constant("weights", layout.weights_place, "weights")
+        self.weights = w.constant("weights", scratchpad["weights"], "weights")
         self.threshold = w.constant("threshold", 0, "threshold")
         self.one = w.constant("one", 1, "an element")
         self.vector = w.constant("vector", layout.vector, "elements of a strip")
         self.all_weights = w.constant("all_weights", layout.weight_elements, "weights, biases")
-        whole = layout.column_pixels if shape.stride_down == 1 else 1
-        self.piece = w.constant("piece", whole * layout.depth, "elements of a load")
+        pixels = layout.column_pixels if shape.stride_down == 1 else 1
+        self.piece = w.constant("piece", pixels * layout.depth, "elements of a load")
 
-    def build(self) -> KernelBuilder:
-        """The whole program."""
-        w, shape = self.writer, self.layout.shape
-        with w.temporary("constants", "address of the threshold") as constants:
-            w.start((self.lines, constants), self.described, vault_bits=self.vault_bits)
-            with w.unless("beq", self.lines, w.zero):
-                w.load(self.threshold, constants, self.one, note="threshold")
-                w.op("li", self.a, shape.fraction)
-                w.op("set.fx", self.a)
-                w.op("set.vl", self.vector)
-                with w.loop("line", self.lines):
-                    self._line()
-        w.op("halt")
-        return w
+    def _begin(self) -> None:
+        w = self.writer
+        w.load(self.threshold, self.constants, self.one, note="threshold")
+        self._set("fx", self.layout.shape.fraction)
+        w.op("set.vl", self.vector)
 
     def _line(self) -> None:
         w, layout, shape = self.writer, self.layout, self.layout.shape
-        for word in (self.source, self.out, self.held):
+        for word in (self.source, self.out, self.line_weights):
             w.read(word, self.described)
-        w.load(self.weights, self.held, self.all_weights, note="weights and biases")
+        w.load(self.weights, self.line_weights, self.all_weights, note="weights and biases")
         for number, column in enumerate(self.columns):
-            w.op("li", column, layout.ring + number * layout.slot_bytes)
+            w.op("li", column, layout.scratchpad["ring"] + number * layout.slot_bytes)
         w.op("li", self.to_load, (shape.out_width - 1) * shape.stride_across + shape.across)
         w.op("li", self.left, shape.out_width)
         w.note("Columns of the first window.")
@@ -500,11 +448,11 @@ class _DepthwiseKernel:
             w.load(slot, self.source, self.piece)
         else:
             pixel = layout.depth * ELEMENT_BYTES
-            w.op("mov", self.b, self.source)
+            w.op("mov", self.tmp1, self.source)
             for number in range(layout.column_pixels):
-                w.offset(self.a, slot, layout.place(number))
-                w.load(self.a, self.b, self.piece)
-                w.op("add", self.b, self.b, pixel)
+                w.offset(self.tmp, slot, layout.place(number))
+                w.load(self.tmp, self.tmp1, self.piece)
+                w.op("add", self.tmp1, self.tmp1, pixel)
         w.offset(self.source, self.source, layout.source.x_step)
         w.op("sub", self.to_load, self.to_load, 1)
 
@@ -513,8 +461,8 @@ class _DepthwiseKernel:
         place = self.layout.place(row)
         if not place:
             return column
-        self.writer.offset(self.a, column, place)
-        return self.a
+        self.writer.offset(self.tmp, column, place)
+        return self.tmp
 
     def _strip(self) -> None:
         w, layout, shape = self.writer, self.layout, self.layout.shape
@@ -524,24 +472,24 @@ class _DepthwiseKernel:
         for number, (column, row) in enumerate(taps):
             weight = self.weights
             if number:
-                weight = self.b
+                weight = self.tmp1
                 w.offset(weight, self.weights, number * step)
-            result = self.products[number % 2] if number else self.made
+            result = self.products[number % 2] if number else self.result
             w.vector("v.v.mul", result, self._operand(self.columns[column], row), weight)
             if pending:
-                w.vector("v.v.add", self.made, self.made, pending)
+                w.vector("v.v.add", self.result, self.result, pending)
             pending = result if number else ""
-        w.offset(self.b, self.weights, len(taps) * step)
+        w.offset(self.tmp1, self.weights, len(taps) * step)
         if pending:
-            w.vector("v.v.add", self.made, self.made, pending)
-        w.vector("v.v.add", self.made, self.made, self.b, note="bias")
-        w.vector("v.s.max", self.made, self.made, self.threshold, note="raise to the threshold")
+            w.vector("v.v.add", self.result, self.result, pending)
+        w.vector("v.v.add", self.result, self.result, self.tmp1, note="bias")
+        w.vector("v.s.max", self.result, self.result, self.threshold, note="raise to the threshold")
         w.op("v.drain")
-        w.store(self.out, self.made, self.vector)
+        w.store(self.out, self.result, self.vector)
         w.offset(self.out, self.out, layout.target.x_step)
-        w.swap(self.made, self.other, self.c)
+        w.swap(self.result, self.stored, self.tmp2)
         w.note("The next window.")
         for _ in range(shape.stride_across):
-            w.op("mov", self.a, self.columns[0])
-            for register, slot in zip(self.columns, [*self.columns[1:], self.a], strict=True):
+            w.op("mov", self.tmp, self.columns[0])
+            for register, slot in zip(self.columns, [*self.columns[1:], self.tmp], strict=True):
                 w.op("mov", register, slot)

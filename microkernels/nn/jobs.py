@@ -14,9 +14,6 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
-from microkernels.nn.lstm_kernel import lstm_program
-from microkernels.nn.lstm_layout import LstmLayout
-from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step, plan_lstm
 from microkernels.runtime.job import Golden, KernelJob
 
 from .conv_kernel import conv_program
@@ -26,8 +23,14 @@ from .conv_shape import ByteConv, ConvShape, convolve, convolve_bytes, pair_byte
 from .dense_kernel import dense_program
 from .dense_layout import DenseLayout, Vectors
 from .dense_plan import DenseShape, dense, partial_sums, plan_dense
-from .element import ElementLayout, ElementShape, element, element_program
-from .pool import PoolLayout, PoolShape, pool, pool_program
+from .element import ElementLayout
+from .element_shape import ElementShape, element
+from .line import line_program
+from .lstm_kernel import lstm_program
+from .lstm_layout import LstmLayout
+from .lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step, plan_lstm
+from .pool import PoolLayout
+from .pool_shape import PoolShape, pool
 
 __all__ = [
     "DEFAULT_OUT_DEPTH",
@@ -175,7 +178,7 @@ def pool_job(
     """A pooling layer, or the completion of partial sums.
 
     Parameters:
-        maps, bias, relu: see :func:`microkernels.nn.pool.pool`.
+        maps, bias, relu: see :func:`microkernels.nn.pool_shape.pool`.
         depth: channels in a slice of the maps; None: :data:`DEFAULT_OUT_DEPTH` at most.
         out_padding, sharers, base, scratchpad_bytes: as for :func:`conv_job`.
 
@@ -222,7 +225,7 @@ def pool_job(
 
     return KernelJob(
         name="pooling",
-        launches=(Launch(program=pool_program(layout), parameters=layout.parameters),),
+        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
         end=layout.end,
         pes=sharers,
         declared=layout.declared,
@@ -474,7 +477,7 @@ def element_job(
     """An element-wise layer.
 
     Parameters:
-        image, other: see :func:`microkernels.nn.element.element`.
+        image, other: see :func:`microkernels.nn.element_shape.element`.
         depth: channels in a slice of the maps; None: :data:`microkernels.nn.jobs.DEFAULT_OUT_DEPTH`
             at most.
         padding: pixels around the maps that are read. out_padding: around the output.
@@ -520,7 +523,7 @@ def element_job(
 
     return KernelJob(
         name=f"element-wise {shape.operation}",
-        launches=(Launch(program=element_program(layout), parameters=layout.parameters),),
+        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
         end=layout.end,
         pes=sharers,
         declared=layout.declared,

@@ -26,8 +26,9 @@ from isa.program import Program
 from microkernels.common.builder import WORD_BYTES, KernelBuilder, launch_registers
 from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, check_fraction
-from microkernels.nn.lstm_shape import GATES, LstmPlan
 from microkernels.runtime.barrier import FlagCode
+
+from .lstm_shape import GATES, LstmPlan
 
 __all__ = ["LstmCode", "lstm_program", "program_name"]
 

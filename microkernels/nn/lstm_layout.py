@@ -22,8 +22,9 @@ from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.common.parameter_block import block_bytes, block_size
-from microkernels.nn.lstm_shape import GATES, LstmPlan, LstmState, LstmWeights
 from microkernels.runtime.barrier import FlagTable
+
+from .lstm_shape import GATES, LstmPlan, LstmState, LstmWeights
 
 __all__ = ["FIXED_WORDS", "LstmLayout"]
 

@@ -1,26 +1,13 @@
-"""Pooling and the completion of partial sums: sizes, golden model, layout and kernel.
-
-An output is computed from the maps of all *segments* (partial sums of a convolution; one for plain
-pooling): they are added element by element, combined over a window by maximum or mean, then the
-bias is added, and with ReLU negative values become 0 (thesis section 6.2). Without a bias, with
-one segment, this is a pooling layer; with a window of one pixel it completes a convolution.
-
-A mean is the saturating sum of the window times :meth:`PoolShape.reciprocal`, which has
-:data:`MEAN_FRACTION` fraction bits: exact to half a unit of the last place plus 2**-16 of the sum,
-as long as the sum stays within 16 bits.
+"""Layout and kernel of pooling, and of the completion of partial sums.
 
 The scratchpad holds the threshold and the reciprocal, the bias, two outputs, and a ring of *slots*:
 the windows of one output in all segments, column by column. Where the program is a loop over a
 window's columns, the sum of those so far and a ring of single columns take its place. All begin at
 multiples of :data:`isa.timing.RANGE_BYTES`.
 
-The work is cut into *lines*: a row of outputs of one slice of the channels. The engines take the
-lines in turns. An engine's part of the parameter block::
-
-    0  lines; 0: nothing to do
-    1  address of the threshold and the reciprocal
-    2  for each line: address of its first window in the first segment, of its first output and of
-       its biases; three words more
+The work is cut into *lines*: a row of outputs of one slice of the channels. The words of a line are
+the addresses of its first window in the first segment, of its first output and of its biases. The
+constants are the threshold and the reciprocal.
 
 The program is generated for one layer. Memory is the limit, so a ring of windows is in flight while
 the vector unit combines one window: segments, then columns, then rows, bias and threshold. Where an
@@ -33,9 +20,9 @@ in flight. As the sum of the columns before is an operand, its ``v.drain`` takes
 both forms.
 """
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -44,177 +31,23 @@ from isa.declared import Declared, Span
 from isa.program import Program
 from isa.table import MAX_VL
 from isa.timing import RANGE_BYTES, WORD_BYTES
-from microkernels.common.block_layout import BlockLayout
-from microkernels.common.builder import (
-    DEFAULT_SCRATCHPAD,
-    INSTRUCTION_WORDS,
-    KernelBuilder,
-    launch_registers,
-)
-from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (
     ELEMENT,
     ELEMENT_BYTES,
     LOWEST,
     Elements,
-    add,
     check_elements,
-    multiply,
 )
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, part_sizes
 
-__all__ = [
-    "MEAN_FRACTION",
-    "PoolLayout",
-    "PoolShape",
-    "Ring",
-    "pool",
-    "pool_program",
-    "window_fits",
-]
+from .line import LineKernel, LineLayout, StreamKernel
+from .pool_shape import MEAN_FRACTION, PoolShape
 
-#: Fraction bits of the reciprocal of a window's pixels.
-MEAN_FRACTION = 15
+__all__ = ["PoolLayout", "Ring", "window_fits"]
 
-
-@dataclass(frozen=True, kw_only=True)
-class PoolShape:
-    """Sizes of a pooling layer.
-
-    Attributes:
-        width, height, channels: of a map, at least 1 each.
-        window: pixels across and down, at least 1.
-        stride: pixels from window to window, at least 1.
-        window_down, stride_down: the same downwards, if it is another than across; else None.
-        padding: pixels around the map, less than ``window``. Their value is the lowest element for
-            a maximum, and 0 for a mean, which includes them.
-        mean: combine by mean instead of maximum.
-        segments: maps to add, at least 1.
-
-    Raises:
-        KernelError: a value outside its range, a window larger than the padded map, or a mean of
-            more than 65,536 pixels, whose reciprocal would be 0.
-    """
-
-    width: int
-    height: int
-    channels: int
-    window: int = 2
-    stride: int = 2
-    padding: int = 0
-    mean: bool = False
-    segments: int = 1
-    window_down: int | None = None
-    stride_down: int | None = None
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        for name in ("width", "height", "channels", "window", "stride", "segments"):
-            CHECK.at_least(name, getattr(self, name), 1)
-        for name in ("window_down", "stride_down"):
-            CHECK.at_least(name, getattr(self, name) or 1, 1)
-        if not 0 <= self.padding < self.window:
-            raise KernelError(f"padding must be from 0 to {self.window - 1}, not {self.padding}")
-        if self.segments > 1 and self.padding:
-            raise KernelError("maps of several segments can't be padded: padding would be added")
-        around = 2 * self.padding
-        if self.window > self.width + around or self.down > self.height + around:
-            size = self.window if self.window == self.down else f"{self.window} x {self.down}"
-            raise KernelError(
-                f"a window of {size} does not fit a map of {self.width} x {self.height} "
-                f"pixels with {self.padding} pixels around it"
-            )
-
-        if self.scaled and not self.reciprocal:
-            raise KernelError(
-                f"a mean is of at most {2 << MEAN_FRACTION:,} pixels, not "
-                f"{self.window} x {self.down}"
-            )
-
-    @property
-    def down(self) -> int:
-        """Pixels down of a window."""
-        return self.window_down or self.window
-
-    @property
-    def step_down(self) -> int:
-        """Pixels from a window to the one below."""
-        return self.stride_down or self.stride
-
-    @property
-    def out_width(self) -> int:
-        """Pixels across of the output."""
-        return (self.width + 2 * self.padding - self.window) // self.stride + 1
-
-    @property
-    def out_height(self) -> int:
-        """Pixels down of the output."""
-        return (self.height + 2 * self.padding - self.down) // self.step_down + 1
-
-    @property
-    def scaled(self) -> bool:
-        """Sums of windows are multiplied with :attr:`reciprocal`."""
-        return self.mean and self.window * self.down > 1
-
-    @property
-    def reciprocal(self) -> int:
-        """One pixel's share of a window, with :data:`MEAN_FRACTION` fraction bits."""
-        pixels = self.window * self.down
-        return ((1 << MEAN_FRACTION) + pixels // 2) // pixels
-
-    @property
-    def around(self) -> int:
-        """Value of the pixels around the map."""
-        return 0 if self.mean else LOWEST
-
-
-def pool(
-    shape: PoolShape, maps: Elements, bias: Elements | None = None, *, relu: bool = False
-) -> Elements:
-    """Golden model of the pooling kernel, bit-exact.
-
-    Parameters:
-        maps: segments x height x width x channels elements.
-        bias: an element for each channel; None: none is added.
-        relu: negative outputs become 0.
-
-    Returns:
-        out_height x out_width x channels elements.
-
-    Raises:
-        KernelError: an array of another shape, or values beyond 16 bits.
-    """
-    size = (shape.segments, shape.height, shape.width, shape.channels)
-    maps = check_elements("maps", maps, size)
-    total: Elements = maps[0]
-    for segment in maps[1:]:
-        total = add(total, segment)
-    edge = (shape.padding, shape.padding)
-    total = np.pad(total, (edge, edge, (0, 0)), constant_values=shape.around)
-    combine = add if shape.mean else np.maximum
-    sides = (
-        (1, shape.out_width, shape.stride, shape.window),
-        (0, shape.out_height, shape.step_down, shape.down),
-    )
-    for axis, count, stride, window in sides:
-        starts = np.arange(count) * stride
-        combined = total.take(starts, axis)
-        for step in range(1, window):
-            combined = combine(combined, total.take(starts + step, axis))
-        total = combined
-    if shape.scaled:
-        total = multiply(total, np.array(shape.reciprocal), MEAN_FRACTION)
-    if bias is not None:
-        total = add(total, check_elements("bias", bias, (shape.channels,)))
-    if relu:
-        total = np.maximum(total, 0)
-    return total
-
-
-_HEADER_WORDS = 2
-_LINE_WORDS = 3
 #: Loads in flight at most; the array range check has 20 entries.
 _MOST_LOADS = 16
 
@@ -272,18 +105,14 @@ class Ring(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolLayout(BlockLayout):
+class PoolLayout(LineLayout):
     """Addresses of a pooling layer; see the module's text.
 
     Attributes:
         shape: of the layer.
         source: the first segment's map; the others follow each other at ``segment_step`` bytes.
-        target: the output, in slices of as many channels as the source.
-        base: first address of all other data; a multiple of 32.
         segment_step: bytes from segment to segment, a multiple of 2; 0 with one segment.
         biased: there is a bias.
-        sharers: engines that share the layer, at least 1.
-        scratchpad_bytes: size of the scratchpad.
         instruction_words: of the instruction buffer.
 
     Raises:
@@ -292,24 +121,18 @@ class PoolLayout(BlockLayout):
     """
 
     shape: PoolShape
-    source: FeatureMap
-    target: FeatureMap
     segment_step: int = 0
     biased: bool = False
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     instruction_words: int = INSTRUCTION_WORDS
 
     def __post_init__(self) -> None:
         super().__post_init__()
         shape = self.shape
-        self.source.check_size("source", shape.width, shape.height, shape.channels)
-        self.target.check_size("target", shape.out_width, shape.out_height, shape.channels)
-        if isinstance(self.source, StripMap) or isinstance(self.target, StripMap):
-            raise KernelError("pooling needs maps without strips")
-        if self.source.depth != self.target.depth:
-            raise KernelError(
-                f"source has slices of {self.source.depth} channels, target of {self.target.depth}"
-            )
+        self._check_maps(
+            "pooling needs",
+            (shape.width, shape.height, shape.channels),
+            (shape.out_width, shape.out_height, shape.channels),
+        )
         if self.source.padding < shape.padding:
             raise KernelError(
                 f"source has {self.source.padding} pixels around it, the layer {shape.padding}"
@@ -397,8 +220,18 @@ class PoolLayout(BlockLayout):
         return [(piece, row) for piece in range(self.source.slices) for row in rows]
 
     @property
-    def _parts(self) -> list[int]:
-        return part_sizes(len(self._lines), self.sharers, fixed=_HEADER_WORDS, each=_LINE_WORDS)
+    def line_words(self) -> int:
+        return 3
+
+    def _words(self, line: tuple[int, int]) -> list[int]:
+        piece, row = line
+        shape, channel = self.shape, piece * self.source.depth
+        top = row * shape.step_down - shape.padding
+        return [
+            self.source.address(-shape.padding, top, channel),
+            self.target.address(0, row, channel),
+            self.bias + channel * ELEMENT_BYTES,
+        ]
 
     @property
     def declared(self) -> Declared:
@@ -409,18 +242,12 @@ class PoolLayout(BlockLayout):
         )
 
     @property
-    def constants(self) -> int:
-        """Address of threshold and reciprocal."""
-        return self._block_end
-
-    @property
     def bias(self) -> int:
         """Address of the biases, slice after slice."""
         return self.constants + COLUMN_BYTES
 
     @property
     def end(self) -> int:
-        """First byte after all data that this layout adds to the maps."""
         size = self.source.slices * self.source.depth * ELEMENT_BYTES
         return round_up(self.bias + size, COLUMN_BYTES)
 
@@ -447,68 +274,38 @@ class PoolLayout(BlockLayout):
         block = self.block(self.parameters)
         memory.write(self.parameters, block.ljust(self.constants - self.parameters, b"\0"))
 
-    def block(self, address: int) -> bytes:
-        """The parameter block, for ``address``; see
-        :meth:`microkernels.nn.conv_layout.ConvLayout.block`."""
-        shape, source = self.shape, self.source
-        words = []
-        for member, size in enumerate(self._parts):
-            lines = self._lines[member :: self.sharers]
-            part = [len(lines), self.constants]
-            for piece, row in lines:
-                channel = piece * source.depth
-                top = row * shape.step_down - shape.padding
-                part.append(source.address(-shape.padding, top, channel))
-                part.append(self.target.address(0, row, channel))
-                part.append(self.bias + channel * ELEMENT_BYTES)
-            words.append(part + [0] * (size - len(part)))
-        return block_bytes(address, words)
+    def generate(self, vault_bits: int | None) -> Program:
+        shape = self.shape
+        name = f"pool_{shape.window}x{shape.window}x{shape.channels}x{shape.segments}.s"
+        if self.windows.slots:
+            program = _Unrolled(self, vault_bits, self.windows).build().program(name)
+            if len(program.words) <= self.instruction_words or not self.columns.slots:
+                return program
+        return _Looped(self, vault_bits, self.columns).build().program(name)
 
 
-@CHECK.arguments
-@lru_cache(maxsize=64)
-def pool_program(layout: PoolLayout, *, vault_bits: int | None = None) -> Program:
-    """The program of a pooling layer with these sizes and addresses.
-
-    Parameters:
-        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
-            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
-    """
-    shape = layout.shape
-    name = f"pool_{shape.window}x{shape.window}x{shape.channels}x{shape.segments}.s"
-    if layout.windows.slots:
-        program = _Unrolled(layout, vault_bits).build().program(name)
-        if len(program.words) <= layout.instruction_words or not layout.columns.slots:
-            return program
-    return _Looped(layout, vault_bits).build().program(name)
-
-
-class _PoolKernel(ABC):
-    """What both forms of the kernel have."""
+class _PoolKernel(LineKernel[PoolLayout]):
+    """Code that both forms of the kernel have."""
 
     def __init__(self, layout: PoolLayout, vault_bits: int | None, ring: Ring) -> None:
-        self.layout = layout
-        self.vault_bits = vault_bits
         self.slots = ring
         shape = layout.shape
-        what = "mean" if shape.mean else "maximum"
-        self.writer = w = KernelBuilder(
-            f"Pooling: {shape.width} x {shape.height} x {shape.channels}, {what} of "
-            f"{shape.window} x {shape.down}, stride {shape.stride}, {shape.segments} "
-            "segment(s); thesis section 6.2.",
-            "Generated by microkernels.nn.pool, which explains it.",
-            "",
-            f"Scratchpad ({ring.end} bytes)",
-            f"  {0:>4} threshold, reciprocal",
-            f"  {layout.bias_place:>4} bias" if layout.biased else "       no bias",
-            f"  {layout.outputs:>4} two outputs",
-            *self._places(),
-            f"  {ring.start:>4} ring of {ring.slots} slots of {ring.slot_bytes} bytes",
-            launch=launch_registers(vault_bits),
-            place_drains=True,
+        super().__init__(
+            layout,
+            vault_bits,
+            f"Pooling: {shape.width} x {shape.height} x {shape.channels}, "
+            f"{'mean' if shape.mean else 'maximum'} of {shape.window} x {shape.down}, stride "
+            f"{shape.stride}, {shape.segments} segment(s); thesis section 6.2.",
+            {
+                0: "threshold, reciprocal",
+                layout.bias_place: "bias" if layout.biased else "no bias",
+                layout.outputs: "two outputs",
+                layout.combined: "combined columns, or the ring",
+                ring.start: f"ring of {ring.slots} slots of {ring.slot_bytes} bytes",
+            },
         )
+        w = self.writer
         reg = w.register
-        self.lines = reg("lines", "lines left")
         self.constants = reg("constants", "address of threshold and reciprocal")
         self.described = reg("described", "address of the next line's description")
         self.next_out = reg("next_out", "next line: address of its first output")
@@ -516,13 +313,13 @@ class _PoolKernel(ABC):
         self.out = reg("out", "address of the output")
         self.left = reg("left", "outputs left in the line")
         self.slot = reg("use", "slot in use")
-        self.made = reg("made", "output in the scratchpad")
-        self.other = reg("other", "the other one")
+        self.result = reg("result", "output in the scratchpad")
+        self.stored = reg("stored", "output that is stored")
         self._registers()
         self.fill = reg("load_slot", "slot to load next")
-        self.a = reg("a", "for the moment")
-        self.b = reg("b", "likewise")
-        self.c = reg("c", "likewise")
+        self.tmp = reg("tmp", "temporary")
+        self.tmp1 = reg("tmp1", "temporary")
+        self.tmp2 = reg("tmp2", "temporary")
         self.threshold = w.constant("threshold", 0, "threshold")
         self.reciprocal = w.constant("reciprocal", ELEMENT_BYTES, "reciprocal")
         self.bias = w.constant("bias", layout.bias_place, "bias")
@@ -532,40 +329,26 @@ class _PoolKernel(ABC):
         self.depth = w.constant("depth", layout.source.depth, "elements of a pixel")
         self.combine = "v.v.add" if shape.mean else "v.v.max"
 
-    def build(self) -> KernelBuilder:
-        """The whole program."""
+    def _begin(self) -> None:
         w, layout = self.writer, self.layout
-        w.start((self.lines, self.constants), self.described, vault_bits=self.vault_bits)
-        with w.unless("beq", self.lines, w.zero):
-            w.op("li", self.a, 2)
-            w.load(self.threshold, self.constants, self.a, note="threshold, reciprocal")
-            w.op("li", self.a, MEAN_FRACTION)
-            w.op("set.fx", self.a)
-            w.op("li", self.made, layout.outputs)
-            w.op("li", self.other, layout.outputs + layout.depth_bytes)
-            self._begin()
-            w.note("A line.")
-            with w.loop("line", self.lines):
-                self._begin_line()
-                w.op("li", self.left, layout.shape.out_width)
-                w.note("An output.")
-                w.label("output")
-                self._output()
-                w.op("bne", self.left, w.zero, "output")
-        w.op("halt")
-        return w
+        w.op("li", self.tmp, 2)
+        w.load(self.threshold, self.constants, self.tmp, note="threshold, reciprocal")
+        self._set("fx", MEAN_FRACTION)
+        w.op("li", self.result, layout.outputs)
+        w.op("li", self.stored, layout.outputs + layout.depth_bytes)
 
-    def _places(self) -> tuple[str, ...]:
-        """Text on further places in the scratchpad."""
-        return ()
+    def _line(self) -> None:
+        w = self.writer
+        self._begin_line()
+        w.op("li", self.left, self.layout.shape.out_width)
+        w.note("An output.")
+        w.label("output")
+        self._output()
+        w.op("bne", self.left, w.zero, "output")
 
     @abstractmethod
     def _registers(self) -> None:
         """Allocate the registers for loads."""
-
-    @abstractmethod
-    def _begin(self) -> None:
-        """Code before the first line."""
 
     @abstractmethod
     def _begin_line(self) -> None:
@@ -602,50 +385,37 @@ class _PoolKernel(ABC):
         w.op("set.vl", self.depth)
         pixel = layout.source.depth * ELEMENT_BYTES
         for down in range(1, shape.down):
-            w.offset(self.b, place, down * pixel)
-            w.vector(self.combine, place, place, self.b)
+            w.offset(self.tmp1, place, down * pixel)
+            w.vector(self.combine, place, place, self.tmp1)
         if shape.scaled:
             w.vector("v.s.mul", place, place, self.reciprocal, note="mean")
         if layout.biased:
             w.vector("v.v.add", place, place, self.bias, note="bias")
-        w.vector("v.s.max", self.made, place, self.threshold, note="raise to the threshold")
+        w.vector("v.s.max", self.result, place, self.threshold, note="raise to the threshold")
         w.op("v.drain")
-        w.store(self.out, self.made, self.depth)
+        w.store(self.out, self.result, self.depth)
 
     def _next_output(self) -> None:
         w = self.writer
-        w.swap(self.made, self.other, self.a)
+        w.swap(self.result, self.stored, self.tmp)
         w.offset(self.out, self.out, self.layout.target.x_step)
 
 
-class _Unrolled(_PoolKernel):
+class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
     """The kernel with code for each column of a window."""
-
-    def __init__(self, layout: PoolLayout, vault_bits: int | None) -> None:
-        super().__init__(layout, vault_bits, layout.windows)
 
     def _registers(self) -> None:
         reg = self.writer.register
         self.ahead = reg("ahead", "address of the description of the line to load next")
-        self.next_from = reg("next_from", "that line: address of its first window")
+        self.next_from = [reg("next_from", "that line: address of its first window")]
         self.load_lines = reg("load_lines", "lines left to load")
         self.load_left = reg("load_left", "windows left to load in the line")
-        self.load_from = reg("load_from", "address of the next window")
+        self.load_from = [reg("load_from", "address of the next window")]
 
     def _begin(self) -> None:
-        w = self.writer
-        w.note("Fill the ring.")
-        w.op("mov", self.ahead, self.described)
-        w.op("mov", self.load_lines, self.lines)
-        self._next_from()
-        self._begin_load_line()
-        w.op("mov", self.fill, self.ring)
-        w.op("li", self.c, self.slots.slots)
-        w.label("fill")
-        self._load("fill")
-        w.op("sub", self.c, self.c, 1)
-        w.op("bne", self.c, w.zero, "fill")
-        w.op("mov", self.slot, self.ring)
+        super()._begin()
+        self.writer.op("mov", self.ahead, self.described)
+        self._fill_ring(self.slots.slots, self.tmp2)
         self._describe()
 
     def _begin_line(self) -> None:
@@ -657,28 +427,22 @@ class _Unrolled(_PoolKernel):
         w.op("add", self.described, self.described, WORD_BYTES)
         self._read()
 
-    def _next_from(self) -> None:
-        w = self.writer
-        w.read(self.next_from, self.ahead)
-        w.op("add", self.ahead, self.ahead, 2 * WORD_BYTES)
-
-    def _begin_load_line(self) -> None:
-        w = self.writer
-        w.op("mov", self.load_from, self.next_from)
-        self._next_from()
-        w.op("li", self.load_left, self.layout.shape.out_width)
+    @property
+    def _line_loads(self) -> int:
+        return self.layout.shape.out_width
 
     def _load(self, name: str) -> None:
         """Load the next window, if there is one, in all segments into the next slot."""
         w, layout, shape = self.writer, self.layout, self.layout.shape
+        (load_from,) = self.load_from
         done = f"{name}_done"
         w.op("beq", self.load_lines, w.zero, done)
-        w.op("mov", self.a, self.fill)
+        w.op("mov", self.tmp, self.fill)
         for across in range(shape.window):
-            w.offset(self.b, self.load_from, across * layout.source.x_step)
-            self._load_column(self.a, self.b, f"column {across}, ")
-        w.offset(self.load_from, self.load_from, shape.stride * layout.source.x_step)
-        w.op("mov", self.fill, self.a)
+            w.offset(self.tmp1, load_from, across * layout.source.x_step)
+            self._load_column(self.tmp, self.tmp1, f"column {across}, ")
+        w.offset(load_from, load_from, shape.stride * layout.source.x_step)
+        w.op("mov", self.fill, self.tmp)
         with w.unless("bne", self.fill, self.ring_end):
             w.op("mov", self.fill, self.ring)
         w.op("sub", self.load_left, self.load_left, 1)
@@ -714,21 +478,18 @@ class _Unrolled(_PoolKernel):
         w = self.writer
         first = self.slot
         if result:
-            first = self.a
+            first = self.tmp
             w.offset(first, self.slot, result)
-        w.offset(self.b, self.slot, other)
-        w.vector(mnemonic, first, first, self.b)
+        w.offset(self.tmp1, self.slot, other)
+        w.vector(mnemonic, first, first, self.tmp1)
 
 
 class _Looped(_PoolKernel):
     """The kernel with a loop over the columns of a window."""
 
-    def __init__(self, layout: PoolLayout, vault_bits: int | None) -> None:
-        super().__init__(layout, vault_bits, layout.columns)
+    def __init__(self, layout: PoolLayout, vault_bits: int | None, ring: Ring) -> None:
+        super().__init__(layout, vault_bits, ring)
         self.combined = self.writer.constant("combined", layout.combined, "combined columns")
-
-    def _places(self) -> tuple[str, ...]:
-        return (f"  {self.layout.combined:>4} combined columns",)
 
     def _registers(self) -> None:
         reg = self.writer.register
@@ -736,9 +497,6 @@ class _Looped(_PoolKernel):
         self.columns = reg("columns", "columns left to combine")
         self.load_left = reg("load_left", "columns left to load")
         self.load_from = reg("load_from", "address of the next column")
-
-    def _begin(self) -> None:
-        """Nothing is in flight before the first line."""
 
     def _begin_line(self) -> None:
         self.writer.read(self.window, self.described)
@@ -748,8 +506,8 @@ class _Looped(_PoolKernel):
     def _load(self) -> None:
         """Load the next column into the next slot."""
         w = self.writer
-        w.op("mov", self.b, self.load_from)
-        self._load_column(self.fill, self.b, "")
+        w.op("mov", self.tmp1, self.load_from)
+        self._load_column(self.fill, self.tmp1, "")
         w.offset(self.load_from, self.load_from, self.layout.source.x_step)
         with w.unless("bne", self.fill, self.ring_end):
             w.op("mov", self.fill, self.ring)
@@ -758,8 +516,8 @@ class _Looped(_PoolKernel):
     def _add_segments(self) -> None:
         w, layout = self.writer, self.layout
         for segment in range(1, layout.shape.segments):
-            w.offset(self.b, self.slot, segment * layout.column_bytes)
-            w.vector("v.v.add", self.slot, self.slot, self.b)
+            w.offset(self.tmp1, self.slot, segment * layout.column_bytes)
+            w.vector("v.v.add", self.slot, self.slot, self.tmp1)
 
     def _next_slot(self) -> None:
         self.writer.advance_ring(self.slot, self.slots.slot_bytes, self.ring, self.ring_end)
@@ -771,11 +529,11 @@ class _Looped(_PoolKernel):
         w.op("li", self.load_left, shape.window)
         w.op("mov", self.fill, self.ring)
         w.op("mov", self.slot, self.ring)
-        w.op("li", self.c, self.slots.slots)
+        w.op("li", self.tmp2, self.slots.slots)
         w.label("fill")
         self._load()
-        w.op("sub", self.c, self.c, 1)
-        w.op("bne", self.c, w.zero, "fill")
+        w.op("sub", self.tmp2, self.tmp2, 1)
+        w.op("bne", self.tmp2, w.zero, "fill")
         w.op("set.vl", self.column)
         self._add_segments()
         w.vector("v.v.max", self.combined, self.slot, self.slot, note="the first column")

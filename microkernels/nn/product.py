@@ -9,18 +9,13 @@ The work is cut into *lines*: some rows of a group of the first map, with all ro
 one. A line is cut into *blocks*: some rows of the second map. Where lines or blocks do not divide
 the rows, the last one overlaps the one before, and the same elements are computed twice.
 
-The scratchpad holds the rows of the line, a ring of two blocks, and the results of a block. All
-begin at multiples of :data:`isa.timing.RANGE_BYTES`. The engines take the lines in turns. An
-engine's part of the parameter block::
-
-    0  lines; 0: nothing to do
-    1  for each line: addresses of its rows, of the group's rows in the second map, and of its first
-       output; a line more
-
-While the rows of a line meet a
-block of the second map, the next block is loaded. A row and a block are one ``m.v.mul.add``.
+The scratchpad holds the rows of the line, a ring of two blocks, and the results of a block. The
+words of a line are the addresses of its rows, of the group's rows in the second map, and of its
+first output. While the rows of a line meet a block of the second map, the next block is loaded. A
+row and a block are one ``m.v.mul.add``.
 """
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -29,10 +24,9 @@ import numpy as np
 from isa.program import Program
 from isa.table import MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES, WORD_BYTES
-from microkernels.common.block_layout import BlockLayout
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, launch_registers
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import FeatureMap, StripMap, round_up
+from microkernels.common.feature_map import FeatureMap, round_up
 from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
     Elements,
@@ -41,7 +35,8 @@ from microkernels.common.fixed_point import (
     dot,
 )
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, part_sizes
+
+from .line import LineKernel, LineLayout, Scratchpad
 
 __all__ = [
     "MOST_INNER",
@@ -50,7 +45,6 @@ __all__ = [
     "ProductShape",
     "plan_product",
     "product",
-    "product_program",
 ]
 
 #: Elements of a row at most: its products are one exact sum.
@@ -115,12 +109,10 @@ def product(shape: ProductShape, first: Elements, second: Elements) -> Elements:
     one, other = shape.widths
     first = check_elements("first", first, (shape.rows, one, shape.inner))
     second = check_elements("second", second, (shape.columns, other, shape.inner))
-    found: Elements = dot(first.transpose(1, 0, 2), second.transpose(1, 2, 0), shape.fraction)
-    return np.ascontiguousarray(found.transpose(1, 0, 2))
+    products: Elements = dot(first.transpose(1, 0, 2), second.transpose(1, 2, 0), shape.fraction)
+    return np.ascontiguousarray(products.transpose(1, 0, 2))
 
 
-_HEADER_WORDS = 1
-_LINE_WORDS = 3
 _SLOTS = 2
 _LANES = WORD_BYTES // ELEMENT_BYTES
 #: For estimates: cycles of a vector instruction at least, of a row's store, of a block, of a line.
@@ -144,13 +136,18 @@ class Blocks:
     cycles: float
 
 
-def _scratchpad(shape: ProductShape, rows: int, columns: int) -> tuple[int, int, int, int]:
-    """Addresses of the ring and of the results, bytes of a block, and end of the scratchpad."""
-    row = shape.inner * ELEMENT_BYTES
-    ring = round_up(rows * row, RANGE_BYTES)
-    block = round_up(columns * row, RANGE_BYTES)
-    results = ring + _SLOTS * block
-    return ring, results, block, results + round_up(rows * columns * ELEMENT_BYTES, RANGE_BYTES)
+def _block_bytes(shape: ProductShape, columns: int) -> int:
+    return round_up(columns * shape.inner * ELEMENT_BYTES, RANGE_BYTES)
+
+
+def _scratchpad(shape: ProductShape, rows: int, columns: int) -> Scratchpad:
+    return Scratchpad(
+        {
+            "rows": rows * shape.inner * ELEMENT_BYTES,
+            "ring": _SLOTS * _block_bytes(shape, columns),
+            "results": rows * columns * ELEMENT_BYTES,
+        }
+    )
 
 
 @lru_cache(maxsize=256)
@@ -165,7 +162,7 @@ def plan_product(
     Raises:
         KernelError: the scratchpad is too small for any.
     """
-    found: Blocks | None = None
+    fastest: Blocks | None = None
     beats = -(-shape.inner // _LANES)
     for columns in range(1, min(shape.columns, MAX_MR) + 1):
         blocks = -(-shape.columns // columns)
@@ -175,34 +172,30 @@ def plan_product(
             count = -(-shape.rows // rows)
             if -(-shape.rows // count) != rows:
                 continue
-            if _scratchpad(shape, rows, columns)[3] > scratchpad_bytes:
+            if _scratchpad(shape, rows, columns).end > scratchpad_bytes:
                 break
             lines = -(-shape.groups * count // sharers)
             load = sharers * columns * beats
             work = rows * max(columns * beats, _INSTRUCTION)
             stores = _STORE * (rows if blocks > 1 else 1)
             line = _LINE + sharers * rows * beats + blocks * (max(load, work) + stores + _BLOCK)
-            if found is None or lines * line < found.cycles:
-                found = Blocks(rows=rows, columns=columns, cycles=float(lines * line))
-    if found is None:
+            if fastest is None or lines * line < fastest.cycles:
+                fastest = Blocks(rows=rows, columns=columns, cycles=float(lines * line))
+    if fastest is None:
         raise KernelError(
             f"rows of {shape.inner} elements need a scratchpad of "
-            f"{_scratchpad(shape, 1, 1)[3]} bytes, not {scratchpad_bytes}"
+            f"{_scratchpad(shape, 1, 1).end} bytes, not {scratchpad_bytes}"
         )
-    return found
+    return fastest
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProductLayout(BlockLayout):
+class ProductLayout(LineLayout):
     """Addresses of a product; see the module's text.
 
     Attributes:
         shape: of the layer.
-        source, other: the maps that are read.
-        target: the output; it shares no memory with the maps that are read.
-        base: first address of all other data; a multiple of 32.
-        sharers: engines that share the layer, at least 1.
-        scratchpad_bytes: size of the scratchpad.
+        other: the second map that is read.
 
     Raises:
         KernelError: maps that do not fit the layer or have several slices, a scratchpad that is too
@@ -210,28 +203,24 @@ class ProductLayout(BlockLayout):
     """
 
     shape: ProductShape
-    source: FeatureMap
     other: FeatureMap
-    target: FeatureMap
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     def __post_init__(self) -> None:
         super().__post_init__()
         shape = self.shape
         first, second = shape.widths
-        self.source.check_size("source", first, shape.rows, shape.inner)
-        self.other.check_size("other", second, shape.columns, shape.inner)
-        self.target.check_size("target", shape.groups, shape.rows, shape.columns)
-        maps = {"source": self.source, "other": self.other, "target": self.target}
-        for name, held in maps.items():
-            if isinstance(held, StripMap):
-                raise KernelError("products need maps without strips")
-            if held.depth != held.channels:
-                raise KernelError(
-                    f"{name} must have one slice of {held.channels} channels, not slices of "
-                    f"{held.depth}"
-                )
+        self._check_maps(
+            "products need",
+            (first, shape.rows, shape.inner),
+            (second, shape.columns, shape.inner),
+            (shape.groups, shape.rows, shape.columns),
+            one_slice=True,
+        )
         _ = self.blocks
+
+    @property
+    def maps(self) -> Mapping[str, FeatureMap]:
+        return {"source": self.source, "other": self.other, "target": self.target}
 
     @property
     def blocks(self) -> Blocks:
@@ -240,27 +229,15 @@ class ProductLayout(BlockLayout):
             self.shape, sharers=self.sharers, scratchpad_bytes=self.scratchpad_bytes
         )
 
-    # Scratchpad.
-
     @property
-    def ring(self) -> int:
-        """Scratchpad address of the blocks, after the rows of the line."""
-        return _scratchpad(self.shape, self.blocks.rows, self.blocks.columns)[0]
+    def scratchpad(self) -> Scratchpad:
+        """The rows of a line, the ring of blocks, and the results of a block, row after row."""
+        return _scratchpad(self.shape, self.blocks.rows, self.blocks.columns)
 
     @property
     def block_bytes(self) -> int:
         """Bytes of a block in the scratchpad."""
-        return _scratchpad(self.shape, self.blocks.rows, self.blocks.columns)[2]
-
-    @property
-    def results(self) -> int:
-        """Scratchpad address of the results of a block, row after row."""
-        return _scratchpad(self.shape, self.blocks.rows, self.blocks.columns)[1]
-
-    @property
-    def scratchpad_end(self) -> int:
-        """First byte of the scratchpad that is not used."""
-        return _scratchpad(self.shape, self.blocks.rows, self.blocks.columns)[3]
+        return _block_bytes(self.shape, self.blocks.columns)
 
     @property
     def line_blocks(self) -> int:
@@ -275,19 +252,27 @@ class ProductLayout(BlockLayout):
     # Memory.
 
     @property
+    def has_constants(self) -> bool:
+        return False
+
+    @property
     def _lines(self) -> list[tuple[int, int]]:
         """Group and first row of each line."""
         rows, last = self.blocks.rows, self.shape.rows - self.blocks.rows
         starts = [min(row, last) for row in range(0, self.shape.rows, rows)]
         return [(group, row) for group in range(self.shape.groups) for row in starts]
 
-    @property
-    def _parts(self) -> list[int]:
-        return part_sizes(len(self._lines), self.sharers, fixed=_HEADER_WORDS, each=_LINE_WORDS)
+    def _words(self, line: tuple[int, int]) -> list[int]:
+        group, row = line
+        one, other = self.shape.shared
+        return [
+            self.source.address(0 if one else group, row),
+            self.other.address(0 if other else group, 0),
+            self.target.address(group, row),
+        ]
 
     @property
     def end(self) -> int:
-        """First byte after all data that this layout adds to the maps."""
         return self._block_end
 
     def store(self, memory: Writable) -> None:
@@ -296,62 +281,32 @@ class ProductLayout(BlockLayout):
         Raises:
             isa.image.ImageError: the layout lies outside the memory.
         """
-        memory.write(self.parameters, self.block(self.parameters))
+        self._store_fixed(memory)
 
-    def block(self, address: int) -> bytes:
-        """The parameter block, for ``address``; see
-        :meth:`microkernels.nn.conv_layout.ConvLayout.block`."""
-        one, other = self.shape.shared
-        words = []
-        for member, size in enumerate(self._parts):
-            lines = self._lines[member :: self.sharers]
-            part = [len(lines)]
-            for group, row in lines:
-                part += [
-                    self.source.address(0 if one else group, row),
-                    self.other.address(0 if other else group, 0),
-                    self.target.address(group, row),
-                ]
-            words.append(part + [0] * (size - len(part)))
-        return block_bytes(address, words)
+    def generate(self, vault_bits: int | None) -> Program:
+        shape = self.shape
+        name = f"product_{shape.groups}x{shape.rows}x{shape.columns}x{shape.inner}.s"
+        return _ProductKernel(self, vault_bits).build().program(name)
 
 
-@CHECK.arguments
-@lru_cache(maxsize=64)
-def product_program(layout: ProductLayout, *, vault_bits: int | None = None) -> Program:
-    """The program of a product with these sizes and addresses.
-
-    Parameters:
-        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
-            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
-    """
-    shape = layout.shape
-    name = f"product_{shape.groups}x{shape.rows}x{shape.columns}x{shape.inner}.s"
-    return _ProductKernel(layout, vault_bits).build().program(name)
-
-
-class _ProductKernel:
+class _ProductKernel(LineKernel[ProductLayout]):
     """Registers and code of the kernel."""
 
     def __init__(self, layout: ProductLayout, vault_bits: int | None) -> None:
-        self.layout = layout
-        self.vault_bits = vault_bits
-        shape, blocks = layout.shape, layout.blocks
-        self.writer = w = KernelBuilder(
+        shape, blocks, scratchpad = layout.shape, layout.blocks, layout.scratchpad
+        super().__init__(
+            layout,
+            vault_bits,
             f"Products of {shape.groups} group(s) of {shape.rows} and {shape.columns} rows of "
             f"{shape.inner} elements.",
-            "Generated by microkernels.nn.product, which explains it.",
-            "",
-            f"Scratchpad ({layout.scratchpad_end} bytes)",
-            f"  {0:>4} {blocks.rows} row(s) of the first map",
-            f"  {layout.ring:>4} two blocks of {blocks.columns} row(s) of the second map",
-            f"  {layout.results:>4} results",
-            launch=launch_registers(vault_bits),
-            scratchpad_bytes=layout.scratchpad_bytes,
-            place_drains=True,
+            {
+                scratchpad["rows"]: f"{blocks.rows} row(s) of the first map",
+                scratchpad["ring"]: f"two blocks of {blocks.columns} row(s) of the second map",
+                scratchpad["results"]: "results",
+            },
         )
+        w = self.writer
         reg = w.register
-        self.lines = reg("lines", "lines left")
         self.described = reg("described", "address of the next line's description")
         self.source = reg("source", "address of the rows")
         self.other = reg("other", "address of the next block to load")
@@ -361,43 +316,32 @@ class _ProductKernel:
         self.fill = reg("fill", "block to load")
         self.count = reg("count", "rows left")
         self.row = reg("row", "row in use")
-        self.made = reg("made", "result")
+        self.result = reg("result", "place of a row's results")
         self.to = reg("to", "address of a row's outputs")
-        self.a = reg("a", "for the moment")
-        self.rows = w.constant("rows", 0, "rows of the line")
-        self.results = w.constant("results", layout.results, "results")
+        self.tmp = reg("tmp", "temporary")
+        self.rows = w.constant("rows", scratchpad["rows"], "rows of the line")
+        self.results = w.constant("results", scratchpad["results"], "results")
         self.all_rows = w.constant("all_rows", blocks.rows * shape.inner, "elements of the rows")
         self.block = w.constant("block", blocks.columns * shape.inner, "elements of a block")
-        whole = layout.line_blocks == 1
-        outputs = blocks.columns * (blocks.rows if whole else 1)
+        outputs = blocks.columns * (blocks.rows if layout.line_blocks == 1 else 1)
         self.outputs = w.constant("outputs", outputs, "outputs of a store")
         if layout.overlap:
             self.one = w.constant("one", 1, "blocks left at the last one")
 
-    def build(self) -> KernelBuilder:
-        """The whole program."""
-        w, shape, blocks = self.writer, self.layout.shape, self.layout.blocks
-        w.start((self.lines,), self.described, vault_bits=self.vault_bits)
-        with w.unless("beq", self.lines, w.zero):
-            for setting, value in (
-                ("set.fx", shape.fraction),
-                ("set.vl", shape.inner),
-                ("set.mr", blocks.columns),
-            ):
-                w.op("li", self.a, value)
-                w.op(setting, self.a)
-            with w.loop("line", self.lines):
-                self._line()
-        w.op("halt")
-        return w
+    def _begin(self) -> None:
+        shape, blocks = self.layout.shape, self.layout.blocks
+        self._set("fx", shape.fraction)
+        self._set("vl", shape.inner)
+        self._set("mr", blocks.columns)
 
     def _line(self) -> None:
         w, layout = self.writer, self.layout
         for word in (self.source, self.other, self.out):
             w.read(word, self.described)
         w.load(self.rows, self.source, self.all_rows, note="rows of the first map")
-        w.op("li", self.slot, layout.ring)
-        w.op("li", self.fill, layout.ring + layout.block_bytes)
+        ring = layout.scratchpad["ring"]
+        w.op("li", self.slot, ring)
+        w.op("li", self.fill, ring + layout.block_bytes)
         w.load(self.slot, self.other, self.block, note="block of the second map")
         w.op("li", self.left, layout.line_blocks)
         w.note("A block.")
@@ -412,7 +356,7 @@ class _ProductKernel:
         self._stores()
         if layout.line_blocks > 1:
             self._advance(self.out, 1)
-            w.swap(self.slot, self.fill, self.a)
+            w.swap(self.slot, self.fill, self.tmp)
             w.op("bne", self.left, w.zero, "block_turn")
 
     def _advance(self, address: str, elements: int) -> None:
@@ -427,12 +371,12 @@ class _ProductKernel:
         """All rows of the line with the block."""
         w, layout = self.writer, self.layout
         w.op("mov", self.row, self.rows)
-        w.op("mov", self.made, self.results)
+        w.op("mov", self.result, self.results)
         w.op("li", self.count, layout.blocks.rows)
         with w.loop("row_turn", self.count):
-            w.vector("m.v.mul.add", self.made, self.slot, self.row)
+            w.vector("m.v.mul.add", self.result, self.slot, self.row)
             w.offset(self.row, self.row, layout.shape.inner * ELEMENT_BYTES)
-            w.offset(self.made, self.made, layout.blocks.columns * ELEMENT_BYTES)
+            w.offset(self.result, self.result, layout.blocks.columns * ELEMENT_BYTES)
 
     def _stores(self) -> None:
         """Store the results of the block."""
@@ -441,9 +385,9 @@ class _ProductKernel:
             w.store(self.out, self.results, self.outputs)
             return
         w.op("mov", self.to, self.out)
-        w.op("mov", self.made, self.results)
+        w.op("mov", self.result, self.results)
         w.op("li", self.count, layout.blocks.rows)
         with w.loop("store_turn", self.count):
-            w.store(self.to, self.made, self.outputs)
+            w.store(self.to, self.result, self.outputs)
             w.offset(self.to, self.to, layout.target.y_step)
-            w.offset(self.made, self.made, layout.blocks.columns * ELEMENT_BYTES)
+            w.offset(self.result, self.result, layout.blocks.columns * ELEMENT_BYTES)

@@ -9,11 +9,7 @@ is the longest vector of whole rows that divides it, and what belongs to each ro
 by level and four numbers of 32 bits, of which sums have zeros in their upper halves. Where a row is
 several segments, a chunk is one of them, and there is a place for an element of each.
 
-An engine's part of the parameter block::
-
-    0  blocks; 0: nothing to do
-    1  address of the constants
-    2  for each block: addresses of its rows and of its outputs; a block more
+The words of a block are the addresses of its rows and of its outputs.
 
 The program's arithmetic is that of :func:`microkernels.nn.rows_shape.normalize`, which explains it.
 A block of rows is computed in place. What belongs to each row, such as its factor, is computed for
@@ -21,7 +17,7 @@ all rows of the block at once, in vectors of 32-bit numbers. A row of several se
 segment by segment; its sums and its largest element come from those of the segments.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
@@ -31,19 +27,17 @@ import numpy as np
 from isa.program import Program
 from isa.table import MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES
-from microkernels.common.block_layout import BlockLayout
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, launch_registers
-from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.builder import DEFAULT_SCRATCHPAD
+from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
-from microkernels.common.parameter_block import block_bytes, part_sizes
-from microkernels.nn.rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
 
-__all__ = ["WIDE_BYTES", "RowsLayout", "predict_rows", "rows_program"]
+from .line import LineKernel, LineLayout, Scratchpad
+from .rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
 
-_HEADER_WORDS = 2
-_BLOCK_WORDS = 2
+__all__ = ["WIDE_BYTES", "RowsLayout", "predict_rows"]
+
 #: Bytes of a number of 32 bits.
 WIDE_BYTES = 4
 #: Numbers of 32 bits of a row beside its sums.
@@ -67,25 +61,21 @@ class _Cut:
     cycles: float
 
 
-def _places(shape: NormalizeShape, rows: int, chunk: int) -> tuple[dict[str, int], int]:
-    """Scratchpad address of each place, and the end."""
+def _scratchpad(shape: NormalizeShape, rows: int, chunk: int) -> Scratchpad:
     levels = len(shape.scale.shifts)
     count, segment = len(shape.segments), shape.segments[0][1]
-    sizes = {
-        "narrow": len(_narrow(shape)) * ELEMENT_BYTES,
-        "wide": len(_wide(shape)) * WIDE_BYTES,
-        "sums": levels * rows * WIDE_BYTES,
-        "rows": rows * shape.channels * ELEMENT_BYTES,
-        "chunk": chunk * segment * ELEMENT_BYTES if shape.operation == "softmax" else 0,
-        "parts": count * ELEMENT_BYTES if count > 1 else 0,
-        "own": rows * ELEMENT_BYTES,
-        "numbers": _NUMBERS * _rounded(rows * WIDE_BYTES),
-    }
-    found, at = {}, 0
-    for name, size in sizes.items():
-        found[name] = at
-        at += _rounded(size)
-    return found, at
+    return Scratchpad(
+        {
+            "narrow": len(_narrow(shape)) * ELEMENT_BYTES,
+            "wide": len(_wide(shape)) * WIDE_BYTES,
+            "sums": levels * rows * WIDE_BYTES,
+            "rows": rows * shape.channels * ELEMENT_BYTES,
+            "chunk": chunk * segment * ELEMENT_BYTES if shape.operation == "softmax" else 0,
+            "parts": count * ELEMENT_BYTES if count > 1 else 0,
+            "elements": rows * ELEMENT_BYTES,
+            "numbers": _NUMBERS * _rounded(rows * WIDE_BYTES),
+        }
+    )
 
 
 def _narrow(shape: NormalizeShape) -> list[int]:
@@ -103,23 +93,23 @@ def _narrow(shape: NormalizeShape) -> list[int]:
 
 def _wide(shape: NormalizeShape) -> list[int]:
     """Constants of 32 bits."""
-    how = shape.scale
-    value = 3 << 24 if how.root else 2 << 29
+    scale = shape.scale
+    value = 3 << 24 if scale.root else 2 << 29
     return [
         (1 << UNIT_FRACTION) - 2,
         0,
-        -(1 << how.mantissa),
-        *how.start,
+        -(1 << scale.mantissa),
+        *scale.start,
         value,
         (1 << UNIT_FRACTION) - 1,
-        *how.scales,
-        *how.added,
+        *scale.scales,
+        *scale.added,
     ]
 
 
 @lru_cache(maxsize=256)
 def _plan(shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int) -> _Cut:
-    found: _Cut | None = None
+    fastest: _Cut | None = None
     soft = shape.operation == "softmax"
     levels = len(shape.scale.shifts)
     beats = -(-shape.channels // _LANES)
@@ -128,25 +118,25 @@ def _plan(shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int) -> _Cut
         count = -(-shape.height // rows)
         if -(-shape.height // count) != rows:
             continue
-        most = max(MAX_VL // shape.channels, 1)
-        chunk = max(each for each in range(1, min(most, rows) + 1) if rows % each == 0)
-        if _places(shape, rows, chunk)[1] > scratchpad_bytes:
+        limit = min(max(MAX_VL // shape.channels, 1), rows)
+        chunk = max(divisor for divisor in range(1, limit + 1) if rows % divisor == 0)
+        if _scratchpad(shape, rows, chunk).end > scratchpad_bytes:
             break
         blocks = -(-shape.width * count // sharers)
-        each = (levels + 3) * rows * max(beats, 10)
+        block_cycles = (levels + 3) * rows * max(beats, 10)
         if soft:
             chunks = rows // chunk
             vector = max(-(-chunk * shape.channels // _LANES), 14)
-            each += (10 + 3 * shape.squarings) * chunks * vector
-        each += steps * max(rows, _STEP) + _BLOCK + rows * beats * 2 * sharers
-        if found is None or blocks * each < found.cycles:
-            found = _Cut(rows=rows, chunk=chunk, cycles=float(blocks * each))
-    if found is None:
+            block_cycles += (10 + 3 * shape.squarings) * chunks * vector
+        block_cycles += steps * max(rows, _STEP) + _BLOCK + rows * beats * 2 * sharers
+        if fastest is None or blocks * block_cycles < fastest.cycles:
+            fastest = _Cut(rows=rows, chunk=chunk, cycles=float(blocks * block_cycles))
+    if fastest is None:
         raise KernelError(
             f"{shape.operation} of rows of {shape.channels} elements needs a scratchpad of "
-            f"{_places(shape, 1, 1)[1]} bytes, not {scratchpad_bytes}"
+            f"{_scratchpad(shape, 1, 1).end} bytes, not {scratchpad_bytes}"
         )
-    return found
+    return fastest
 
 
 def predict_rows(
@@ -161,16 +151,11 @@ def predict_rows(
 
 
 @dataclass(frozen=True, kw_only=True)
-class RowsLayout(BlockLayout):
+class RowsLayout(LineLayout):
     """Addresses of a layer that normalises rows; see the module's text.
 
     Attributes:
         shape: of the layer.
-        source: the map that is read.
-        target: the output; it shares no memory with the source.
-        base: first address of all other data; a multiple of 32.
-        sharers: engines that share the layer, at least 1.
-        scratchpad_bytes: size of the scratchpad.
 
     Raises:
         KernelError: maps that do not fit the layer or have several slices, a scratchpad that is too
@@ -178,22 +163,12 @@ class RowsLayout(BlockLayout):
     """
 
     shape: NormalizeShape
-    source: FeatureMap
-    target: FeatureMap
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 
     def __post_init__(self) -> None:
         super().__post_init__()
         shape = self.shape
-        for name, held in (("source", self.source), ("target", self.target)):
-            held.check_size(name, shape.width, shape.height, shape.channels)
-            if isinstance(held, StripMap):
-                raise KernelError(f"{shape.operation} needs maps without strips")
-            if held.depth != shape.channels:
-                raise KernelError(
-                    f"{name} must have one slice of {shape.channels} channels, not slices of "
-                    f"{held.depth}"
-                )
+        size = (shape.width, shape.height, shape.channels)
+        self._check_maps(f"{shape.operation} needs", size, size, one_slice=True)
         _ = self._cut
 
     @property
@@ -211,14 +186,9 @@ class RowsLayout(BlockLayout):
         return self._cut.chunk
 
     @cached_property
-    def places(self) -> Mapping[str, int]:
-        """Scratchpad address of each place, by name."""
-        return _places(self.shape, self.rows, self.chunk)[0]
-
-    @property
-    def scratchpad_end(self) -> int:
-        """First byte of the scratchpad that is not used."""
-        return _places(self.shape, self.rows, self.chunk)[1]
+    def places(self) -> Scratchpad:
+        """Places in the scratchpad."""
+        return _scratchpad(self.shape, self.rows, self.chunk)
 
     @property
     def number_bytes(self) -> int:
@@ -233,20 +203,14 @@ class RowsLayout(BlockLayout):
     # Memory.
 
     @property
-    def _blocks(self) -> list[tuple[int, int]]:
+    def _lines(self) -> list[tuple[int, int]]:
         """Column and first row of each block."""
         last = self.shape.height - self.rows
         starts = [min(row, last) for row in range(0, self.shape.height, self.rows)]
         return [(x, row) for x in range(self.shape.width) for row in starts]
 
-    @property
-    def _parts(self) -> list[int]:
-        return part_sizes(len(self._blocks), self.sharers, fixed=_HEADER_WORDS, each=_BLOCK_WORDS)
-
-    @property
-    def constants(self) -> int:
-        """Address of the constants, which lie as in the scratchpad."""
-        return self._block_end
+    def _words(self, line: tuple[int, int]) -> list[int]:
+        return [feature_map.address(*line) for feature_map in self.maps.values()]
 
     @property
     def end(self) -> int:
@@ -259,79 +223,53 @@ class RowsLayout(BlockLayout):
         Raises:
             isa.image.ImageError: the layout lies outside the memory.
         """
-        held = bytearray(self.places["rows"])
+        constants = bytearray(self.places["rows"])
         narrow = np.array(_narrow(self.shape), ELEMENT).tobytes()
         wide = np.array(_wide(self.shape), "<i4").tobytes()
-        held[: len(narrow)] = narrow
-        held[self.places["wide"] : self.places["wide"] + len(wide)] = wide
-        memory.write(self.constants, bytes(held))
-        memory.write(self.parameters, self.block(self.parameters))
+        constants[: len(narrow)] = narrow
+        constants[self.places["wide"] : self.places["wide"] + len(wide)] = wide
+        self._store_fixed(memory, bytes(constants))
 
-    def block(self, address: int) -> bytes:
-        """The parameter block, for ``address``; see
-        :meth:`microkernels.nn.conv_layout.ConvLayout.block`."""
-        words = []
-        for member, size in enumerate(self._parts):
-            blocks = self._blocks[member :: self.sharers]
-            part = [len(blocks), self.constants]
-            for x, row in blocks:
-                part += [self.source.address(x, row), self.target.address(x, row)]
-            words.append(part + [0] * (size - len(part)))
-        return block_bytes(address, words)
+    def generate(self, vault_bits: int | None) -> Program:
+        shape = self.shape
+        name = f"{shape.operation}_{shape.width}x{shape.height}x{shape.channels}.s"
+        return _RowsKernel(self, vault_bits).build().program(name)
 
 
-@CHECK.arguments
-@lru_cache(maxsize=64)
-def rows_program(layout: RowsLayout, *, vault_bits: int | None = None) -> Program:
-    """The program of a layer with these sizes and addresses.
-
-    Parameters:
-        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
-            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
-    """
-    shape = layout.shape
-    name = f"{shape.operation}_{shape.width}x{shape.height}x{shape.channels}.s"
-    return _RowsKernel(layout, vault_bits).build().program(name)
-
-
-class _RowsKernel:
+class _RowsKernel(LineKernel[RowsLayout]):
     """Registers and code of the kernel."""
 
     def __init__(self, layout: RowsLayout, vault_bits: int | None) -> None:
-        self.layout = layout
-        self.vault_bits = vault_bits
         self.shape = shape = layout.shape
-        self.how = shape.scale
+        self.scale = shape.scale
         places = layout.places
-        self.writer = w = KernelBuilder(
+        super().__init__(
+            layout,
+            vault_bits,
             f"{shape.operation} of {shape.rows} rows of {shape.channels} elements.",
-            "Generated by microkernels.nn.rows, which explains it.",
-            "",
-            f"Scratchpad ({layout.scratchpad_end} bytes)",
-            f"  {0:>4} constants",
-            f"  {places['sums']:>4} sums by level",
-            f"  {places['rows']:>4} {layout.rows} row(s)",
-            f"  {places['chunk']:>4} a chunk",
-            f"  {places['own']:>4} an element of each row",
-            f"  {places['numbers']:>4} numbers of each row",
-            launch=launch_registers(vault_bits),
-            scratchpad_bytes=layout.scratchpad_bytes,
-            place_drains=True,
+            {
+                places["narrow"]: "constants",
+                places["sums"]: "sums by level",
+                places["rows"]: f"{layout.rows} row(s)",
+                places["chunk"]: "a chunk",
+                places["elements"]: "an element of each row",
+                places["numbers"]: "numbers of each row",
+            },
         )
+        w = self.writer
         reg = w.register
-        self.blocks = reg("blocks", "blocks left")
         self.described = reg("described", "address of the next block's description")
         self.source = reg("source", "address of the rows")
         self.out = reg("out", "address of the outputs")
         self.left = reg("left", "rows or chunks left")
         self.row = reg("row", "row or chunk in use")
-        self.own_row = reg("own_row", "its element or sum")
-        self.a = reg("a", "for the moment")
+        self.row_element = reg("row_element", "its element or sum")
+        self.tmp = reg("tmp", "temporary")
         self.rows = w.constant("rows", places["rows"], "rows")
-        self.own = w.constant("own", places["own"], "an element of each row")
+        self.row_elements = w.constant("row_elements", places["elements"], "an element of each row")
         self.pair = w.constant("pair", 0, "picks lower halves")
-        self.whole = len(shape.segments) == 1
-        if self.whole:
+        self.one_segment = len(shape.segments) == 1
+        if self.one_segment:
             self.channels = w.constant("channels", shape.channels, "elements of a row")
         else:
             self.segment = reg("segment", "segment in use")
@@ -345,7 +283,7 @@ class _RowsKernel:
         ]
         self.sums = [
             w.constant(f"sums{n}", places["sums"] + n * layout.rows * WIDE_BYTES, "sums of a level")
-            for n in range(len(self.how.shifts))
+            for n in range(len(self.scale.shifts))
         ]
         self.wide = reg("wide", "a constant of 32 bits")
         if shape.operation == "softmax":
@@ -357,29 +295,17 @@ class _RowsKernel:
             first = 9 if shape.operation == "softmax" else 2
             self.vector = w.constant("vector", first * ELEMENT_BYTES, "vector of the sums")
 
-    def build(self) -> KernelBuilder:
-        """The whole program."""
-        w, layout = self.writer, self.layout
-        with w.temporary("constants", "address of the constants") as constants:
-            w.start((self.blocks, constants), self.described, vault_bits=self.vault_bits)
-            with w.unless("beq", self.blocks, w.zero):
-                w.op("li", self.a, layout.constant_elements)
-                w.load(self.pair, constants, self.a, note="constants")
-                with w.loop("block", self.blocks):
-                    self._block()
-        w.op("halt")
-        return w
+    def _begin(self) -> None:
+        w = self.writer
+        w.op("li", self.tmp, self.layout.constant_elements)
+        w.load(self.pair, self.constants, self.tmp, note="constants")
 
-    def _set(self, setting: str, value: int) -> None:
-        self.writer.op("li", self.a, value)
-        self.writer.op(f"set.{setting}", self.a)
-
-    def _block(self) -> None:
+    def _line(self) -> None:
         w = self.writer
         w.read(self.source, self.described)
         w.read(self.out, self.described)
         w.load(self.rows, self.source, self.elements, note="rows")
-        if self.whole:
+        if self.one_segment:
             w.op("set.vl", self.channels)
         else:
             self._set("mr", 1)
@@ -395,11 +321,11 @@ class _RowsKernel:
         w.op("v.drain")
         self._factors()
         w.op("v.drain")
-        if self.whole:
+        if self.one_segment:
             w.op("set.vl", self.channels)
         fraction = self.shape.fraction
         self._set("fx", UNIT_FRACTION if fraction is None else fraction)
-        self._each_row("scale", "v.s.mul", self.own, ELEMENT_BYTES)
+        self._each_row("scale", "v.s.mul", self.row_elements, ELEMENT_BYTES)
         w.op("v.drain")
         w.store(self.out, self.rows, self.elements)
 
@@ -417,16 +343,16 @@ class _RowsKernel:
         """``row = row operation element`` for all rows, each with its own element."""
         w = self.writer
         w.op("mov", self.row, self.rows)
-        w.op("mov", self.own_row, first)
+        w.op("mov", self.row_element, first)
         with self._times(name, self.layout.rows):
             for segment in self._segments():
-                w.vector(mnemonic, segment, segment, self.own_row)
+                w.vector(mnemonic, segment, segment, self.row_element)
             w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
-            w.op("add", self.own_row, self.own_row, step)
+            w.op("add", self.row_element, self.row_element, step)
 
     def _segments(self) -> Iterator[str]:
         """Registers that hold the addresses of the row's segments, with their lengths set."""
-        if self.whole:
+        if self.one_segment:
             yield self.row
             return
         for start, length in self.shape.segments:
@@ -453,44 +379,44 @@ class _RowsKernel:
         """Likewise of all rows, into the element of each."""
         w = self.writer
         w.op("mov", self.row, self.rows)
-        w.op("mov", self.own_row, self.own)
+        w.op("mov", self.row_element, self.row_elements)
         with self._times(name, self.layout.rows):
-            self._reduced(self.own_row, operation, operand, last)
+            self._reduced(self.row_element, operation, operand, last)
             w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
-            w.op("add", self.own_row, self.own_row, ELEMENT_BYTES)
+            w.op("add", self.row_element, self.row_element, ELEMENT_BYTES)
         w.op("v.drain")
 
     def _each_sum(self, operand: str | None) -> None:
         """Sums of products of all rows with a vector, or with themselves, by level."""
         w = self.writer
-        if self.whole:
+        if self.one_segment:
             w.op("set.vl", self.channels)
             self._set("mr", 1)
-        for level, (sums, shift) in enumerate(zip(self.sums, self.how.shifts, strict=True)):
+        for level, (sums, shift) in enumerate(zip(self.sums, self.scale.shifts, strict=True)):
             self._set("fx", shift)
             w.op("mov", self.row, self.rows)
-            w.op("mov", self.own_row, sums)
+            w.op("mov", self.row_element, sums)
             with self._times(f"level{level}", self.layout.rows):
-                if self.whole:
-                    w.vector("m.v.mul.add", self.own_row, self.row, operand or self.row)
+                if self.one_segment:
+                    w.vector("m.v.mul.add", self.row_element, self.row, operand or self.row)
                 else:
-                    self._reduced(self.own_row, "m.v.mul.add", operand, "m.v.nop.add")
+                    self._reduced(self.row_element, "m.v.mul.add", operand, "m.v.nop.add")
                 w.offset(self.row, self.row, self.shape.channels * ELEMENT_BYTES)
-                w.op("add", self.own_row, self.own_row, WIDE_BYTES)
+                w.op("add", self.row_element, self.row_element, WIDE_BYTES)
 
     def _centre(self) -> None:
         """Take the mean from each row."""
         w = self.writer
         w.note("Means.")
-        if self.whole:
+        if self.one_segment:
             w.op("set.mr", self.count)
         self._set("fx", self.shape.mean[1])
-        if self.whole:
-            w.vector("m.v.mul.add", self.own, self.rows, self.vector)
+        if self.one_segment:
+            w.vector("m.v.mul.add", self.row_elements, self.rows, self.vector)
             w.op("v.drain")
         else:
             self._each_reduced("mean", "m.v.mul.add", self.vector, "m.v.nop.add")
-        self._each_row("centre", "v.s.sub", self.own, ELEMENT_BYTES)
+        self._each_row("centre", "v.s.sub", self.row_elements, ELEMENT_BYTES)
         w.op("v.drain")
 
     def _squares(self) -> None:
@@ -500,16 +426,16 @@ class _RowsKernel:
     def _softmax(self) -> None:
         w, layout = self.writer, self.layout
         w.note("Differences from the largest element.")
-        if self.whole:
+        if self.one_segment:
             w.op("set.mr", self.count)
-            w.vector("m.v.nop.max", self.own, self.rows, self.rows)
+            w.vector("m.v.nop.max", self.row_elements, self.rows, self.rows)
             w.op("v.drain")
         else:
-            self._each_reduced("most", "m.v.nop.max", None, "m.v.nop.max")
-        self._each_row("below", "v.s.sub", self.own, ELEMENT_BYTES)
+            self._each_reduced("largest", "m.v.nop.max", None, "m.v.nop.max")
+        self._each_row("below", "v.s.sub", self.row_elements, ELEMENT_BYTES)
         w.op("v.drain")
         w.note("Exponentials.")
-        if self.whole:
+        if self.one_segment:
             self._set("vl", layout.chunk * self.shape.channels)
         w.op("mov", self.row, self.rows)
         with self._times("exponential", layout.rows // layout.chunk):
@@ -522,8 +448,8 @@ class _RowsKernel:
 
     def _exponential(self, u: str) -> None:
         """The exponentials of a chunk, in place."""
-        w, found = self.writer, self.chunk
-        second, third, fourth, fifth, most, factor, least = self.scalars
+        w, powers = self.writer, self.chunk
+        second, third, fourth, fifth, one, factor, least = self.scalars
         wide = self.shape.widened
         if wide > 0:
             w.vector("v.s.max", u, u, least)
@@ -531,19 +457,19 @@ class _RowsKernel:
             self._set("fx", max(-wide, 0))
             w.vector("v.s.mul", u, u, factor)
         self._set("fx", UNIT_FRACTION)
-        w.vector("v.s.mul", found, u, fifth)
-        w.vector("v.s.add", found, found, fourth)
-        for more in (third, second):
-            w.vector("v.v.mul", found, found, u)
-            w.vector("v.s.add", found, found, more)
-        w.vector("v.v.mul", found, found, u)
-        w.vector("v.v.mul", found, found, u)
-        w.vector("v.v.add", u, u, found)
+        w.vector("v.s.mul", powers, u, fifth)
+        w.vector("v.s.add", powers, powers, fourth)
+        for coefficient in (third, second):
+            w.vector("v.v.mul", powers, powers, u)
+            w.vector("v.s.add", powers, powers, coefficient)
+        w.vector("v.v.mul", powers, powers, u)
+        w.vector("v.v.mul", powers, powers, u)
+        w.vector("v.v.add", u, u, powers)
         for _ in range(self.shape.squarings):
-            w.vector("v.v.mul", found, u, u)
-            w.vector("v.v.add", found, found, u)
-            w.vector("v.v.add", u, u, found)
-        w.vector("v.s.add", u, u, most)
+            w.vector("v.v.mul", powers, u, u)
+            w.vector("v.v.add", powers, powers, u)
+            w.vector("v.v.add", u, u, powers)
+        w.vector("v.s.add", u, u, one)
 
     def _wide(self, mnemonic: str, result: str, first: str, second: str | int) -> None:
         """An instruction on 32-bit numbers of all rows; a number is that of a constant."""
@@ -560,42 +486,42 @@ class _RowsKernel:
 
     def _factors(self) -> None:
         """The factor of each row from its sums, as an element."""
-        w, how = self.writer, self.how
-        kind = ROOT if how.root else PLAIN
-        found, scale, full, value = self.numbers
-        almost, zero, mantissa, start, slope, constant, most = range(7)
-        scales = [7 + level for level in range(len(how.shifts))]
-        added = [each + len(how.shifts) for each in scales]
+        w, factor = self.writer, self.scale
+        kind = ROOT if factor.root else PLAIN
+        total, scale, full, value = self.numbers
+        almost, zero, mantissa, start, slope, constant, largest = range(7)
+        scales = [7 + level for level in range(len(factor.shifts))]
+        added = [number + len(factor.shifts) for number in scales]
         w.op("set.vl", self.count)
         self._set("fx", 0)
-        self._wide("v.s.add", found, self.sums[0], added[0])
-        self._wide("v.s.min", scale, found, zero)
+        self._wide("v.s.add", total, self.sums[0], added[0])
+        self._wide("v.s.min", scale, total, zero)
         self._wide("v.s.add", scale, scale, scales[0])
         for level, sums in enumerate(self.sums[1:], 1):
             # Whether the level saturates; if not, its sum and scale. Upper halves stay zero.
             self._wide("v.s.sub", full, sums, almost)
             self._wide("v.s.max", full, full, zero)
             self._wide("v.s.add", sums, sums, added[level])
-            self._wide("v.v.sub", found, found, sums)
-            self._wide("v.v.mul", found, found, full)
-            self._wide("v.v.add", found, found, sums)
+            self._wide("v.v.sub", total, total, sums)
+            self._wide("v.v.mul", total, total, full)
+            self._wide("v.v.add", total, total, sums)
             self._wide("v.s.sub", scale, scale, scales[level])
             self._wide("v.v.mul", scale, scale, full)
             self._wide("v.s.add", scale, scale, scales[level])
-        self._wide("v.s.mul", found, found, mantissa)
-        self._scaled(kind["mantissa"], value, found, slope)
+        self._wide("v.s.mul", total, total, mantissa)
+        self._scaled(kind["mantissa"], value, total, slope)
         self._wide("v.s.add", value, value, start)
-        for _ in range(how.rounds):
-            self._scaled(kind["mantissa"] + kind["value"] - kind["product"], full, found, value)
-            if how.root:
+        for _ in range(factor.rounds):
+            self._scaled(kind["mantissa"] + kind["value"] - kind["product"], full, total, value)
+            if factor.root:
                 self._scaled(kind["product"], full, full, value)
             self._wide("v.s.add", full, full, constant)
-            shift = kind["value"] + 1 if how.root else kind["product"]
+            shift = kind["value"] + 1 if factor.root else kind["product"]
             self._scaled(shift, value, value, full)
-        self._scaled(how.shift, value, value, scale)
-        self._wide("v.s.min", value, value, most)
+        self._scaled(factor.shift, value, value, scale)
+        self._wide("v.s.min", value, value, largest)
         w.note("Factors become elements.")
         self._set("fx", 0)
         self._set("vl", 2)
         w.op("set.mr", self.count)
-        w.vector("m.v.mul.add", self.own, value, self.pair)
+        w.vector("m.v.mul.add", self.row_elements, value, self.pair)

@@ -29,7 +29,7 @@ from microkernels.nn.jobs import (
     pool_job,
 )
 from microkernels.nn.lstm_shape import LstmShape, LstmState, usual_weights
-from microkernels.nn.pool import PoolShape
+from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.read_only import read_only_job
 from microkernels.runtime.ring import VaultRing

@@ -16,6 +16,8 @@ DOCUMENTS = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 LINK = re.compile(r"\]\(([^)\s]+)\)")
 #: A link to another server.
 FOREIGN = re.compile(r"[a-z]+:")
+#: A file or folder of the checkout, as text names it.
+NAMED_FILE = re.compile(r"`(\w+/[\w./]*)`")
 CITATION = re.compile(r"docs/decisions/[\w/]+\.md")
 
 
@@ -49,6 +51,15 @@ def test_cited_decisions_exist() -> None:
             assert (ROOT / path).exists(), f"{source}: {path}"
             cited += 1
     assert cited > 5
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
+def test_files_that_documents_name_exist(document: Path) -> None:
+    if document.name == "CHANGELOG.md":
+        pytest.skip("it names files of earlier versions")
+    for path in NAMED_FILE.findall(document.read_text(encoding="utf-8")):
+        room = path.split("/")[0]
+        assert not (ROOT / room).is_dir() or (ROOT / path).exists(), path
 
 
 def test_index_lists_every_page_of_decisions() -> None:

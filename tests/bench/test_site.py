@@ -12,7 +12,7 @@ import vip
 from bench.record import ROOT
 from tests.browser import Browser, needs_chromium
 
-API = (ROOT / "docs" / "api.md").read_text(encoding="utf-8")
+API = (ROOT / "docs" / "python_api.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("name", vip.__all__)

@@ -18,7 +18,7 @@ from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
-from microkernels.nn.pool import PoolShape
+from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
 
 

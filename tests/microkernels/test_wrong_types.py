@@ -46,12 +46,15 @@ from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, plan_dense
-from microkernels.nn.element import ElementLayout, ElementShape, element_program
+from microkernels.nn.element import ElementLayout
+from microkernels.nn.element_shape import ElementShape
 from microkernels.nn.jobs import conv_job, dense_job, element_job, lstm_job, pool_job
+from microkernels.nn.line import line_program
 from microkernels.nn.lstm_kernel import lstm_program
 from microkernels.nn.lstm_layout import LstmLayout
 from microkernels.nn.lstm_shape import LstmCut, LstmShape, LstmWeights, plan_lstm
-from microkernels.nn.pool import PoolLayout, PoolShape
+from microkernels.nn.pool import PoolLayout
+from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import VaultRing
 from tests.junk import SMALL_JUNK
@@ -257,7 +260,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (copy_program, {"labels": 4, "bits": 16, "scratchpad_bytes": 4096}),
     (conv_program, {"layout": INSTANCES[11], "fraction": 8}),
     (dense_program, {"layout": INSTANCES[14], "fraction": 8}),
-    (element_program, {"layout": INSTANCES[-1]}),
+    (line_program, {"layout": INSTANCES[-1]}),
     (lstm_program, {"plan": plan_lstm(LSTM), "fraction": 8}),
     (bitonic_sort_program, {"rows": 2, "length": 8}),
     (matrix_add_program, {"elements": 100}),

@@ -125,6 +125,8 @@ def methods() -> dict[str, Any]:
 PASSING = supported()
 #: A part of them, of every operator, in the default suite.
 _EVERY = 16
+#: Why an operator without a kernel is refused.
+_ABSENT = "the operator is not supported"
 #: Tests among which the cases that do not pass are divided.
 _PARTS = 4
 
@@ -237,11 +239,16 @@ def write_page() -> None:
         "| operator | cases | pass | supported | first case that does not pass |",
         "|---|---|---|---|---|",
     ]
+    absent = []
     for name in sorted(set(counts) | set(OPERATORS)):
         cases, good = counts[name]
         mark = "yes" if name in OPERATORS else ""
         reason = reasons.get(name, "").replace("|", "/")[:150]
-        lines.append(f"| `{name}` | {cases} | {good} | {mark} | {reason} |")
+        if reason == _ABSENT and not good:
+            absent.append(f"`{name}` ({cases})")
+        else:
+            lines.append(f"| `{name}` | {cases} | {good} | {mark} | {reason} |")
+    lines += ["", f"Not supported, with their cases: {', '.join(absent)}."]
     lines += ["", "## Cases that pass", ""]
     for name in sorted(passed):
         lines.append(f"- {name}: " + ", ".join(f"`{each}`" for each in passed[name]))

@@ -27,7 +27,7 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.parameters import Weights
 from microkernels.networks.sizes import Pads, Size2
-from microkernels.nn.element import FUNCTIONS
+from microkernels.nn.element_shape import FUNCTIONS
 from microkernels.runtime.compiled import execute
 from sim_tb.cosim.kernels import cosim_vault
 from vip.models.machine import model_machine

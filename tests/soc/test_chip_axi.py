@@ -1,4 +1,4 @@
-"""Answers of the data port of a whole chip (docs/host_port.md), by cocotbext-axi."""
+"""Answers of the data port of a whole chip (docs/host.md), by cocotbext-axi."""
 
 import json
 import random

@@ -16,7 +16,7 @@ from microkernels.networks.network import (
     Multiply,
 )
 from microkernels.networks.parameters import Reals
-from microkernels.nn.element import SLOPE_FRACTION
+from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
 from microkernels.onnx_models.model import to_maps

@@ -32,7 +32,7 @@ def test_the_cut_of_a_large_image_uses_every_vault() -> None:
 
 
 def test_a_small_image_gets_fewer_tiles_than_vaults() -> None:
-    # Cycles of all cuts near these: docs/belief_propagation.md.
+    # Cycles of all cuts near these: docs/mrf.md.
     assert fastest_cut(64, 36, vaults=32, pes=4) == TileCut(8, 9)
     assert fastest_cut(240, 136, vaults=32, pes=4) == TileCut(30, 17)
 

@@ -16,7 +16,8 @@ from microkernels.networks.jobs import network_job
 from microkernels.networks.network import Conv, Depthwise, MapSize, Network
 from microkernels.networks.parameters import Weights
 from microkernels.networks.sizes import Pads, Size2
-from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise, depthwise_program
+from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise
+from microkernels.nn.line import line_program
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob, simulate
 from microkernels.runtime.ring import VaultRing
@@ -69,7 +70,7 @@ def layer(shape: DepthwiseShape, depth: int, *, sharers: int, seed: int = 0) -> 
 
     return KernelJob(
         name="depthwise",
-        launches=(Launch(program=depthwise_program(layout), parameters=layout.parameters),),
+        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
         prepare=prepare,
         outputs=target.load,
         golden=Golden(lambda: depthwise(shape, image, weights, bias)),

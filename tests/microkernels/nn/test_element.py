@@ -17,14 +17,10 @@ from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.curves import POLYNOMIALS, UNIT_FRACTION, Curve, Piece
-from microkernels.nn.element import (
-    OPERATIONS,
-    ElementLayout,
-    ElementShape,
-    element,
-    element_program,
-)
+from microkernels.nn.element import ElementLayout
+from microkernels.nn.element_shape import OPERATIONS, ElementShape, element
 from microkernels.nn.jobs import element_job
+from microkernels.nn.line import line_program
 from microkernels.runtime.job import Golden, KernelJob, simulate
 
 #: Of an engine with the logistic unit.
@@ -248,7 +244,7 @@ def test_maps_within_other_maps() -> None:
         out[3:10, 0:4] = first[4:11, 1:5] + second[0:7, 5:9]
         return out[1:-1, 1:-1]
 
-    program = element_program(layout)
+    program = line_program(layout)
     job = KernelJob(
         name="parts",
         launches=(Launch(program=program, parameters=layout.parameters),),

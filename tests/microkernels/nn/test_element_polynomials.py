@@ -7,7 +7,7 @@ import pytest
 
 from microkernels.common.errors import KernelError
 from microkernels.nn.curves import Curve, Piece, polynomial
-from microkernels.nn.element import ElementShape
+from microkernels.nn.element_shape import ElementShape
 from microkernels.nn.jobs import element_job
 from microkernels.runtime.job import simulate
 

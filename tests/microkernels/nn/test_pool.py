@@ -14,7 +14,9 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.jobs import pool_job
-from microkernels.nn.pool import PoolLayout, PoolShape, pool, pool_program
+from microkernels.nn.line import line_program
+from microkernels.nn.pool import PoolLayout
+from microkernels.nn.pool_shape import PoolShape, pool
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 
@@ -148,7 +150,7 @@ def layout(window: int, instruction_words: int) -> PoolLayout:
 @pytest.mark.parametrize(("instruction_words", "longest"), [(512, 46), (1024, 103)])
 def test_programs_have_a_loop_only_where_they_must(instruction_words: int, longest: int) -> None:
     words = [
-        len(pool_program(layout(window, instruction_words)).words)
+        len(line_program(layout(window, instruction_words)).words)
         for window in (longest - 1, longest, longest + 1, 250, 2000)
     ]
     assert words[0] < words[1] <= instruction_words

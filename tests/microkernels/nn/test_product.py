@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
-from microkernels.nn.product import ProductLayout, ProductShape, product, product_program
+from microkernels.nn.line import line_program
+from microkernels.nn.product import ProductLayout, ProductShape, product
 from microkernels.runtime.job import Golden, KernelJob, simulate
 
 #: Alignment of maps in different rows of the memory.
@@ -53,7 +54,7 @@ def layer(shape: ProductShape, *, sharers: int, seed: int, scratchpad: int = 409
 
     return KernelJob(
         name="product",
-        launches=(Launch(program=product_program(layout), parameters=layout.parameters),),
+        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
         prepare=prepare,
         outputs=target.load,
         golden=Golden(lambda: product(shape, first, second)),

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
-from microkernels.nn.rows import RowsLayout, rows_program
+from microkernels.nn.line import line_program
+from microkernels.nn.rows import RowsLayout
 from microkernels.nn.rows_shape import NormalizeShape, normalize
 from microkernels.runtime.job import Golden, KernelJob, simulate
 
@@ -29,7 +30,7 @@ def layer(shape: NormalizeShape, image: np.ndarray, *, sharers: int = 2) -> Kern
 
     return KernelJob(
         name=shape.operation,
-        launches=(Launch(program=rows_program(layout), parameters=layout.parameters),),
+        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
         prepare=prepare,
         outputs=target.load,
         golden=Golden(lambda: normalize(shape, image)),

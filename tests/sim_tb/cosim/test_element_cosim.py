@@ -5,7 +5,7 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from microkernels.nn.element import ElementShape
+from microkernels.nn.element_shape import ElementShape
 from microkernels.nn.jobs import element_job
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation

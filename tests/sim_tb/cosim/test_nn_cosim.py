@@ -15,7 +15,7 @@ from microkernels.nn.conv_plan import plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
-from microkernels.nn.pool import PoolShape
+from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import Golden, KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.digits import cosim_digits

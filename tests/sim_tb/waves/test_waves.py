@@ -34,6 +34,8 @@ from soc.generate.presets import preset
 from tests.sim_tb.waves.kanata import read_kanata
 from tests.sim_tb.waves.trace_format import read_trace
 
+GUIDE = Path(__file__).parents[3] / "docs" / "looking_at_runs.md"
+
 VCD = """$timescale 1ps $end
 $scope module top $end
  $var wire 1 ! clk $end
@@ -269,7 +271,7 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
 
 @pytest.mark.slow
 def test_what_the_guide_says_of_the_log(engine: Run) -> None:
-    guide = " ".join((Path(__file__).parents[3] / "docs" / "viewers.md").read_text().split())
+    guide = " ".join(GUIDE.read_text().split())
     log = read_kanata(engine.log)
     beats = sorted(stage[1:] for each in log for stage in each.lanes[0] if stage[0] == "V")
     pairs = pairwise(beats)
@@ -311,7 +313,7 @@ def test_a_vault(tmp_path: Path) -> None:
     reads = sum(name == "read" for track in banks for name, _, _ in trace.slices[track])
     assert reads == result.commands["read"]
     assert {each.thread for each in read_kanata(found.log)} == {0, 1, 2, 3}
-    guide = " ".join((Path(__file__).parents[3] / "docs" / "viewers.md").read_text().split())
+    guide = " ".join(GUIDE.read_text().split())
     columns = vault.commands[DramCommand.READ] + vault.commands[DramCommand.WRITE]
     assert f"{vault.commands[DramCommand.ACT]} rows are opened for {columns:,} columns" in guide
 

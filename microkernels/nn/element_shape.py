@@ -1,0 +1,210 @@
+"""Element-wise layers: operations, sizes and golden model.
+
+An output element is computed from the elements at its place in one map or in two. All maps of a
+layer have one size. Products and logistic functions have fraction bits; sums and products saturate.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import (
+    FRACTION_LIMIT,
+    HIGHEST,
+    LOWEST,
+    Elements,
+    add,
+    check_elements,
+    check_fraction,
+    multiply,
+    subtract,
+)
+from microkernels.common.logistic import sigmoid, tanh
+
+from .curves import MOST_FRACTION, POLYNOMIALS, Curve, check_curve, curve, polynomial
+
+__all__ = ["FUNCTIONS", "OPERATIONS", "SLOPE_FRACTION", "ElementShape", "element"]
+
+#: Fraction bits of the slope of ``leaky``.
+SLOPE_FRACTION = FRACTION_LIMIT
+#: Attributes of :class:`ElementShape` that each operation needs: of two maps, and of one.
+_OF_TWO: dict[str, tuple[str, ...]] = {
+    "add": (),
+    "subtract": (),
+    "maximum": (),
+    "minimum": (),
+    "multiply": ("fraction",),
+}
+_OF_ONE: dict[str, tuple[str, ...]] = {
+    "relu": (),
+    "absolute": (),
+    "affine": ("factor", "fraction", "offset"),
+    "clip": ("low", "high"),
+    "leaky": ("slope",),
+    "tanh": ("fraction",),
+    "sigmoid": ("fraction",),
+    "gelu": ("fraction",),
+    "erf": ("fraction",),
+    "curve": ("curve",),
+}
+_NEEDS: dict[str, tuple[str, ...]] = _OF_TWO | _OF_ONE
+#: Operations of one map, and all.
+FUNCTIONS = tuple(_OF_ONE)
+OPERATIONS = tuple(_NEEDS)
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementShape:
+    """Operation and sizes of an element-wise layer.
+
+    Attributes:
+        width, height, channels: of each map, at least 1 each.
+        operation: ``add``, ``subtract``, ``maximum``, ``minimum`` and ``multiply`` are of two
+            maps; ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``),
+            ``clip``, ``leaky`` (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``,
+            ``gelu``, ``erf`` and ``curve`` of one.
+        fraction: of ``multiply`` and ``affine``, bits by which products are shifted right; of
+            ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and result; 0..15,
+            of the last two 0..14.
+        factor, offset: of ``affine``, elements.
+        low, high: least and greatest result of ``clip``; elements, ``low`` not above ``high``.
+        curve: of ``curve``, the function (:mod:`microkernels.nn.curves`).
+        slope: of ``leaky``, an element with :data:`SLOPE_FRACTION` fraction bits: from -1 to just
+            below 1.
+        relu: negative sums become 0, of ``add``.
+
+    Raises:
+        KernelError: a value outside its range, one that the operation needs and that is None, or
+            one that it does not have.
+    """
+
+    width: int
+    height: int
+    channels: int
+    operation: str
+    fraction: int | None = None
+    low: int | None = None
+    high: int | None = None
+    slope: int | None = None
+    factor: int | None = None
+    offset: int | None = None
+    curve: Curve | None = None
+    relu: bool = False
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("width", "height", "channels"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        CHECK.one_of("operation", self.operation, OPERATIONS)
+        for name in ("fraction", "low", "high", "slope", "factor", "offset", "curve"):
+            value = getattr(self, name)
+            if (value is not None) != (name in _NEEDS[self.operation]):
+                raise KernelError(
+                    f"{self.operation} {'needs' if value is None else 'has no'} {name}"
+                )
+            if value is not None and name not in ("fraction", "curve"):
+                CHECK.within(name, value, LOWEST, HIGHEST)
+        if self.fraction is not None:
+            check_fraction(self.fraction)
+            if self.operation in POLYNOMIALS:
+                CHECK.within("fraction bits", self.fraction, 0, MOST_FRACTION)
+        if self.curve is not None:
+            check_curve(self.curve)
+        if self.low is not None and self.high is not None and self.low > self.high:
+            raise KernelError(f"low must be at most high, {self.high}, not {self.low}")
+        if self.relu and self.operation != "add":
+            raise KernelError(f"relu can follow add, not {self.operation}")
+
+    @property
+    def maps(self) -> int:
+        """Maps that are read: 1 or 2."""
+        return 2 if self.operation in _OF_TWO else 1
+
+    @property
+    def constants(self) -> tuple[int, ...]:
+        """Elements that all elements of a map meet."""
+        if self.curve is not None:
+            return self.curve.constants
+        if self.operation in POLYNOMIALS:
+            return POLYNOMIALS[self.operation].constants(self.fraction or 0)
+        if self.relu or self.operation == "relu":
+            return (0,)
+        if self.operation == "absolute":
+            return (-1,)
+        attributes = (name for name in _NEEDS[self.operation] if name != "fraction")
+        return tuple(getattr(self, name) for name in attributes)
+
+    @property
+    def fraction_bits(self) -> int | None:
+        """The setting FX of the vector unit; None: any."""
+        if self.operation == "absolute":
+            return 0
+        return SLOPE_FRACTION if self.operation == "leaky" else self.fraction
+
+    @property
+    def operations(self) -> int:
+        """Additions, multiplications, comparisons and functions of an element."""
+        if self.curve is not None:
+            return self.curve.operations
+        if self.operation in POLYNOMIALS:
+            return 2 * len(POLYNOMIALS[self.operation].coefficients) + 4
+        return 2 if self.relu or self.operation in ("clip", "leaky", "affine", "absolute") else 1
+
+
+_OPERATIONS: dict[str, Callable[[Elements, Elements], Elements]] = {
+    "subtract": subtract,
+    "maximum": np.maximum,
+    "minimum": np.minimum,
+}
+
+
+def element(shape: ElementShape, image: Elements, other: Elements | None = None) -> Elements:
+    """Golden model of the element-wise kernel, bit-exact.
+
+    Parameters:
+        image: height x width x channels elements.
+        other: likewise, of an operation of two maps, else None.
+
+    Returns:
+        height x width x channels elements.
+
+    Raises:
+        KernelError: an array of another shape, values beyond 16 bits, one map where the operation
+            has two or the reverse.
+    """
+    size = (shape.height, shape.width, shape.channels)
+    image = check_elements("image", image, size)
+    if (other is not None) != (shape.maps == 2):
+        raise KernelError(f"{shape.operation} is an operation of {shape.maps} map(s)")
+    if other is not None:
+        other = check_elements("other", other, size)
+        if shape.operation == "add":
+            total = add(image, other)
+            return np.maximum(total, 0) if shape.relu else total
+        if shape.operation == "multiply":
+            return multiply(image, other, shape.fraction or 0)
+        return _OPERATIONS[shape.operation](image, other)
+    match shape.operation:
+        case "affine":
+            product = multiply(image, np.array(shape.factor), shape.fraction or 0)
+            return add(product, np.array(shape.offset))
+        case "absolute":
+            return np.maximum(image, multiply(image, np.array(-1), 0))
+        case "leaky":
+            sloped = multiply(image, np.array(shape.slope), SLOPE_FRACTION)
+            return np.maximum(image, sloped)
+        case "tanh":
+            return tanh(image, shape.fraction or 0)
+        case "sigmoid":
+            return sigmoid(image, shape.fraction or 0)
+        case "gelu" | "erf":
+            return polynomial(shape.operation, image, shape.fraction or 0)
+        case "clip":
+            return np.clip(image, shape.low, shape.high)
+        case "curve":
+            assert shape.curve is not None
+            return curve(shape.curve, image)
+        case _:
+            return np.maximum(image, 0)

@@ -1,0 +1,353 @@
+"""Layers cut into lines, which the engines of a vault take in turns: layout, and common code.
+
+A layout (:class:`LineLayout`) cuts its layer into *lines* and says where the data of each are. An
+engine's part of the parameter block::
+
+    0  lines; 0: nothing to do
+    1  address of the constants, where the layer has any
+    .. for each line: its words; those of a line more
+
+A program (:func:`line_program`) is generated for one layout. Its kernel (:class:`LineKernel`) reads
+the part of its engine and computes line after line; :class:`StreamKernel` keeps a ring of loads in
+flight, across the ends of lines.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Generic, TypeVar
+
+from isa.declared import Declared, Span
+from isa.program import Program
+from isa.timing import RANGE_BYTES, WORD_BYTES
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, launch_registers
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
+from microkernels.common.memory import Writable
+from microkernels.common.parameter_block import block_bytes, block_size, part_sizes
+
+__all__ = [
+    "BlockLayout",
+    "LineKernel",
+    "LineLayout",
+    "Scratchpad",
+    "StreamKernel",
+    "line_program",
+]
+
+
+class Scratchpad:
+    """Places one after the other, each at a multiple of :data:`isa.timing.RANGE_BYTES`.
+
+    Parameters:
+        sizes: bytes of each place, by name.
+
+    Attributes:
+        end: first byte after the places.
+    """
+
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._addresses: dict[str, int] = {}
+        self.end = 0
+        for name, size in sizes.items():
+            self._addresses[name] = self.end
+            self.end += round_up(size, RANGE_BYTES)
+
+    def __getitem__(self, name: str) -> int:
+        """Address of a place."""
+        return self._addresses[name]
+
+
+@dataclass(frozen=True, kw_only=True)
+class BlockLayout(ABC):
+    """Addresses of a layer's data beside its maps: a parameter block, then what a layer adds.
+
+    Attributes:
+        base: first address of these data; a multiple of 32.
+        sharers: engines that share the layer, at least 1.
+
+    Raises:
+        KernelError: a field of another type, or outside its range.
+    """
+
+    base: int
+    sharers: int = 1
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        if self.base < 0 or self.base % COLUMN_BYTES:
+            raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
+        CHECK.at_least("sharers", self.sharers, 1)
+
+    @property
+    @abstractmethod
+    def _parts(self) -> Sequence[int]:
+        """Words of each engine's part of the parameter block."""
+
+    @property
+    def parameters(self) -> int:
+        """Address of the parameter block."""
+        return self.base
+
+    @property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the layer: the parameter block."""
+        block = Span(self.parameters, block_size(self._parts))
+        return Declared(constants=(block,), slots=self.sharers)
+
+    @property
+    def _block_end(self) -> int:
+        """Address after the parameter block; a multiple of 32."""
+        return round_up(self.base + block_size(self._parts), COLUMN_BYTES)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineLayout(BlockLayout):
+    """Addresses of a layer that is cut into lines.
+
+    Attributes:
+        source: the map that is read, or the first of two.
+        target: the output; it shares no memory with the maps that are read.
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: maps that do not fit the layer, a scratchpad that is too small, or a value
+            outside its range.
+    """
+
+    source: FeatureMap
+    target: FeatureMap
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+
+    def _check_maps(
+        self, layer: str, *sizes: tuple[int, int, int], one_slice: bool = False
+    ) -> None:
+        """Check :attr:`maps`.
+
+        Parameters:
+            layer: subject of the message on maps with strips.
+            sizes: width, height and channels of each map.
+            one_slice: a map has all channels in one slice; else all have as many as the source.
+        """
+        for (name, feature_map), size in zip(self.maps.items(), sizes, strict=True):
+            feature_map.check_size(name, *size)
+            if isinstance(feature_map, StripMap):
+                raise KernelError(f"{layer} maps without strips")
+            if one_slice and feature_map.depth != feature_map.channels:
+                raise KernelError(
+                    f"{name} must have one slice of {feature_map.channels} channels, not slices "
+                    f"of {feature_map.depth}"
+                )
+            if not one_slice and feature_map.depth != self.source.depth:
+                raise KernelError(
+                    f"source has slices of {self.source.depth} channels, {name} of "
+                    f"{feature_map.depth}"
+                )
+
+    @property
+    def maps(self) -> Mapping[str, FeatureMap]:
+        """All maps by name, the target last."""
+        return {"source": self.source, "target": self.target}
+
+    # Memory.
+
+    @property
+    @abstractmethod
+    def _lines(self) -> Sequence[tuple[int, int]]:
+        """What tells each line from the others, such as slice and row."""
+
+    @abstractmethod
+    def _words(self, line: tuple[int, int]) -> Sequence[int]:
+        """The words that describe a line: addresses of its data."""
+
+    @property
+    def line_words(self) -> int:
+        """Words that describe a line."""
+        return len(self.maps)
+
+    @property
+    def has_constants(self) -> bool:
+        """There are constants, which follow the parameter block."""
+        return True
+
+    @property
+    def _parts(self) -> list[int]:
+        fixed = 1 + self.has_constants
+        return part_sizes(len(self._lines), self.sharers, fixed=fixed, each=self.line_words)
+
+    @property
+    def constants(self) -> int:
+        """Address of the constants."""
+        return self._block_end
+
+    @property
+    @abstractmethod
+    def end(self) -> int:
+        """First byte after all data that this layout adds to the maps."""
+
+    def _store_fixed(self, memory: Writable, constants: bytes = b"") -> None:
+        """Put the constants and the parameter block into ``memory``."""
+        memory.write(self.constants, constants)
+        memory.write(self.parameters, self.block(self.parameters))
+
+    def block(self, address: int) -> bytes:
+        """The parameter block, for ``address``."""
+        header = [self.constants] if self.has_constants else []
+        parts = []
+        for member, size in enumerate(self._parts):
+            lines = self._lines[member :: self.sharers]
+            part = [len(lines), *header]
+            for line in lines:
+                part += self._words(line)
+            parts.append(part + [0] * (size - len(part)))
+        return block_bytes(address, parts)
+
+    # Program.
+
+    @abstractmethod
+    def generate(self, vault_bits: int | None) -> Program:
+        """The program; ``vault_bits`` as of :func:`line_program`, which keeps programs."""
+
+
+@CHECK.arguments
+@lru_cache(maxsize=256)
+def line_program(layout: LineLayout, *, vault_bits: int | None = None) -> Program:
+    """The program of a layer with these sizes and addresses.
+
+    Parameters:
+        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
+    """
+    return layout.generate(vault_bits)
+
+
+LayoutT = TypeVar("LayoutT", bound=LineLayout)
+
+
+class LineKernel(ABC, Generic[LayoutT]):
+    """Code that all kernels of lines have.
+
+    Parameters:
+        layout: of the layer.
+        vault_bits: as of :func:`line_program`.
+        title: of the program's text. places: of the scratchpad, by address.
+
+    Attributes:
+        writer: takes the text.
+        lines: register with the lines left.
+        described: register with the address of the next line's description.
+        constants: register with the address of the constants; "": it is allocated at the start.
+        tmp: a temporary register.
+    """
+
+    described: str
+    constants = ""
+    tmp: str
+
+    def __init__(
+        self, layout: LayoutT, vault_bits: int | None, title: str, places: Mapping[int, str]
+    ) -> None:
+        self.layout = layout
+        self._vault_bits = vault_bits
+        self.writer = KernelBuilder(
+            title,
+            f"Generated by {type(self).__module__}, which explains it.",
+            "",
+            "Scratchpad",
+            *(f"  {address:>4} {place}" for address, place in places.items()),
+            launch=launch_registers(vault_bits),
+            scratchpad_bytes=layout.scratchpad_bytes,
+            place_drains=True,
+        )
+        self.lines = self.writer.register("lines", "lines left")
+
+    def build(self) -> KernelBuilder:
+        """The whole program."""
+        w, header = self.writer, [self.lines]
+        if self.layout.has_constants:
+            self.constants = self.constants or w.register("constants", "address of the constants")
+            header.append(self.constants)
+        w.start(header, self.described, vault_bits=self._vault_bits)
+        with w.unless("beq", self.lines, w.zero):
+            self._begin()
+            w.note("A line.")
+            with w.loop("line", self.lines):
+                self._line()
+        w.op("halt")
+        return w
+
+    @abstractmethod
+    def _begin(self) -> None:
+        """Code before the first line."""
+
+    @abstractmethod
+    def _line(self) -> None:
+        """Code of a line."""
+
+    def _set(self, setting: str, value: int) -> None:
+        """Give a setting of the vector unit a value, by way of :attr:`tmp`."""
+        self.writer.op("li", self.tmp, value)
+        self.writer.op(f"set.{setting}", self.tmp)
+
+
+class StreamKernel(LineKernel[LayoutT]):
+    """A kernel with a ring of loads in flight, which has descriptions of lines of its own.
+
+    Attributes:
+        ahead: register with the address of the description of the line to load next.
+        load_lines, load_left: registers with the lines, and the loads of a line, that are left.
+        next_from, load_from: registers with addresses, of the line to load next and of the next
+            load, for each map that is read.
+        slot, fill: registers with the slot in use, and the one to load next.
+        ring, ring_end: registers with the ring's place.
+    """
+
+    ahead: str
+    load_lines: str
+    load_left: str
+    next_from: Sequence[str]
+    load_from: Sequence[str]
+    slot: str
+    fill: str
+    ring: str
+    ring_end: str
+
+    @abstractmethod
+    def _load(self, name: str) -> None:
+        """Load the next slot, if there is anything left; ``name``: stem of the labels."""
+
+    @property
+    @abstractmethod
+    def _line_loads(self) -> int:
+        """Loads of a line."""
+
+    def _fill_ring(self, slots: int, count: str) -> None:
+        """Load all slots, counted in register ``count``."""
+        w = self.writer
+        w.note("Fill the ring.")
+        w.op("mov", self.load_lines, self.lines)
+        self._read_ahead()
+        self._begin_load_line()
+        w.op("mov", self.fill, self.ring)
+        w.op("li", count, slots)
+        w.label("fill")
+        self._load("fill")
+        w.op("sub", count, count, 1)
+        w.op("bne", count, w.zero, "fill")
+        w.op("mov", self.slot, self.ring)
+
+    def _read_ahead(self) -> None:
+        """Read where the line to load after the next one lies."""
+        w = self.writer
+        for register in self.next_from:
+            w.read(register, self.ahead)
+        rest = self.layout.line_words - len(self.next_from)
+        w.op("add", self.ahead, self.ahead, rest * WORD_BYTES)
+
+    def _begin_load_line(self) -> None:
+        w = self.writer
+        for register, source in zip(self.load_from, self.next_from, strict=True):
+            w.op("mov", register, source)
+        self._read_ahead()
+        w.op("li", self.load_left, self._line_loads)

@@ -1,0 +1,163 @@
+"""Pooling and the completion of partial sums: sizes and golden model.
+
+An output is computed from the maps of all *segments* (partial sums of a convolution; one for plain
+pooling): they are added element by element, combined over a window by maximum or mean, then the
+bias is added, and with ReLU negative values become 0 (thesis section 6.2). Without a bias, with one
+segment, this is a pooling layer; with a window of one pixel it completes a convolution.
+
+A mean is the saturating sum of the window times :meth:`PoolShape.reciprocal`, which has
+:data:`MEAN_FRACTION` fraction bits: exact to half a unit of the last place plus 2**-16 of the sum,
+as long as the sum stays within 16 bits.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import (
+    LOWEST,
+    Elements,
+    add,
+    check_elements,
+    multiply,
+)
+
+__all__ = ["MEAN_FRACTION", "PoolShape", "pool"]
+
+#: Fraction bits of the reciprocal of a window's pixels.
+MEAN_FRACTION = 15
+
+
+@dataclass(frozen=True, kw_only=True)
+class PoolShape:
+    """Sizes of a pooling layer.
+
+    Attributes:
+        width, height, channels: of a map, at least 1 each.
+        window: pixels across and down, at least 1.
+        stride: pixels from window to window, at least 1.
+        window_down, stride_down: the same downwards, if it is another than across; else None.
+        padding: pixels around the map, less than ``window``. Their value is the lowest element for
+            a maximum, and 0 for a mean, which includes them.
+        mean: combine by mean instead of maximum.
+        segments: maps to add, at least 1.
+
+    Raises:
+        KernelError: a value outside its range, a window larger than the padded map, or a mean of
+            more than 65,536 pixels, whose reciprocal would be 0.
+    """
+
+    width: int
+    height: int
+    channels: int
+    window: int = 2
+    stride: int = 2
+    padding: int = 0
+    mean: bool = False
+    segments: int = 1
+    window_down: int | None = None
+    stride_down: int | None = None
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("width", "height", "channels", "window", "stride", "segments"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        for name in ("window_down", "stride_down"):
+            CHECK.at_least(name, getattr(self, name) or 1, 1)
+        if not 0 <= self.padding < self.window:
+            raise KernelError(f"padding must be from 0 to {self.window - 1}, not {self.padding}")
+        if self.segments > 1 and self.padding:
+            raise KernelError("maps of several segments can't be padded: padding would be added")
+        around = 2 * self.padding
+        if self.window > self.width + around or self.down > self.height + around:
+            size = self.window if self.window == self.down else f"{self.window} x {self.down}"
+            raise KernelError(
+                f"a window of {size} does not fit a map of {self.width} x {self.height} "
+                f"pixels with {self.padding} pixels around it"
+            )
+
+        if self.scaled and not self.reciprocal:
+            raise KernelError(
+                f"a mean is of at most {2 << MEAN_FRACTION:,} pixels, not "
+                f"{self.window} x {self.down}"
+            )
+
+    @property
+    def down(self) -> int:
+        """Pixels down of a window."""
+        return self.window_down or self.window
+
+    @property
+    def step_down(self) -> int:
+        """Pixels from a window to the one below."""
+        return self.stride_down or self.stride
+
+    @property
+    def out_width(self) -> int:
+        """Pixels across of the output."""
+        return (self.width + 2 * self.padding - self.window) // self.stride + 1
+
+    @property
+    def out_height(self) -> int:
+        """Pixels down of the output."""
+        return (self.height + 2 * self.padding - self.down) // self.step_down + 1
+
+    @property
+    def scaled(self) -> bool:
+        """Sums of windows are multiplied with :attr:`reciprocal`."""
+        return self.mean and self.window * self.down > 1
+
+    @property
+    def reciprocal(self) -> int:
+        """One pixel's share of a window, with :data:`MEAN_FRACTION` fraction bits."""
+        pixels = self.window * self.down
+        return ((1 << MEAN_FRACTION) + pixels // 2) // pixels
+
+    @property
+    def around(self) -> int:
+        """Value of the pixels around the map."""
+        return 0 if self.mean else LOWEST
+
+
+def pool(
+    shape: PoolShape, maps: Elements, bias: Elements | None = None, *, relu: bool = False
+) -> Elements:
+    """Golden model of the pooling kernel, bit-exact.
+
+    Parameters:
+        maps: segments x height x width x channels elements.
+        bias: an element for each channel; None: none is added.
+        relu: negative outputs become 0.
+
+    Returns:
+        out_height x out_width x channels elements.
+
+    Raises:
+        KernelError: an array of another shape, or values beyond 16 bits.
+    """
+    size = (shape.segments, shape.height, shape.width, shape.channels)
+    maps = check_elements("maps", maps, size)
+    total: Elements = maps[0]
+    for segment in maps[1:]:
+        total = add(total, segment)
+    edge = (shape.padding, shape.padding)
+    total = np.pad(total, (edge, edge, (0, 0)), constant_values=shape.around)
+    combine = add if shape.mean else np.maximum
+    sides = (
+        (1, shape.out_width, shape.stride, shape.window),
+        (0, shape.out_height, shape.step_down, shape.down),
+    )
+    for axis, count, stride, window in sides:
+        starts = np.arange(count) * stride
+        combined = total.take(starts, axis)
+        for step in range(1, window):
+            combined = combine(combined, total.take(starts + step, axis))
+        total = combined
+    if shape.scaled:
+        total = multiply(total, np.array(shape.reciprocal), MEAN_FRACTION)
+    if bias is not None:
+        total = add(total, check_elements("bias", bias, (shape.channels,)))
+    if relu:
+        total = np.maximum(total, 0)
+    return total
