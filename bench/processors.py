@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from microkernels.bp.golden import iterate as golden
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.data.networks import photographs, usual_network_weights
-from microkernels.networks.layer import Layer, WeightLayer, WindowLayer
+from microkernels.networks.families import WeightLayer, WindowLayer
+from microkernels.networks.layer import Layer
 from microkernels.networks.network import Conv, Dense, Network, Pool
 from microkernels.networks.parameters import Weights
 from microkernels.networks.vgg16 import vgg16
