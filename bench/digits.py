@@ -5,8 +5,7 @@ from typing import Annotated
 
 import typer
 
-from microkernels.apps.digits import load_digits
-from microkernels.apps.digits_train import NETWORKS, train
+from microkernels.apps.digits import NETWORKS, load_digits, trained
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.runner.build import need_simulator
 from soc.generate.presets import preset
@@ -36,8 +35,8 @@ def digits(
     config = preset(preset_name)
     need_simulator()
     data = load_digits()
-    for name, layers in NETWORKS.items():
-        scores = exact(cosim_digits(train(data, **layers), data, config, images=images), name)
+    for name in NETWORKS:
+        scores = exact(cosim_digits(trained(name), data, config, images=images), name)
         key = name.lower()
         yield Measurement(f"{key}_float_known", 100 * scores.all_real, "%", 0.01, True)
         yield Measurement(f"{key}_golden_known", 100 * scores.all_golden, "%", 0.01, True)

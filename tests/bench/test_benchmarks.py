@@ -271,7 +271,7 @@ def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "load_digits", lambda: None)
-    monkeypatch.setattr(digits, "train", lambda *_, **__: None)
+    monkeypatch.setattr(digits, "trained", lambda _: None)
     monkeypatch.setattr(digits, "cosim_digits", lambda *_, **__: Anything(match=True))
     check("digits")
     found = {each.name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for each in suite()}
