@@ -101,7 +101,7 @@ class Capabilities:
     @staticmethod
     @cache
     def of(config: PeConfig) -> "Capabilities":
-        """Those of ``config``."""
+        """The instructions of ``config``."""
         return Capabilities(config.rows)
 
     def __bool__(self) -> bool:

@@ -104,11 +104,13 @@ class Dispatch(Component):
     fault stays until ``run`` falls.
 
     Members:
-        offer: stream of :func:`dispatched`, in. run: in. drop: in; discard the held instruction:
-            it waited for data that could not be loaded.
+        offer: stream of :func:`dispatched`, in.
+        run: in.
+        drop: in; discard the held instruction: it waited for data that could not be loaded.
         empty, cause, pc, stall: :func:`held_instruction`, out.
-        ranges: out, and conflict, full, entry: in; allocate, allocated, start, end, columns, store:
-            out; see :class:`pe.frontend.arc.Arc`.
+        ranges: array of :func:`pe.frontend.arc.scratchpad_range`, out.
+        conflict, full, entry: :func:`pe.frontend.arc.free_entry`, in.
+        allocate, allocated, start, end, columns, store: :func:`pe.frontend.arc.allocation`, out.
         vector: stream of :func:`pe.ports.vector_command`, out.
         load_store: stream of :func:`pe.ports.load_store_command`, out.
         loaded, stored: :func:`moved_bytes`, out.
