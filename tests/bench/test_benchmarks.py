@@ -1,6 +1,5 @@
 """The figures of benchmarks have the names that README and guides use; nothing is measured."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -26,8 +25,9 @@ from bench import (
     vault,
 )
 from bench.belief import Phase, Point
-from bench.experiment import Measurement, find, listed
-from bench.figures import read_spec
+from bench.experiment import Measurement, find
+from bench.figures import documents, figures_named
+from bench.record import ROOT
 from bench.schedulers import ALL_MIXES, LENGTHS, MIXES_LEARNED
 from microkernels.data.stereo import motorcycle
 from microkernels.suite import suite
@@ -53,23 +53,10 @@ class Anything(SimpleNamespace):
 
 
 def asked(record: str) -> set[str]:
-    """Figures of ``record`` that the specifications of the guides name."""
-    found = set()
-    for spec in read_spec():
-        templates = [spec.text, *(t for cells in spec.cells.values() for t in cells.values())]
-        rows = set(spec.names.values()) or {"@"}
-        templates += [
-            template.replace("@", row) for template in spec.columns.values() for row in rows
-        ]
-        for template in templates:
-            found |= set(re.findall(rf"{{{record}\[([^]]*)\]", template))
-            found |= set(
-                re.findall(rf"{{(?:percent|thousandth|thousandfold)\[{record}_([^]]*)\]", template)
-            )
-    # percent[vault_bp_late] is of vault_bp, not of vault.
-    longer = [other[len(record) + 1 :] for other in listed() if other.startswith(f"{record}_")]
-    others = tuple(f"{rest}_" for rest in longer)
-    return {name for name in found if "@" not in name and not name.startswith(others)}
+    """Figures of ``record`` that the sources in README and the guides name."""
+    pages = [(ROOT / file).read_text(encoding="utf-8") for file in documents()]
+    named = {name for page in pages for of, name in figures_named(page) if of == record}
+    return {name for name in named if "*" not in name}
 
 
 def check(name: str, *others: str) -> dict[str, float]:
