@@ -127,8 +127,8 @@ def parts_area(
     assert isinstance(built, ChipConfig)
     assert isinstance(shapes, ChipConfig)
     found: dict[str, list[AreaRow]] = {}
-    made = zip(_parts(built, names), _parts(shapes, names), strict=True)
-    for (name, part, number), (_, shape, _) in made:
+    pairs = zip(_parts(built, names), _parts(shapes, names), strict=True)
+    for (name, part, number), (_, shape, _) in pairs:
         emission = emit(part, "part")
         unit = Unit(name, ((emission.top, number),))
         row = measure_unit(unit, chosen, emission, emit(shape, "part"))

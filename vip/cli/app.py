@@ -55,7 +55,7 @@ class Commands(LazyGroup):
             "Write hierarchical Verilog, a file a module, with its configuration and lint waivers.",
         ),
         "diagram": Entry(
-            "diagram",
+            "generate",
             "diagram",
             "Draw the units of a module, and the bits that go from one to another.",
         ),
@@ -100,7 +100,9 @@ class Commands(LazyGroup):
             "browser.",
         ),
         "bench": Entry(
-            "bench.group", "app", "Measure bandwidth, kernels, trimming and what they rest on."
+            "bench.command",
+            "app",
+            "Run experiments, and compare their figures with those in bench/results.",
         ),
     }
 
