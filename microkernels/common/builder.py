@@ -13,7 +13,7 @@ from isa.table import IMM14, REGISTERS, Width
 from isa.timing import RANGE_BYTES
 
 from .errors import CHECK, KernelError
-from .hazard_check import HazardCheck, Line
+from .hazard_check import HazardCheck, WrittenLine
 
 __all__ = [
     "DEFAULT_SCRATCHPAD",
@@ -42,12 +42,12 @@ class _Entry:
     """Text, and its meaning for the check of hazards: an instruction, a label, an assumption."""
 
     text: str
-    line: Line | None = None
+    line: WrittenLine | None = None
     label: str = ""
     assumed: tuple[str, str, int] | None = None
 
 
-def _line_text(line: Line, note: str) -> str:
+def _line_text(line: WrittenLine, note: str) -> str:
     """The text of an instruction, with its note where there is one."""
     operands = [f"#{operand}" if isinstance(operand, int) else operand for operand in line.operands]
     text = f"    {line.mnemonic} {', '.join(operands)}".rstrip()
@@ -328,19 +328,19 @@ class KernelBuilder:
         Raises:
             KernelError: the instruction comes too early for the vector unit.
         """
-        line = Line(mnemonic, operands, _site())
+        line = WrittenLine(mnemonic, operands, _site())
         if self._needs_drain(line):
             self._body.append(self._drain(line.site))
         self._check.done(line)
         self._body.append(_Entry(_line_text(line, note), line))
 
-    def _needs_drain(self, line: Line) -> bool:
+    def _needs_drain(self, line: WrittenLine) -> bool:
         """Whether a ``v.drain`` must be placed before ``line``; if so, the check includes it."""
         hazards = self._check.before(line)
         if not hazards:
             return False
         if self._place_drains:
-            self._check.done(Line("v.drain", (), line.site))
+            self._check.done(WrittenLine("v.drain", (), line.site))
             hazards = self._check.before(line)
         if hazards:
             raise KernelError(hazards[0])
@@ -348,7 +348,7 @@ class KernelBuilder:
 
     @staticmethod
     def _drain(site: str) -> _Entry:
-        line = Line("v.drain", (), site)
+        line = WrittenLine("v.drain", (), site)
         return _Entry(_line_text(line, ""), line)
 
     def assume(self, name: str, base: str, offset: int = 0) -> None:
