@@ -43,17 +43,17 @@ def network_reuse() -> Iterator[Measurement]:
 
 def made_of_network_reuse() -> dict[str, str]:
     """The machines, the model of them, and the programs."""
-    found = {}
+    prints = {}
     tile = tile_preset("vault")
     for word, way in WAYS.items():
         machine = way_vault(tile, _ENGINES, way)
-        found[f"Verilog with {word}"] = fingerprints.hardware(machine)
+        prints[f"Verilog with {word}"] = fingerprints.hardware(machine)
         jobs = [way_job(name, _ENGINES, way) for name in LAYERS]
-        found[f"programs with {word}"] = fingerprints.programs(
+        prints[f"programs with {word}"] = fingerprints.programs(
             launch.program for job in jobs for launch in job.launches
         )
     return {
-        **found,
+        **prints,
         "what is measured": fingerprints.code(sim_tb.measure.reuse.network_reuse),
         **model_parts(),
     }

@@ -100,16 +100,18 @@ def _totals(prefix: str, run: NetworkRun) -> Iterator[Measurement]:
 
 def made_of_networks() -> dict[str, str]:
     """The chips, the model of them, the programs, weights and images."""
-    found = {
+    prints = {
         f"Verilog of {name}": fingerprints.hardware(chip_preset(name))
         for name in (_CHIP, _LITTLE_CHIP)
     }
     jobs = {f"{c} x {r} vaults, batch {b}": (_machine(c, r), b) for c, r, b in _RUNS}
     for name, (machine, batch) in jobs.items():
         launches = network_of(_NETWORK, machine, batch=batch).job.launches
-        found[f"programs for {name}"] = fingerprints.programs(each.program for each in launches)
+        prints[f"programs for {name}"] = fingerprints.programs(
+            launch.program for launch in launches
+        )
     return {
-        **found,
+        **prints,
         "what is measured": fingerprints.code(
             sim_tb.measure.networks, microkernels.data.networks, microkernels.networks.vgg16
         ),
@@ -139,14 +141,14 @@ def sequences() -> Iterator[Measurement]:
 
 def made_of_sequences() -> dict[str, str]:
     """The machines, the model of them, the programs and the data."""
-    found = {}
+    prints = {}
     for name, sequence in SEQUENCES.items():
         machine = sequence.machine(chip_preset(_LITTLE_CHIP if name == _LITTLE else _CHIP))
-        found[f"Verilog of {name}"] = fingerprints.hardware(machine)
+        prints[f"Verilog of {name}"] = fingerprints.hardware(machine)
         launches = sequence_job(name, machine).launches
-        found[f"program of {name}"] = fingerprints.programs(each.program for each in launches)
+        prints[f"program of {name}"] = fingerprints.programs(launch.program for launch in launches)
     return {
-        **found,
+        **prints,
         "what is measured": fingerprints.code(sim_tb.measure.sequences),
         **model_parts(),
     }
@@ -173,16 +175,16 @@ def column_reuse() -> Iterator[Measurement]:
 
 def made_of_column_reuse() -> dict[str, str]:
     """The machines, the model of them, the programs and the data."""
-    found = {}
+    prints = {}
     for pes in (4, 8):
         config = with_engines(tile_preset("vault"), pes)
-        found[f"Verilog of {pes} engines"] = fingerprints.hardware(config)
+        prints[f"Verilog of {pes} engines"] = fingerprints.hardware(config)
         for way, reuse in _WAYS.items():
             jobs = [layer_job(name, pes, reuse=reuse) for name in LAYERS]
             programs = fingerprints.programs(job.program for job in jobs)
-            found[f"programs for {way} windows, {pes} engines"] = programs
+            prints[f"programs for {way} windows, {pes} engines"] = programs
     return {
-        **found,
+        **prints,
         "what is measured": fingerprints.code(sim_tb.measure.reuse.column_reuse),
         **model_parts(),
     }
@@ -200,10 +202,10 @@ def byte_convolution() -> Iterator[Measurement]:
     every output compared with the golden model's, and their ratio to those in 16 bits. And the area
     of an engine without and with the instruction for it."""
     for sharers in _SHARERS:
-        taken = measure_bytes(SIDE, sharers)
-        for name, cycles in taken.items():
+        measured = measure_bytes(SIDE, sharers)
+        for name, cycles in measured.items():
             yield Measurement(f"{sharers}_engines_{name}_cycles", cycles, "cycles")
-            share = cycles / taken["elements"]
+            share = cycles / measured["elements"]
             yield Measurement(f"{sharers}_engines_{name}_ratio", share, "of the cycles in 16 bits")
     for name, config in _plain_and_pairs().items():
         for target, (measure, scale, unit) in _AREAS.items():
@@ -214,7 +216,7 @@ def byte_convolution() -> Iterator[Measurement]:
 def made_of_byte_convolution() -> dict[str, str]:
     """The machines, the programs and the data."""
     machine = byte_machine()
-    found = {
+    prints = {
         **fingerprints.engine("an engine with pairs", machine.pe),
         **fingerprints.simulator("a vault with pairs", tile_design(machine)),
         "what is measured": fingerprints.code(sim_tb.measure.byte_convolution),
@@ -223,7 +225,7 @@ def made_of_byte_convolution() -> dict[str, str]:
         ),
     }
     for name, config in _plain_and_pairs().items():
-        found |= fingerprints.mapped(f"the {name} engine", config)
+        prints |= fingerprints.mapped(f"the {name} engine", config)
     for target in _AREAS:
-        found[f"mapping for {target}"] = fingerprints.mapping(find_target(target))
-    return found
+        prints[f"mapping for {target}"] = fingerprints.mapping(find_target(target))
+    return prints

@@ -36,27 +36,27 @@ def _checked(name: str, model: Path, preset: str) -> Iterator[Measurement]:
     start = time.process_time()
     check_model(model, preset=_VAULT)
     yield Measurement(f"{name}_check_s", time.process_time() - start, "s", tolerance=None)
-    found = check_model(model, preset=preset)
-    if not found.supported:
-        raise BenchError(f"{name}: not supported: {found.refused or found.problem}")
-    yield Measurement(f"{name}_predicted_ms", found.ms, "ms")
+    report = check_model(model, preset=preset)
+    if not report.supported:
+        raise BenchError(f"{name}: not supported: {report.refused or report.problem}")
+    yield Measurement(f"{name}_predicted_ms", report.ms, "ms")
 
 
 def _small(name: str, folder: Path) -> Iterator[Measurement]:
     """A small model, on every machine but the Verilog."""
-    made = make(name)
+    proto = make(name)
     path, compiled = folder / f"{name}.onnx", folder / name
-    write_file(path, made.SerializeToString())
+    write_file(path, proto.SerializeToString())
     yield from _checked(name, path, _VAULT)
     start = time.process_time()
-    compile_model(path, inputs_of(name, made), compiled)
+    compile_model(path, inputs_of(name, proto), compiled)
     yield Measurement(f"{name}_compile_s", time.process_time() - start, "s", tolerance=None)
-    given = inputs_of(name, made, seed=_SEED)
-    found = evaluate_model(compiled, given)
-    yield Measurement(f"{name}_error", 100 * found.error, "%", tolerance=0.01)
-    yield Measurement(f"{name}_agreement", 100 * found.agreement, "%", more_is_better=True)
-    yield Measurement(f"{name}_saturated", sum(found.saturated.values()), "")
-    one = {tensor: values[:1] for tensor, values in given.items()}
+    inputs = inputs_of(name, proto, seed=_SEED)
+    result = evaluate_model(compiled, inputs)
+    yield Measurement(f"{name}_error", 100 * result.error, "%", tolerance=0.01)
+    yield Measurement(f"{name}_agreement", 100 * result.agreement, "%", more_is_better=True)
+    yield Measurement(f"{name}_saturated", sum(result.saturated.values()), "")
+    one = {tensor: values[:1] for tensor, values in inputs.items()}
     # Both refuse outputs that differ from the golden model's.
     run_model(compiled, one, on="iss")
     ran = run_model(compiled, one, on="model")
