@@ -33,13 +33,13 @@ from sim_tb.cosim.kernels import (
     cosim_vault,
 )
 from sim_tb.cosim.machine import Machine
-from sim_tb.measure.plots.bandwidth import bandwidth_windows, draw_bandwidth
 from sim_tb.waves.activity import Activity
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from soc.tile.config import VaultTileConfig
 from vip.configurations import Design, design
+from vip.cosimulation.bandwidth import bandwidth_windows, draw_bandwidth
 from vip.progress import Progress, counting, silent
 
 from .program import activity_json, chip_json
