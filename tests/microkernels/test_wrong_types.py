@@ -44,7 +44,7 @@ from microkernels.networks.network import (
     Pool,
 )
 from microkernels.networks.plan import plan_network
-from microkernels.networks.sizes import Cut
+from microkernels.networks.sizes import MapCut
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
@@ -131,7 +131,7 @@ INSTANCES: tuple[Any, ...] = (
     Activation(name="relu", function="relu"),
     LAYERS,
     ENGINES,
-    Cut(),
+    MapCut(),
     SequenceLayout(plan=plan_lstm(LSTM, sharers=2), parts=1, engines=ENGINES, steps=2),
     RELU,
     ElementLayout(shape=RELU, source=replace(TARGET, base=0), target=TARGET, base=16384),
