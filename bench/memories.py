@@ -46,7 +46,7 @@ from soc.generate.presets import chip_preset, tile_preset
 from soc.tile.config import VaultTileConfig
 from synth.physical.area import measure_unit, synthesise
 from synth.physical.targets import find_target
-from synth.physical.units import Unit
+from synth.physical.units import EngineUnit
 
 from . import fingerprints
 from .measurement import Measurement
@@ -184,7 +184,7 @@ def preload() -> Iterator[Measurement]:
     for name in ("luts", "ffs", "brams"):
         yield Measurement(f"engine_{name}", one[name], name, 0.02)
     emission = emit(_preload(target.sram), "part")
-    unit = Unit("preload", ((emission.top, 1),))
+    unit = EngineUnit("preload", ((emission.top, 1),))
     values = measure_unit(unit, target, emission, emit(_preload("macro"), "part")).values
     for name in ("luts", "ffs", "brams"):
         yield Measurement(name, values[name], name, 0.02)
@@ -260,7 +260,7 @@ def network_area() -> Iterator[Measurement]:
         chosen = find_target(target)
         emission = emit(make(replace(config, sram=chosen.sram)), "part")
         shapes = emit(make(replace(config, sram="macro")), "part")
-        unit = Unit(name, ((emission.top, 1),))
+        unit = EngineUnit(name, ((emission.top, 1),))
         values = measure_unit(unit, chosen, emission, shapes).values
         if target == "generic":
             yield Measurement(f"{name}_kge", values["logic_ge"] / 1000, "kGE", 0.01)
@@ -319,7 +319,7 @@ def line_buffer() -> Iterator[Measurement]:
             sram = find_target(target).sram
             shape = emit(_buffer(lines, "macro"), "part")
             emission = emit(_buffer(lines, sram), "part")
-            unit = Unit("line_buffer", ((emission.top, 1),))
+            unit = EngineUnit("line_buffer", ((emission.top, 1),))
             values = measure_unit(unit, find_target(target), emission, shape).values
             if target == "generic":
                 yield Measurement(f"{lines}_lines_kge", values["logic_ge"] / 1000, "kGE", 0.01)

@@ -26,7 +26,7 @@ from sim_tb.measure.schedulers import (
 from sim_tb.measure.traces import APPLICATIONS, traced_launch, traced_vault
 from synth.physical.area import measure_unit
 from synth.physical.targets import find_target
-from synth.physical.units import Unit
+from synth.physical.units import EngineUnit
 
 __all__ = ["SIZED", "made_of_schedulers", "part_kge", "schedulers", "windowed"]
 
@@ -88,7 +88,7 @@ def part_kge(part: Component) -> float:
         synth.errors.SynthesisError: Yosys fails.
     """
     emission = emit(part, "part")
-    unit = Unit("part", ((emission.top, 1),))
+    unit = EngineUnit("part", ((emission.top, 1),))
     return measure_unit(unit, find_target("generic"), emission, emission).values["logic_ge"] / 1000
 
 

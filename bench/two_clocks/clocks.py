@@ -22,7 +22,7 @@ from soc.generate.presets import tile_preset
 from soc.tile.clocks import ClockConfig
 from synth.physical.area import measure_unit
 from synth.physical.targets import find_target
-from synth.physical.units import Unit
+from synth.physical.units import EngineUnit
 
 __all__ = ["clocks", "made_of_clocks"]
 
@@ -70,7 +70,7 @@ def _part(name: str, sram: SramKind) -> Component:
 def _area(name: str, target: str) -> dict[str, float]:
     chosen = find_target(target)
     emission = emit(_part(name, chosen.sram), "part")
-    unit = Unit(name, ((emission.top, 1),))
+    unit = EngineUnit(name, ((emission.top, 1),))
     return measure_unit(unit, chosen, emission, emit(_part(name, "macro"), "part")).values
 
 

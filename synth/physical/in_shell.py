@@ -8,7 +8,7 @@ from hdl.emission import Emission
 from synth.errors import SynthesisError
 
 from .devices import Device
-from .shell import SHELL, Port, ports_of, shell_ffs, shell_verilog
+from .shell import SHELL, ShellPort, ports_of, shell_ffs, shell_verilog
 from .targets import ecp5_commands, find_target
 from .units import closure
 from .yosys import Run, run
@@ -35,7 +35,7 @@ def map_in_shell(
     emission: Emission,
     module: str,
     device: Device,
-    of_memory: Callable[[Port], bool] = lambda _: False,
+    of_memory: Callable[[ShellPort], bool] = lambda _: False,
 ) -> MappedInShell:
     """Map a module of ``emission`` to ECP5, cached by content.
 

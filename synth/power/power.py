@@ -16,7 +16,7 @@ from synth.timing.gate_function import FunctionError, truth_table
 from synth.timing.sta import CLOCK_SLEW_NS, NetState, net_states
 
 from .cell_energy import cell_energy, clocked_cycles
-from .gate_sim import Activity, GateSimulation, Recording
+from .gate_sim import GateSimulation, NetlistActivity, Recording
 
 __all__ = [
     "THESIS_MHZ",
@@ -241,7 +241,7 @@ def measure_power(
 
 
 def estimate(
-    netlist: Netlist, library: CellLibrary, activity: Activity, work: Mapping[str, float]
+    netlist: Netlist, library: CellLibrary, activity: NetlistActivity, work: Mapping[str, float]
 ) -> PowerReport:
     """Energies of the activity of ``netlist``; parameters as of :func:`measure_power`.
 
@@ -278,7 +278,7 @@ class _Sums:
         self,
         netlist: Netlist,
         library: CellLibrary,
-        activity: Activity,
+        activity: NetlistActivity,
         nets: Mapping[int, NetState],
         memories: SramEnergies,
     ) -> None:

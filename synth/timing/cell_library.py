@@ -14,13 +14,13 @@ from .liberty_reader import Group, LibertyError, number, numbers, read_groups, u
 from .wire_load import WireLoad, read_wire_load
 
 __all__ = [
-    "Arc",
     "Cell",
     "CellLibrary",
+    "CellState",
     "LibertyError",
     "Pin",
     "PowerArc",
-    "State",
+    "TimingArc",
     "TimingTable",
     "parse_library",
     "read_library",
@@ -68,7 +68,7 @@ _NANGATE_NM = 45.0
 
 
 @dataclass(frozen=True)
-class Arc:
+class TimingArc:
     """Delay from an input to an output, or a constraint between two inputs.
 
     Attributes:
@@ -110,13 +110,13 @@ class Pin:
     capacitance: float
     function: str
     clock: bool
-    arcs: tuple[Arc, ...]
+    arcs: tuple[TimingArc, ...]
     power: tuple[PowerArc, ...] = ()
     max_load: float = 0.0
 
 
 @dataclass(frozen=True)
-class State:
+class CellState:
     """The state of a flip-flop.
 
     Attributes:
@@ -153,7 +153,7 @@ class Cell:
     area: float
     pins: Mapping[str, Pin]
     sequential: bool
-    state: State | None = None
+    state: CellState | None = None
     gates_clock: bool = False
     leakage: float = 0.0
     leakages: tuple[tuple[str, float], ...] = ()
@@ -331,7 +331,7 @@ class _CellReader:
             usable=group.values.get("dont_use", "false").lower() != "true",
         )
 
-    def _pin(self, pin: Group, what: str, state: State | None) -> Pin:
+    def _pin(self, pin: Group, what: str, state: CellState | None) -> Pin:
         values = pin.values
         # Not every library marks the clocks of its flip-flops.
         clock = ("clock", "clock_gate_clock_pin")
@@ -346,7 +346,7 @@ class _CellReader:
             max_load=self.load * number(values.get("max_capacitance", "0"), what),
         )
 
-    def _arc(self, timing: Group, what: str) -> Arc:
+    def _arc(self, timing: Group, what: str) -> TimingArc:
         tables = {}
         for table in timing.groups:
             # A gate's tables are over input slew and load, a constraint's over two slews.
@@ -354,7 +354,7 @@ class _CellReader:
                 tables[table.kind] = self._table(table, self.time, self.time, what)
             elif table.kind.startswith(("cell_", "rise_", "fall_")):
                 tables[table.kind] = self._table(table, self.time, self.load, what)
-        return Arc(
+        return TimingArc(
             timing.values.get("related_pin", ""),
             timing.values.get("timing_type", "combinational"),
             timing.values.get("timing_sense", "non_unate"),
@@ -399,9 +399,9 @@ class _CellReader:
         return TimingTable(tuple(rows), tuple(columns), tuple(values))
 
 
-def _state(group: Group) -> State:
+def _state(group: Group) -> CellState:
     name, inverse = (*group.arguments, "", "")[:2]
-    return State(
+    return CellState(
         name=name,
         inverse=inverse,
         next_state=group.values.get("next_state", "0"),

@@ -4,7 +4,7 @@ from typing import ClassVar
 
 import typer
 
-from vip.cli.lazy import Entry, LazyGroup
+from vip.cli.lazy import CommandEntry, LazyGroup
 
 __all__ = ["app"]
 
@@ -12,50 +12,50 @@ __all__ = ["app"]
 class Benches(LazyGroup):
     """The benches."""
 
-    entries: ClassVar[dict[str, Entry]] = {
-        "vault": Entry(
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "vault": CommandEntry(
             "bench.vault",
             "vault",
             "Bandwidth and latency of a vault's memory, and of the variants of thesis section "
             "7.2.3.",
         ),
-        "network": Entry(
+        "network": CommandEntry(
             "bench.network",
             "network",
             "Random traffic with back-pressure through networks of several sizes; latency over "
             "rate.",
         ),
-        "kernels": Entry(
+        "kernels": CommandEntry(
             "bench.kernels",
             "kernels",
             "BP-M, layers of VGG-16, an LSTM: a tile of each on a vault with DRAM timing, outputs "
             "checked.",
         ),
-        "networks": Entry(
+        "networks": CommandEntry(
             "bench.networks",
             "networks",
             "A whole network on all engines of a chip, layer by layer; every activation is "
             "checked.",
         ),
-        "digits": Entry(
+        "digits": CommandEntry(
             "bench.digits",
             "digits",
             "A CNN and an MLP for handwritten digits: accuracy in floating point and on the "
             "engine.",
         ),
-        "stereo": Entry(
+        "stereo": CommandEntry(
             "bench.stereo",
             "stereo",
             "Hierarchical BP-M on the Motorcycle pair: disparities, and their error against the "
             "truth.",
         ),
-        "trim": Entry(
+        "trim": CommandEntry(
             "bench.trim",
             "trim",
             "Trim engines to each application, and to unions of some: area, power, cycles and "
             "results.",
         ),
-        "random": Entry(
+        "random": CommandEntry(
             "bench.random",
             "random",
             "Random programs on the Verilog of an engine and on the simulator: all that they "
