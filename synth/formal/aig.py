@@ -186,7 +186,7 @@ def sharpened(graph: AndGraph, outputs: Iterable[str]) -> AndGraph:
     """
     builder = Gates(len(graph.inputs))
     first_gate = len(graph.inputs) + 1
-    made: dict[str, int] = {}
+    sharp: dict[str, int] = {}
     for output in outputs:
         literals = {node: 2 * node for node in range(first_gate)}
         result = 1
@@ -194,8 +194,8 @@ def sharpened(graph: AndGraph, outputs: Iterable[str]) -> AndGraph:
             value = _copied(graph, term >> 1, literals, builder) ^ (term & 1)
             result = builder.conjunction(result, value)
             literals[term >> 1] = ~term & 1
-        made[output] = result
-    return AndGraph(graph.inputs, tuple(builder.pairs), made)
+        sharp[output] = result
+    return AndGraph(graph.inputs, tuple(builder.pairs), sharp)
 
 
 def _terms(graph: AndGraph, output: int) -> set[int]:

@@ -146,13 +146,13 @@ def prove_relation(
     """
     start = monotonic()
     designs = (full, trimmed)
-    cuts = [each.cut if isinstance(each, Pipeline) else each for each in designs]
+    cuts = [item.cut if isinstance(item, Pipeline) else item for item in designs]
     with elaborating:
         miter = build_miter(cuts[0], cuts[1], relation)
         ports = [*miter.inputs.values(), *miter.goals.values()]
         ports += [signal for side in (*miter.given, *miter.taken) for signal in side.values()]
         text = rtlil.convert(miter.module, "miter", ports=ports, emit_src=False)
-    kinds = [type(each).__name__ for each in designs]
+    kinds = [type(item).__name__ for item in designs]
     key = _key(cuts[0].text, cuts[1].text, text, *kinds, json.dumps(miter.cases))
     target = build_folder() / "proofs" / f"{key}.json"
     result = Proof(

@@ -78,9 +78,10 @@ def solve(
             demands = {graph.inputs[node - 1] for node, value in inputs if value}
             failures += (
                 Failure(
-                    each.goals, tuple(dict.fromkeys((*true_inputs, *sorted(demands), *each.inputs)))
+                    example.goals,
+                    tuple(dict.fromkeys((*true_inputs, *sorted(demands), *example.inputs))),
                 )
-                for each in _solve(extract(alone, hard, {}))
+                for example in _solve(extract(alone, hard, {}))
             )
             done += len(group)
             if progress is not None:

@@ -134,12 +134,12 @@ def synthesise(
     """
     chosen = find_target(target)
     emission = verilog(replace(config, sram=chosen.sram))
-    wanted = _choose(emission, units)
+    requested = _choose(emission, units)
     shapes = verilog(replace(config, sram="macro"))
     if flat:
-        wanted.append(EngineUnit(FLAT, ((emission.top, 1),)))
+        requested.append(EngineUnit(FLAT, ((emission.top, 1),)))
     rows = each_unit(
-        wanted, lambda unit: measure_unit(unit, chosen, emission, shapes), progress, jobs
+        requested, lambda unit: measure_unit(unit, chosen, emission, shapes), progress, jobs
     )
     flat_row = rows[-1] if flat else None
     rows = rows[:-1] if flat else rows

@@ -126,14 +126,14 @@ def parts_area(
     built, shapes = with_sram(config, chosen.sram), with_sram(config, "macro")
     assert isinstance(built, ChipConfig)
     assert isinstance(shapes, ChipConfig)
-    found: dict[str, list[AreaRow]] = {}
+    measured: dict[str, list[AreaRow]] = {}
     pairs = zip(_parts(built, names), _parts(shapes, names), strict=True)
     for (name, part, number), (_, shape, _) in pairs:
         emission = emit(part, "part")
         unit = EngineUnit(name, ((emission.top, number),))
         row = measure_unit(unit, chosen, emission, emit(shape, "part"))
-        found.setdefault(name, []).append(row)
-    return tuple(_named(name, rows) for name, rows in found.items())
+        measured.setdefault(name, []).append(row)
+    return tuple(_named(name, rows) for name, rows in measured.items())
 
 
 def _named(name: str, rows: list[AreaRow]) -> AreaRow:

@@ -56,16 +56,16 @@ def map_in_shell(
         commands=ecp5_commands(),
         netlist=True,
     )
-    what = f"{module} on {device.name}"
-    mapped = run(work, what=f"synthesis of {what}")
+    label = f"{module} on {device.name}"
+    mapped = run(work, what=f"synthesis of {label}")
     counts = find_target("ecp5").count(mapped, frozenset())
     lacking = device.shortage(counts)
     if lacking:
-        raise SynthesisError(f"{what}: it does not fit: it needs {lacking}")
+        raise SynthesisError(f"{label}: it does not fit: it needs {lacking}")
     assert mapped.netlist is not None
     used = {measure: _plain(value) for measure, value in counts.items()}
     used["ffs"] -= shell_ffs(ports)
-    return MappedInShell(used, mapped.netlist, what)
+    return MappedInShell(used, mapped.netlist, label)
 
 
 def _plain(value: float) -> float:

@@ -53,7 +53,7 @@ def map_module(unit: EngineUnit, module: str, target: Target, emission: Emission
 
 
 def each_unit(
-    wanted: Sequence[EngineUnit],
+    chosen: Sequence[EngineUnit],
     work: Callable[[EngineUnit], _Result],
     progress: Progress | None,
     jobs: int | None,
@@ -66,16 +66,16 @@ def each_unit(
     """
     done = 0
 
-    def shared_instance(unit: EngineUnit) -> _Result:
+    def measured(unit: EngineUnit) -> _Result:
         nonlocal done
         result = work(unit)
         done += 1
         if progress is not None:
-            progress(unit.name, done, len(wanted))
+            progress(unit.name, done, len(chosen))
         return result
 
     with workers(jobs or os.cpu_count() or 1) as pool:
-        futures = [pool.submit(shared_instance, unit) for unit in wanted]
+        futures = [pool.submit(measured, unit) for unit in chosen]
         return tuple(future.result() for future in futures)
 
 

@@ -173,10 +173,10 @@ def _kept(netlist: Path, device: Device, seed: int, mhz: float) -> Path:
     return cache_folder() / f"{key}.placed.json"
 
 
-def _placement(report: dict[str, Any], seed: int, what: str) -> Placement:
+def _placement(report: dict[str, Any], seed: int, label: str) -> Placement:
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
     if not clocks:
-        raise SynthesisError(f"{what}: no path from register to register, so no clock rate")
+        raise SynthesisError(f"{label}: no path from register to register, so no clock rate")
     paths = [
         tuple(
             RoutedStep(

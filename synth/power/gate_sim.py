@@ -186,7 +186,7 @@ class NetlistActivity:
         return NetlistActivity(
             cycles=self.cycles + other.cycles,
             toggles=self.toggles + other.toggles,
-            cells=tuple(one + more if one and more else None for one, more in cells),
+            cells=tuple(first + second if first and second else None for first, second in cells),
             accesses={
                 place: tuple(map(add, ports, other.accesses[place]))
                 for place, ports in self.accesses.items()
@@ -327,8 +327,8 @@ class GateSimulation:
             raise SynthesisError(
                 f"{what}: cycles {start} to {end} can't be counted of {recording.cycles} recorded"
             )
-        given = {**self.netlist.inputs, RESET: self.netlist.trees.get(RESET, ())}
-        inputs = _columns(given, recording.inputs, end, what)
+        by_port = {**self.netlist.inputs, RESET: self.netlist.trees.get(RESET, ())}
+        inputs = _columns(by_port, recording.inputs, end, what)
         outputs = _columns(self.netlist.outputs, recording.outputs, end, what)
         values = np.zeros(self.nets + self._states, dtype=np.uint8)
         for net, bit in self.netlist.constants.items():
@@ -448,7 +448,7 @@ def _columns(
     ports: Mapping[str, tuple[int, ...]],
     recorded: Mapping[str, Sequence[int]],
     cycles: int,
-    what: str,
+    label: str,
 ) -> tuple[list[int], Array]:
     """Nets of ``ports`` and their bits, a row a cycle."""
     nets: list[int] = []
@@ -457,7 +457,7 @@ def _columns(
         if not bits:
             continue
         if name not in recorded:
-            raise SynthesisError(f"{what}: port {name} was not recorded")
+            raise SynthesisError(f"{label}: port {name} was not recorded")
         size = (len(bits) + 7) // 8
         data = b"".join(value.to_bytes(size, "little") for value in recorded[name][:cycles])
         table = np.frombuffer(data, dtype=np.uint8).reshape(cycles, size)

@@ -331,29 +331,29 @@ class _CellReader:
             usable=group.values.get("dont_use", "false").lower() != "true",
         )
 
-    def _pin(self, pin: Group, what: str, state: CellState | None) -> Pin:
+    def _pin(self, pin: Group, place: str, state: CellState | None) -> Pin:
         values = pin.values
         # Not every library marks the clocks of its flip-flops.
         clock = ("clock", "clock_gate_clock_pin")
         clocked = state is not None and state.clock.strip("()!' ") == pin.name
         return Pin(
             direction=values.get("direction", "input"),
-            capacitance=self.load * number(values.get("capacitance", "0"), what),
+            capacitance=self.load * number(values.get("capacitance", "0"), place),
             function=values.get("function", ""),
             clock=clocked or any(values.get(name, "false").lower() == "true" for name in clock),
-            arcs=tuple(self._arc(timing, what) for timing in pin.of("timing")),
-            power=tuple(self._power(power, what) for power in pin.of("internal_power")),
-            max_load=self.load * number(values.get("max_capacitance", "0"), what),
+            arcs=tuple(self._arc(timing, place) for timing in pin.of("timing")),
+            power=tuple(self._power(power, place) for power in pin.of("internal_power")),
+            max_load=self.load * number(values.get("max_capacitance", "0"), place),
         )
 
-    def _arc(self, timing: Group, what: str) -> TimingArc:
+    def _arc(self, timing: Group, place: str) -> TimingArc:
         tables = {}
         for table in timing.groups:
             # A gate's tables are over input slew and load, a constraint's over two slews.
             if table.kind.endswith("_constraint"):
-                tables[table.kind] = self._table(table, self.time, self.time, what)
+                tables[table.kind] = self._table(table, self.time, self.time, place)
             elif table.kind.startswith(("cell_", "rise_", "fall_")):
-                tables[table.kind] = self._table(table, self.time, self.load, what)
+                tables[table.kind] = self._table(table, self.time, self.load, place)
         return TimingArc(
             timing.values.get("related_pin", ""),
             timing.values.get("timing_type", "combinational"),
@@ -361,9 +361,9 @@ class _CellReader:
             tables,
         )
 
-    def _power(self, power: Group, what: str) -> PowerArc:
+    def _power(self, power: Group, place: str) -> PowerArc:
         tables = {
-            table.kind: self._table(table, self.energy, self.load, what)
+            table.kind: self._table(table, self.energy, self.load, place)
             for table in power.of("rise_power", "fall_power", "power")
         }
         both = tables.get("power", TimingTable((0.0,), (0.0,), (0.0,)))
