@@ -104,7 +104,9 @@ class Commands(LazyGroup):
             "browser.",
         ),
         "bench": CommandEntry(
-            "bench.group", "app", "Measure bandwidth, kernels, trimming and what they rest on."
+            "bench.command",
+            "app",
+            "Run experiments, and compare their figures with those in bench/results.",
         ),
     }
 
@@ -137,6 +139,6 @@ def _common(
 
 
 def main() -> None:
-    """Entry point of the ``vip`` command."""
+    """CommandEntry point of the ``vip`` command."""
     show_notices()
     run_command(app)

@@ -1,5 +1,6 @@
 """The verb ``cosim_bp``: depth from stereo by belief propagation on Verilog."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from isa.run import RunResult
 from memory.controller.counters import LATENCY_LIMITS
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job
+from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import (
     StereoError,
@@ -20,6 +22,7 @@ from microkernels.data.stereo import (
     stereo_scene,
 )
 from microkernels.data.stereo_picture import draw
+from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import (
@@ -30,13 +33,13 @@ from sim_tb.cosim.kernels import (
     cosim_vault,
 )
 from sim_tb.cosim.machine import Machine
-from sim_tb.measure.plots.bandwidth import bandwidth_windows, draw_bandwidth
 from sim_tb.waves.activity import Activity
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from soc.tile.config import VaultTileConfig
 from vip.configurations import Design, design
+from vip.cosimulation.bandwidth import bandwidth_windows, draw_bandwidth
 from vip.progress import Progress, counting, silent
 
 from .program import activity_json, chip_json
@@ -246,45 +249,19 @@ def cosim_bp(
     chosen = design(config)
     if scene is None:
         scene = stereo_pair(config=chosen)
-    problem = scene.problem
-    expected = _CYCLES_PER_UPDATE * problem.updates * iterations
-    stage = "cosimulation (cycles)"
-    outcome: KernelOutcome
-    if isinstance(chosen, VaultTileConfig):
-        job = bp_job(
-            problem,
-            iterations,
-            pes=chosen.pes if pes is None else pes,
-            scratchpad_bytes=chosen.pe.scratchpad_bytes,
-        )
-    elif isinstance(chosen, ChipConfig):
-        cut = fastest_cut(problem.width, problem.height, vaults=chosen.vaults, pes=chosen.tile.pes)
-        job = chip_bp_job(problem, iterations, chosen, cut=cut)
-    else:
-        job = bp_job(problem, iterations, scratchpad_bytes=chosen.scratchpad_bytes)
+    job = _job(scene.problem, iterations, chosen, pes)
+    cycles = _CYCLES_PER_UPDATE * scene.problem.updates * iterations / (job.pes * job.vaults)
     with waves(job.program, chosen, on, trace=trace, pipeline=pipeline) as wave:
-        if isinstance(chosen, VaultTileConfig):
-            cycles = counting(progress, stage, expected / job.pes)
-            outcome = cosim_vault(job, chosen, on=on, trace=wave.path, progress=cycles)
-        elif isinstance(chosen, ChipConfig):
-            outcome = cosim_chip(
-                job,
-                chosen,
-                on=on,
-                preload=on == "model" if preload is None else preload,
-                outer=outer,
-                trace=wave.path,
-                progress=counting(progress, stage, expected / chosen.pes),
-            )
-        else:
-            outcome = cosim_engine(
-                job,
-                chosen,
-                on=on,
-                memory=behaviour,
-                trace=wave.path,
-                progress=counting(progress, stage, expected),
-            )
+        outcome = _run(
+            job,
+            chosen,
+            on,
+            behaviour=behaviour,
+            preload=on == "model" if preload is None else preload,
+            outer=outer,
+            trace=wave.path,
+            progress=counting(progress, "cosimulation (cycles)", cycles),
+        )
     return BpRun(
         config=chosen,
         on=on,
@@ -293,3 +270,33 @@ def cosim_bp(
         outcome=outcome,
         activity=wave.activity,
     )
+
+
+def _job(problem: BpProblem, iterations: int, config: Configuration, pes: int | None) -> KernelJob:
+    if isinstance(config, ChipConfig):
+        cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=config.tile.pes)
+        return chip_bp_job(problem, iterations, config, cut=cut)
+    if isinstance(config, VaultTileConfig):
+        room = config.pe.scratchpad_bytes
+        return bp_job(problem, iterations, pes=pes or config.pes, scratchpad_bytes=room)
+    return bp_job(problem, iterations, scratchpad_bytes=config.scratchpad_bytes)
+
+
+def _run(
+    job: KernelJob,
+    config: Configuration,
+    on: Machine,
+    *,
+    behaviour: MemoryBehaviour | None,
+    preload: bool,
+    outer: bool,
+    trace: Path | None,
+    progress: Callable[[int], None] | None,
+) -> KernelOutcome:
+    if isinstance(config, ChipConfig):
+        return cosim_chip(
+            job, config, on=on, preload=preload, outer=outer, trace=trace, progress=progress
+        )
+    if isinstance(config, VaultTileConfig):
+        return cosim_vault(job, config, on=on, trace=trace, progress=progress)
+    return cosim_engine(job, config, on=on, memory=behaviour, trace=trace, progress=progress)
