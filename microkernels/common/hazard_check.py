@@ -14,7 +14,7 @@ from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_MR, MAX_VL, Instruction, Opcode, Role, Unit
 from isa.vector_operation import Span, VectorOperation
 
-__all__ = ["HazardCheck", "Line"]
+__all__ = ["HazardCheck", "WrittenLine"]
 
 _MNEMONIC = re.compile(r"(\S+) \[(\d+)-bit\]")
 #: Mnemonics of instructions that write their first operand, and of branches.
@@ -34,7 +34,7 @@ _APART = 1 << 48
 _Values = dict[str, int]
 
 
-class Line(NamedTuple):
+class WrittenLine(NamedTuple):
     """An instruction as it is written.
 
     Attributes:
@@ -50,8 +50,8 @@ class Line(NamedTuple):
     @property
     def row(self) -> Instruction | None:
         """Row of the instruction table, if a width is written."""
-        found = _MNEMONIC.fullmatch(self.mnemonic)
-        return BY_KEY.get(f"{found[1]}[{found[2]}]") if found else None
+        match = _MNEMONIC.fullmatch(self.mnemonic)
+        return BY_KEY.get(f"{match[1]}[{match[2]}]") if match else None
 
     def __str__(self) -> str:
         return f"{self.mnemonic} {', '.join(map(str, self.operands))} ({self.site})"
@@ -62,7 +62,7 @@ class HazardCheck:
 
     def __init__(self) -> None:
         self._model = HazardModel()
-        self._issued: list[Line] = []
+        self._issued: list[WrittenLine] = []
         self._constants: _Values = {}
         self._values: _Values = {}
         self._unknown = 0
@@ -94,14 +94,14 @@ class HazardCheck:
         }
         self._reached = True
 
-    def before(self, line: Line) -> list[str]:
+    def before(self, line: WrittenLine) -> list[str]:
         """The hazards of ``line`` if it comes next, each as a message."""
         row = line.row
-        found: list[Hazard] = []
+        hazards: list[Hazard] = []
         if row is not None and row.unit is Unit.VECTOR:
             operation = self._operation(row, line)
             if operation is not None:
-                found = self._model.before_vector(operation) + own_operand(operation)
+                hazards = self._model.before_vector(operation) + own_operand(operation)
         elif row is not None and row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
             first, second, count = map(self._value, line.operands)
             assert row.width is not None
@@ -109,10 +109,10 @@ class HazardCheck:
                 load = row.opcode == Opcode.LD_SRAM
                 span = Span(first if load else second, count * row.width.bytes)
                 check = self._model.before_load if load else self._model.before_store
-                found = check(row, span)
-        return [self._message(line, hazard) for hazard in found]
+                hazards = check(row, span)
+        return [self._message(line, hazard) for hazard in hazards]
 
-    def _message(self, line: Line, hazard: Hazard) -> str:
+    def _message(self, line: WrittenLine, hazard: Hazard) -> str:
         if hazard.what is HazardKind.OWN_OPERAND:
             return f"{line} overwrites an operand of its own that it still has to read"
         does, did = DOES[hazard.what]
@@ -121,7 +121,7 @@ class HazardCheck:
             f"cycles, {hazard.needed} needed; v.drain must stand between"
         )
 
-    def done(self, line: Line) -> None:
+    def done(self, line: WrittenLine) -> None:
         """``line`` comes next."""
         mnemonic, operands, row = line.mnemonic, line.operands, line.row
         if row is not None and row.unit is Unit.VECTOR:
@@ -146,13 +146,13 @@ class HazardCheck:
     def _write(self, mnemonic: str, target: str | int, *sources: str | int) -> None:
         """An instruction that writes a register."""
         values = [self._value(source) for source in sources]
-        known = [value < _APART // 2 for value in values]
+        is_number = [value < _APART // 2 for value in values]
         self._values.pop(str(target), None)
         if mnemonic in ("li", "mov"):
             self._values[str(target)] = values[0]
-        elif mnemonic == "add" and any(known):
+        elif mnemonic == "add" and any(is_number):
             self._values[str(target)] = sum(values)
-        elif mnemonic == "sub" and known[1]:
+        elif mnemonic == "sub" and is_number[1]:
             self._values[str(target)] = values[0] - values[1]
 
     def _value(self, operand: str | int) -> int:
@@ -165,7 +165,7 @@ class HazardCheck:
             self._values[operand] = self._unknown
         return self._values[operand]
 
-    def _operation(self, row: Instruction, line: Line) -> VectorOperation | None:
+    def _operation(self, row: Instruction, line: WrittenLine) -> VectorOperation | None:
         """The vector instruction of ``line``; None: its length is unknown."""
         vl, mr = self._settings["set.vl"], self._settings["set.mr"]
         if row.reduction is None:
