@@ -12,7 +12,7 @@ from soc.generate.generate import configuration_json
 from soc.generate.presets import any_preset
 from vip.cli.commands.options import JsonOption
 from vip.cli.console import console
-from vip.cli.lazy import Entry, LazyGroup
+from vip.cli.lazy import CommandEntry, LazyGroup
 from vip.output import write_json
 
 from .experiment import BenchError, Experiment, Measurement, cpu_seconds, find, listed, say
@@ -60,16 +60,16 @@ def _say_stale(name: str, experiment: Experiment) -> None:
         console.print(f"stale: {name}: {why}", style="yellow", soft_wrap=True)
 
 
-def _show(name: str, results: Sequence[Measurement], known: Record) -> bool:
+def _show(name: str, results: Sequence[Measurement], recorded: Record) -> bool:
     """Show results beside the record; whether anything got worse."""
     table = Table("figure", "value", "recorded", "unit", "", title=name)
     worse = False
     for item in results:
-        before = known.results.get(item.name, {}).get("value")
-        judged = verdict(item, before) if known.format else ""
+        before = recorded.results.get(item.name, {}).get("value")
+        judged = verdict(item, before) if recorded.format else ""
         worse |= judged == "WORSE"
-        recorded = "" if before is None else f"{before:,.2f}"
-        table.add_row(item.name, f"{item.value:,.2f}", recorded, item.unit, judged)
+        old = "" if before is None else f"{before:,.2f}"
+        table.add_row(item.name, f"{item.value:,.2f}", old, item.unit, judged)
     console.print(table)
     return worse
 
@@ -85,7 +85,7 @@ def _measure(
     if "verilator" in experiment.tools and machine == "rtl":
         need_simulator()
     commit = clean_commit() if record else ""
-    known = Record() if other else read_record(name)
+    recorded = Record() if other else read_record(name)
     before = cpu_seconds()
     results = list(experiment.run(**options))
     spent = cpu_seconds() - before
@@ -93,7 +93,7 @@ def _measure(
         preset: configuration_json(any_preset(preset)) for preset in experiment.presets
     }
     figures = {item.name: {"value": item.value, "unit": item.unit} for item in results}
-    worse = _show(name, results, known)
+    worse = _show(name, results, recorded)
     if record:
         if clean_commit() != commit:
             raise BenchError(f"{name}: not recorded: the checkout changed meanwhile")
@@ -176,8 +176,8 @@ def _command(name: str) -> Callable[..., None]:
 class Experiments(LazyGroup):
     """All experiments; the module of one is imported when it is called."""
 
-    entries: ClassVar[dict[str, Entry]] = {
-        name: Entry(one.module, name, one.summary) for name, one in listed().items()
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        name: CommandEntry(one.module, name, one.summary) for name, one in listed().items()
     }
 
     def function(self, name: str) -> Callable[..., None]:
