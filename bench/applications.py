@@ -28,8 +28,8 @@ from microkernels.data.stereo import motorcycle
 from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_engine, cosim_vault, job_key
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import chip_bp_job, job_key, run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.dut.chip import build_chip, chip_design
 from sim_tb.dut.tile import tile_design
 from sim_tb.measure.belief import BELIEF, belief_key
@@ -208,13 +208,13 @@ def speed() -> Iterator[Measurement]:
     engine_jobs = [bp_job(problem, iterations) for iterations in _SPEED_RUNS]
     vault_jobs = [bp_job(problem, iterations, pes=tile.pes) for iterations in _SPEED_RUNS]
 
-    def pe(number: int, on: Machine) -> int:
-        return cosim_engine(engine_jobs[number], preset("pe"), on=on).cycles
+    def pe(number: int, on: Timed) -> int:
+        return run_on(engine_jobs[number], preset("pe"), on=on).cycles
 
-    def vault(number: int, on: Machine) -> int:
-        return cosim_vault(vault_jobs[number], tile, on=on).cycles
+    def vault(number: int, on: Timed) -> int:
+        return run_on(vault_jobs[number], tile, on=on).cycles
 
-    machines: dict[str, tuple[Callable[[int, Machine], int], Machine]] = {
+    machines: dict[str, tuple[Callable[[int, Timed], int], Timed]] = {
         "pe": (pe, "rtl"),
         "vault": (vault, "rtl"),
         "pe_model": (pe, "model"),
@@ -281,7 +281,7 @@ def chip() -> Iterator[Measurement]:
             yield Measurement(f"{name}_build_mib", peak / 1024, "MiB", None)
             before = child_seconds()
             job = chip_bp_job(problem, iterations, config)
-            outcome = cosim_chip(job, config, counters=name != "thesis", preload=preload)
+            outcome = run_on(job, config, counters=name != "thesis", preload=preload)
             seconds = child_seconds() - before
             if not outcome.match:
                 raise CosimError(f"{name}: messages differ from the golden model's")
@@ -291,7 +291,7 @@ def chip() -> Iterator[Measurement]:
             if not preload:
                 share = result.remote_share
                 yield Measurement(f"{name}_remote_requests", share, "fraction", 0.02)
-                other = cosim_chip(job, config, outer=True)
+                other = run_on(job, config, outer=True)
                 cycles = other.result.program_cycles
                 yield Measurement(f"{name}_bp_cycles_cocotbext_axi", cycles, "cycles", 0.02)
             rate = result.simulated_cycles / seconds / 1000

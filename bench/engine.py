@@ -20,7 +20,7 @@ from microkernels.bp.kernel import bp_program
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_loop import conv_loop_program
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.cosim.kernels import cosim_engine
+from sim_tb.cosim.kernels import run_on
 from soc.generate.generate import generate, verilog
 from soc.generate.presets import PRESETS, preset
 from synth.physical.area import synthesise
@@ -67,7 +67,7 @@ def belief_propagation() -> Iterator[Measurement]:
     problem = motorcycle(*_BP_SIZE).problem
     for latency in (20, 60):
         memory = MemoryBehaviour(latency=latency)
-        outcome = cosim_engine(bp_job(problem), preset("pe"), memory=memory)
+        outcome = run_on(bp_job(problem), preset("pe"), memory=memory)
         if not outcome.match:
             raise CosimError("the kernel's messages differ from the golden model's")
         yield Measurement(

@@ -21,7 +21,7 @@ from noc.node.node import Node
 from noc.router.router import Router
 from sim_tb.cosim.applications import applications
 from sim_tb.cosim.kernels import job_key
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import Timed
 from sim_tb.dut.chip import chip_design
 from sim_tb.dut.memory import vault_design
 from sim_tb.dut.network import network_design
@@ -98,7 +98,7 @@ def vault() -> Iterator[Measurement]:
     return vault_figures("rtl")
 
 
-def vault_figures(on: Machine) -> Iterator[Measurement]:
+def vault_figures(on: Timed) -> Iterator[Measurement]:
     """The figures of :func:`vault` on the Verilog, or on the timing model."""
     report = measure(VARIANTS, accesses=_ACCESSES, seed=_SEED, on=on)
     for name, row in report.rows.items():

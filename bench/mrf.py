@@ -17,7 +17,7 @@ from microkernels.bp.trws.jobs import trws_job
 from microkernels.data.stereo import motorcycle
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from sim_tb.cosim.kernels import run_on
 from sim_tb.measure.full_hd_shifts import WIDTHS, full_hd_shifts_job, measure_full_hd_shifts
 from soc.generate.presets import chip_preset, preset, tile_preset
 
@@ -91,8 +91,8 @@ def mrf() -> Iterator[Measurement]:
     above its bound on the Motorcycle pair, on the golden model."""
     engine, vault = preset(_ENGINE), tile_preset(_VAULT)
     for name, case in _CASES.items():
-        alone = cosim_engine(case.job(1), engine, on="model")
-        shared = cosim_vault(case.job(vault.pes), vault, on="model")
+        alone = run_on(case.job(1), engine, on="model")
+        shared = run_on(case.job(vault.pes), vault, on="model")
         for machine, outcome in ((_ENGINE, alone), (_VAULT, shared)):
             if not outcome.match:
                 raise BenchError(f"{name}: messages of {machine} differ from the golden model's")

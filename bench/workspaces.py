@@ -15,7 +15,7 @@ from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_engine
+from sim_tb.cosim.kernels import run_on
 from sim_tb.harness.memory import MemoryBehaviour
 from soc.generate.presets import preset
 from synth.physical.area import synthesise
@@ -86,7 +86,7 @@ def workspace() -> Iterator[Measurement]:
         pair = _pair(name)
         cycles = {}
         for kind, job in vars(pair).items():
-            outcome = cosim_engine(
+            outcome = run_on(
                 job, engines["workspace" if kind == "product" else "plain"], memory=memory
             )
             if not outcome.match:

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import Any
 
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import Timed
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import NAMES, ROUNDS, measure_kernels, totals
 from sim_tb.runner.build import need_simulator
-from soc.generate.configuration_file import configuration_of
+from soc.generate.configuration_file import configuration_as
 from soc.generate.generate import configuration_json
 from soc.tile.config import VaultTileConfig
 from support.errors import VipError
@@ -29,8 +29,7 @@ def run_kernel(task: Task) -> dict[str, Any]:
     """The ``rows`` of the kernel ``name`` on the vault ``configuration``, as plain data; or
     ``error``: one line."""
     try:
-        config = configuration_of(task["configuration"])
-        assert isinstance(config, VaultTileConfig)
+        config = configuration_as(VaultTileConfig, task["configuration"])
         rows = measure_kernels(config, names=(task["name"],), rounds=task["rounds"], on=task["on"])
     except VipError as error:
         return {"error": str(error).splitlines()[0]}
@@ -42,7 +41,7 @@ def kernel_times(
     *,
     names: Sequence[str] = (),
     rounds: int | None = ROUNDS,
-    on: Machine = "rtl",
+    on: Timed = "rtl",
     scheduler: str | None = None,
     jobs: int | None = None,
     progress: Progress = silent,

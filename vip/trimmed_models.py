@@ -16,7 +16,7 @@ from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from pe.sequencer import overhead_cycles
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.trim_check import without_fault
 from soc.generate.generate import GenerateReport, configuration_json
 from soc.generate.generate import generate as write_verilog
@@ -277,7 +277,7 @@ def _fewest(
     def cycles(entries: int, requests: int) -> int:
         progress(f"timing model, {entries} ARC entries, {requests} requests in flight")
         pe = replace(full.pe, arc_entries=entries, load_store_queue=requests)
-        return cosim_vault(job, replace(full, pe=pe), on="model").cycles
+        return run_on(job, replace(full, pe=pe), on="model").cycles
 
     entries, requests = cut.trimmed.arc_entries, cut.trimmed.load_store_queue
     taken = cycles(entries, requests)
@@ -324,7 +324,7 @@ def _check(
     both = []
     for name, config in (("full", full), ("trimmed", trimmed)):
         shown = counting(progress, f"the {name} vault (cycles of a launch)")
-        run = cosim_vault(job, config, on="rtl", progress=shown)
+        run = run_on(job, config, on="rtl", progress=shown)
         if not run.match:
             raise CosimError(
                 f"{run.differing:,} outputs of the {name} vault differ from the golden model's"

@@ -11,7 +11,6 @@ import synth.timing.sta
 from bench import fingerprints
 from bench.measurement import Measurement
 from hdl.clocks import CLOCK_PORTS
-from soc.generate.designs import with_sram
 from soc.generate.presets import chip_preset, tile_preset
 from soc.tile.clocks import ClockConfig
 from soc.tile.config import VaultTileConfig
@@ -73,6 +72,6 @@ def made_of_clock_rates() -> dict[str, str]:
         "placement": fingerprints.code(synth.physical.vault_clocks, synth.physical.nextpnr_clocks),
     }
     for name, vault in _vaults().items():
-        found[f"Verilog with {name}, macros"] = fingerprints.hardware(with_sram(vault, "macro"))
-    fpga = with_sram(_vaults()["axi"], "fpga")
+        found[f"Verilog with {name}, macros"] = fingerprints.hardware(vault.with_sram("macro"))
+    fpga = _vaults()["axi"].with_sram("fpga")
     return found | {"Verilog with axi for FPGAs": fingerprints.hardware(fpga)}

@@ -21,8 +21,8 @@ from microkernels.bp.problem import BpProblem, message_updates
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
-from sim_tb.cosim.kernels import cosim_vault
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.runner.cache import fingerprint
 from soc.tile.config import VaultTileConfig
 
@@ -96,7 +96,7 @@ def belief_key(name: str, config: VaultTileConfig) -> str:
     return fingerprint(name, scale, *programs, *data, job.expected.tobytes())
 
 
-def measure_belief(name: str, config: VaultTileConfig, *, on: Machine = "rtl") -> KernelRow:
+def measure_belief(name: str, config: VaultTileConfig, *, on: Timed = "rtl") -> KernelRow:
     """Run a kernel of :data:`BELIEF` on one vault; the row is for full HD.
 
     Parameters:
@@ -121,7 +121,7 @@ def measure_belief(name: str, config: VaultTileConfig, *, on: Machine = "rtl") -
         job = bp_between_job(problem, drawn, **_machine(name, config))
         units = problem.width * problem.height // _SIDE**2
         whole = _FULL_HD[0] * _FULL_HD[1]
-    outcome = cosim_vault(job, config, on=on)
+    outcome = run_on(job, config, on=on)
     work = VaultWork(
         result=outcome.results[kernel.phase],
         operations=_operations(name, problem),

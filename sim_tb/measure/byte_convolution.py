@@ -9,7 +9,7 @@ from microkernels.nn.conv_shape import ByteConv, ConvShape
 from microkernels.nn.jobs import byte_conv_job, conv_job
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault, launches_key
+from sim_tb.cosim.kernels import launches_key, run_on
 from sim_tb.dut.engine import configuration_verilog
 from sim_tb.runner.cache import Kept, fingerprint
 from soc.generate.presets import tile_preset
@@ -71,15 +71,10 @@ def measure_bytes(side: int, sharers: int) -> Mapping[str, int]:
     for name, job in layer_jobs(side, sharers).items():
 
         def measure(job: KernelJob = job) -> dict[str, object]:
-            if sharers == 1:
-                outcome = cosim_engine(job, machine.pe)
-                match, cycles = outcome.match, outcome.cycles
-            else:
-                run = cosim_vault(job, machine)
-                match, cycles = run.match, run.cycles
-            if not match:
+            outcome = run_on(job, machine.pe if sharers == 1 else machine)
+            if not outcome.match:
                 raise CosimError(f"{job.name}: outputs differ from the golden model's")
-            return {"cycles": cycles}
+            return {"cycles": outcome.cycles}
 
         key = fingerprint(configuration_verilog(config), launches_key(job))
         found[name] = Kept("byte_convolution").get(key, measure)["cycles"]

@@ -16,7 +16,7 @@ from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 from pe.interface import PeCounter
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_chip, launches_key
+from sim_tb.cosim.kernels import launches_key, run_on
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.chip.config import ChipConfig
@@ -128,7 +128,7 @@ def measure_full_hd(
 def _measured(
     name: str, job: KernelJob, config: ChipConfig, progress: Callable[[int], None] | None
 ) -> list[dict[str, object]]:
-    outcome = cosim_chip(job, config, on="model", preload=True, progress=progress)
+    outcome = run_on(job, config, on="model", preload=True, progress=progress)
     if not outcome.match:
         raise CosimError(f"{job.name}: {outcome.differing} message elements differ")
     coarse, fine = RUNS[name]

@@ -16,7 +16,7 @@ from microkernels.bp.problem import BpProblem
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_ring, cosim_chip, launches_key
+from sim_tb.cosim.kernels import chip_ring, launches_key, run_on
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.chip.config import ChipConfig
@@ -99,7 +99,7 @@ def measure_full_hd_shifts(
 
 
 def _measured(job: KernelJob, config: ChipConfig) -> Mapping[str, float]:
-    outcome = cosim_chip(job, config, on="model", preload=True)
+    outcome = run_on(job, config, on="model", preload=True)
     if not outcome.match:
         raise CosimError(f"{job.name}: {outcome.differing} message elements differ")
     result = outcome.result

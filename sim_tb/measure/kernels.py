@@ -23,8 +23,8 @@ from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import DEFAULT_OUT_DEPTH, conv_job, dense_job, pool_job
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
-from sim_tb.cosim.kernels import cosim_vault, job_key
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import job_key, run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.dut.tile import tile_design
 from sim_tb.runner.cache import Kept, fingerprint, source_digest
 from soc.tile.config import VaultTileConfig
@@ -140,7 +140,7 @@ def measure_kernels(
     *,
     names: tuple[str, ...] = (),
     rounds: int | None = ROUNDS,
-    on: Machine = "rtl",
+    on: Timed = "rtl",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> list[KernelRow]:
     """Measure belief propagation, layers of VGG-16, their totals when all are there, and the LSTM.
@@ -179,7 +179,7 @@ def measure_kernels(
 class _Bench:
     """Rows of kernels on a vault of ``config``, made now or cached."""
 
-    def __init__(self, config: VaultTileConfig, rounds: int | None, on: Machine) -> None:
+    def __init__(self, config: VaultTileConfig, rounds: int | None, on: Timed) -> None:
         self._config = config
         self._on = on
         self._with_unit = replace(config, pe=replace(config.pe, instructions=SPECIAL_INSTRUCTIONS))
@@ -236,7 +236,7 @@ class _Bench:
         def measure() -> KernelRow:
             works = []
             for job, times in jobs:
-                outcome = cosim_vault(job, config, on=self._on)
+                outcome = run_on(job, config, on=self._on)
                 works.append(
                     VaultWork(
                         result=outcome.result,

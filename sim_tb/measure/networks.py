@@ -20,9 +20,10 @@ from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
 from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16
 from sim_tb.cosim.checkpoint import Checkpoint
+from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_engines, cosim_chip, launches_key
-from sim_tb.cosim.machine import Machine, open_chip
+from sim_tb.cosim.kernels import chip_engines, launches_key, run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.dut.chip import chip_design
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
@@ -163,7 +164,7 @@ def measure_network(
     config: ChipConfig,
     *,
     batch: int = 1,
-    on: Machine = "model",
+    on: Timed = "model",
     progress: Callable[[str, int, int], None] | None = None,
 ) -> NetworkRun:
     """Run one of :data:`NETWORKS` and compare every activation.
@@ -201,7 +202,7 @@ def _measured(
     name: str,
     job: NetworkJob,
     config: ChipConfig,
-    on: Machine,
+    on: Timed,
     checkpoint: Checkpoint | None,
     progress: Callable[[str, int, int], None] | None,
 ) -> NetworkRun:
@@ -211,7 +212,7 @@ def _measured(
         if progress is not None:
             progress(launch, launches.index(launch), len(launches))
 
-    outcome = cosim_chip(
+    outcome = run_on(
         job.job, config, on=on, preload=on == "model", checkpoint=checkpoint, begins=begins
     )
     if not outcome.match:
@@ -289,7 +290,7 @@ def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
 
 
 def _host_cycles(config: ChipConfig, memory: _Segments) -> tuple[int, int]:
-    with DramImage(config.memory_bytes) as image, open_chip(config, image) as chip:
+    with DramImage(config.memory_bytes) as image, ChipSimulation(config, image) as chip:
         host = Host(Blocking(chip))
         run(host.identify())
         start = chip.cycles

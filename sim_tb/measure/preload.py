@@ -8,7 +8,7 @@ from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.applications import Application, applications
 from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_chip
+from sim_tb.cosim.kernels import run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 
@@ -116,7 +116,7 @@ def measure_preload(
 def _cycles(config: ChipConfig, application: Application, latency: int) -> int:
     cycles = 0
     for job in application.jobs:
-        outcome = cosim_chip(job, config, axi_latency=latency)
+        outcome = run_on(job, config, axi_latency=latency)
         if not outcome.match:
             raise CosimError(f"{application.name}: wrong output at a latency of {latency}")
         cycles += outcome.cycles

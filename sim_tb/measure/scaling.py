@@ -11,7 +11,7 @@ from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_vault, launches_key
+from sim_tb.cosim.kernels import chip_bp_job, launches_key, run_on
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.chip.config import ChipConfig
@@ -134,16 +134,10 @@ def _kept_point(config: ChipConfig, job: KernelJob, width: int, height: int) -> 
 
 
 def _point(config: ChipConfig, job: KernelJob, width: int, height: int) -> Point:
-    if config.vaults == 1:
-        tile = replace(config.tile, extra_ports=0)
-        on_vault = cosim_vault(job, tile, on="model")
-        match = on_vault.match
-        result = on_vault.result
-    else:
-        on_chip = cosim_chip(job, config, on="model", preload=True)
-        match = on_chip.match
-        result = on_chip.result
-    if not match:
+    design = replace(config.tile, extra_ports=0) if config.vaults == 1 else config
+    outcome = run_on(job, design, on="model", preload=True)
+    result = outcome.result
+    if not outcome.match:
         raise CosimError(f"{config.vaults} vaults: messages differ from the golden model's")
     total = sum(engine["CYCLES"] for engine in result.counters)
 

@@ -18,8 +18,8 @@ from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_engines, cosim_chip, cosim_vault, launches_key
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import chip_engines, launches_key, run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
 from soc.chip.config import ChipConfig
@@ -135,7 +135,7 @@ def measure_sequence(
     name: str,
     base: ChipConfig,
     *,
-    on: Machine = "model",
+    on: Timed = "model",
     progress: Callable[[int], None] | None = None,
 ) -> SequenceRun:
     """Run one of :data:`SEQUENCES` and compare every output. Results of the timing model are cached
@@ -166,20 +166,15 @@ def _measured(
     name: str,
     job: KernelJob,
     machine: ChipConfig,
-    on: Machine,
+    on: Timed,
     progress: Callable[[int], None] | None,
 ) -> dict[str, Any]:
     sequence = SEQUENCES[name]
-    counters: list[Mapping[str, int]]
-    if machine.vaults == 1:
-        alone = cosim_vault(job, machine.tile, on=on, progress=progress)
-        match, cycles, outputs = alone.match, alone.cycles, alone.outputs.size
-        counters, tck_ns = list(alone.result.counters), alone.result.tck_ns
-    else:
-        chip = cosim_chip(job, machine, on=on, preload=on == "model", progress=progress)
-        match, cycles, outputs = chip.match, chip.cycles, chip.outputs.size
-        counters, tck_ns = list(chip.result.counters), chip.result.tck_ns
-    if not match:
+    design = machine.tile if machine.vaults == 1 else machine
+    outcome = run_on(job, design, on=on, preload=on == "model", progress=progress)
+    cycles, outputs = outcome.cycles, outcome.outputs.size
+    counters, tck_ns = outcome.result.counters, outcome.result.tck_ns
+    if not outcome.match:
         raise CosimError(f"{name}: outputs differ from the golden model's")
     every = sum(pe["CYCLES"] for pe in counters)
     run = SequenceRun(

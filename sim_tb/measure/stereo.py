@@ -12,7 +12,7 @@ from microkernels.bp.golden import energy, labels
 from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import StereoScene, percent_wrong
 from microkernels.runtime.ring import VaultRing
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from sim_tb.runner.build import need_simulator
 from soc.tile.config import VaultTileConfig
 
@@ -89,7 +89,7 @@ def measure_stereo(
     cycles: dict[str, int] = {}
     match = True
     if verilog:
-        outcome = cosim_vault(job, config, progress=progress)
+        outcome = run_on(job, config, progress=progress)
         messages, match = outcome.outputs, outcome.match
         cycles = {name: result.cycles for name, result in outcome.results.items()}
     else:

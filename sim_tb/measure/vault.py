@@ -9,7 +9,7 @@ from memory.config import VaultConfig
 from memory.controller.counters import VaultCounter
 from memory.controller.starvation import starvation_bound
 from memory.timing import BURST_CLOCKS
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import Timed
 from sim_tb.dut.memory import ports_of
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
 from sim_tb.harness.traffic_runs import run_traffic
@@ -202,7 +202,7 @@ def run_variant(
     accesses: int,
     seed: int,
     traffics: Sequence[str] = tuple(TRAFFICS),
-    on: Machine = "rtl",
+    on: Timed = "rtl",
 ) -> dict[str, TrafficResult]:
     """Run each of ``traffics`` (keys of :data:`TRAFFICS`) on one variant.
 
@@ -236,7 +236,7 @@ def run_variant(
 
 
 def measure_variant(
-    variant: Variant, *, accesses: int, seed: int, on: Machine = "rtl"
+    variant: Variant, *, accesses: int, seed: int, on: Timed = "rtl"
 ) -> dict[str, VaultFigures]:
     """Figures of one variant for each of :data:`TRAFFICS`; parameters and errors are those of
     :func:`run_variant`."""
@@ -249,7 +249,7 @@ def measure(
     *,
     accesses: int,
     seed: int,
-    on: Machine = "rtl",
+    on: Timed = "rtl",
     progress: Callable[[Variant], None] | None = None,
 ) -> VaultReport:
     """Figures of ``variants``; other parameters and errors are those of :func:`run_variant`.

@@ -8,7 +8,7 @@ from memory.controller.counters import LATENCY_LIMITS
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from soc.tile.config import VaultTileConfig
 
 from .vault import VARIANTS, Variant
@@ -62,7 +62,7 @@ def measure_bp(
 
     Raises:
         CosimError: a message differs from the golden model's, or as
-            :func:`sim_tb.cosim.kernels.cosim_vault`.
+            :func:`sim_tb.cosim.kernels.run_on`.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
     job = bp_job(
@@ -76,7 +76,7 @@ def measure_bp(
             continue
         if progress is not None:
             progress(variant)
-        outcome = cosim_vault(job, replace(tile, vault=variant.config))
+        outcome = run_on(job, replace(tile, vault=variant.config))
         if not outcome.match:
             raise CosimError(
                 f"{variant.name}: {outcome.differing} message elements differ from the golden "

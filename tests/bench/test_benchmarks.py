@@ -206,12 +206,12 @@ def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(applications, "cpu_seconds", lambda: next(seconds))
     monkeypatch.setattr(applications, "child_seconds", lambda: next(seconds))
     outcome = Anything(match=True, result=Anything())
-    for name in ("generate", "build_chip", "cosim_engine", "cosim_vault"):
+    for name in ("generate", "build_chip", "run_on", "run_on"):
         monkeypatch.setattr(applications, name, lambda *_, **__: Anything())
-    monkeypatch.setattr(applications, "cosim_chip", lambda *_, **__: outcome)
+    monkeypatch.setattr(applications, "run_on", lambda *_, **__: outcome)
     check("chip")
     cycles = iter(range(1, 100))
-    for name in ("cosim_engine", "cosim_vault"):
+    for name in ("run_on", "run_on"):
         monkeypatch.setattr(applications, name, lambda *_, **__: Anything(cycles=next(cycles)))
     check("speed")
 

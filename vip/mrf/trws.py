@@ -73,7 +73,7 @@ def solve_trws(
     labels, form = states[-1][-1].labels, ""
     if on_machine:
         labels = TrwsField(problem, messages).labels()
-        engine = machine.engine
+        engine = machine.config.pe
         transform = trws_transform(
             problem, options.form, engine.scratchpad_bytes, engine.instruction_words
         )
@@ -90,7 +90,7 @@ def solve_trws(
         saturated=0,
         differing=differing,
         cycles=cycles if any(cycles.values()) else {},
-        engines=machine.pes if on_machine else 0,
+        engines=machine.config.slots if on_machine else 0,
         form=form,
         fill=fill,
     )
@@ -113,14 +113,14 @@ def _trws_job(
     form: Form,
     messages: Messages | None = None,
 ) -> KernelJob:
-    if machine.chip is not None:
+    if machine.config.kind == "chip":
         raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
     return trws_job(
         problem,
         iterations,
-        pes=machine.pes,
+        pes=machine.config.slots,
         messages=messages,
-        scratchpad_bytes=machine.engine.scratchpad_bytes,
-        instruction_words=machine.engine.instruction_words,
+        scratchpad_bytes=machine.config.pe.scratchpad_bytes,
+        instruction_words=machine.config.pe.instruction_words,
         form=form,
     )

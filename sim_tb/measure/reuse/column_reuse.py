@@ -12,7 +12,7 @@ from microkernels.common.fixed_point import Elements
 from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_vault, job_key
+from sim_tb.cosim.kernels import job_key, run_on
 from sim_tb.measure.kernels import conv_rounds
 from sim_tb.measure.vgg import CONVOLUTIONS, Layer
 from sim_tb.runner.cache import Kept, fingerprint
@@ -99,7 +99,7 @@ def measure_layer(name: str, config: VaultTileConfig, *, reuse: bool) -> LayerRe
     job = layer_job(name, config.pes, reuse=reuse)
 
     def measure() -> dict[str, int]:
-        outcome = cosim_vault(job, config, on="model")
+        outcome = run_on(job, config, on="model")
         if not outcome.match:
             raise CosimError(f"{name}: outputs differ from the golden model's")
         columns = outcome.result.vaults[0]["READS"]

@@ -7,7 +7,7 @@ from memory.line_buffer.layout import LineCounter
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_vault, launches_key
+from sim_tb.cosim.kernels import launches_key, run_on
 from sim_tb.dut.engine import configuration_verilog
 from sim_tb.measure.belief import belief_job
 from sim_tb.measure.lstm_ese import ese_job
@@ -67,7 +67,7 @@ def measure_buffered(
     job = buffered_job(name, machine, reuse=reuse)
 
     def measure() -> dict[str, object]:
-        outcome = cosim_vault(job, machine)
+        outcome = run_on(job, machine)
         if not outcome.match:
             raise CosimError(f"{name}: outputs differ from the golden model's")
         vaults = [result.vaults[0] for result in outcome.results.values()]

@@ -15,7 +15,7 @@ from microkernels.runtime.read_only import read_only_job
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault, launches_key
+from sim_tb.cosim.kernels import launches_key, run_on
 from sim_tb.dut.engine import configuration_verilog
 from sim_tb.measure.kernels import conv_rounds
 from sim_tb.measure.vgg import CONVOLUTIONS
@@ -105,7 +105,7 @@ def measure_engine(job: KernelJob, config: PeConfig) -> EngineRun:
     """
 
     def measure() -> dict[str, object]:
-        outcome = cosim_engine(job, config, memory=MemoryBehaviour(latency=_LATENCY))
+        outcome = run_on(job, config, memory=MemoryBehaviour(latency=_LATENCY))
         if not outcome.match:
             raise CosimError(f"{job.name}: outputs differ from the golden model's")
         counters = outcome.result.engine.counters
@@ -127,7 +127,7 @@ def measure_vault(job: KernelJob, config: VaultTileConfig) -> VaultRun:
     """
 
     def measure() -> dict[str, object]:
-        outcome = cosim_vault(job, config)
+        outcome = run_on(job, config)
         if not outcome.match:
             raise CosimError(f"{job.name}: outputs differ from the golden model's")
         return {"cycles": outcome.cycles, "columns": outcome.result.vaults[0]["READS"]}

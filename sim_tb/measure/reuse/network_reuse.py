@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_vault, launches_key
+from sim_tb.cosim.kernels import launches_key, run_on
 from sim_tb.measure.kernels import conv_rounds
 from sim_tb.measure.vgg import CONVOLUTIONS
 from sim_tb.runner.cache import Kept, fingerprint
@@ -74,7 +74,7 @@ def measure_way(name: str, config: VaultTileConfig, pes: int, way: Way) -> Layer
     machine, job = way_vault(config, pes, way), way_job(name, pes, way)
 
     def measure() -> dict[str, int]:
-        outcome = cosim_vault(job, machine, on="model")
+        outcome = run_on(job, machine, on="model")
         if not outcome.match:
             raise CosimError(f"{name}: outputs differ from the golden model's")
         return {"cycles": outcome.cycles, "columns": outcome.result.vaults[0]["READS"]}

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sim_tb.cosim.applications import Application, applications
 from sim_tb.cosim.chip_session import Periods
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_chip
+from sim_tb.cosim.kernels import run_on
 from sim_tb.measure.preload import preload_chip
 from soc.chip.config import ChipConfig
 from soc.tile.clocks import ClockConfig
@@ -89,7 +89,7 @@ def _cycles(application: Application, latency: int, factor: int | None) -> int:
     periods = factor and Periods(engine_ps=_ENGINE_PS, memory_ps=_ENGINE_PS // factor)
     cycles = 0
     for job in application.jobs:
-        outcome = cosim_chip(job, clocks_chip(clocks), axi_latency=latency, periods=periods or None)
+        outcome = run_on(job, clocks_chip(clocks), axi_latency=latency, periods=periods or None)
         if not outcome.match:
             raise CosimError(
                 f"{application.name}: wrong output at a latency of {latency} and a bus of "

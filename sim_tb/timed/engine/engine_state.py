@@ -77,6 +77,7 @@ class EngineResult(ctypes.Structure):
             memory_error=self.memory_error,
             cycles=self.cycles,
             counters={item.name: self.counters[item] for item in PeCounter},
+            pe=slot,
             slot=slot,
         )
 

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from ctypes import POINTER, byref, c_bool, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 import memory.model.device_model
 from isa.compiled.library import Engine
 from isa.image import DramImage
-from isa.run import EngineEnd, Launch, RunResult
+from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.config import VaultConfig
 from memory.controller.counters import LAG_CYCLES
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
@@ -87,7 +86,7 @@ def _library() -> ctypes.CDLL:
     )
 
 
-class VaultModel:
+class VaultModel(Machine):
     """The timing model of a vault: the cycles of its Verilog, with the same counters of every
     engine and the same commands to the DRAM.
 
@@ -100,17 +99,6 @@ class VaultModel:
 
     def __init__(self, config: VaultTileConfig) -> None:
         self.config = config
-
-    def __enter__(self) -> "VaultModel":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Nothing is open."""
 
     def run(
         self,

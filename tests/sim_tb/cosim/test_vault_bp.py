@@ -37,6 +37,6 @@ def test_wrong_message_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
     def wrong(job: object, config: object) -> SimpleNamespace:
         return SimpleNamespace(match=False, differing=3)
 
-    monkeypatch.setattr(vault_bp, "cosim_vault", wrong)
+    monkeypatch.setattr(vault_bp, "run_on", wrong)
     with pytest.raises(CosimError, match=r"^base: 3 message elements differ"):
         measure_bp(SMALL, [BASE])

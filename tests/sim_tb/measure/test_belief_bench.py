@@ -50,7 +50,7 @@ class Outcome:
 @pytest.fixture(autouse=True)
 def _no_simulation(monkeypatch: pytest.MonkeyPatch) -> None:
     results = {kernel.phase: result(CYCLES) for kernel in BELIEF.values()}
-    monkeypatch.setattr(belief_bench, "cosim_vault", lambda *_, **__: Outcome(results))
+    monkeypatch.setattr(belief_bench, "run_on", lambda *_, **__: Outcome(results))
 
 
 @pytest.mark.parametrize("name", UPDATES)

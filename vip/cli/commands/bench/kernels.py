@@ -7,7 +7,7 @@ import typer
 from rich import box
 from rich.table import Table
 
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import Timed
 from sim_tb.measure.kernel_rows import KernelRow
 from sim_tb.measure.kernels import NAMES, QUICK, QUICK_ROUNDS, ROUNDS
 from sim_tb.measure.kernels_beside import ComparedRow, beside
@@ -125,7 +125,7 @@ def kernels(
     if on == "both" and scheduler is None:
         need_simulator()
     with shown() as progress:
-        machines: tuple[Machine, ...] = ("model", "rtl") if on == "both" else (on,)
+        machines: tuple[Timed, ...] = ("model", "rtl") if on == "both" else (on,)
         rows, *verilog = [
             kernel_times(
                 config,

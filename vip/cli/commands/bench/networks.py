@@ -16,7 +16,7 @@ from vip.cli.errors import UserError
 from vip.output import write_json
 from vip.progress import by_part
 
-from ..option_groups.machine import OnOption
+from ..option_groups.machine import TimedOption
 from ..options import JsonOption, PresetOption, drawing
 
 __all__ = ["networks"]
@@ -42,7 +42,7 @@ def networks(
     name: Annotated[str, typer.Option(help=f"One of {', '.join(NETWORKS)}.")] = "little",
     preset_name: PresetOption = "tiny",
     batch: Annotated[int, typer.Option(help="Images.", min=1, max=64)] = 1,
-    on: OnOption = "model",
+    on: TimedOption = "model",
     plot: Annotated[
         Path | None,
         typer.Option(

@@ -15,7 +15,7 @@ from vip.cli.errors import UserError
 from vip.output import write_json
 from vip.progress import by_part
 
-from ..option_groups.machine import OnOption
+from ..option_groups.machine import TimedOption
 from ..options import JsonOption
 
 __all__ = ["vault"]
@@ -94,7 +94,7 @@ def vault(
         list[str] | None,
         typer.Option(help="Measure this variant alone; may be repeated.", metavar="NAME"),
     ] = None,
-    on: OnOption = "rtl",
+    on: TimedOption = "rtl",
     bp: Annotated[
         bool,
         typer.Option("--bp", help="Run belief propagation on each Verilog too (minutes each)."),
