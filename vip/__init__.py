@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from .mrf.stereo import MrfStereo, mrf_stereo
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
-    from .reports.run.write import WrittenPage, report_run
+    from .reports.run.page import WrittenPage, report_run
     from .reports.write import WrittenReport, report
     from .simulation import ProgramRun, run
     from .sweeps.sweep import SweepResult, sweep
@@ -121,7 +121,7 @@ _MODULES = {
     "vip.models.run": ("ModelRun", "run_model"),
     "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
-    "vip.reports.run.write": ("WrittenPage", "report_run"),
+    "vip.reports.run.page": ("WrittenPage", "report_run"),
     "vip.reports.write": ("WrittenReport", "report"),
     "vip.simulation": ("ProgramRun", "run"),
     "vip.sweeps.sweep": ("SweepResult", "sweep"),

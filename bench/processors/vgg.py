@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from bench.measurement import BenchError
-from microkernels.networks.layer import Layer, WeightLayer, WindowLayer
+from microkernels.networks.families import WeightLayer, WindowLayer
+from microkernels.networks.layer import Layer
 from microkernels.networks.network import Conv, Dense, Network, Pool
 from microkernels.networks.parameters import Weights
 from support.extras import need

@@ -12,7 +12,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.memory import Readable, Writable
 
 from .layout import BpLayout
-from .problem import BpProblem, Direction, Messages, check_messages, element_type
+from .problem import BpProblem, MessageDirection, Messages, check_messages, element_type
 from .record import COST_PLACE, PLACE, fill_blocks, read_blocks
 from .shifts.transform import transform_of
 
@@ -85,8 +85,8 @@ def contents(
     """
     _check(layout, problem)
     start = problem.no_messages() if messages is None else check_messages(problem, messages)
-    planes: dict[Direction | None, Messages] = {None: problem.data_costs}
-    planes |= {direction: start[direction] for direction in Direction}
+    planes: dict[MessageDirection | None, Messages] = {None: problem.data_costs}
+    planes |= {direction: start[direction] for direction in MessageDirection}
     damping = np.array([layout.variant.damping] * layout.variant.damped, start.dtype).tobytes()
     costs: tuple[tuple[int, bytes], ...] = (
         (layout.matrix, np.ascontiguousarray(problem.smoothness).tobytes() + damping),
@@ -116,7 +116,7 @@ def contents(
             yield piece.address, records.tobytes()
 
 
-def _tails(problem: BpProblem) -> dict[Direction | None, Messages]:
+def _tails(problem: BpProblem) -> dict[MessageDirection | None, Messages]:
     """``[y, x]``: the weights after a vector (:mod:`microkernels.bp.variant`)."""
     if problem.weights is None:
         return {}
@@ -128,11 +128,11 @@ def _tails(problem: BpProblem) -> dict[Direction | None, Messages]:
     )
     along = [np.pad(right, ((0, 0), sides)) for sides in ((0, 1), (1, 0))]
     across = [np.pad(down, (sides, (0, 0))) for sides in ((0, 1), (1, 0))]
-    return {None: np.stack(along, axis=2), Direction.RIGHT: np.stack(across, axis=2)}
+    return {None: np.stack(along, axis=2), MessageDirection.RIGHT: np.stack(across, axis=2)}
 
 
 def _vectors(
-    data: np.ndarray, layout: BpLayout, direction: Direction | None, *, tail: bool = False
+    data: np.ndarray, layout: BpLayout, direction: MessageDirection | None, *, tail: bool = False
 ) -> np.ndarray:
     """View ``[x, byte]`` of one vector of every record of a row, or of what follows its labels;
     None: of the data costs."""
@@ -161,14 +161,14 @@ def pack(
 def unpack(layout: BpLayout, memory: Readable) -> Messages:
     """Read the messages of all directions back."""
     dtype = element_type(layout.bits)
-    shape = (len(Direction), layout.height, layout.width, layout.labels)
+    shape = (len(MessageDirection), layout.height, layout.width, layout.labels)
     messages = np.empty(shape, dtype)
     for piece in row_pieces(layout):
         if piece.y >= layout.height:
             continue
         rows = messages[:, piece.rows(layout), piece.columns]
         records = np.frombuffer(memory.read(piece.address, piece.length), np.uint8)
-        for direction in Direction:
+        for direction in MessageDirection:
             if layout.in_blocks:
                 vectors = read_blocks(records, direction, layout.labels * dtype.itemsize)
             else:

@@ -11,13 +11,13 @@ from functools import cached_property, partial
 
 from isa.table import Width
 from microkernels.common.builder import KernelBuilder
-from microkernels.common.scratchpad import Scratchpad
+from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.common.word_record import word_registers
 from microkernels.runtime.barrier import FlagCode
 
 from .problem import element_type
-from .runs import END_WORDS, Run
-from .variant import DAMPING_BITS, USUAL, Variant
+from .runs import END_WORDS, SweepRun
+from .variant import DAMPING_BITS, USUAL, UpdateVariant
 
 __all__ = ["BpFrame", "LaneFrame"]
 
@@ -76,7 +76,7 @@ class BpFrame(ABC):
         self.described = reg("described", "address of the next word of a run's description")
         self.event = reg("event", "number of the step of a sweep that ends next")
         followers = {"first_message": first_messages or {}}
-        self.run = Run[str](**word_registers(Run, self.writer, "run", followers))
+        self.run = SweepRun[str](**word_registers(SweepRun, self.writer, "run", followers))
         self.load_groups = reg("load_groups", "groups of lines left in the load stream")
         self.load_left = reg("load_left", "updates left in the load stream's line")
 
@@ -204,9 +204,9 @@ class LaneFrame(BpFrame):
         labels: int,
         bits: int,
         lanes: int,
-        pad: Scratchpad,
+        pad: ScratchpadPlan,
         vault_bits: int | None,
-        variant: Variant = USUAL,
+        variant: UpdateVariant = USUAL,
         in_blocks: bool = False,
         first_message: int | None,
         place_drains: bool = False,

@@ -32,7 +32,7 @@ from numpy.typing import NDArray
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, add, subtract
 
-from .problem import BpProblem, Direction, Messages, check_messages
+from .problem import BpProblem, MessageDirection, Messages, check_messages
 
 __all__ = ["beliefs", "check_damping", "energy", "iterate", "labels", "sweep"]
 
@@ -49,14 +49,16 @@ def check_damping(damping: int) -> None:
     CHECK.within("damping in sixteenths", damping, 0, _SIXTEENTHS - 1)
 
 
-def sweep(problem: BpProblem, messages: Messages, direction: Direction, damping: int = 0) -> None:
+def sweep(
+    problem: BpProblem, messages: Messages, direction: MessageDirection, damping: int = 0
+) -> None:
     """Update in place every message of ``messages`` (see :data:`Messages`) that moves so.
 
     Parameters:
         damping: as of :func:`iterate`.
     """
-    up, down = messages[Direction.UP], messages[Direction.DOWN]
-    left, right = messages[Direction.LEFT], messages[Direction.RIGHT]
+    up, down = messages[MessageDirection.UP], messages[MessageDirection.DOWN]
+    left, right = messages[MessageDirection.LEFT], messages[MessageDirection.RIGHT]
     moving = messages[direction]
     parts: tuple[Messages, ...] = (
         (up, down, problem.data_costs)
@@ -133,7 +135,7 @@ def iterate(
     check_damping(damping)
     result = problem.no_messages() if messages is None else check_messages(problem, messages)
     for _ in range(iterations):
-        for direction in Direction:
+        for direction in MessageDirection:
             sweep(problem, result, direction, damping)
     return result
 

@@ -23,7 +23,7 @@ from microkernels.runtime.job import Golden, KernelJob
 from .contents import RowPiece, row_pieces
 from .labels_kernel import HEADER_WORDS, LabelsPlan, label_constants, labels_builder, labels_plan
 from .layout import BpLayout
-from .problem import BpProblem, Direction, Messages, element_type
+from .problem import BpProblem, MessageDirection, Messages, element_type
 from .record import BLOCK
 
 __all__ = ["machine_labels", "split_outputs", "with_labels"]
@@ -39,8 +39,12 @@ _PIXEL_CYCLES = 20_000
 def machine_labels(problem: BpProblem, messages: Messages) -> NDArray[np.int64]:
     """``[y, x]``, the labels that the kernel chooses: those of
     :func:`microkernels.bp.golden.labels` where no belief saturates."""
-    total = add(messages[Direction.UP], messages[Direction.DOWN])
-    for part in (problem.data_costs, messages[Direction.LEFT], messages[Direction.RIGHT]):
+    total = add(messages[MessageDirection.UP], messages[MessageDirection.DOWN])
+    for part in (
+        problem.data_costs,
+        messages[MessageDirection.LEFT],
+        messages[MessageDirection.RIGHT],
+    ):
         total = add(total, part)
     result: NDArray[np.int64] = total.argmin(axis=2)
     return result

@@ -21,7 +21,7 @@ from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import VaultRing
 
 from .partition import NOTHING, PAIR, TIME, TIME_ALONE, share_sweep
-from .problem import BpProblem, Direction, element_type
+from .problem import BpProblem, MessageDirection, element_type
 from .record import (
     BANKS,
     BLOCK,
@@ -40,8 +40,7 @@ from .record import (
 )
 from .runs import (
     Neighbours,
-    Run,
-    SweepPlace,
+    SweepRun,
     block_bytes,
     most_runs,
     most_words,
@@ -50,7 +49,7 @@ from .runs import (
 )
 from .shifts.base import Shifts
 from .tiles import Tile, TileCut, TileGrid
-from .variant import USUAL, Variant
+from .variant import USUAL, UpdateVariant
 
 __all__ = ["BpLayout", "Traffic", "remote_share", "sweep_traffic"]
 
@@ -94,7 +93,7 @@ class BpLayout:
     symmetric: bool = False
     shifts: Shifts | None = None
     cut: TileCut | None = None
-    variant: Variant = USUAL
+    variant: UpdateVariant = USUAL
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -135,7 +134,7 @@ class BpLayout:
             symmetric=problem.symmetric,
             shifts=shifts,
             cut=cut,
-            variant=Variant(problem.weights is not None, damping),
+            variant=UpdateVariant(problem.weights is not None, damping),
         )
 
     @cached_property
@@ -180,10 +179,10 @@ class BpLayout:
     def flags(self) -> FlagTable:
         """The flags of a vault, at their offset."""
         # After the parameter block, hence never at address 0, which stands for no flag.
-        steps = sum(self.grid.steps(direction) for direction in Direction)
+        steps = sum(self.grid.steps(direction) for direction in MessageDirection)
         block = 8 * most_words(self.sharers, most_runs(self.lanes) * steps)
         base = self.base + round_up(block, COLUMN_BYTES)
-        team = len(sweep_team(Direction.RIGHT, self.sharers))
+        team = len(sweep_team(MessageDirection.RIGHT, self.sharers))
         return FlagTable(base, self.sharers, ring=self.ring.vaults > 1, team=team)
 
     @property
@@ -231,7 +230,7 @@ class BpLayout:
             + self.grid.tile_height // self.unit * self.pitch
         )
 
-    def message(self, direction: Direction, x: int, y: int) -> int:
+    def message(self, direction: MessageDirection, x: int, y: int) -> int:
         """Address of the message that arrives at pixel (x, y), moving in ``direction``."""
         return self._vector(direction, x, y)
 
@@ -239,7 +238,7 @@ class BpLayout:
         """Address of the data costs of pixel (x, y)."""
         return self._vector(None, x, y)
 
-    def _vector(self, direction: Direction | None, x: int, y: int) -> int:
+    def _vector(self, direction: MessageDirection | None, x: int, y: int) -> int:
         tile = self.grid.tile_of(x, y)
         record = self.record(tile, x - tile.x, y - tile.y)
         if self.in_blocks:
@@ -254,10 +253,11 @@ class BpLayout:
         offset += row * self.pitch + column * self.record_bytes
         return self.ring.address(tile.vault, offset)
 
-    def sweep(self, direction: Direction, tile: Tile) -> SweepPlace:
-        """The start of the sweep of ``tile``, and its steps."""
+    def sweep(self, direction: MessageDirection, tile: Tile) -> SweepRun[int]:
+        """The words that all runs of a sweep of ``tile`` have: those of line 0 and its neighbours.
+        A tile with one pixel in a line may have no updates."""
         along, across = self.record_bytes, self.pitch
-        pixels, first_place = tile.width, PLACE[Direction.UP]
+        pixels, first_place = tile.width, PLACE[MessageDirection.UP]
         if not direction.horizontal:
             along, across = across, along
             pixels, first_place = tile.height, COST_PLACE
@@ -276,8 +276,8 @@ class BpLayout:
             exit_pitch = self._border(following, direction, leaving=False) - last
             updates = pixels // self.unit
         costs = self.transposed if direction.reverse and not self.symmetric else self.matrix
-        return SweepPlace(
-            load=first + load,
+        return SweepRun[int](
+            load_start=first + load,
             first_message=first + message,
             pixel_pitch=step,
             last_pitch=exit_pitch,
@@ -286,14 +286,14 @@ class BpLayout:
             costs=self.ring.address(tile.vault, costs),
         )
 
-    def _border(self, tile: Tile, direction: Direction, *, leaving: bool) -> int:
+    def _border(self, tile: Tile, direction: MessageDirection, *, leaving: bool) -> int:
         """The record of the first pixel of line 0, or of its last."""
         far = direction.reverse != leaving
         if direction.horizontal:
             return self.record(tile, tile.width - 1 if far else 0, 0)
         return self.record(tile, 0, tile.height - 1 if far else 0)
 
-    def runs(self, member: int, vault: int = 0) -> list[Run[int]]:
+    def runs(self, member: int, vault: int = 0) -> list[SweepRun[int]]:
         """An iteration's runs of the engine in slot ``member`` (0..sharers - 1) of ``vault``."""
         flags = self._flags_of(vault)
         neighbours = Neighbours(vault=flags)
@@ -304,7 +304,7 @@ class BpLayout:
             )
         runs = []
         costs = 0
-        for direction in Direction:
+        for direction in MessageDirection:
             team = sweep_team(direction, self.sharers)
             if member not in team:
                 continue
@@ -319,19 +319,24 @@ class BpLayout:
         return replace(flags, base=self.ring.address(vault, flags.base))
 
     def _sweep_runs(
-        self, direction: Direction, vault: int, member: int, team: range, neighbours: Neighbours
-    ) -> Iterator[Run[int]]:
+        self,
+        direction: MessageDirection,
+        vault: int,
+        member: int,
+        team: range,
+        neighbours: Neighbours,
+    ) -> Iterator[SweepRun[int]]:
         steps = self.grid.steps(direction)
         for step in range(steps):
             tile = self.grid.step(direction, vault, step)
-            place, share = None, NOTHING
+            words, share = None, NOTHING
             if tile is not None:
-                place = self.sweep(direction, tile)
+                words = self.sweep(direction, tile)
                 lines = (tile.height if direction.horizontal else tile.width) // self.unit
                 alone = PAIR * TIME if self.in_blocks else TIME_ALONE
-                share = share_sweep(lines, place.updates, len(team), alone)[team.index(member)]
+                share = share_sweep(lines, words.updates, len(team), alone)[team.index(member)]
             end = neighbours.end_of_step(member, team, direction, step == steps - 1)
-            yield from step_runs(place, share, neighbours.vault, member, end, self.lanes)
+            yield from step_runs(words, share, neighbours.vault, member, end, self.lanes)
 
     @cached_property
     def declared(self) -> Declared:
@@ -377,7 +382,7 @@ class Traffic:
         return self.remote / self.total if self.total else 0.0
 
 
-def sweep_traffic(layout: BpLayout, direction: Direction) -> Traffic:
+def sweep_traffic(layout: BpLayout, direction: MessageDirection) -> Traffic:
     """Traffic of one sweep: data costs and messages, without flags, parameters, smoothness costs.
 
     Each update reads three vectors and writes one. A line begins with one more read, and its last
@@ -399,7 +404,7 @@ def sweep_traffic(layout: BpLayout, direction: Direction) -> Traffic:
     return Traffic(total, remote)
 
 
-def _blocks_traffic(layout: BpLayout, direction: Direction) -> Traffic:
+def _blocks_traffic(layout: BpLayout, direction: MessageDirection) -> Traffic:
     total = remote = 0
     for vault in range(layout.ring.vaults):
         for tile in layout.grid.tiles(vault):
@@ -415,5 +420,5 @@ def _blocks_traffic(layout: BpLayout, direction: Direction) -> Traffic:
 
 def remote_share(layout: BpLayout) -> float:
     """Part of the bytes of an iteration that goes to another vault; 0 without any."""
-    sweeps = [sweep_traffic(layout, direction) for direction in Direction]
+    sweeps = [sweep_traffic(layout, direction) for direction in MessageDirection]
     return Traffic(sum(one.total for one in sweeps), sum(one.remote for one in sweeps)).share

@@ -33,7 +33,7 @@ from microkernels.common.errors import CHECK, KernelError
 
 from .levels import BLOCK
 from .levels_layout import COLUMNS_BITS, LEVEL_RUN_WORDS, MOST_COLUMNS
-from .problem import Direction, element_type
+from .problem import MessageDirection, element_type
 from .record import PLACE, record_stride, vector_stride
 
 __all__ = ["construct_program", "copy_program"]
@@ -47,7 +47,7 @@ _CONSTRUCT_RING = 2, 6
 _COPY_RING = 16, 2
 _FEWEST_BATCHES = 2
 #: Vector of a record at which its second pair of messages begins.
-_SECOND_PAIR = PLACE[Direction.LEFT]
+_SECOND_PAIR = PLACE[MessageDirection.LEFT]
 #: Streams, and the words of a run that each reads, in order. The store stream skips the source.
 _LOADED, _STORED = "source", "target"
 _READ = {_LOADED: ("place", "size"), _STORED: ("size", "place")}

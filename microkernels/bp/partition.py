@@ -23,7 +23,7 @@ __all__ = [
     "START_UPDATES",
     "TIME",
     "TIME_ALONE",
-    "Piece",
+    "PairPiece",
     "Share",
     "share_sweep",
 ]
@@ -37,7 +37,7 @@ TIME, TIME_ALONE = 5, 6
 
 
 @dataclass(frozen=True)
-class Piece:
+class PairPiece:
     """Part of a pair of lines.
 
     Attributes:
@@ -63,10 +63,10 @@ class Share:
         tail: last updates of a pair whose head the previous engine computes; None: none.
     """
 
-    head: Piece | None = None
+    head: PairPiece | None = None
     pairs: range = range(0)
     line: int | None = None
-    tail: Piece | None = None
+    tail: PairPiece | None = None
 
 
 #: The share of an engine that has nothing to do.
@@ -128,11 +128,11 @@ def _cut(lines: int, updates: int, parts: list[_Part], pairs_of: list[range]) ->
     left = (pair for pair in range(lines // PAIR) if pair not in uncut)
     shares, pair = [], 0
     for part, pairs in zip(parts, pairs_of, strict=True):
-        tail = Piece(pair, updates - part.tail, part.tail) if part.tail else None
+        tail = PairPiece(pair, updates - part.tail, part.tail) if part.tail else None
         head = None
         if part.head:
             pair = next(left)
-            head = Piece(pair, 0, part.head)
+            head = PairPiece(pair, 0, part.head)
         shares.append(Share(head, pairs, lines - 1 if part.alone else None, tail))
     return shares
 

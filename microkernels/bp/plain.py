@@ -24,12 +24,12 @@ from isa.program import Program
 from isa.table import MAX_VL
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
-from microkernels.common.scratchpad import Scratchpad
+from microkernels.common.scratchpad import ScratchpadPlan
 
 from .frame import LaneFrame
 from .problem import element_type
 from .record import LOADED_VECTORS, vector_stride
-from .variant import Variant
+from .variant import UpdateVariant
 
 __all__ = ["plain_program"]
 
@@ -37,12 +37,12 @@ __all__ = ["plain_program"]
 _FEWEST_SLOTS, _MOST_SLOTS = 2, 4
 
 
-def _pad(labels: int, bits: int, scratchpad_bytes: int, variant: Variant) -> Scratchpad:
+def _pad(labels: int, bits: int, scratchpad_bytes: int, variant: UpdateVariant) -> ScratchpadPlan:
     """The ``matrix`` and after it, with damping, the sixteenths; with weights the matrix times one;
     the message. A slot holds ``a``, ``b``, ``c``, the first message of a line, and with damping the
     message that is replaced."""
     size = element_type(bits).itemsize
-    pad = Scratchpad()
+    pad = ScratchpadPlan()
     pad.take("matrix", (labels * labels + variant.damped) * size)
     pad.take("weighted", labels * labels * size if variant.weighted else 0)
     pad.take("m0", labels * size)
@@ -59,7 +59,7 @@ def _pad(labels: int, bits: int, scratchpad_bytes: int, variant: Variant) -> Scr
 def plain_program(
     labels: int,
     bits: int,
-    variant: Variant,
+    variant: UpdateVariant,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     vault_bits: int | None = None,
 ) -> Program:
@@ -91,7 +91,12 @@ class _PlainKernel(LaneFrame):
     """The program."""
 
     def __init__(
-        self, labels: int, bits: int, pad: Scratchpad, vault_bits: int | None, variant: Variant
+        self,
+        labels: int,
+        bits: int,
+        pad: ScratchpadPlan,
+        vault_bits: int | None,
+        variant: UpdateVariant,
     ) -> None:
         self.first_place = LOADED_VECTORS * pad.vector
         super().__init__(

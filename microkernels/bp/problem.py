@@ -12,8 +12,8 @@ __all__ = [
     "BP_WIDTHS",
     "MOST_WEIGHT",
     "BpProblem",
-    "Direction",
     "EdgeWeights",
+    "MessageDirection",
     "Messages",
     "check_messages",
     "element_type",
@@ -26,11 +26,11 @@ BP_WIDTHS = (8, 16, 32)
 #: Largest weight of an edge.
 MOST_WEIGHT = 255
 
-#: Messages of all directions: ``messages[direction, y, x, label]``; see :class:`Direction`.
+#: Messages of all directions: ``messages[direction, y, x, label]``; see :class:`MessageDirection`.
 Messages = NDArray[np.signedinteger]
 
 
-class Direction(IntEnum):
+class MessageDirection(IntEnum):
     """Direction in which a message moves, in the order of BP-M's sweeps.
 
     ``messages[direction, y, x]`` is the message that *arrives* at pixel (x, y), moving so.
@@ -44,12 +44,12 @@ class Direction(IntEnum):
     @property
     def horizontal(self) -> bool:
         """Whether it moves along a row of pixels."""
-        return self in (Direction.RIGHT, Direction.LEFT)
+        return self in (MessageDirection.RIGHT, MessageDirection.LEFT)
 
     @property
     def reverse(self) -> bool:
         """Whether it moves against the order of pixels in memory."""
-        return self in (Direction.LEFT, Direction.UP)
+        return self in (MessageDirection.LEFT, MessageDirection.UP)
 
 
 def element_type(bits: int) -> np.dtype[np.signedinteger]:
@@ -205,7 +205,7 @@ class BpProblem:
 
     def no_messages(self) -> Messages:
         """Messages before the first iteration: all 0."""
-        return np.zeros((len(Direction), *self.data_costs.shape), element_type(self.bits))
+        return np.zeros((len(MessageDirection), *self.data_costs.shape), element_type(self.bits))
 
 
 def check_messages(problem: BpProblem, messages: NDArray[np.integer]) -> Messages:
@@ -214,7 +214,7 @@ def check_messages(problem: BpProblem, messages: NDArray[np.integer]) -> Message
     Raises:
         KernelError: their shape is not that of the problem's messages, or a value does not fit.
     """
-    expected = (len(Direction), *problem.data_costs.shape)
+    expected = (len(MessageDirection), *problem.data_costs.shape)
     if np.shape(messages) != expected:
         raise KernelError(f"messages must have the shape {expected}, not {np.shape(messages)}")
     return _elements("messages", messages, problem.bits).copy()

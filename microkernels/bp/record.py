@@ -2,7 +2,7 @@
 
 The data of a pixel are one *record* of five vectors of labels, in this order::
 
-    up | down | data cost | left | right        (messages named as in bp_problem.Direction)
+    up | down | data cost | left | right        (messages named as in bp_problem.MessageDirection)
 
 A sweep along rows reads the first three, a sweep along columns the last three, so one load of three
 vectors fetches all inputs of an update except the message that the previous update produced; the
@@ -38,7 +38,7 @@ from numpy.typing import NDArray
 
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 
-from .problem import Direction, element_type
+from .problem import MessageDirection, element_type
 
 __all__ = [
     "BANKS",
@@ -73,7 +73,12 @@ RECORD_VECTORS = 5
 LOADED_VECTORS = 3
 
 #: Place of each vector in a record.
-PLACE = {Direction.UP: 0, Direction.DOWN: 1, Direction.LEFT: 3, Direction.RIGHT: 4}
+PLACE = {
+    MessageDirection.UP: 0,
+    MessageDirection.DOWN: 1,
+    MessageDirection.LEFT: 3,
+    MessageDirection.RIGHT: 4,
+}
 COST_PLACE = 2
 
 
@@ -106,14 +111,14 @@ BLOCK_BYTES = 2 * ROW_BYTES
 #: First byte of each part in a block. Sweeps along rows take the data costs from the first place.
 _COSTS = (2 * PART, ROW_BYTES)
 _MESSAGES = {
-    Direction.UP: 0,
-    Direction.DOWN: PART,
-    Direction.LEFT: ROW_BYTES + PART,
-    Direction.RIGHT: ROW_BYTES + 2 * PART,
+    MessageDirection.UP: 0,
+    MessageDirection.DOWN: PART,
+    MessageDirection.LEFT: ROW_BYTES + PART,
+    MessageDirection.RIGHT: ROW_BYTES + 2 * PART,
 }
 _SPARE = 3 * PART
 #: First byte in a block of the messages along rows, which are two parts.
-ROW_MESSAGES = _MESSAGES[Direction.LEFT]
+ROW_MESSAGES = _MESSAGES[MessageDirection.LEFT]
 
 
 def block_fit(width: int, height: int, labels: int, bits: int) -> bool:
@@ -122,7 +127,7 @@ def block_fit(width: int, height: int, labels: int, bits: int) -> bool:
     return bits == 8 and vector_stride(labels, bits) == _VECTOR and even
 
 
-def loaded(direction: Direction) -> int:
+def loaded(direction: MessageDirection) -> int:
     """Offset in a block of the three parts that a sweep reads."""
     return 0 if direction.horizontal else ROW_BYTES
 
@@ -133,7 +138,7 @@ def _place(part: int, x: int, y: int) -> int:
     return part + (BLOCK * first + second) * _VECTOR
 
 
-def pixel_place(place: Direction | None, x: int, y: int) -> int:
+def pixel_place(place: MessageDirection | None, x: int, y: int) -> int:
     """Offset in a block of a vector of its pixel (x, y), each 0 or 1.
 
     Parameters:
@@ -150,15 +155,17 @@ def loaded_place(number: int, x: int, y: int) -> int:
     return _place(0 if along_rows else ROW_BYTES, x, y) % ROW_BYTES + number * PART
 
 
-def message_place(direction: Direction) -> int:
+def message_place(direction: MessageDirection) -> int:
     """Offset in a block of the two messages, side by side, that arrive at the first two pixels that
     a sweep comes to; those of the other two lie a column after it, or before if it is reverse."""
     return _MESSAGES[direction] + (COLUMN_BYTES if direction.reverse else 0)
 
 
-def spare(direction: Direction) -> int:
+def spare(direction: MessageDirection) -> int:
     """Offset in a block of two messages that nobody reads."""
-    return loaded(Direction.DOWN if direction.horizontal else Direction.RIGHT) + _SPARE
+    return (
+        loaded(MessageDirection.DOWN if direction.horizontal else MessageDirection.RIGHT) + _SPARE
+    )
 
 
 def _views(blocks: NDArray[np.uint8], part: int, size: int) -> NDArray[np.uint8]:
@@ -168,7 +175,9 @@ def _views(blocks: NDArray[np.uint8], part: int, size: int) -> NDArray[np.uint8]
     return vectors.transpose((1, 0, 2, 3) if part < ROW_BYTES else (2, 0, 1, 3))
 
 
-def fill_blocks(data: NDArray[np.uint8], place: Direction | None, rows: NDArray[np.uint8]) -> None:
+def fill_blocks(
+    data: NDArray[np.uint8], place: MessageDirection | None, rows: NDArray[np.uint8]
+) -> None:
     """Put vectors into a row of blocks.
 
     Parameters:
@@ -182,7 +191,9 @@ def fill_blocks(data: NDArray[np.uint8], place: Direction | None, rows: NDArray[
         _views(blocks, part, vectors.shape[-1])[...] = vectors
 
 
-def read_blocks(data: NDArray[np.uint8], place: Direction | None, size: int) -> NDArray[np.uint8]:
+def read_blocks(
+    data: NDArray[np.uint8], place: MessageDirection | None, size: int
+) -> NDArray[np.uint8]:
     """The vectors ``[y, x, byte]``, of ``size`` bytes each, of a row of blocks; parameters as of
     :func:`fill_blocks`."""
     blocks = data.reshape(-1, BLOCK_BYTES)

@@ -27,10 +27,10 @@ An engine's part::
 
     0  address of the flag with the engine's last event (microkernels.runtime.barrier)
     1  runs in an iteration
-    2  the runs, Run.length() words each
+    2  the runs, SweepRun.length() words each
 
 A *run* is a number of lines that an engine works on without a stop, in pairs or one by one; see
-:class:`Run` for its words. With one engine the slot is ignored. All addresses are those that
+:class:`SweepRun` for its words. With one engine the slot is ignored. All addresses are those that
 engines use; on a chip of several vaults, chip addresses.
 """
 
@@ -43,13 +43,12 @@ from microkernels.common.feature_map import round_up
 from microkernels.common.word_record import Word, WordRecord, word
 from microkernels.runtime.barrier import FlagTable
 
-from .partition import PAIR, Piece, Share
-from .problem import Direction
+from .partition import PAIR, PairPiece, Share
+from .problem import MessageDirection
 
 __all__ = [
     "Neighbours",
-    "Run",
-    "SweepPlace",
+    "SweepRun",
     "block_bytes",
     "most_runs",
     "most_words",
@@ -64,7 +63,7 @@ _ALIGNMENT = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Run(WordRecord[Word]):
+class SweepRun(WordRecord[Word]):
     """Lines that an engine works on without a stop: the words of its description, or the registers
     of a program that hold them. Without numbers it is a run with nothing to do."""
 
@@ -111,10 +110,12 @@ def _table_end(sharers: int) -> int:
 
 def most_words(sharers: int, runs: int) -> int:
     """Words that suffice for any block with ``sharers`` engines and at most ``runs`` runs each."""
-    return _table_end(sharers) + sharers * (PART_WORDS + runs * Run.length())
+    return _table_end(sharers) + sharers * (PART_WORDS + runs * SweepRun.length())
 
 
-def block_bytes(base: int, iterations: int, flags: list[int], plans: list[list[Run[int]]]) -> bytes:
+def block_bytes(
+    base: int, iterations: int, flags: list[int], plans: list[list[SweepRun[int]]]
+) -> bytes:
     """The block at address ``base``.
 
     Parameters:
@@ -146,28 +147,7 @@ def most_runs(lanes: int) -> int:
     return _RUNS + (lanes > PAIR)
 
 
-@dataclass(frozen=True, kw_only=True)
-class SweepPlace:
-    """Location of a step's tile in memory.
-
-    Attributes:
-        load: address of the three vectors to load at the first pixel of line 0.
-        first_message: address of the sweep's own message there.
-        pixel_pitch, last_pitch, line_pitch: as of :class:`Run`; of neighbouring lines.
-        updates: in a line; 0 or more.
-        costs: address of the smoothness costs.
-    """
-
-    load: int
-    first_message: int
-    pixel_pitch: int
-    last_pitch: int
-    line_pitch: int
-    updates: int
-    costs: int
-
-
-def sweep_team(direction: Direction, sharers: int) -> range:
+def sweep_team(direction: MessageDirection, sharers: int) -> range:
     """Slots of the engines, of ``sharers`` in a vault, that sweep in ``direction``."""
     if sharers % 2:
         return range(sharers)
@@ -189,7 +169,7 @@ class Neighbours:
     after: FlagTable | None = None
 
     def end_of_step(
-        self, member: int, team: range, direction: Direction, last: bool
+        self, member: int, team: range, direction: MessageDirection, last: bool
     ) -> dict[str, int]:
         """The words of the step's last run that say how it ends.
 
@@ -221,58 +201,55 @@ def _words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:
 
 
 def step_runs(
-    place: SweepPlace | None,
+    tile: SweepRun[int] | None,
     share: Share,
     flags: FlagTable,
     member: int,
     end: dict[str, int],
     lanes: int = PAIR,
-) -> list[Run[int]]:
+) -> list[SweepRun[int]]:
     """The runs of one engine in one step.
 
     Parameters:
-        place: of the tile; None: the vault has none in this step.
+        tile: the words that all runs on the tile have (:meth:`.layout.BpLayout.sweep`); None: the
+            vault has no tile in this step.
         share: the engine's part of it.
         flags: of its vault.
         member: its slot.
         end: words of the last run, from :meth:`Neighbours.end_of_step`.
         lanes: lines that the kernel works on at a time; with 4, pairs go in twos.
     """
-    runs = [] if place is None else _work(place, share, flags, member, lanes)
-    runs = runs or [Run[int]()]
+    runs = [] if tile is None else _work(tile, share, flags, member, lanes)
+    runs = runs or [SweepRun[int]()]
     runs[-1] = replace(runs[-1], **end)
     return runs
 
 
 def _work(
-    place: SweepPlace, share: Share, flags: FlagTable, member: int, most_lanes: int
-) -> list[Run[int]]:
+    tile: SweepRun[int], share: Share, flags: FlagTable, member: int, most_lanes: int
+) -> list[SweepRun[int]]:
     def wrap(lane_pitch: int, updates: int, last_pitch: int) -> int:
         """Bytes from a line's last message to the first one written to its lane's next line."""
-        first = place.pixel_pitch if updates > 1 else last_pitch
-        return lane_pitch - (updates - 1) * place.pixel_pitch - last_pitch + first
+        first = tile.pixel_pitch if updates > 1 else last_pitch
+        return lane_pitch - (updates - 1) * tile.pixel_pitch - last_pitch + first
 
-    def lines(first: int, lanes: int, stride: int = 1, groups: int = 1) -> Run[int]:
+    def lines(first: int, lanes: int, stride: int = 1, groups: int = 1) -> SweepRun[int]:
         """Groups of ``lanes`` lines each, every ``stride``-th group from line ``first`` on. Of four
         lines, the second pair is half as far from the first as the next group."""
-        lane_pitch = lanes * stride * place.line_pitch
-        return Run[int](
+        lane_pitch = lanes * stride * tile.line_pitch
+        return replace(
+            tile,
             lanes=lanes,
-            load_start=place.load + first * place.line_pitch,
-            first_message=place.first_message + first * place.line_pitch,
-            line_pitch=place.line_pitch,
-            costs=place.costs,
-            pixel_pitch=place.pixel_pitch,
-            last_pitch=place.last_pitch,
-            line_wrap=wrap(lane_pitch, place.updates, place.last_pitch),
+            load_start=tile.load_start + first * tile.line_pitch,
+            first_message=tile.first_message + first * tile.line_pitch,
+            line_wrap=wrap(lane_pitch, tile.updates, tile.last_pitch),
             lane_pitch=lane_pitch,
             groups=groups,
-            updates=place.updates,
         )
 
-    def piece(part: Piece, **words: int) -> Run[int]:
+    def piece(part: PairPiece, **words: int) -> SweepRun[int]:
         run = lines(PAIR * part.pair, PAIR)
-        skipped = part.first * place.pixel_pitch
+        skipped = part.first * tile.pixel_pitch
         run = replace(
             run,
             load_start=run.load_start + skipped,
@@ -289,7 +266,7 @@ def _work(
     runs = []
     if share.head is not None:
         signal = flags.handover(member)
-        runs.append(piece(share.head, last_pitch=place.pixel_pitch, signal_1=signal))
+        runs.append(piece(share.head, last_pitch=tile.pixel_pitch, signal_1=signal))
     pairs = share.pairs
     if most_lanes > PAIR and len(pairs) >= _PAIRS:
         twos = len(pairs) // _PAIRS

@@ -29,7 +29,7 @@ from microkernels.common.errors import CHECK
 from microkernels.runtime.ring import VaultRing
 
 from .partition import START_UPDATES, TIME, TIME_ALONE
-from .problem import Direction
+from .problem import MessageDirection
 
 __all__ = ["Tile", "TileCut", "TileGrid", "fastest_cut", "predicted_updates"]
 
@@ -138,7 +138,7 @@ class TileGrid:
         rows = [(position - column) % self.ring.vaults for column in range(self.columns)]
         return [self.tile(column, row) for column, row in enumerate(rows) if row < self.rows]
 
-    def step(self, direction: Direction, vault: int, step: int) -> Tile | None:
+    def step(self, direction: MessageDirection, vault: int, step: int) -> Tile | None:
         """The tile that ``vault`` sweeps in step ``step`` of a sweep; None: it has none in it."""
         along, across = self.columns, self.rows
         if not direction.horizontal:
@@ -149,11 +149,11 @@ class TileGrid:
             return None
         return self.tile(first, other) if direction.horizontal else self.tile(other, first)
 
-    def steps(self, direction: Direction) -> int:
+    def steps(self, direction: MessageDirection) -> int:
         """Steps of a sweep."""
         return self.columns if direction.horizontal else self.rows
 
-    def following(self, direction: Direction, tile: Tile) -> Tile | None:
+    def following(self, direction: MessageDirection, tile: Tile) -> Tile | None:
         """The tile that receives the messages of ``direction`` from ``tile``; None: the image
         ends."""
         change = -1 if direction.reverse else 1

@@ -18,7 +18,7 @@ the load of ``o``.
 
 from dataclasses import dataclass
 
-__all__ = ["DAMPING_BITS", "TAIL", "USUAL", "Variant"]
+__all__ = ["DAMPING_BITS", "TAIL", "USUAL", "UpdateVariant"]
 
 #: Weights after the labels of a vector.
 TAIL = 2
@@ -27,7 +27,7 @@ DAMPING_BITS = 4
 
 
 @dataclass(frozen=True)
-class Variant:
+class UpdateVariant:
     """How an update differs from the usual one.
 
     Attributes:
@@ -56,4 +56,4 @@ class Variant:
 
 
 #: Neither weights nor damping.
-USUAL = Variant()
+USUAL = UpdateVariant()

@@ -2,12 +2,12 @@
 
 from .feature_map import round_up
 
-__all__ = ["Scratchpad"]
+__all__ = ["ScratchpadPlan"]
 
 _ALIGN = 16
 
 
-class Scratchpad:
+class ScratchpadPlan:
     """Named places, one after the other from address 0 on, and after them a ring of equal slots.
 
     ``places["sums"]`` is the address of a place.

@@ -5,7 +5,7 @@ from importlib.resources import as_file, files
 import numpy as np
 
 from microkernels.common.fixed_point import Elements, to_fixed
-from microkernels.networks.layer import WeightLayer
+from microkernels.networks.families import WeightLayer
 from microkernels.networks.network import MapSize, Network
 from microkernels.networks.parameters import Weights
 from support.extras import need

@@ -8,7 +8,6 @@ import numpy as np
 
 from isa.program import Program
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
@@ -22,22 +21,13 @@ from microkernels.nn.depthwise import (
     depthwise,
     predict_depthwise,
 )
-from microkernels.nn.line import line_program
+from microkernels.runtime.ring import ChipEngines
 
-from .engines import ChipEngines
-from .layer import (
-    LANES,
-    LAUNCH_CYCLES,
-    ChipWork,
-    Constructor,
-    LayerMaps,
-    LayerPlan,
-    WeightLayer,
-    WindowLayer,
-    surrounded,
-)
+from .families import WeightLayer, WindowLayer, surrounded
+from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerMaps, LayerPlan
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize, Pads, Size2, pads, size2
+from .steps import VaultMaps
 from .stored import Windows
 
 __all__ = ["Conv", "Depthwise"]
@@ -154,7 +144,7 @@ class Conv(_Filter):
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         plans = super().variants(plan, work, first=first)
         kinds = (False, True) if first else (False,)
-        return [replace(each, strips=strips) for each in plans for strips in kinds]
+        return [replace(cut, strips=strips) for cut in plans for strips in kinds]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
         width, height = self.window_size
@@ -184,16 +174,15 @@ class Conv(_Filter):
         assert isinstance(part, ConvPlan)
         return part
 
-    def layout(
-        self,
-        tile: ConvPlan,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> ConvLayout:
-        (source,) = sources
-        return ConvLayout(plan=tile, source=source, target=target, base=base, sharers=engines.pes)
+    def layout(self, tile: ConvPlan, maps: VaultMaps) -> ConvLayout:
+        (source,) = maps.sources
+        return ConvLayout(
+            plan=tile,
+            source=source,
+            target=maps.target,
+            base=maps.base,
+            sharers=maps.engines.pes,
+        )
 
     def program(self, layout: ConvLayout, vault_bits: int) -> Program:
         return conv_program(layout, fraction=self.fraction, vault_bits=vault_bits)
@@ -234,6 +223,7 @@ class Depthwise(_Filter):
     """
 
     keeps_slices = True
+    layouts = DepthwiseLayout
 
     def shape(self, size: MapSize) -> DepthwiseShape:
         """Sizes of the layer for an input of ``size`` with the pixels around it."""
@@ -291,27 +281,6 @@ class Depthwise(_Filter):
 
     def tile_shape(self, maps: LayerMaps) -> DepthwiseShape:
         return self._tile(maps.plan.input, maps.plan.tile)
-
-    def layout(
-        self,
-        tile: DepthwiseShape,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> DepthwiseLayout:
-        (source,) = sources
-        return DepthwiseLayout(
-            shape=tile,
-            source=source,
-            target=target,
-            base=base,
-            sharers=engines.pes,
-            scratchpad_bytes=engines.scratchpad_bytes,
-        )
-
-    def program(self, layout: DepthwiseLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

@@ -91,41 +91,41 @@ def evaluated(function: Function, values: _Reals) -> _Reals:
         return FUNCTIONS[function.name](np.asarray(values, np.float64), *function.parameters)
 
 
-def has_pole(function: Function, least: float, most: float) -> bool:
+def has_pole(function: Function, least: float, greatest: float) -> bool:
     """Whether the function has a pole between numbers at which it has values."""
     name = function.name
     if name == "reciprocal" or (name == "power" and function.parameters[0] < 0):
-        return least < 0 < most
+        return least < 0 < greatest
     # Poles of the tangent are half a turn apart.
-    turns = [np.floor(end / np.pi + 0.5) for end in (least, most)]
+    turns = [np.floor(end / np.pi + 0.5) for end in (least, greatest)]
     return name == "tan" and turns[0] != turns[1]
 
 
 @lru_cache(maxsize=1024)
-def fitted(function: Function, least: float, most: float, source: int, fraction: int) -> Curve:
+def fitted(function: Function, least: float, greatest: float, source: int, fraction: int) -> Curve:
     """The curve of a function.
 
     Parameters:
-        least, most: argument, in real numbers; the function has finite values there.
+        least, greatest: argument, in real numbers; the function has finite values there.
         source, fraction: fraction bits of argument and result.
     """
     low, high = (
         int(np.clip(edge, LOWEST, HIGHEST))
-        for edge in (np.floor(np.ldexp(least, source)), np.ceil(np.ldexp(most, source)))
+        for edge in (np.floor(np.ldexp(least, source)), np.ceil(np.ldexp(greatest, source)))
     )
 
-    def wanted(elements: NDArray[np.floating[Any]]) -> _Reals:
-        real = np.clip(np.ldexp(elements, -source), least, most)
-        made = np.ldexp(evaluated(function, real), fraction)
-        return np.asarray(np.clip(made, LOWEST, HIGHEST))
+    def target(elements: NDArray[np.floating[Any]]) -> _Reals:
+        real = np.clip(np.ldexp(elements, -source), least, greatest)
+        scaled = np.ldexp(evaluated(function, real), fraction)
+        return np.asarray(np.clip(scaled, LOWEST, HIGHEST))
 
     edges = [low, high]
-    best, smallest = _through(edges, wanted), np.inf
+    best, smallest = _through(edges, target), np.inf
     while True:
-        found = _through(edges, wanted)
-        errors = [_error(found, *ends, wanted) for ends in pairwise(edges)]
+        candidate = _through(edges, target)
+        errors = [_error(candidate, *ends, target) for ends in pairwise(edges)]
         if max(errors) < smallest:
-            best, smallest = found, max(errors)
+            best, smallest = candidate, max(errors)
         wide = [
             error if last - first > 1 else 0.0
             for error, (first, last) in zip(errors, pairwise(edges), strict=True)
@@ -133,34 +133,34 @@ def fitted(function: Function, least: float, most: float, source: int, fraction:
         if max(wide) <= _GOOD or len(errors) == MOST_PIECES:
             return best
         at = int(np.argmax(wide))
-        edges.insert(at + 1, _divided(edges[at], edges[at + 1], wanted))
+        edges.insert(at + 1, _divided(edges[at], edges[at + 1], target))
 
 
-def _divided(low: int, high: int, wanted: Callable[[_Reals], _Reals]) -> int:
+def _divided(low: int, high: int, target: Callable[[_Reals], _Reals]) -> int:
     """Where to divide a piece so that the larger error of both parts is the least."""
     places = {round(low + share * (high - low)) for share in _SHARES}
 
     def error(place: int) -> float:
         halves = ((low, place), (place, high))
-        return max(_error(_through(ends, wanted), *ends, wanted) for ends in halves)
+        return max(_error(_through(ends, target), *ends, target) for ends in halves)
 
     return min(sorted(places - {low, high}), key=error)
 
 
-def _through(edges: Sequence[int], wanted: Callable[[_Reals], _Reals]) -> Curve:
+def _through(edges: Sequence[int], target: Callable[[_Reals], _Reals]) -> Curve:
     """The curve with pieces between these arguments."""
-    start = int(np.floor(wanted(np.array([float(edges[0])]))[0] + 0.5))
+    start = int(np.floor(target(np.array([float(edges[0])]))[0] + 0.5))
     pieces: list[Piece] = []
     before = start
     for low, high in pairwise(edges):
-        piece = _piece(low, high, wanted, before)
+        piece = _piece(low, high, target, before)
         before += int(part(piece, np.array([high], np.int16))[0])
         pieces.append(piece)
     return Curve(start, tuple(pieces))
 
 
-def _piece(low: int, high: int, wanted: Callable[[_Reals], _Reals], less: int) -> Piece:
-    """The piece that is ``wanted`` less a number from ``low`` to ``high``, and 0 at ``low``."""
+def _piece(low: int, high: int, target: Callable[[_Reals], _Reals], less: int) -> Piece:
+    """The piece that is ``target`` less a number from ``low`` to ``high``, and 0 at ``low``."""
     middle = (low + high + 1) >> 1
     half = max(high - middle, middle - low, 1)
     shift = min(half.bit_length() - 1, FRACTION_LIMIT)
@@ -169,13 +169,13 @@ def _piece(low: int, high: int, wanted: Callable[[_Reals], _Reals], less: int) -
     arguments = np.clip(middle + nodes * _ONE * (1 << shift) / factor, low, high)
     units = (arguments - middle) * factor / (1 << shift) / _ONE
     powers = np.vander(units, _DEGREE + 1) * _WEIGHTS[:, np.newaxis]
-    real = np.linalg.lstsq(powers, (wanted(arguments) - less) * _WEIGHTS, rcond=None)[0]
+    real = np.linalg.lstsq(powers, (target(arguments) - less) * _WEIGHTS, rcond=None)[0]
     # Every step of Horner's rule must stay below 1.
-    most, sums = 0.0, np.zeros_like(units)
-    for each in real:
-        sums = sums * units + each
-        most = max(most, float(np.abs(sums).max()), abs(float(each)))
-    room = int(np.ceil(np.log2(max(most * 1.01 + 1, 1.0))))
+    bound, sums = 0.0, np.zeros_like(units)
+    for coefficient in real:
+        sums = sums * units + coefficient
+        bound = max(bound, float(np.abs(sums).max()), abs(float(coefficient)))
+    room = int(np.ceil(np.log2(max(bound * 1.01 + 1, 1.0))))
     scale, right = (1, UNIT_FRACTION - room) if room <= UNIT_FRACTION else (1 << room - 15, 0)
     coefficients = np.floor(np.ldexp(real, UNIT_FRACTION - room) + 0.5).astype(int)
     coefficients = np.clip(coefficients, LOWEST, HIGHEST)
@@ -187,8 +187,8 @@ def _piece(low: int, high: int, wanted: Callable[[_Reals], _Reals], less: int) -
     return piece._replace(coefficients=(*piece.coefficients[:-1], last))
 
 
-def _error(found: Curve, low: int, high: int, wanted: Callable[[_Reals], _Reals]) -> float:
+def _error(candidate: Curve, low: int, high: int, target: Callable[[_Reals], _Reals]) -> float:
     """Largest error from ``low`` to ``high``."""
     elements = np.unique(np.linspace(low, high, _SAMPLES).astype(np.int16))
-    made = curve(found, elements).astype(np.float64)
-    return float(np.abs(made - wanted(elements.astype(np.float64))).max())
+    values = curve(candidate, elements).astype(np.float64)
+    return float(np.abs(values - target(elements.astype(np.float64))).max())

@@ -16,21 +16,11 @@ from microkernels.nn.dense_kernel import dense_program
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 
-from .cut import Cut
-from .layer import (
-    LANES,
-    LAUNCH_CYCLES,
-    MEMORY_BYTES,
-    ChipWork,
-    DensePart,
-    LayerMaps,
-    LayerPlan,
-    WeightLayer,
-    same_size,
-)
+from .families import WeightLayer, same_size
+from .layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, ChipWork, DensePart, LayerMaps, LayerPlan
 from .moves import Move, flat_moves, flat_order
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapSize
+from .sizes import Cut, MapSize
 from .steps import Step
 from .stored import OutputMaps
 

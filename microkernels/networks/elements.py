@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from isa.program import Program
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
     FRACTION_LIMIT,
@@ -20,11 +18,10 @@ from microkernels.common.fixed_point import (
 from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, Curve, arguments_beyond, curve_of
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import FUNCTIONS, SLOPE_FRACTION, ElementShape, element
-from microkernels.nn.line import line_program
 
 from .curves import UNFITTED, evaluated, fitted
-from .engines import ChipEngines
-from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerMaps, LayerPlan, PixelLayer
+from .families import PixelLayer
+from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerMaps, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize
 
@@ -42,6 +39,8 @@ _COMBINED = {"subtract": np.subtract, "maximum": np.maximum, "minimum": np.minim
 class ElementWise(PixelLayer):
     """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
 
+    layouts = ElementLayout
+
     @abstractmethod
     def shape(self, size: MapSize) -> ElementShape:
         """Operation and sizes of the layer for inputs of ``size``."""
@@ -55,28 +54,6 @@ class ElementWise(PixelLayer):
 
     def tile_shape(self, maps: LayerMaps) -> ElementShape:
         return self.shape(maps.plan.tile)
-
-    def layout(
-        self,
-        tile: ElementShape,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> ElementLayout:
-        source, *second = sources
-        return ElementLayout(
-            shape=tile,
-            source=source,
-            other=second[0] if second else None,
-            target=target,
-            base=base,
-            sharers=engines.pes,
-            scratchpad_bytes=engines.scratchpad_bytes,
-        )
-
-    def program(self, layout: ElementLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
@@ -251,8 +228,8 @@ class Activation(ElementWise):
 
     @property
     def output_limits(self) -> tuple[int, int] | None:
-        most = _FUNCTION_BITS.get(self.function)
-        return None if most is None else (0, most)
+        bits = _FUNCTION_BITS.get(self.function)
+        return None if bits is None else (0, bits)
 
     def peaks(
         self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters

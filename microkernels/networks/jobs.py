@@ -1,6 +1,7 @@
-"""Networks as jobs of a chip: data in place, launches, and every activation as output."""
+"""Networks as jobs of a chip: data in place, launches, every activation as output, and the golden
+model."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -10,16 +11,88 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
+from microkernels.runtime.ring import ChipEngines
+from support.checks import shown
 
-from .engines import ChipEngines
-from .golden import activations, check_weights
 from .layout import NetworkLayout
-from .network import Network
+from .network import INPUT, Layer, Network
 from .parameters import Weights
 from .plan import NetworkPlan, plan_network
 from .steps import MoveStep, Step
 
-__all__ = ["NetworkJob", "network_job"]
+__all__ = ["NetworkJob", "activation", "activations", "check_weights", "network_job"]
+
+
+def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str, Weights]:
+    """``weights`` as elements, those of all layers that have some.
+
+    Raises:
+        KernelError: no :class:`Weights`, or weights that are missing, superfluous, of another
+            shape or beyond 16 bits; the message names the layer.
+    """
+    CHECK.kind("weights", weights, Mapping)
+    shapes = network.weights
+    if missing := [name for name in shapes if name not in weights]:
+        raise KernelError(f"{missing[0]}: weights are missing")
+    if extra := [name for name in weights if name not in shapes]:
+        raise KernelError(f"weights: no layer with weights has the name {shown(extra[0])}")
+    for name in shapes:
+        CHECK.kind(f"{name}: weights", weights[name], Weights)
+    return {
+        name: Weights(
+            weights=check_elements(f"{name}: weights", weights[name].weights, shape),
+            bias=check_elements(f"{name}: bias", weights[name].bias, shape[:1]),
+        )
+        for name, shape in shapes.items()
+    }
+
+
+def activations(
+    plan: NetworkPlan,
+    weights: Mapping[str, Weights],
+    images: Elements,
+    progress: Callable[[str], None] | None = None,
+    further: Mapping[str, Elements] | None = None,
+) -> dict[str, Elements]:
+    """Outputs of all layers, bit-exact, with sums in the order of ``plan``.
+
+    Parameters:
+        plan: of a layout (:attr:`microkernels.networks.layout.NetworkLayout.plan`).
+        weights: by layer.
+        images: batch x height x width x channels elements.
+        progress: called with the name of each layer before it is computed.
+        further: values of :class:`microkernels.networks.network.Source` layers, by name.
+
+    Returns:
+        batch x height x width x channels elements of each layer that is computed.
+
+    Raises:
+        KernelError: arrays of another shape, or values beyond 16 bits.
+    """
+    network = plan.network
+    maps = {INPUT: images, **(further or {})}
+    computed = [layer for layer in network.layers if layer.computed]
+    for layer in computed:
+        if progress is not None:
+            progress(layer.name)
+        sources = [maps[source] for source in network.sources[layer.name]]
+        maps[layer.name] = activation(plan, layer, weights.get(layer.name), sources)
+    return {layer.name: maps[layer.name] for layer in computed}
+
+
+def activation(
+    plan: NetworkPlan, layer: Layer, weights: Weights | None, sources: Sequence[Elements]
+) -> Elements:
+    """Output of one layer for those of its sources; parameters and result as of
+    :func:`activations`.
+
+    Parameters:
+        layer: of the plan's network, but for its fraction bits and constants, which may be others.
+        weights: of the layer; None: it has none.
+    """
+    size = plan.network.sizes[layer.name]
+    outputs = layer.integer(plan.layers[layer.name], sources, weights)
+    return outputs.reshape(-1, size.height, size.width, size.channels)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -135,6 +208,9 @@ def network_job(
         end=layout.end,
         pes=machine.pes,
         ring=machine.ring,
-        operations=sum(each.layer.operations(each) for each in plan.layers.values()) * batch,
+        operations=sum(
+            layer_plan.layer.operations(layer_plan) for layer_plan in plan.layers.values()
+        )
+        * batch,
     )
     return NetworkJob(layout=layout, job=job)

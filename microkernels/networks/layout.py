@@ -16,10 +16,9 @@ from .layer import ChipWork, LayerMaps
 from .moves import PIECE_ELEMENTS
 from .network import INPUT, Layer, Use, named
 from .parameters import Weights
-from .places import ALWAYS, Places
 from .plan import LayerPlan, NetworkPlan
 from .steps import MoveStep, Step
-from .stored import InputMaps, OutputMaps
+from .stored import ALWAYS, InputMaps, OutputMaps, Places
 
 __all__ = ["NetworkLayout"]
 

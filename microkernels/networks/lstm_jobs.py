@@ -10,8 +10,8 @@ from microkernels.common.fixed_point import Elements, check_elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step
 from microkernels.runtime.job import Golden, KernelJob
+from microkernels.runtime.ring import ChipEngines
 
-from .engines import ChipEngines
 from .lstm_sequence import SequenceLayout, plan_sequence
 from .lstm_sequence_kernel import lstm_sequence_program
 
@@ -66,13 +66,18 @@ def lstm_sequence_job(
         return np.concatenate([layout.outputs(memory).ravel(), layout.cells(memory).ravel()])
 
     def model() -> Elements:
-        found, now = [], before
+        steps, state = [], before
         for inputs in x:
-            now = lstm_step(
-                plan.cut, weights, inputs, now, fraction=fraction, weight_fraction=weight_fraction
+            state = lstm_step(
+                plan.cut,
+                weights,
+                inputs,
+                state,
+                fraction=fraction,
+                weight_fraction=weight_fraction,
             )
-            found.append(now.y.ravel())
-        return np.concatenate([*found, now.c.ravel()])
+            steps.append(state.y.ravel())
+        return np.concatenate([*steps, state.c.ravel()])
 
     return KernelJob(
         name="LSTM sequence",

@@ -35,8 +35,7 @@ from microkernels.common.parameter_block import block_bytes
 from microkernels.nn.lstm_layout import LstmLayout
 from microkernels.nn.lstm_shape import LstmPlan, LstmShape, LstmWeights, plan_lstm
 from microkernels.runtime.chip_barrier import ChipFlags
-
-from .engines import ChipEngines
+from microkernels.runtime.ring import ChipEngines
 
 __all__ = ["FIXED_WORDS", "SequenceLayout", "plan_sequence"]
 
@@ -69,7 +68,7 @@ def plan_sequence(shape: LstmShape, engines: ChipEngines) -> tuple[LstmPlan, int
     Raises:
         KernelError: no plan fits; the message names a batch that would.
     """
-    found = []
+    options = []
     failure: KernelError | None = None
     for parts in range(1, engines.pes + 1):
         if engines.pes % parts:
@@ -84,11 +83,11 @@ def plan_sequence(shape: LstmShape, engines: ChipEngines) -> tuple[LstmPlan, int
         except KernelError as error:
             failure = failure or error
             continue
-        found.append((_cycles(plan, parts), parts, plan))
-    if not found:
+        options.append((_cycles(plan, parts), parts, plan))
+    if not options:
         assert failure is not None
         raise failure
-    _, parts, plan = min(found, key=lambda each: each[:2])
+    _, parts, plan = min(options, key=lambda option: option[:2])
     return plan, parts
 
 
@@ -206,9 +205,9 @@ class SequenceLayout:
 
     # Chunks.
 
-    def _home(self, element: int, each: int) -> int:
+    def _home(self, element: int, share: int) -> int:
         """Vault of the part that computes ``element``, where each part has so many."""
-        return min(element // each, self.plan.cut.vaults - 1) // self.parts
+        return min(element // share, self.plan.cut.vaults - 1) // self.parts
 
     def _y_chunk(self, step: int, number: int) -> int:
         cut = self.plan.cut
@@ -281,7 +280,7 @@ class SequenceLayout:
         """y after each step: steps x batch x outputs elements."""
         cut = self.plan.cut
         size = self._vectors * self.plan.chunk_bytes
-        found = []
+        values = []
         for step in range(1, self.steps + 1):
             chunks = [
                 np.frombuffer(memory.read(self._y_chunk(step, chunk), size), ELEMENT).reshape(
@@ -290,8 +289,8 @@ class SequenceLayout:
                 for chunk in range(cut.y_chunks)
             ]
             y = np.concatenate(chunks, axis=1)
-            found.append(y[: cut.shape.batch, : cut.shape.outputs])
-        return np.stack(found)
+            values.append(y[: cut.shape.batch, : cut.shape.outputs])
+        return np.stack(values)
 
     def cells(self, memory: Readable) -> Elements:
         """c after the last step: batch x cells elements."""
@@ -302,7 +301,7 @@ class SequenceLayout:
         cut, plan = self.plan.cut, self.plan
         inside, member = divmod(slot, plan.sharers)
         number = vault * self.parts + inside
-        own = self.part(number)
+        part = self.part(number)
         shift = member * plan.vectors * plan.chunk_bytes
         cell_blocks, output_blocks = self._blocks
 
@@ -310,10 +309,10 @@ class SequenceLayout:
             return address + place % cut.chunk * ELEMENT_BYTES + shift
 
         words = [
-            own.weights,
-            own.starts,
-            own.peepholes,
-            own.state_of(member),
+            part.weights,
+            part.starts,
+            part.peepholes,
+            part.state_of(member),
             self.steps,
             0,
             *self.flags.parameters(vault, slot),

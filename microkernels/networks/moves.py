@@ -1,24 +1,47 @@
 """Which pieces of memory go where so that every vault has the inputs of its next layer.
 
-A vault reads from the owners (:mod:`microkernels.networks.cut`), and writes into its own memory
-alone. So the moves of one layer, on all vaults at once, do not race.
+A vault reads from the owners (:mod:`microkernels.networks.sizes`), and writes into its own memory
+alone. So the moves of one layer, on all vaults at once, do not race. The engines of a vault share
+its moves; each has a part of the parameter block.
 """
 
-from collections.abc import Iterator
+import heapq
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import FeatureMap
+from isa.program import Program
+from isa.timing import RANGE_BYTES
+from microkernels.common.builder import (
+    DEFAULT_SCRATCHPAD,
+    WORD_BYTES,
+    KernelBuilder,
+    launch_registers,
+)
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import FeatureMap, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
+from microkernels.common.parameter_block import block_bytes
 from microkernels.nn.dense_layout import Vectors
 
-from .cut import Region
+from .sizes import Region
 from .stored import InputMaps, OutputMaps
 
-__all__ = ["PIECE_ELEMENTS", "Move", "flat_moves", "flat_order", "map_moves"]
+__all__ = [
+    "PIECE_ELEMENTS",
+    "SLOT_BYTES",
+    "Move",
+    "flat_moves",
+    "flat_order",
+    "map_moves",
+    "move_block",
+    "move_block_bytes",
+    "move_program",
+    "move_slots",
+]
 
 #: Elements of a piece at most.
 PIECE_ELEMENTS = 128
@@ -65,19 +88,19 @@ def _moves(
     size = elements * ELEMENT_BYTES
     if source_step == target_step == size and count > 1:
         elements, count, size = elements * count, 1, size * count
-    whole, rest = divmod(elements, PIECE_ELEMENTS)
+    full, rest = divmod(elements, PIECE_ELEMENTS)
     step = PIECE_ELEMENTS * ELEMENT_BYTES
-    if count == 1 and whole:
+    if count == 1 and full:
         yield Move(
             source=source,
             target=target,
             source_step=step,
             target_step=step,
             elements=PIECE_ELEMENTS,
-            count=whole,
+            count=full,
         )
-    elif whole:
-        for number in range(whole):
+    elif full:
+        for number in range(full):
             yield Move(
                 source=source + number * step,
                 target=target + number * step,
@@ -88,8 +111,8 @@ def _moves(
             )
     if rest:
         yield Move(
-            source=source + whole * step,
-            target=target + whole * step,
+            source=source + full * step,
+            target=target + full * step,
             source_step=source_step,
             target_step=target_step,
             elements=rest,
@@ -112,7 +135,7 @@ def map_moves(source: OutputMaps, target: InputMaps, vault: int, constants: int)
     region = target.region(vault)
     if region is None:
         return []
-    found: list[Move] = []
+    moves: list[Move] = []
     size = target.size
     image_region = Region(
         x=0,
@@ -129,17 +152,17 @@ def map_moves(source: OutputMaps, target: InputMaps, vault: int, constants: int)
             continue
         into = target.map(vault, round_)
         for around in region.without(image_region):
-            found += _fill(into, region, around, constants)
-        for holder, held, owned in source.holders(number):
+            moves += _fill(into, region, around, constants)
+        for holder, tile_round, owned in source.holders(number):
             common = region.common(owned)
             if common is None:
                 continue
-            tile, own = source.tile(holder), source.tile(vault) if inside else None
+            tile, own_tile = source.tile(holder), source.tile(vault) if inside else None
             assert tile is not None
-            pieces = [common] if own is None else common.without(own)
+            pieces = [common] if own_tile is None else common.without(own_tile)
             for piece in pieces:
-                found += _copy(source.map(holder, held), tile, into, region, piece)
-    return found
+                moves += _copy(source.map(holder, tile_round), tile, into, region, piece)
+    return moves
 
 
 def _slices(first: int, channels: int, depth: int) -> range:
@@ -172,7 +195,7 @@ def flat_order(source: OutputMaps) -> NDArray[np.int64]:
     size = source.size
     index = np.arange(size.elements).reshape(size.channels, size.height, size.width)
     index = index.transpose(1, 2, 0)
-    found = []
+    order = []
     for _, _, owned in source.holders(0):
         for channel in _slices(owned.channel, owned.channels, source.depth):
             last = min(channel + source.depth, owned.channel + owned.channels)
@@ -181,8 +204,8 @@ def flat_order(source: OutputMaps) -> NDArray[np.int64]:
             ]
             fill = source.depth - (last - channel)
             part = np.pad(part, ((0, 0), (0, 0), (0, fill)), constant_values=-1)
-            found.append(part.transpose(1, 0, 2).ravel())
-    return np.concatenate(found)
+            order.append(part.transpose(1, 0, 2).ravel())
+    return np.concatenate(order)
 
 
 def flat_moves(source: OutputMaps, target: Vectors) -> list[Move]:
@@ -192,17 +215,225 @@ def flat_moves(source: OutputMaps, target: Vectors) -> list[Move]:
     Parameters:
         target: chip addresses in the vault.
     """
-    found: list[Move] = []
+    moves: list[Move] = []
     for image in range(source.batch):
         to = target.base + image * target.pitch
         for holder, round_, owned in source.holders(image):
             tile = source.tile(holder)
             assert tile is not None
-            held = source.map(holder, round_)
+            tile_map = source.map(holder, round_)
             for channel in _slices(owned.channel, owned.channels, source.depth):
-                at = held.address(owned.x - tile.x, owned.y - tile.y, channel - tile.channel)
+                at = tile_map.address(owned.x - tile.x, owned.y - tile.y, channel - tile.channel)
                 column = owned.height * source.depth
                 step = column * ELEMENT_BYTES
-                found += _moves(at, to, held.x_step, step, column, owned.width)
+                moves += _moves(at, to, tile_map.x_step, step, column, owned.width)
                 to += owned.width * step
-    return found
+    return moves
+
+
+#: Bytes of a slot of the scratchpad.
+SLOT_BYTES = PIECE_ELEMENTS * ELEMENT_BYTES
+#: Pieces in flight at most; the array range check has 20 entries.
+_MOST_SLOTS = 14
+_HEADER_WORDS = 3
+_MOVE_WORDS = 4
+#: Cycles of a piece, of an element and of a description, about: for sharing alone.
+_PIECE_COST, _ELEMENT_COST, _MOVE_COST = 40, 0.5, 120
+#: Moves are halved until each is at most one of so many parts of an engine's work.
+_PARTS = 8
+
+
+def move_slots(scratchpad_bytes: int = DEFAULT_SCRATCHPAD) -> int:
+    """Pieces in flight at a time.
+
+    Raises:
+        KernelError: the scratchpad holds no two pieces.
+    """
+    slots = min(_MOST_SLOTS, scratchpad_bytes // round_up(SLOT_BYTES, RANGE_BYTES))
+    if slots < 2:
+        raise KernelError(
+            f"moves need a scratchpad of {2 * SLOT_BYTES} bytes, not {scratchpad_bytes}"
+        )
+    return slots
+
+
+@dataclass(order=True)
+class _Share:
+    cost: float
+    slot: int
+    moves: list[Move]
+
+
+def _cost(move: Move) -> float:
+    return _cost_of(move.elements, move.count)
+
+
+def _cost_of(elements: int, count: int) -> float:
+    return _MOVE_COST + count * (_PIECE_COST + _ELEMENT_COST * elements)
+
+
+def _most(moves: Sequence[Move], sharers: int) -> float:
+    """Cost of a move that is small beside an engine's work."""
+    return sum(map(_cost, moves)) / (sharers * _PARTS)
+
+
+def _parts(elements: int, count: int, limit: float) -> int:
+    """Small moves into which one is cut."""
+    if count == 1 or _cost_of(elements, count) <= limit:
+        return 1
+    half = count // 2
+    return _parts(elements, half, limit) + _parts(elements, count - half, limit)
+
+
+def _cut(moves: Sequence[Move], sharers: int) -> list[Move]:
+    """Moves that are small beside an engine's work."""
+    limit = _most(moves, sharers)
+    waiting, cut = list(moves), []
+    while waiting:
+        move = waiting.pop()
+        if move.count > 1 and _cost(move) > limit:
+            waiting += move.halves()
+        else:
+            cut.append(move)
+    return cut
+
+
+def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
+    """Moves of each engine, of about equal cost."""
+    cut = _cut(moves, sharers)
+    shares = [_Share(0.0, slot, []) for slot in range(sharers)]
+    for move in sorted(cut, key=_cost, reverse=True):
+        least = heapq.heappop(shares)
+        least.moves.append(move)
+        least.cost += _cost(move)
+        heapq.heappush(shares, least)
+    return [share.moves for share in sorted(shares, key=lambda share: share.slot)]
+
+
+def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:
+    """Bytes of :func:`move_block`, which takes longer."""
+    limit = _most(moves, sharers)
+    parts = sum(_parts(move.elements, move.count, limit) for move in moves)
+    tables = 2 * _MOVE_WORDS * (parts + sharers)
+    return WORD_BYTES * (sharers * (1 + _HEADER_WORDS) + tables)
+
+
+def move_block(base: int, moves: Sequence[Move], sharers: int) -> bytes:
+    """The parameter block of a vault at chip address ``base``.
+
+    Parameters:
+        moves: of the vault. sharers: engines of the vault, at least 1.
+
+    Raises:
+        KernelError: ``sharers`` is less than 1.
+    """
+    CHECK.at_least("sharers", sharers, 1)
+    parts = []
+    start = base + sharers * WORD_BYTES
+    for share in _shares(moves, sharers):
+        table = _MOVE_WORDS * (len(share) + 1)
+        loads = start + _HEADER_WORDS * WORD_BYTES
+        words = [sum(move.count for move in share), loads, loads + table * WORD_BYTES]
+        for move in share:
+            words += [move.source, move.source_step, move.elements, move.count]
+        words += [0] * _MOVE_WORDS
+        for move in share:
+            words += [move.target, move.target_step, move.elements, move.count]
+        words += [0] * _MOVE_WORDS
+        parts.append(words)
+        start += len(words) * WORD_BYTES
+    return block_bytes(base, parts)
+
+
+@CHECK.arguments
+@lru_cache(maxsize=8)
+def move_program(
+    *, vault_bits: int | None = None, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+) -> Program:
+    """The program; its parameter block is :func:`microkernels.networks.moves.move_block`.
+
+    Parameters:
+        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
+        scratchpad_bytes: size of the scratchpad.
+
+    Raises:
+        KernelError: the scratchpad is too small.
+    """
+    slots = move_slots(scratchpad_bytes)
+    w = KernelBuilder(
+        "Moves of pieces of memory.",
+        "Generated by microkernels.networks.moves, which explains it.",
+        "",
+        f"Scratchpad: {slots} slots of {SLOT_BYTES} bytes",
+        launch=launch_registers(vault_bits),
+        scratchpad_bytes=scratchpad_bytes,
+    )
+    to_load = w.register("to_load", "pieces left to load")
+    loads = w.register("loads", "address of the next description of pieces to load")
+    stores = w.register("stores", "likewise, to store")
+    described = w.register("described", "address of the part's words")
+    to_store = w.register("to_store", "pieces left to store")
+    load = _Side(w, "load", loads)
+    store = _Side(w, "store", stores)
+    missing = w.register("ahead", "loads left until the slots are full")
+    end = w.constant("slots_end", slots * SLOT_BYTES, "end of the slots")
+    w.start((to_load, loads, stores), described, vault_bits=vault_bits)
+    w.op("beq", to_load, w.zero, "idle")
+    w.op("mov", to_store, to_load)
+    for side in (load, store):
+        side.describe()
+        w.op("mov", side.slot, w.zero)
+    w.note("Fill the slots.")
+    w.op("li", missing, slots)
+    w.label("fill")
+    _load(w, load, to_load, end)
+    w.op("beq", to_load, w.zero, "turn")
+    w.op("sub", missing, missing, 1)
+    w.op("bne", missing, w.zero, "fill")
+    w.note("Store a piece, load another one into its slot.")
+    w.label("turn")
+    w.store(store.memory, store.slot, store.elements)
+    store.advance("stored", end)
+    w.op("sub", to_store, to_store, 1)
+    w.op("beq", to_store, w.zero, "idle")
+    w.op("beq", to_load, w.zero, "turn")
+    _load(w, load, to_load, end)
+    w.op("jmp", "turn")
+    w.label("idle")
+    w.op("halt")
+    return w.program("move.s")
+
+
+def _load(w: KernelBuilder, side: "_Side", left: str, end: str) -> None:
+    w.load(side.slot, side.memory, side.elements)
+    side.advance(w.new_label("loaded"), end)
+    w.op("sub", left, left, 1)
+
+
+class _Side:
+    """Registers of the loads or of the stores."""
+
+    def __init__(self, writer: KernelBuilder, name: str, table: str) -> None:
+        self._writer = w = writer
+        self._table = table
+        self.memory = w.register(f"{name}_memory", "address of the next piece")
+        self.step = w.register(f"{name}_step", "bytes to the one after")
+        self.elements = w.register(f"{name}_elements", "elements of a piece")
+        self.count = w.register(f"{name}_count", "pieces left of the move")
+        self.slot = w.register(f"{name}_slot", "its place in the scratchpad")
+
+    def describe(self) -> None:
+        """Read the next move."""
+        for word in (self.memory, self.step, self.elements, self.count):
+            self._writer.read(word, self._table)
+
+    def advance(self, label: str, end: str) -> None:
+        """Go on to the next piece and slot."""
+        w = self._writer
+        w.op("add", self.memory, self.memory, self.step)
+        w.op("sub", self.count, self.count, 1)
+        w.op("bne", self.count, w.zero, label)
+        self.describe()
+        w.label(label)
+        w.advance_ring(self.slot, SLOT_BYTES, w.zero, end)

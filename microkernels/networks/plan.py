@@ -18,12 +18,11 @@ from isa.table import MAX_VL
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 
-from .cut import Cut
-from .engines import ChipEngines
 from .layer import LAUNCH_CYCLES, ChipWork, LayerPlan
 from .network import INPUT, Layer, MapSize, Network, Use, named
+from .sizes import Cut
 
 __all__ = ["LayerPlan", "NetworkPlan", "plan_network", "slice_depths"]
 

@@ -6,18 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
-from isa.program import Program
 from microkernels.common.errors import CHECK
-from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
-from microkernels.nn.line import line_program
 from microkernels.nn.pool import PoolLayout, window_fits
 from microkernels.nn.pool_shape import PoolShape, pool
 
-from .engines import ChipEngines
-from .layer import ChipWork, Constructor, LayerMaps, LayerPlan, WindowLayer, surrounded
+from .families import WindowLayer, surrounded
+from .layer import ChipWork, Constructor, LayerMaps, LayerPlan
 from .parameters import Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Pads, Size2, pads, size2
+from .steps import VaultMaps
 from .stored import Windows
 
 __all__ = ["Pool"]
@@ -40,6 +38,7 @@ class Pool(WindowLayer):
     """
 
     keeps_slices = True
+    layouts = PoolLayout
     tuples: ClassVar[Mapping[str, Constructor]] = {
         "window": Size2,
         "stride": Size2,
@@ -115,27 +114,17 @@ class Pool(WindowLayer):
             channels=plan.tile.channels,
         )
 
-    def layout(
-        self,
-        tile: PoolShape,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> PoolLayout:
-        (source,) = sources
+    def layout(self, tile: PoolShape, maps: VaultMaps) -> PoolLayout:
+        (source,) = maps.sources
         return PoolLayout(
             shape=tile,
             source=source,
-            target=target,
-            base=base,
-            sharers=engines.pes,
-            scratchpad_bytes=engines.scratchpad_bytes,
-            instruction_words=engines.instruction_words,
+            target=maps.target,
+            base=maps.base,
+            sharers=maps.engines.pes,
+            scratchpad_bytes=maps.engines.scratchpad_bytes,
+            instruction_words=maps.engines.instruction_words,
         )
-
-    def program(self, layout: PoolLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

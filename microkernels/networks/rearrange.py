@@ -147,33 +147,33 @@ class Rearrange(_SizedLayer):
         return chosen.reshape(-1, size.height, size.width, size.channels)
 
 
-def _addresses(held: FeatureMap) -> _Addresses:
+def _addresses(feature_map: FeatureMap) -> _Addresses:
     """Address of each element of a map: height x width x channels."""
-    slices, inside = np.divmod(np.arange(held.channels), held.depth)
-    channels = slices * held.slice_step + inside * ELEMENT_BYTES
-    rows = np.arange(held.height) * held.y_step
-    columns = np.arange(held.width) * held.x_step
-    first = held.address(0, 0)
-    found: _Addresses = first + rows[:, None, None] + columns[:, None] + channels
-    return found
+    slices, inside = np.divmod(np.arange(feature_map.channels), feature_map.depth)
+    channels = slices * feature_map.slice_step + inside * ELEMENT_BYTES
+    rows = np.arange(feature_map.height) * feature_map.y_step
+    columns = np.arange(feature_map.width) * feature_map.x_step
+    first = feature_map.address(0, 0)
+    addresses: _Addresses = first + rows[:, None, None] + columns[:, None] + channels
+    return addresses
 
 
 @lru_cache(maxsize=16)
 def _owned(source: OutputMaps, image: int) -> _Addresses:
     """Address of each element of an image in its owner's memory: height x width x channels."""
     size = source.size
-    found = np.zeros((size.height, size.width, size.channels), np.int64)
+    addresses = np.zeros((size.height, size.width, size.channels), np.int64)
     for holder, round_, owned in source.holders(image):
         tile = source.tile(holder)
         assert tile is not None
-        held = _addresses(source.map(holder, round_))
+        in_tile = _addresses(source.map(holder, round_))
         top, left = owned.y - tile.y, owned.x - tile.x
-        found[
+        addresses[
             owned.y : owned.y + owned.height,
             owned.x : owned.x + owned.width,
             owned.channel : owned.channel + owned.channels,
-        ] = held[top : top + owned.height, left : left + owned.width, : owned.channels]
-    return found
+        ] = in_tile[top : top + owned.height, left : left + owned.width, : owned.channels]
+    return addresses
 
 
 def _rearrange_moves(
@@ -191,9 +191,9 @@ def _rearrange_moves(
             lowest elements.
     """
     tile = target.tile(vault)
-    found: list[Move] = []
+    moves: list[Move] = []
     if tile is None:
-        return found
+        return moves
     size = target.size
     chosen = index.reshape(size.height, size.width, size.channels)[
         tile.y : tile.y + tile.height,
@@ -206,14 +206,14 @@ def _rearrange_moves(
             continue
         ends = _addresses(target.map(vault, round_))[:, :, : tile.channels].ravel()
         by_target = np.argsort(ends, kind="stable")
-        into, wanted = ends[by_target], chosen[by_target]
-        held = np.concatenate([_owned(source, image).ravel() for source in sources])
-        place = np.arange(len(wanted)) % PIECE_ELEMENTS * ELEMENT_BYTES
-        out_of = held[np.maximum(wanted, 0)]
-        out_of = np.where(wanted == ZERO, constants[0] + place, out_of)
-        out_of = np.where(wanted == LOWEST_ELEMENT, constants[1] + place, out_of)
-        found += _runs(out_of, into)
-    return found
+        into, indices = ends[by_target], chosen[by_target]
+        owned = np.concatenate([_owned(source, image).ravel() for source in sources])
+        place = np.arange(len(indices)) % PIECE_ELEMENTS * ELEMENT_BYTES
+        out_of = owned[np.maximum(indices, 0)]
+        out_of = np.where(indices == ZERO, constants[0] + place, out_of)
+        out_of = np.where(indices == LOWEST_ELEMENT, constants[1] + place, out_of)
+        moves += _runs(out_of, into)
+    return moves
 
 
 def _runs(source: _Addresses, target: _Addresses) -> list[Move]:
@@ -226,7 +226,7 @@ def _runs(source: _Addresses, target: _Addresses) -> list[Move]:
     number = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     first = np.repeat(first, pieces) + number * PIECE_ELEMENTS
     length = np.minimum(np.repeat(length, pieces) - number * PIECE_ELEMENTS, PIECE_ELEMENTS)
-    starts, ends, sizes = (each.tolist() for each in (source[first], target[first], length))
+    starts, ends, sizes = (values.tolist() for values in (source[first], target[first], length))
     # From each piece to the next one; None: they differ in length.
     steps = [
         (after - before, end - start) if size == other else None

@@ -5,11 +5,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isa.program import Program
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements, check_fraction
-from microkernels.nn.line import line_program
 from microkernels.nn.product import (
     ProductLayout,
     ProductShape,
@@ -19,8 +16,8 @@ from microkernels.nn.product import (
 from microkernels.nn.rows import RowsLayout, predict_rows
 from microkernels.nn.rows_shape import NormalizeShape, normalize
 
-from .engines import ChipEngines
-from .layer import ChipWork, Layer, LayerMaps, LayerPlan, MapLayer, PixelLayer
+from .families import MapLayer, PixelLayer
+from .layer import ChipWork, Layer, LayerMaps, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
 from .stored import Windows
@@ -45,6 +42,7 @@ class Normalize(PixelLayer):
     """
 
     one_slice = True
+    layouts = RowsLayout
 
     operation: str
     bits: int = 0
@@ -80,27 +78,6 @@ class Normalize(PixelLayer):
 
     def tile_shape(self, maps: LayerMaps) -> NormalizeShape:
         return self.shape(maps.plan.tile)
-
-    def layout(
-        self,
-        tile: NormalizeShape,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> RowsLayout:
-        (source,) = sources
-        return RowsLayout(
-            shape=tile,
-            source=source,
-            target=target,
-            base=base,
-            sharers=engines.pes,
-            scratchpad_bytes=engines.scratchpad_bytes,
-        )
-
-    def program(self, layout: RowsLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
@@ -181,6 +158,7 @@ class Product(MapLayer):
     """
 
     one_slice = True
+    layouts = ProductLayout
 
     other: str
     fraction: int
@@ -252,28 +230,6 @@ class Product(MapLayer):
 
     def tile_shape(self, maps: LayerMaps) -> ProductShape:
         return self._tile(maps.plan)
-
-    def layout(
-        self,
-        tile: ProductShape,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> ProductLayout:
-        first, second = sources
-        return ProductLayout(
-            shape=tile,
-            source=first,
-            other=second,
-            target=target,
-            base=base,
-            sharers=engines.pes,
-            scratchpad_bytes=engines.scratchpad_bytes,
-        )
-
-    def program(self, layout: ProductLayout, vault_bits: int) -> Program:
-        return line_program(layout, vault_bits=vault_bits)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

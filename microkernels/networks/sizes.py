@@ -1,10 +1,17 @@
-"""Sizes of maps and windows, and pixels on the sides of a map."""
+"""Sizes, regions of maps, and cuts of a map over the vaults of a chip.
 
+A map is cut into tiles of one size, and its channels into parts. Where tiles do not divide a map,
+the last tile overlaps the one before, so that all vaults execute one program; of the pixels in two
+tiles the earlier vault is the *owner*, from which others read them.
+"""
+
+from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 from microkernels.common.errors import CHECK
 
-__all__ = ["MapSize", "Pads", "Size2", "pads", "size2"]
+__all__ = ["Cut", "MapSize", "Pads", "Place", "Region", "Size2", "cuts", "pads", "size2"]
 
 
 class MapSize(NamedTuple):
@@ -59,3 +66,202 @@ def size2(value: int | Size2) -> Size2:
 def pads(value: int | Pads) -> Pads:
     """``value`` as pixels on each side."""
     return value if isinstance(value, Pads) else Pads(value, value, value, value)
+
+
+class Place(NamedTuple):
+    """Position of a vault in a cut: number of the image at a time, of the tile, of the part."""
+
+    image: int
+    column: int
+    row: int
+    part: int
+
+
+class Region(NamedTuple):
+    """Pixels and channels of a map; ``x`` and ``y`` may lie around it.
+
+    Attributes:
+        x, y, channel: the first.
+        width, height, channels: how many.
+    """
+
+    x: int
+    y: int
+    channel: int
+    width: int
+    height: int
+    channels: int
+
+    def common(self, other: "Region") -> "Region | None":
+        """What both have; None: nothing."""
+        if not (
+            self.x < other.x + other.width
+            and other.x < self.x + self.width
+            and self.y < other.y + other.height
+            and other.y < self.y + self.height
+            and self.channel < other.channel + other.channels
+            and other.channel < self.channel + self.channels
+        ):
+            return None
+        x, y, channel = max(self.x, other.x), max(self.y, other.y), max(self.channel, other.channel)
+        width = min(self.x + self.width, other.x + other.width) - x
+        height = min(self.y + self.height, other.y + other.height) - y
+        channels = min(self.channel + self.channels, other.channel + other.channels) - channel
+        return Region(x=x, y=y, channel=channel, width=width, height=height, channels=channels)
+
+    def without(self, other: "Region") -> "list[Region]":
+        """Rectangles that have the pixels of this region outside ``other``, each pixel once, with
+        all channels of this region; the channels of ``other`` do not matter."""
+        same = self.common(
+            Region(
+                x=other.x,
+                y=other.y,
+                channel=self.channel,
+                width=other.width,
+                height=other.height,
+                channels=self.channels,
+            )
+        )
+        if same is None:
+            return [self]
+        right, below = same.x + same.width, same.y + same.height
+        pieces = [
+            (self.x, self.y, same.x - self.x, self.height),
+            (right, self.y, self.x + self.width - right, self.height),
+            (same.x, self.y, same.width, same.y - self.y),
+            (same.x, below, same.width, self.y + self.height - below),
+        ]
+        return [
+            Region(
+                x=x,
+                y=y,
+                channel=self.channel,
+                width=width,
+                height=height,
+                channels=self.channels,
+            )
+            for x, y, width, height in pieces
+            if width > 0 and height > 0
+        ]
+
+
+def _pieces(length: int, count: int, number: int) -> tuple[int, int]:
+    """First and end of piece ``number``. Pieces have one length; the last ones may be shorter, or
+    empty."""
+    size = -(-length // count)
+    return min(number * size, length), min((number + 1) * size, length)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Cut:
+    """How the vaults of a chip share a layer's output. Each value is at least 1.
+
+    Attributes:
+        images: that are worked on at a time.
+        columns, rows: of tiles of an image.
+        parts: of the channels, in whole slices.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    images: int = 1
+    columns: int = 1
+    rows: int = 1
+    parts: int = 1
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        for name in ("images", "columns", "rows", "parts"):
+            CHECK.at_least(name, getattr(self, name), 1)
+
+    @property
+    def sharers(self) -> int:
+        """Vaults that share an image."""
+        return self.columns * self.rows * self.parts
+
+    @property
+    def vaults(self) -> int:
+        """Vaults that have work; those after them have none."""
+        return self.images * self.sharers
+
+    def place(self, vault: int) -> Place | None:
+        """Position of a vault; None: it has no work."""
+        if vault >= self.vaults:
+            return None
+        image, rest = divmod(vault, self.sharers)
+        row, rest = divmod(rest, self.columns * self.parts)
+        column, part = divmod(rest, self.parts)
+        return Place(image, column, row, part)
+
+    def tile_size(self, size: MapSize, depth: int) -> MapSize:
+        """Size of a tile of a map in slices of ``depth`` channels; the last part may have fewer."""
+        slices = -(-size.channels // depth)
+        return MapSize(
+            -(-size.width // self.columns),
+            -(-size.height // self.rows),
+            min(-(-slices // self.parts) * depth, size.channels),
+        )
+
+    def owned(self, size: MapSize, depth: int, vault: int) -> Region | None:
+        """The region of which a vault is the owner; None: it has none."""
+        return _owned(self, size, depth, vault)
+
+    def tile(self, size: MapSize, depth: int, vault: int) -> Region | None:
+        """The region that a vault computes, of :meth:`tile_size`; None: it has no work."""
+        return _tile(self, size, depth, vault)
+
+
+@lru_cache(maxsize=1 << 14)
+def _owned(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
+    place = cut.place(vault)
+    if place is None:
+        return None
+    x, right = _pieces(size.width, cut.columns, place.column)
+    y, below = _pieces(size.height, cut.rows, place.row)
+    slices = -(-size.channels // depth)
+    first, last = (depth * end for end in _pieces(slices, cut.parts, place.part))
+    last = min(last, size.channels)
+    if x == right or y == below or first >= last:
+        return None
+    return Region(x=x, y=y, channel=first, width=right - x, height=below - y, channels=last - first)
+
+
+@lru_cache(maxsize=1 << 14)
+def _tile(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
+    owned = _owned(cut, size, depth, vault)
+    if owned is None:
+        return None
+    full = cut.tile_size(size, depth)
+    return Region(
+        x=min(owned.x, size.width - full.width),
+        y=min(owned.y, size.height - full.height),
+        channel=owned.channel,
+        width=full.width,
+        height=full.height,
+        channels=owned.channels,
+    )
+
+
+def cuts(output: MapSize, depth: int, vaults: int, batch: int) -> tuple[Cut, ...]:
+    """All cuts of a map over at most so many vaults, with at most as many tiles across and down as
+    pixels, parts as slices, and images at a time as there are. A vault gets nothing where fewer
+    tiles or parts of their size hold the whole map.
+
+    Parameters:
+        output: the map. depth: channels in a slice of it.
+    """
+    slices = -(-output.channels // depth)
+    limits = (batch, output.width, output.height, slices)
+    return _cuts(vaults, *(min(vaults, limit) for limit in limits))
+
+
+@lru_cache(maxsize=1024)
+def _cuts(vaults: int, batch: int, width: int, height: int, slices: int) -> tuple[Cut, ...]:
+    return tuple(
+        Cut(images=images, columns=columns, rows=rows, parts=parts)
+        for images in range(1, min(vaults, batch) + 1)
+        for columns in range(1, min(vaults // images, width) + 1)
+        for rows in range(1, min(vaults // images // columns, height) + 1)
+        for parts in range(1, min(vaults // images // columns // rows, slices) + 1)
+    )

@@ -8,7 +8,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -19,17 +19,13 @@ from microkernels.common.builder import WORD_BYTES
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 
-from .engines import ChipEngines
-from .move_kernel import move_program
-from .move_layout import move_block, move_block_bytes
-from .moves import Move
+from .moves import Move, move_block, move_block_bytes, move_program
 from .parameters import Weights
-from .places import ALIGNMENT
-from .stored import InputMaps, OutputMaps
+from .stored import ALIGNMENT, InputMaps, OutputMaps
 
-__all__ = ["MapKernel", "MapStep", "MoveStep", "Step", "TileMaps"]
+__all__ = ["MapKernel", "MapStep", "MoveStep", "Step", "TileMaps", "VaultMaps"]
 
 
 class TileMaps(Protocol):
@@ -43,6 +39,21 @@ class TileMaps(Protocol):
         """The parameter block at ``base``."""
 
 
+class VaultMaps(NamedTuple):
+    """What a kernel's layout is made of, in a vault.
+
+    Attributes:
+        sources, target: maps that it reads and writes.
+        base: first address of its other data.
+        engines: of the chip.
+    """
+
+    sources: Sequence[FeatureMap]
+    target: FeatureMap
+    base: int
+    engines: ChipEngines
+
+
 class MapKernel(Protocol):
     """A layer that computes maps from maps; ``tile`` is its kernel's shape or plan of a tile."""
 
@@ -50,15 +61,8 @@ class MapKernel(Protocol):
     def name(self) -> str:
         """Name of the layer."""
 
-    def layout(
-        self,
-        tile: Any,
-        sources: Sequence[FeatureMap],
-        target: FeatureMap,
-        base: int,
-        engines: ChipEngines,
-    ) -> Any:
-        """The layout of a vault, whose data are at ``base``."""
+    def layout(self, tile: Any, maps: VaultMaps) -> Any:
+        """The layout of a vault."""
 
     def program(self, layout: Any, vault_bits: int) -> Program:
         """The program of all vaults."""
@@ -174,13 +178,13 @@ class MapStep(Step):
 
     def layout(self, vault: int, round_: int, offset: int) -> TileMaps:
         """The layout of a vault."""
-        layout: TileMaps = self.kernel.layout(
-            self.tile,
-            [maps.map(vault, round_) for maps in self.sources],
-            self.target.map(vault, round_),
-            self.ring.address(vault, offset),
-            self.engines,
+        maps = VaultMaps(
+            sources=[source.map(vault, round_) for source in self.sources],
+            target=self.target.map(vault, round_),
+            base=self.ring.address(vault, offset),
+            engines=self.engines,
         )
+        layout: TileMaps = self.kernel.layout(self.tile, maps)
         return layout
 
     def launches(self, offset: int) -> tuple[Launch, ...]:

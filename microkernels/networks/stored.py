@@ -1,4 +1,5 @@
-"""Feature maps that lie in the vaults of a chip, each vault's tile at the same offset."""
+"""Feature maps that lie in the vaults of a chip, each vault's tile at the same offset, and the
+allocation of these offsets."""
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
@@ -7,15 +8,59 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.common.feature_map import FeatureMap, PartMap, StripMap
+from microkernels.common.errors import CHECK
+from microkernels.common.feature_map import ROW_BYTES, FeatureMap, PartMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.ring import VaultRing
 
-from .cut import Cut, Region
-from .sizes import MapSize, Size2
+from .sizes import Cut, MapSize, Region, Size2
 
-__all__ = ["InputMaps", "OutputMaps", "Tiles", "Windows", "inside"]
+__all__ = ["ALIGNMENT", "ALWAYS", "InputMaps", "OutputMaps", "Places", "Tiles", "Windows", "inside"]
+
+#: A time after all others.
+ALWAYS = 1 << 30
+#: Alignment of places: bytes of a row in each of the 16 banks of a vault (thesis, section 5.2).
+ALIGNMENT = 16 * ROW_BYTES
+
+
+@dataclass(frozen=True)
+class _Taken:
+    first: int
+    end: int
+    start: int
+    last: int
+
+
+class Places:
+    """Allocates offsets within a vault: each at the lowest that is free throughout its lifetime.
+
+    Attributes:
+        end: first byte after all that was allocated.
+    """
+
+    def __init__(self) -> None:
+        self._taken: list[_Taken] = []
+        self.end = 0
+
+    def take(self, size: int, *, start: int = 0, last: int = ALWAYS) -> int:
+        """Offset, a multiple of :data:`ALIGNMENT`, of ``size`` bytes (0 or more) that are in use
+        from time ``start`` to ``last``, both included.
+
+        Raises:
+            KernelError: a value outside its range.
+        """
+        CHECK.at_least("size", size, 0)
+        CHECK.at_least("last", last, start)
+        at = 0
+        for neighbour in sorted(self._taken, key=lambda place: place.first):
+            if neighbour.start <= last and start <= neighbour.last:
+                if at + size <= neighbour.first:
+                    break
+                at = max(at, round_up(neighbour.end, ALIGNMENT))
+        self._taken.append(_Taken(at, at + size, start, last))
+        self.end = max(self.end, at + size)
+        return at
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -71,10 +116,10 @@ def inside(tiles: Tiles, outputs: Tiles, windows: Windows, channels: int, vaults
         if tile is None or read is None:
             continue
         region = windows.region(read, channels)
-        own, other = tiles.cut.place(vault), outputs.cut.place(vault)
-        assert own is not None
-        assert other is not None
-        if own.image != other.image or region.common(tile) != tile:
+        place, other_place = tiles.cut.place(vault), outputs.cut.place(vault)
+        assert place is not None
+        assert other_place is not None
+        if place.image != other_place.image or region.common(tile) != tile:
             return False
         if (region.channel, region.channels) != (tile.channel, tile.channels):
             return False
@@ -191,8 +236,8 @@ class InputMaps(_Maps):
         """Put batch x height x width x channels elements into all vaults, each with its region."""
         windows = self.windows
         # Regions of the last tiles end as far below and to the right as a window does.
-        whole = self.whole
-        sides = ((windows.top, whole.height), (windows.left, whole.width))
+        full = self.whole
+        sides = ((windows.top, full.height), (windows.left, full.width))
         padded = np.pad(images, ((0, 0), *sides, (0, 0)), constant_values=windows.around)
         for vault in range(self.ring.vaults):
             region = self.region(vault)
@@ -226,7 +271,7 @@ class OutputMaps(_Maps):
     inside: InputMaps | None = None
 
     def _map(self, vault: int, round_: int) -> FeatureMap:
-        whole = self.whole_tile
+        full = self.whole_tile
         if self.inside is not None:
             tile, region = self.tile(vault), self.inside.region(vault)
             left = top = 0
@@ -236,14 +281,14 @@ class OutputMaps(_Maps):
                 self.inside.map(vault, round_),
                 left=left,
                 top=top,
-                width=whole.width,
-                height=whole.height,
+                width=full.width,
+                height=full.height,
             )
         return FeatureMap(
             base=self.ring.address(vault, self.offsets[round_]),
-            width=whole.width,
-            height=whole.height,
-            channels=whole.channels,
+            width=full.width,
+            height=full.height,
+            channels=full.channels,
             depth=self.depth,
         )
 
@@ -267,7 +312,7 @@ class OutputMaps(_Maps):
             round_, place = divmod(image, self.cut.images)
             vaults = range(place * self.cut.sharers, (place + 1) * self.cut.sharers)
             every = ((vault, self.owned(vault)) for vault in vaults)
-            self._holders[image] = [(vault, round_, own) for vault, own in every if own]
+            self._holders[image] = [(vault, round_, region) for vault, region in every if region]
         return self._holders[image]
 
     def store(self, memory: Writable, images: Elements) -> None:
@@ -296,12 +341,12 @@ class OutputMaps(_Maps):
             for vault, round_, owned in self.holders(image):
                 tile = self.tile(vault)
                 assert tile is not None
-                found = self.map(vault, round_).load(memory)
+                elements = self.map(vault, round_).load(memory)
                 top, left = owned.y - tile.y, owned.x - tile.x
                 values[
                     image,
                     owned.y : owned.y + owned.height,
                     owned.x : owned.x + owned.width,
                     owned.channel : owned.channel + owned.channels,
-                ] = found[top : top + owned.height, left : left + owned.width, : owned.channels]
+                ] = elements[top : top + owned.height, left : left + owned.width, : owned.channels]
         return values

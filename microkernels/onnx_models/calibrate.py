@@ -15,16 +15,22 @@ import numpy as np
 
 from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements
 from microkernels.common.saturation import count_saturation
-from microkernels.networks.golden import activation
+from microkernels.networks.jobs import activation
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network
 from microkernels.networks.parameters import Reals, Weights, as_elements, real_of
 from microkernels.networks.rows import NORMAL_BITS
 
-from .balance import balanced
 from .errors import ModelError
-from .formats import Formats, fraction_for, groups, with_fractions
-from .magnitudes import magnitudes, with_norms
+from .magnitudes import (
+    Formats,
+    balanced,
+    fraction_for,
+    groups,
+    magnitudes,
+    with_fractions,
+    with_norms,
+)
 from .model import LOGISTIC_LIMIT, Model, harmless, logistic_operands, of_images, real_layers
 
 __all__ = ["Calibrated", "MapReport", "calibrate"]
@@ -88,7 +94,7 @@ class Calibrated:
     @property
     def saturated(self) -> int:
         """Values limited on the calibration data."""
-        return sum(each.saturated for each in self.maps)
+        return sum(report.saturated for report in self.maps)
 
 
 class _Golden(NamedTuple):
@@ -100,21 +106,23 @@ class _Golden(NamedTuple):
 
 
 class _Calibration:
-    def __init__(self, model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -> None:
+    def __init__(self, model: Model, layout: NetworkLayout, inputs: Mapping[str, Reals]) -> None:
         self.model = model
         self.layout = layout
-        self.every = given
+        self.every = inputs
         self.group = groups(model.network)
         self.operands = logistic_operands(model.network)
-        found = magnitudes(model, given)
-        self.largest, self.row_factors, self.ranges = found
-        count = len(given[INPUT])
+        peaks = magnitudes(model, inputs)
+        self.largest, self.row_factors, self.ranges = peaks
+        count = len(inputs[INPUT])
         chosen = np.linspace(0, count - 1, min(count, _SEARCH_IMAGES)).round().astype(int)
         self.images = tuple(map(int, chosen))
         # The chosen images follow each other in batches of their own.
         places = np.arange(len(chosen))
-        constants = {name: of_images(held, places) for name, held in model.constants.items()}
-        self.given = {name: values[chosen] for name, values in given.items()} | constants
+        constants = {
+            name: of_images(constant, places) for name, constant in model.constants.items()
+        }
+        self.given = {name: values[chosen] for name, values in inputs.items()} | constants
         # Groups of integers that must be exact.
         self.kept = {self.group[name] for name in model.exact}
         self.fractions = self._fitting()
@@ -140,15 +148,15 @@ class _Calibration:
         return fractions | {self.group[name]: 0 for name in self.model.rounded}
 
     def _weight_limits(self) -> dict[str, int]:
-        held = {
+        largest = {
             name: float(np.abs(real.weights).max(initial=0.0))
             for name, real in self.model.real.items()
         }
-        held |= {name: abs(factor) for name, (factor, _) in self.model.affine.items()}
-        held |= self.row_factors
-        found = {name: fraction_for(most) for name, most in held.items()}
-        rows = {name: int(np.clip(found[name], *NORMAL_BITS)) for name in self.row_factors}
-        return found | rows
+        largest |= {name: abs(factor) for name, (factor, _) in self.model.affine.items()}
+        largest |= self.row_factors
+        limits = {name: fraction_for(magnitude) for name, magnitude in largest.items()}
+        rows = {name: int(np.clip(limits[name], *NORMAL_BITS)) for name in self.row_factors}
+        return limits | rows
 
     def formats(self) -> Formats:
         """Formats with the groups' fractions, made to fit the shifts by fewer bits.
@@ -160,12 +168,12 @@ class _Calibration:
         weights = dict(self.weight_limits)
         for _ in range(4 * len(network.layers) + 4):
             maps = {name: self.fractions[self.group[name]] for name in network.sizes}
-            made = Formats(maps=maps, weights=weights, ranges=self.ranges)
+            formats = Formats(maps=maps, weights=weights, ranges=self.ranges)
             changed = False
             for layer in network.layers:
                 if not layer.shifts:
                     continue
-                shift = made.of(network, layer).shift
+                shift = formats.of(network, layer).shift
                 if shift < 0:
                     self.fractions[self.group[layer.name]] += shift
                 elif shift > FRACTION_LIMIT and layer.name in weights:
@@ -178,7 +186,7 @@ class _Calibration:
                 changed = True
                 break
             if not changed:
-                return made
+                return formats
         raise ModelError("no fraction bits fit all layers: the weights' magnitudes differ too much")
 
     def run(self, *, search: bool) -> tuple[float, list[MapReport], dict[str, Elements]]:
@@ -210,12 +218,14 @@ class _Calibration:
                 }
             if search and layer.name in model.real:
                 formats = self._search_weights(layer, sources, real, formats)
-            decided.update(self.group[each] for each in (layer.name, *network.sources[layer.name]))
-            made = self._golden(layer, sources, formats)
-            values[layer.name] = made.elements
-            error = self._error(layer, made.elements, formats, real)
+            decided.update(
+                self.group[member] for member in (layer.name, *network.sources[layer.name])
+            )
+            golden = self._golden(layer, sources, formats)
+            values[layer.name] = golden.elements
+            error = self._error(layer, golden.elements, formats, real)
             if layer.name in ends:
-                outputs[layer.name] = made.elements
+                outputs[layer.name] = golden.elements
                 worst = max(worst, error)
             reports.append(
                 MapReport(
@@ -225,9 +235,9 @@ class _Calibration:
                     weight_fraction=formats.weights.get(layer.name),
                     largest=float(np.abs(real).max()),
                     error=error,
-                    saturated=made.saturated,
-                    elements=made.elements.size,
-                    beyond=made.beyond,
+                    saturated=golden.saturated,
+                    elements=golden.elements.size,
+                    beyond=golden.beyond,
                 )
             )
             for source in network.sources[layer.name]:
@@ -242,7 +252,7 @@ class _Calibration:
         network = self.model.network
         last = {source: layer for layer in network.layers for source in network.sources[layer.name]}
         rest = np.setdiff1d(np.arange(len(self.every[INPUT])), self.images)
-        counts = {each.layer: each for each in reports}
+        counts = {report.layer: report for report in reports}
         for first in range(0, len(rest), _SEARCH_IMAGES):
             numbers = rest[first : first + _SEARCH_IMAGES]
             values = {
@@ -302,59 +312,61 @@ class _Calibration:
     ) -> Formats:
         """Formats with more bits for the layer's weights as long as few weights are limited by that
         and the error becomes less, such as where large weights are of channels that are 0."""
-        held = np.abs(self.model.real[layer.name].weights)
+        absolute = np.abs(self.model.real[layer.name].weights)
         error = self._made_error(layer, sources, formats, real)
         while True:
             start = self.weight_limits[layer.name]
-            limited = int(np.count_nonzero(np.ldexp(held, start + 1) > HIGHEST + 0.5))
-            if limited > held.size * _MOST_LIMITED:
+            limited = int(np.count_nonzero(np.ldexp(absolute, start + 1) > HIGHEST + 0.5))
+            if limited > absolute.size * _MOST_LIMITED:
                 return formats
             self.weight_limits[layer.name] = start + 1
             tried = self.formats()
-            found = error
+            trial = error
             if tried.maps == formats.maps and tried.weights != formats.weights:
-                found = self._made_error(layer, sources, tried, real)
-            if found >= error:
+                trial = self._made_error(layer, sources, tried, real)
+            if trial >= error:
                 self.weight_limits[layer.name] = start
                 return formats
-            formats, error = tried, found
+            formats, error = tried, trial
 
     def _made_error(
         self, layer: Layer, sources: list[Elements], formats: Formats, real: Reals
     ) -> float:
-        made = self._golden(layer, sources, formats)
-        return self._error(layer, made.elements, formats, real)
+        golden = self._golden(layer, sources, formats)
+        return self._error(layer, golden.elements, formats, real)
 
-    def _error(self, layer: Layer, found: Elements, formats: Formats, real: Reals) -> float:
+    def _error(self, layer: Layer, elements: Elements, formats: Formats, real: Reals) -> float:
         """Root of the mean squared error over that of the mean square."""
-        made = real_of(found, formats.maps[layer.name])
+        values = real_of(elements, formats.maps[layer.name])
         if layer.name in self.operands:
-            made, real = (np.clip(each, -LOGISTIC_LIMIT, LOGISTIC_LIMIT) for each in (made, real))
+            values, real = (
+                np.clip(numbers, -LOGISTIC_LIMIT, LOGISTIC_LIMIT) for numbers in (values, real)
+            )
         power = float(np.mean(np.square(real)))
-        error = float(np.mean(np.square(made - real)))
+        error = float(np.mean(np.square(values - real)))
         return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
 
 
-def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -> Calibrated:
+def calibrate(model: Model, layout: NetworkLayout, inputs: Mapping[str, Reals]) -> Calibrated:
     """Choose all fraction bits of a model.
 
     Parameters:
         layout: of the model's network on its machine: it decides the order of additions.
-        given: images x height x width x channels real numbers of each input, by its layer.
+        inputs: images x height x width x channels real numbers of each input, by its layer.
 
     Raises:
         ModelError: no fraction bits fit.
     """
-    numbers = np.arange(len(given[INPUT]))
+    numbers = np.arange(len(inputs[INPUT]))
     constants = {name: of_images(values, numbers) for name, values in model.constants.items()}
-    every = {**given, **constants}
+    every = {**inputs, **constants}
     model = with_norms(model, every)
     model = balanced(model, every)
     work = _Calibration(model, layout, every)
     work.run(search=True)
     best, formats = work.run(search=False), work.formats()
     for _ in range(_ROUNDS):
-        lower = {work.group[each.layer] for each in best[1] if each.saturated} - work.kept
+        lower = {work.group[report.layer] for report in best[1] if report.saturated} - work.kept
         if not lower:
             break
         for group in lower:
@@ -365,21 +377,21 @@ def calibrate(model: Model, layout: NetworkLayout, given: Mapping[str, Reals]) -
         best, formats = tried, work.formats()
     _, reports, outputs = best
     reports = work.on_all_images(reports, formats)
-    for each in reports:
-        if each.saturated and each.layer in model.exact:
+    for report in reports:
+        if report.saturated and report.layer in model.exact:
             raise ModelError(
-                f"node {each.node}: partial sums of its integers need more than the 16 bits of "
+                f"node {report.node}: partial sums of its integers need more than the 16 bits of "
                 "elements; end the model in real numbers, by Cast"
             )
     layers = []
     weights = {}
     for layer in model.network.layers:
-        made, held = (layer, None)
+        scaled, parameters = (layer, None)
         if layer.computed:
-            made, held = with_fractions(model, formats, layer)
-        layers.append(made)
-        if held is not None:
-            weights[layer.name] = held
+            scaled, parameters = with_fractions(model, formats, layer)
+        layers.append(scaled)
+        if parameters is not None:
+            weights[layer.name] = parameters
     return Calibrated(
         model=model,
         network=replace(model.network, layers=tuple(layers)),

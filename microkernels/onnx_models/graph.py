@@ -60,8 +60,8 @@ class Node:
 
 def attribute(node: Node, name: str, default: Any) -> Any:
     """An attribute of a node; text as text."""
-    found = node.attributes.get(name, default)
-    return found.decode(errors="replace") if isinstance(found, bytes) else found
+    value = node.attributes.get(name, default)
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
 
 
 @dataclass(frozen=True, kw_only=True)

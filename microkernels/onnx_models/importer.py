@@ -19,7 +19,7 @@ from microkernels.networks.rearrange import ZERO
 from support.errors import clipped, printable
 
 from .errors import ModelError
-from .evaluate import output_shape
+from .fold import output_shape
 from .graph import Array, Graph, Node, attribute
 from .model import Norm, Port, as_map, to_maps
 
@@ -201,11 +201,11 @@ class Importer:
     def unique(self, name: str) -> str:
         """A name for a layer, after that of a node or tensor."""
         stem = clipped(printable("_".join(name.split()) or "layer"), 60).replace(" ", "_")
-        found, number = stem, 1
-        while found in self.layers or found == INPUT:
+        candidate, number = stem, 1
+        while candidate in self.layers or candidate == INPUT:
             number += 1
-            found = f"{stem}_{number}"
-        return found
+            candidate = f"{stem}_{number}"
+        return candidate
 
     def value(self, node: Node, number: int = 0) -> Value:
         """The node's input of this number, which must depend on the model's inputs; not turned.
@@ -260,10 +260,10 @@ class Importer:
         Raises:
             ModelError: it is none.
         """
-        found = self.constant(node, number)
-        if found is None:
+        values = self.constant(node, number)
+        if values is None:
             raise node.refused(f"input {number} is missing")
-        return self._finite(node, number, found.astype(np.float64))
+        return self._finite(node, number, values.astype(np.float64))
 
     def weights(self, node: Node, number: int) -> Reals:
         """Likewise, in the type that they have, if it is one of real numbers: they may be many.
@@ -271,10 +271,10 @@ class Importer:
         Raises:
             ModelError: there are none.
         """
-        found = self.constant(node, number)
-        if found is None or found.dtype != np.float32:
+        values = self.constant(node, number)
+        if values is None or values.dtype != np.float32:
             return self.reals(node, number)
-        return self._finite(node, number, found.view(np.float32))
+        return self._finite(node, number, values.view(np.float32))
 
     def _finite(self, node: Node, number: int, values: Reals) -> Reals:
         if not np.isfinite(values).all():
@@ -335,10 +335,10 @@ class Importer:
         return named
 
     def _true_shape(self, node: Node, tensor: str) -> tuple[int, ...] | None:
-        kinds, held = self.graph.integers, self.values
+        kinds, values = self.graph.integers, self.values
         feeds = {
-            name: np.zeros(held[name].shape, kinds.get(name, "float32"))
-            if name in held
+            name: np.zeros(values[name].shape, kinds.get(name, "float32"))
+            if name in values
             else self.graph.constants[name]
             for name in filter(None, node.inputs)
         }
@@ -444,9 +444,9 @@ def rearranged(
     if importer.batched(shape):
         shape = (importer.batch, *shape[1:])
     size = importer.rows_of(shape) if turned else importer.map_of(shape)
-    held = [copied(importer, node, value) for value in values]
+    sources = [copied(importer, node, value) for value in values]
     places, before = [], 0
-    for value in held:
+    for value in sources:
         places.append(_map_index(importer, value) + before)
         before += value.size.elements
     every = np.concatenate(places)
@@ -456,9 +456,11 @@ def rearranged(
         order = order.reshape(size.width, size.height, size.channels).transpose(1, 0, 2).ravel()
     else:
         order = order.reshape(size.channels, size.height, size.width).transpose(1, 2, 0).ravel()
-    names, order = _composed(importer, [value.layer for value in held], order)
+    names, order = _composed(importer, [value.layer for value in sources], order)
     if len(names) == 1 and _same_place(importer, names[0], size, order):
-        found = replace(held[0], layer=names[0], size=size, shape=shape, alone=False, turned=turned)
+        result = replace(
+            sources[0], layer=names[0], size=size, shape=shape, alone=False, turned=turned
+        )
     else:
         layer = Rearrange(
             name=importer.unique(node.name),
@@ -466,10 +468,10 @@ def rearranged(
             size=size,
             order=tuple(order.tolist()),
         )
-        found = importer.add(node, layer, size, shape, last=False, turned=turned)
+        result = importer.add(node, layer, size, shape, last=False, turned=turned)
     if output:
-        importer.name_output(node, output, found)
-    return found
+        importer.name_output(node, output, result)
+    return result
 
 
 def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[str], Index]:
@@ -477,24 +479,24 @@ def _composed(importer: Importer, names: list[str], order: Index) -> tuple[list[
     long as these layers are not smaller than the result."""
     firsts = np.cumsum([0, *(importer.sizes[name].elements for name in names)])
     into: list[str] = []
-    found = order.copy()
+    composed = order.copy()
     for name, first, end in zip(names, firsts, firsts[1:], strict=False):
-        own = (order >= first) & (order < end)
+        of_layer = (order >= first) & (order < end)
         layer = importer.layers.get(name)
         inputs: tuple[str, ...] = (name,)
-        chosen = order[own] - first
+        chosen = order[of_layer] - first
         if isinstance(layer, Rearrange) and len(layer.order) >= len(order):
             inputs, chosen = layer.inputs, np.asarray(layer.order)[chosen]
-        places = np.cumsum([0, *(importer.sizes[each].elements for each in inputs)])
+        places = np.cumsum([0, *(importer.sizes[source].elements for source in inputs)])
         moved = chosen.copy()
-        for each, start, last in zip(inputs, places, places[1:], strict=False):
-            if each not in into:
-                into.append(each)
-            base = sum(importer.sizes[held].elements for held in into[: into.index(each)])
+        for source, start, last in zip(inputs, places, places[1:], strict=False):
+            if source not in into:
+                into.append(source)
+            base = sum(importer.sizes[before].elements for before in into[: into.index(source)])
             inside = (chosen >= start) & (chosen < last)
             moved[inside] = chosen[inside] - start + base
-        found[own] = moved
-    return into, found
+        composed[of_layer] = moved
+    return into, composed
 
 
 def _same_place(importer: Importer, name: str, size: MapSize, order: Index) -> bool:

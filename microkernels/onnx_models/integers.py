@@ -37,24 +37,24 @@ def refused_integers(importer: Importer, node: Node) -> str:
 
 def integer_layers(importer: Importer) -> set[str]:
     """Layers, and inputs, that hold integers and nothing else."""
-    found: set[str] = set(importer.whole)
-    others: set[str] = set()
+    integers: set[str] = set(importer.whole)
+    reals: set[str] = set()
     for name, value in importer.values.items():
-        whole = name in importer.graph.integers and name not in importer.scaled
-        (found if whole else others).add(value.layer)
-    return found - (others - importer.whole)
+        is_integer = name in importer.graph.integers and name not in importer.scaled
+        (integers if is_integer else reals).add(value.layer)
+    return integers - (reals - importer.whole)
 
 
 def exact_layers(importer: Importer) -> dict[str, tuple[str, str]]:
     """Layers, and inputs, on whose integers outputs of integers depend -> the tensor, and the type
     of its integers."""
     kinds = importer.graph.integers
-    wanted = {name for name in importer.graph.outputs if name in kinds}
+    exact = {name for name in importer.graph.outputs if name in kinds}
     for node in reversed(importer.graph.nodes):
-        if wanted.intersection(node.outputs):
+        if exact.intersection(node.outputs):
             names = [name for name in node.inputs if name in kinds and name in importer.values]
-            wanted.update(name for name in names if name not in importer.scaled)
-    return {importer.values[name].layer: (name, kinds[name]) for name in sorted(wanted)}
+            exact.update(name for name in names if name not in importer.scaled)
+    return {importer.values[name].layer: (name, kinds[name]) for name in sorted(exact)}
 
 
 def check_integers(

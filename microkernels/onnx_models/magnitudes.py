@@ -1,20 +1,176 @@
-"""How large the numbers of a model are on the calibration data."""
+"""How large the numbers of a model are on the calibration data, the balance of its weights, and the
+fraction bits that follow.
+
+Layers that only choose, add or limit elements have one fraction for all their maps; such maps are a
+*group*. A convolution shifts its sums right by the fraction of its input plus that of its weights
+minus that of its output, which must be 0 to 15.
+"""
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import numpy as np
 
+from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST
 from microkernels.networks.curves import Function, has_pole
-from microkernels.networks.parameters import Reals
+from microkernels.networks.network import Layer, Network
+from microkernels.networks.parameters import Fractions, Real, Reals, Weights
 
 from .errors import ModelError
-from .formats import MOST_MAGNITUDE
 from .integers import check_integers
 from .model import LOGISTIC_LIMIT, Model, logistic_operands, real_layers
 
-__all__ = ["Magnitudes", "magnitudes", "with_norms"]
+__all__ = [
+    "MOST_MAGNITUDE",
+    "Formats",
+    "Magnitudes",
+    "balanced",
+    "fraction_for",
+    "groups",
+    "magnitudes",
+    "with_fractions",
+    "with_norms",
+]
+
+#: Fractions of maps: beyond these, numbers are too small or too large for any scale.
+_LEAST, _MOST = -64, 64
+#: The largest magnitude of a map's numbers.
+MOST_MAGNITUDE = (HIGHEST + 0.5) * 2.0**-_LEAST
+
+
+def fraction_for(magnitude: float) -> int:
+    """The most fraction bits with which numbers of this magnitude are elements."""
+    if magnitude == 0:
+        return FRACTION_LIMIT
+    if not np.isfinite(magnitude):
+        raise ModelError("a map has infinite numbers on the calibration data")
+    # 32767.5 is limited by half a unit, as if it were rounded.
+    return int(np.clip(np.floor(np.log2((HIGHEST + 0.5) / magnitude)), _LEAST, _MOST))
+
+
+def groups(network: Network) -> Mapping[str, str]:
+    """Name of each map -> the same name for all whose fraction must be the same."""
+    group = {name: name for name in network.sizes}
+    for layer in network.layers:
+        if not layer.scales:
+            same = {group[source] for source in network.sources[layer.name]}
+            same.add(group[layer.name])
+            into = group[layer.name]
+            group = {name: into if of in same else of for name, of in group.items()}
+    return group
+
+
+@dataclass(frozen=True, kw_only=True)
+class Formats:
+    """Fraction bits of a model.
+
+    Attributes:
+        maps: of each map, by the name of its layer or
+            :data:`microkernels.networks.network.INPUT`.
+        weights: of the weights of each layer that has some, of the factor of each affine one, and
+            of the factors of the rows of each that normalises them, but for softmax.
+        ranges: least and greatest argument of each layer that is a curve.
+    """
+
+    maps: Mapping[str, int]
+    weights: Mapping[str, int]
+    ranges: Mapping[str, tuple[float, float]]
+
+    def of(self, network: Network, layer: Layer) -> Fractions:
+        """Fraction bits of a layer."""
+        return Fractions(
+            sources=tuple(self.maps[source] for source in network.sources[layer.name]),
+            output=self.maps[layer.name],
+            weights=self.weights.get(layer.name, 0),
+            ends=self.ranges.get(layer.name, (0.0, 0.0)),
+        )
+
+
+def with_fractions(model: Model, formats: Formats, layer: Layer) -> tuple[Layer, Weights | None]:
+    """A layer with its fraction bits and constants, and its weights as elements.
+
+    Raises:
+        ModelError: products would have to be shifted by more bits than an engine can.
+    """
+    fractions = formats.of(model.network, layer)
+    if layer.shifts and not 0 <= fractions.shift <= FRACTION_LIMIT:
+        raise ModelError(f"{layer.name}: products can't be shifted right by {fractions.shift} bits")
+    return layer.scaled(fractions, model)
+
+
+def _pairs(model: Model) -> list[tuple[str, str]]:
+    """Layers with weights, each with the only reader of its outputs, which has weights too."""
+    network = model.network
+    layers = {layer.name: layer for layer in network.layers}
+    outputs = {port.layer for port in model.outputs}
+    pairs = []
+    for layer in network.layers:
+        users = network.users(layer.name)
+        if not layer.mixes_channels or len(users) != 1 or layer.name in outputs:
+            continue
+        if layers[users[0].name].mixes_channels:
+            pairs.append((layer.name, users[0].name))
+    return pairs
+
+
+def _by_channel(network: Network, name: str, weights: Reals) -> Reals:
+    """Weights of a layer as outputs x pixels x channels of its source."""
+    (source,) = network.sources[name]
+    size = network.sizes[source]
+    if weights.ndim == 2:
+        # Flattened channel by channel.
+        return weights.reshape(len(weights), size.channels, -1).swapaxes(1, 2)
+    return weights.reshape(len(weights), -1, size.channels)
+
+
+def balanced(model: Model, inputs: Mapping[str, Reals]) -> Model:
+    """The model with balanced weights.
+
+    A channel is multiplied only as far as neither its elements on the data nor its weights exceed
+    those of the layer's other channels, and as the largest weight of the second layer becomes
+    smaller.
+
+    Parameters:
+        inputs: images x height x width x channels real numbers of each input and constant, by
+            layer.
+    """
+    pairs = _pairs(model)
+    if not pairs:
+        return model
+    largest = {
+        layer.name: np.abs(values).reshape(-1, values.shape[-1]).max(axis=0)
+        for layer, values in real_layers(model, inputs)
+    }
+    real = dict(model.real)
+    for first, second in pairs:
+        writer, reader = real[first], real[second]
+        rows = np.abs(writer.weights).reshape(len(writer.bias), -1).max(axis=1)
+        elements = np.maximum(largest[first], np.abs(writer.bias))
+        by_channel = _by_channel(model.network, second, reader.weights)
+        columns = np.abs(by_channel).max(axis=(0, 1))
+        with np.errstate(divide="ignore"):
+            room = np.minimum(
+                np.log2(np.maximum(elements.max(), 1e-30) / np.maximum(elements, 1e-30)),
+                np.log2(np.maximum(rows.max(), 1e-30) / np.maximum(rows, 1e-30)),
+            )
+            room = np.floor(room)
+            # The largest weight that must remain, and what each channel needs to be below it.
+            least = (columns * np.exp2(-room)).max()
+            if least <= 0:
+                continue
+            exponents = np.ceil(np.log2(np.maximum(columns, 1e-30) / least))
+        factors = np.exp2(np.clip(exponents, 0, room))
+        real[first] = Real(
+            weights=writer.weights * factors.reshape(-1, *(1,) * (writer.weights.ndim - 1)),
+            bias=writer.bias * factors,
+        )
+        scaled = by_channel / factors
+        if reader.weights.ndim == 2:
+            scaled = scaled.swapaxes(1, 2)
+        real[second] = Real(weights=scaled.reshape(reader.weights.shape), bias=reader.bias)
+        largest[first] = largest[first] * factors
+    return replace(model, real=real)
 
 
 class Magnitudes(NamedTuple):

@@ -77,7 +77,7 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
     counts: Counter[str] = Counter()
     mapped: Counter[str] = Counter()
     refused = []
-    known = set(graph.constants) | set(importer.values) | {""}
+    available = set(graph.constants) | set(importer.values) | {""}
     for node in graph.nodes:
         counts[node.op] += 1
         operator = operators.get(node.op)
@@ -88,11 +88,11 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
             why = f"its output {unknown} is not supported"
         elif unlike := refused_integers(importer, node):
             why = unlike
-        elif known.issuperset(node.inputs):
+        elif available.issuperset(node.inputs):
             try:
                 operator(importer, node)
                 mapped[node.op] += 1
-                known.update(name for name in node.outputs if name in importer.values)
+                available.update(name for name in node.outputs if name in importer.values)
             except MixedImagesError as error:
                 if graph.batch is None:
                     raise
@@ -116,8 +116,8 @@ def _model(importer: Importer) -> Model:
     outputs = []
     for name in importer.graph.outputs:
         if name not in importer.values:
-            shown = clipped(printable(name), 60)
-            raise ModelError(f"output {shown} does not depend on the model's inputs")
+            label = clipped(printable(name), 60)
+            raise ModelError(f"output {label} does not depend on the model's inputs")
         value = importer.values[name]
         if importer.is_input(value):
             value = importer.values[name] = _copy(importer, name, value)

@@ -227,7 +227,7 @@ def to_maps(
     shape = (size.channels, size.height, size.width)
     if turned:
         shape = (size.width, size.height, size.channels)
-    found = values.astype(np.float64).reshape(batch, *shape)
-    if not np.isfinite(found).all():
+    images = values.astype(np.float64).reshape(batch, *shape)
+    if not np.isfinite(images).all():
         raise ModelError(f"{name}: finite numbers are needed, but there are NaN or infinities")
-    return found.transpose((0, 2, 1, 3) if turned else (0, 2, 3, 1))
+    return images.transpose((0, 2, 1, 3) if turned else (0, 2, 3, 1))

@@ -82,18 +82,18 @@ def read_graph(
     from onnx import numpy_helper, shape_inference
 
     _check_limits(model)
-    constants = {each.name: _array(each) for each in model.graph.initializer}
+    constants = {item.name: _array(item) for item in model.graph.initializer}
     constants |= frozen or {}
     work = _without_data(model, constants)
     for name, values in (frozen or {}).items():
         work.graph.initializer.append(numpy_helper.from_array(values, name))
     work, opset = _checked(work)
-    inputs = [each for each in work.graph.input if each.name not in constants]
+    inputs = [item for item in work.graph.input if item.name not in constants]
     opened = _fix_batch(inputs, batch)
     _drop_shapes(work)
-    written = {each.name for each in work.graph.initializer}
+    written = {item.name for item in work.graph.initializer}
     written |= {node.output[0] for node in work.graph.node if node.op_type == "Constant"}
-    fold(work, constants, opset, {each.name: _dims(each) for each in inputs})
+    fold(work, constants, opset, {item.name: _dims(item) for item in inputs})
     try:
         inferred = shape_inference.infer_shapes(work, strict_mode=False, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
@@ -101,8 +101,8 @@ def read_graph(
     shapes = {name: array.shape for name, array in constants.items()}
     integers: dict[str, str] = {}
     rounding = 0.0
-    known = (inferred.graph.input, inferred.graph.value_info, inferred.graph.output)
-    for value in (each for group in known for each in group):
+    described = (inferred.graph.input, inferred.graph.value_info, inferred.graph.output)
+    for value in (item for group in described for item in group):
         dims = _dims(value)
         if dims is not None:
             shapes[value.name] = dims
@@ -118,7 +118,7 @@ def read_graph(
         for number, node in enumerate(work.graph.node)
         if not all(name in constants for name in node.output if name)
     ]
-    nodes = _needed(nodes, [each.name for each in work.graph.output])
+    nodes = _needed(nodes, [item.name for item in work.graph.output])
     # A constant shape of one image, which no size of an input has decided.
     alone = any(
         node.op == "Reshape"
@@ -132,8 +132,8 @@ def read_graph(
         constants=constants,
         shapes=shapes,
         opset=opset,
-        inputs=tuple(each.name for each in inputs),
-        outputs=tuple(each.name for each in work.graph.output),
+        inputs=tuple(item.name for item in inputs),
+        outputs=tuple(item.name for item in work.graph.output),
         integers=integers,
         rounding=rounding,
         open_inputs=() if alone or batch is not None else tuple(opened),
@@ -156,11 +156,11 @@ def _without_data(model: "ModelProto", constants: Mapping[str, Array]) -> "Model
     for field, value in graph.ListFields():
         if field.name != "initializer":
             work.graph.MergeFrom(onnx.GraphProto(**{field.name: value}))
-    given = {each.name for each in graph.input}
+    inputs = {item.name for item in graph.input}
     for tensor in graph.initializer:
         if constants[tensor.name].size <= _SMALL:
             work.graph.initializer.append(tensor)
-        elif tensor.name not in given:
+        elif tensor.name not in inputs:
             kind, dims = tensor.data_type, list(tensor.dims)
             work.graph.input.append(helper.make_tensor_value_info(tensor.name, kind, dims))
     return work
@@ -180,7 +180,9 @@ def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
             model = inliner.inline_local_functions(model)
     except (checker.ValidationError, ValueError, TypeError, RuntimeError) as error:
         raise ModelError(f"the model is not valid: {one_line(error)}") from error
-    opset = next((each.version for each in model.opset_import if each.domain in ("", "ai.onnx")), 0)
+    opset = next(
+        (entry.version for entry in model.opset_import if entry.domain in ("", "ai.onnx")), 0
+    )
     newest = defs.onnx_opset_version()
     if not _OLDEST_OPSET <= opset <= newest:
         raise ModelError(
@@ -215,14 +217,14 @@ def _check_limits(model: "ModelProto") -> None:
 
 def _check_dims(name: str, dims: Iterable[int]) -> None:
     sizes = list(dims)
-    shown = clipped(printable(name), 60)
+    label = clipped(printable(name), 60)
     if len(sizes) > _MOST_RANK:
-        raise ModelError(f"tensor {shown} has {len(sizes)} dimensions; {_MOST_RANK} are allowed")
+        raise ModelError(f"tensor {label} has {len(sizes)} dimensions; {_MOST_RANK} are allowed")
     if any(size < 0 for size in sizes):
-        raise ModelError(f"tensor {shown} has a negative size: {sizes}")
+        raise ModelError(f"tensor {label} has a negative size: {sizes}")
     if prod(max(size, 1) for size in sizes) > _MOST_ELEMENTS:
         raise ModelError(
-            f"tensor {shown} of shape {clipped(str(sizes), 80)} has more than "
+            f"tensor {label} of shape {clipped(str(sizes), 80)} has more than "
             f"{_MOST_ELEMENTS:,} elements"
         )
 
@@ -246,11 +248,11 @@ def _check_tensor(tensor: "TensorProto") -> None:
     count = prod(tensor.dims)
     if tensor.HasField("raw_data"):
         packed = kind.name in ("int4", "uint4", "float4_e2m1fn", "int2", "uint2")
-        held, wanted = len(tensor.raw_data), count * kind.itemsize
-        if held != wanted and not packed:
+        present, needed = len(tensor.raw_data), count * kind.itemsize
+        if present != needed and not packed:
             raise ModelError(
-                f"tensor {name} of shape {list(tensor.dims)} needs {wanted:,} bytes, but has "
-                f"{held:,}"
+                f"tensor {name} of shape {list(tensor.dims)} needs {needed:,} bytes, but has "
+                f"{present:,}"
             )
     elif len(getattr(tensor, field)) < count / 8:
         raise ModelError(
@@ -262,12 +264,12 @@ def _array(tensor: "TensorProto") -> Array:
     from onnx import numpy_helper
 
     try:
-        found: Array = numpy_helper.to_array(tensor)
+        array: Array = numpy_helper.to_array(tensor)
     except (ValueError, TypeError) as error:
         raise ModelError(
             f"tensor {clipped(printable(tensor.name), 60)}: {one_line(error)}"
         ) from error
-    return found
+    return array
 
 
 def _dims(value: Any) -> tuple[int, ...] | None:
@@ -324,22 +326,22 @@ def _node(number: int, node: "NodeProto") -> Node:
     from onnx import helper
 
     named = node.name or next((name for name in node.output if name), "")
-    own = node.domain in ("", "ai.onnx")
+    standard = node.domain in ("", "ai.onnx")
     return Node(
-        op=node.op_type if own else f"{node.domain}.{node.op_type}",
+        op=node.op_type if standard else f"{node.domain}.{node.op_type}",
         name=named or f"number {number}",
         inputs=tuple(node.input),
         outputs=tuple(node.output),
-        attributes={each.name: helper.get_attribute_value(each) for each in node.attribute},
+        attributes={item.name: helper.get_attribute_value(item) for item in node.attribute},
     )
 
 
 def _needed(nodes: list[Node], outputs: Iterable[str]) -> list[Node]:
     """The nodes on which the outputs depend."""
-    wanted = set(outputs)
-    kept = []
+    needed = set(outputs)
+    ordered = []
     for node in reversed(nodes):
-        if wanted.intersection(node.outputs):
-            wanted.update(node.inputs)
-            kept.append(node)
-    return kept[::-1]
+        if needed.intersection(node.outputs):
+            needed.update(node.inputs)
+            ordered.append(node)
+    return ordered[::-1]

@@ -11,12 +11,13 @@ change places. One of the three is possible on any torus.
 A chip's address has the vault's index above the bits of an address within the vault (thesis 5.2).
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 
-__all__ = ["VaultRing"]
+__all__ = ["ChipEngines", "VaultRing"]
 
 #: Bits of the whole chip's addresses (thesis 5.2).
 _CHIP_ADDRESS_BITS = 33
@@ -122,3 +123,26 @@ def _along_rows(columns: int, rows: int, right: int) -> list[tuple[int, int]]:
             x = (x + (1 if go_right else -1)) % columns
         places.append((x, y))
     return places
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipEngines:
+    """The engines of a chip.
+
+    Attributes:
+        ring: of the vaults; the default is one vault.
+        pes: engines of a vault, at least 1.
+        scratchpad_bytes, instruction_words: of an engine's scratchpad and instruction buffer.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+
+    ring: VaultRing = field(default_factory=VaultRing)
+    pes: int = 4
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    instruction_words: int = INSTRUCTION_WORDS
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        CHECK.at_least("pes", self.pes, 1)

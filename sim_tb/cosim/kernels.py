@@ -11,9 +11,8 @@ from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileCut
 from microkernels.common.fixed_point import Elements
-from microkernels.networks.engines import ChipEngines
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.runner.cache import fingerprint
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration

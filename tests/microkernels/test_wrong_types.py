@@ -30,14 +30,13 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, StripMap
 from microkernels.common.fixed_point import Elements
 from microkernels.data.networks import usual_network_weights
-from microkernels.networks.cut import Cut
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.jobs import network_job
 from microkernels.networks.lstm_jobs import lstm_sequence_job
 from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
 from microkernels.networks.network import Activation, Add, Conv, Dense, MapSize, Multiply, Pool
 from microkernels.networks.network import Network as LayerNetwork
 from microkernels.networks.plan import plan_network
+from microkernels.networks.sizes import Cut
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
@@ -56,7 +55,7 @@ from microkernels.nn.lstm_shape import LstmCut, LstmShape, LstmWeights, plan_lst
 from microkernels.nn.pool import PoolLayout
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.barrier import FlagTable
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from tests.junk import SMALL_JUNK
 
 

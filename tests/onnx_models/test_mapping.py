@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper
 
 from isa.table import INSTRUCTIONS
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
@@ -19,7 +18,7 @@ from microkernels.onnx_models.model import Model, real_layers, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from tests.onnx_models.graphs import model, reference
 
 EVERY = frozenset(row.key for row in INSTRUCTIONS)

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from onnx import ModelProto, helper
 
 import vip
-from microkernels.onnx_models.balance import balanced
+from microkernels.onnx_models.magnitudes import balanced
 from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.powers import MAGNITUDE_ERROR
 from support.errors import VipError

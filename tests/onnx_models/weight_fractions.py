@@ -19,7 +19,7 @@ from microkernels.networks.network import INPUT, Source
 from microkernels.networks.parameters import Real, Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, calibrate
-from microkernels.onnx_models.formats import fraction_for
+from microkernels.onnx_models.magnitudes import fraction_for
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import real_layers, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS

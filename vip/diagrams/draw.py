@@ -1,8 +1,11 @@
-"""The verb ``diagram``: draw the units of a module and the links between them."""
+"""The verb ``diagram``: draw the units of a module and the links between them.
+
+*Placement.* Where the blocks of a diagram are drawn.
+"""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from math import log2
+from math import atan2, cos, log2, pi, sin
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,14 +16,118 @@ from support.picture import COLOURS, MUTED, check_picture, picture, tint
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
-from .links import Link, Links, find_links
-from .placement import Place, placed
+from .links import TILE, DiagramLink, Links, find_links
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.patches import FancyBboxPatch
 
-__all__ = ["Diagram", "diagram"]
+
+__all__ = ["Diagram", "DiagramPlace", "diagram", "placed"]
+
+#: Centre of a block: across and down, in blocks.
+DiagramPlace = tuple[float, float]
+
+#: Module with a layout of its own -> its blocks: the pipeline runs from left to right.
+_LAYOUTS: Mapping[str, Mapping[str, DiagramPlace]] = {
+    "pe": {
+        "control": (-0.2, -0.1),
+        "identity": (2.4, 0.6),
+        "sequencer": (1, 0.8),
+        "fetch": (-0.2, 2),
+        "operands": (1.2, 2),
+        "issue": (2.3, 2),
+        "dispatch": (3.45, 2),
+        "arc": (3.45, 2.95),
+        "counters": (1.6, -0.1),
+        "decode": (1.2, 3.9),
+        "registers": (0, 3.1),
+        "scalar": (2.4, 2.95),
+        "vector": (4.7, 1.2),
+        "load_store": (4.7, 3.5),
+        "scratchpad": (5.8, 2.2),
+        "memory": (5.9, 3.9),
+    }
+}
+#: Blocks between the centres of neighbours on a circle.
+_APART = 1.5
+#: Between rows of tiles.
+_ROW = 1.2
+
+
+def placed(graph: Links, columns: int = 0) -> dict[str, DiagramPlace]:
+    """Places of the blocks.
+
+    An engine's are those of a table; tiles of a chip make a grid, with what is beside them at its
+    left, without the ports that belong to a tile each; other units make a circle, with the ports
+    around it.
+
+    Parameters:
+        columns: of the torus of a chip.
+    """
+    layout = _LAYOUTS.get(graph.module, {})
+    if layout and graph.blocks.keys() <= layout.keys():
+        return {name: layout[name] for name in graph.blocks}
+    tiles = {name: int(match[1]) for name in graph.blocks if (match := TILE.fullmatch(name))}
+    if tiles and columns:
+        return _grid(graph, tiles, columns)
+    return _circle(graph)
+
+
+def _grid(graph: Links, tiles: Mapping[str, int], columns: int) -> dict[str, DiagramPlace]:
+    places = {
+        name: (2.7 + _APART * (n % columns), _ROW * (n // columns)) for name, n in tiles.items()
+    }
+    units = [name for name, block in graph.blocks.items() if block.module and name not in tiles]
+    ports = [
+        name
+        for name, block in graph.blocks.items()
+        if not block.module and not graph.neighbours(name) <= tiles.keys()
+    ]
+    for across, names in ((1.1, units), (-0.3, ports)):
+        places |= {name: (across, _ROW * down) for down, name in enumerate(names)}
+    return places
+
+
+def _circle(graph: Links) -> dict[str, DiagramPlace]:
+    units = _in_order(graph)
+    radius = 0.0 if len(units) == 1 else max(1.1, _APART * len(units) / (2 * pi))
+    places: dict[str, DiagramPlace] = {
+        name: (1.5 * radius * cos(turn), radius * sin(turn))
+        for name, turn in ((one, pi + 2 * pi * n / len(units)) for n, one in enumerate(units))
+    }
+    ports = [block.name for block in graph.blocks.values() if not block.module]
+    angles = {name: _towards(name, graph, places) for name in ports}
+    # Ports around the units, in the order of the units that they belong to.
+    order = sorted(ports, key=lambda name: (angles[name], name))
+    for number, name in enumerate(order):
+        turn = angles[order[0]] + 2 * pi * number / len(order)
+        outer = max(radius + 1.2, 0.75 * len(order) / (2 * pi))
+        places[name] = (1.5 * outer * cos(turn), outer * sin(turn))
+    return places
+
+
+def _in_order(graph: Links) -> list[str]:
+    """Units, each beside the one with which it has most bits in common."""
+    weights: dict[tuple[str, str], int] = {}
+    for link in graph.links:
+        for pair in ((link.source, link.target), (link.target, link.source)):
+            weights[pair] = weights.get(pair, 0) + link.bits
+    left = [block.name for block in graph.blocks.values() if block.module]
+    order = [left.pop(0)]
+    while left:
+        last = order[-1]
+        order.append(max(left, key=lambda name: weights.get((last, name), 0)))
+        left.remove(order[-1])
+    return order
+
+
+def _towards(port: str, graph: Links, places: Mapping[str, DiagramPlace]) -> float:
+    """Angle of the middle of the units that a port is linked to."""
+    ends = [places[other] for other in sorted(graph.neighbours(port)) if other in places]
+    across, down = (sum(end[axis] for end in ends) for axis in (0, 1))
+    return atan2(down, across)
+
 
 #: Half of a block's width and height.
 _WIDE, _HIGH = 0.42, 0.23
@@ -63,7 +170,7 @@ class Diagram:
     least_bits: int
 
     @property
-    def drawn(self) -> list[Link]:
+    def drawn(self) -> list[DiagramLink]:
         """The links that are drawn."""
         return [link for link in self.graph.links if link.bits >= self.least_bits]
 
@@ -136,7 +243,7 @@ def _draw(drawing: Diagram) -> None:
         axes.set_ylim(max(down) + 0.45, min(down) - 0.45)
         axes.set_aspect(_ASPECT)
         boxes = {name: _box(axes, graph, name, place, config) for name, place in places.items()}
-        labels: list[Place] = []
+        labels: list[DiagramPlace] = []
         for link in drawing.drawn:
             if link.source in places and link.target in places:
                 _arrow(axes, link, places, boxes, labels)
@@ -144,7 +251,7 @@ def _draw(drawing: Diagram) -> None:
 
 
 def _box(
-    axes: "Axes", graph: Links, name: str, place: Place, config: Configuration
+    axes: "Axes", graph: Links, name: str, place: DiagramPlace, config: Configuration
 ) -> "FancyBboxPatch":
     from matplotlib.patches import FancyBboxPatch
 
@@ -169,7 +276,7 @@ def _box(
     return box
 
 
-def _curve(source: Place, target: Place, bend: float, part: float) -> Place:
+def _curve(source: DiagramPlace, target: DiagramPlace, bend: float, part: float) -> DiagramPlace:
     """The point of an arrow after a part of it, 0 to 1: of Matplotlib's ``arc3``."""
     across, down = target[0] - source[0], target[1] - source[1]
     middle = (
@@ -188,7 +295,9 @@ def _curve(source: Place, target: Place, bend: float, part: float) -> Place:
     return x, y
 
 
-def _crossed(source: Place, target: Place, bend: float, obstacles: Sequence[Place]) -> int:
+def _crossed(
+    source: DiagramPlace, target: DiagramPlace, bend: float, obstacles: Sequence[DiagramPlace]
+) -> int:
     """Blocks that an arrow crosses."""
     points = [_curve(source, target, bend, n / _SAMPLES) for n in range(1, _SAMPLES)]
     return sum(
@@ -199,7 +308,9 @@ def _crossed(source: Place, target: Place, bend: float, obstacles: Sequence[Plac
     )
 
 
-def _free(point: Place, blocks: Iterable[Place], labels: Iterable[Place]) -> bool:
+def _free(
+    point: DiagramPlace, blocks: Iterable[DiagramPlace], labels: Iterable[DiagramPlace]
+) -> bool:
     """Whether a number at ``point`` covers no block and no other number."""
     occupied = [(place, _WIDE + _LABEL_WIDE, _HIGH + _LABEL_HIGH) for place in blocks]
     occupied += [(place, 2 * _LABEL_WIDE, 2 * _LABEL_HIGH) for place in labels]
@@ -211,10 +322,10 @@ def _free(point: Place, blocks: Iterable[Place], labels: Iterable[Place]) -> boo
 
 def _arrow(
     axes: "Axes",
-    link: Link,
-    places: Mapping[str, Place],
+    link: DiagramLink,
+    places: Mapping[str, DiagramPlace],
     boxes: Mapping[str, "FancyBboxPatch"],
-    labels: list[Place],
+    labels: list[DiagramPlace],
 ) -> None:
     """An arrow from border to border, bent, so that two directions lie apart. Its number keeps away
     from ``labels``, and is added to them."""

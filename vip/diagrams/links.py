@@ -13,7 +13,7 @@ from support.errors import VipError
 from support.files import write_file
 from support.scratch import scratch_folder
 
-__all__ = ["TILE", "Block", "DiagramError", "Link", "Links", "find_links"]
+__all__ = ["TILE", "DiagramBlock", "DiagramError", "DiagramLink", "Links", "find_links"]
 
 #: Names of a chip's tiles. Each has ports of the chip of its own, so these keep their numbers.
 TILE = re.compile(r"tile_(\d+)")
@@ -27,7 +27,7 @@ class DiagramError(VipError):
 
 
 @dataclass(frozen=True)
-class Block:
+class DiagramBlock:
     """A unit, or several equal ones; or ports of the module, of one bundle.
 
     Attributes:
@@ -41,7 +41,7 @@ class Block:
 
 
 @dataclass(frozen=True)
-class Link:
+class DiagramLink:
     """Bits that one unit (or each of several) drives and another reads, through gates or not.
 
     Each bit of the result of an operator between units is counted for all units that it reads.
@@ -60,8 +60,8 @@ class Links:
     """A module. blocks: by name. links: sorted by source and target."""
 
     module: str
-    blocks: Mapping[str, Block]
-    links: Sequence[Link]
+    blocks: Mapping[str, DiagramBlock]
+    links: Sequence[DiagramLink]
 
     def neighbours(self, name: str) -> set[str]:
         """Blocks that have a link with the block ``name``."""
@@ -190,7 +190,7 @@ def _joined(module: str, cells: Mapping[str, str], bits: Mapping[tuple[str, str]
         back = sorted((source, n) for (source, to), n in bits.items() if to == name)
         kinds.setdefault((kind, (*away, None, *back)), []).append(name)
     new: dict[str, str] = {}
-    blocks: dict[str, Block] = {}
+    blocks: dict[str, DiagramBlock] = {}
     for (kind, _), names in kinds.items():
         apart = not any((one, other) in bits for one in names for other in names)
         groups = [names] if len(names) > 1 and apart else [[name] for name in names]
@@ -198,12 +198,12 @@ def _joined(module: str, cells: Mapping[str, str], bits: Mapping[tuple[str, str]
             stem = re.sub(r"_\d+$", "", group[0]) if len(group) > 1 else group[0]
             if stem in blocks:
                 stem = group[0]
-            blocks[stem] = Block(stem, kind, len(group))
+            blocks[stem] = DiagramBlock(stem, kind, len(group))
             new |= dict.fromkeys(group, stem)
     for name in sorted({one for pair in bits for one in pair if one.startswith(".")}):
         stem = name[1:] if name[1:] not in blocks else f"port {name[1:]}"
-        blocks[stem] = Block(stem)
+        blocks[stem] = DiagramBlock(stem)
         new[name] = stem
     renamed = {(new[source], new[target]): n for (source, target), n in bits.items()}
-    links = [Link(*pair, n) for pair, n in sorted(renamed.items())]
+    links = [DiagramLink(*pair, n) for pair, n in sorted(renamed.items())]
     return Links(module, blocks, links)

@@ -42,8 +42,8 @@ class VipRep(BackendRep):
 
     def __init__(self, model: ModelProto) -> None:
         self._model = model
-        constants = {each.name for each in model.graph.initializer}
-        self._names = [each.name for each in model.graph.input if each.name not in constants]
+        constants = {item.name for item in model.graph.initializer}
+        self._names = [item.name for item in model.graph.input if item.name not in constants]
 
     def run(self, inputs: Sequence[NDArray[Any]], **kwargs: Any) -> tuple[NDArray[Any], ...]:
         """Outputs for these inputs, in the types of the model; every one equals the golden model's.
@@ -52,16 +52,16 @@ class VipRep(BackendRep):
             VipError: nodes that are not supported, or inputs that do not fit.
         """
         del kwargs
-        if not all(isinstance(each, np.ndarray | np.generic) for each in inputs):
+        if not all(isinstance(array, np.ndarray | np.generic) for array in inputs):
             raise ModelError("inputs must be tensors of numbers")
-        given = dict(zip(self._names, (np.asarray(each) for each in inputs), strict=False))
-        if not all(each.dtype.kind in "biufV" for each in given.values()):
+        tensors = dict(zip(self._names, (np.asarray(array) for array in inputs), strict=False))
+        if not all(array.dtype.kind in "biufV" for array in tensors.values()):
             raise ModelError("inputs must be tensors of numbers")
-        model = self._mapped(given)
+        model = self._mapped(tensors)
         machine = model_machine(_PRESET)
         maps = {
             port.layer: to_maps(
-                port.tensor, given[port.tensor], model.batch, port.size, turned=port.turned
+                port.tensor, tensors[port.tensor], model.batch, port.size, turned=port.turned
             )
             for port in model.inputs
         }
@@ -81,25 +81,25 @@ class VipRep(BackendRep):
         if not run.match:
             raise CosimError("outputs differ from the golden model's")
         layers = job.of_layers(run.outputs)
-        found = []
+        results = []
         for port, value in zip(model.outputs, self._model.graph.output, strict=True):
             values = real_of(layers[port.layer], done.formats.maps[port.layer])
             flat = port.images(values).reshape(port.shape)
             kind = _type(value.type.tensor_type.elem_type)
             if port.integers:
                 flat = np.clip(np.rint(flat), np.iinfo(kind).min, np.iinfo(kind).max)
-            found.append(flat.astype(kind))
-        return tuple(found)
+            results.append(flat.astype(kind))
+        return tuple(results)
 
-    def _mapped(self, given: Mapping[str, NDArray[Any]]) -> Model:
+    def _mapped(self, inputs: Mapping[str, NDArray[Any]]) -> Model:
         """The model, with as few inputs as possible taken for constants."""
         tried: list[list[str]] = []
         for kind in (np.floating, np.integer):
-            names = [name for name in given if np.issubdtype(given[name].dtype, kind)]
+            names = [name for name in inputs if np.issubdtype(inputs[name].dtype, kind)]
             tried += [names, *([name] for name in names if len(names) > 1)]
         refused: ModelError | None = None
-        for kept in filter(None, tried):
-            frozen = {name: given[name] for name in given if name not in kept}
+        for model in filter(None, tried):
+            frozen = {name: inputs[name] for name in inputs if name not in model}
             try:
                 coverage = map_graph(read_graph(self._model, frozen=frozen), OPERATORS)
             except ModelError as error:

@@ -46,10 +46,10 @@ def check_carry(model: Model, carry: Mapping[str, str]) -> None:
         ("output", list(carry), model.outputs),
         ("input", list(carry.values()), model.inputs[1:]),
     ):
-        known = [port.tensor for port in ports]
+        tensors = [port.tensor for port in ports]
         for name in names:
-            if name not in known:
-                listed = ", ".join(known) or "none"
+            if name not in tensors:
+                listed = ", ".join(tensors) or "none"
                 raise ModelError(
                     f"carry: no {kind} {name!r} that can be carried; there is {listed}"
                 )
@@ -81,42 +81,42 @@ def carried_elements(
     model: _Ports,
     carry: Mapping[str, str],
     fractions: Mapping[str, int],
-    made: Mapping[str, Elements],
+    maps: Mapping[str, Elements],
 ) -> dict[str, Elements]:
     """The carried inputs of the next image, by layer.
 
     Parameters:
-        fractions: of each map. made: maps of the outputs of one image, by layer.
+        fractions: of each map. maps: maps of the outputs of one image, by layer.
     """
-    found = {}
+    elements = {}
     for one, other in _pairs(model, carry):
-        values = one.images(real_of(made[one.layer], fractions[one.layer]))
-        found[other.layer] = as_elements(_map(other, values), fractions[other.layer])
-    return found
+        values = one.images(real_of(maps[one.layer], fractions[one.layer]))
+        elements[other.layer] = as_elements(_map(other, values), fractions[other.layer])
+    return elements
 
 
 def carried_inputs(
-    model: Model, given: Mapping[str, Reals], carry: Mapping[str, str]
+    model: Model, inputs: Mapping[str, Reals], carry: Mapping[str, str]
 ) -> dict[str, Reals]:
     """The carried inputs of images that follow each other, in floating point, by layer.
 
     Parameters:
-        given: images x height x width x channels of all other inputs, by layer.
+        inputs: images x height x width x channels of all other inputs, by layer.
     """
     pairs = _pairs(model, carry)
     state: dict[str, Reals] = {
         name: values.astype(np.float64) for name, values in zero_state(model, carry).items()
     }
-    found: dict[str, list[Reals]] = {name: [] for name in state}
+    steps: dict[str, list[Reals]] = {name: [] for name in state}
     constants = {name: values[:1] for name, values in model.constants.items()}
-    images = len(next(iter(given.values()))) if pairs else 0
+    images = len(next(iter(inputs.values()))) if pairs else 0
     for number in range(images):
         for name, values in state.items():
-            found[name].append(values)
-        image = {name: values[number : number + 1] for name, values in given.items()}
-        made = {
+            steps[name].append(values)
+        image = {name: values[number : number + 1] for name, values in inputs.items()}
+        filled = {
             layer.name: values
             for layer, values in real_layers(model, {**image, **constants, **state})
         }
-        state = {other.layer: _map(other, one.images(made[one.layer])) for one, other in pairs}
-    return {name: np.concatenate(values) for name, values in found.items()}
+        state = {other.layer: _map(other, one.images(filled[one.layer])) for one, other in pairs}
+    return {name: np.concatenate(values) for name, values in steps.items()}

@@ -14,9 +14,8 @@ from microkernels.onnx_models.read import load_proto, read_graph
 from support.errors import VipError
 from vip.progress import Progress, silent
 
-from .images import mixed_images
 from .machine import CLOCK_GHZ, ModelMachine, model_machine
-from .reference import OnnxModel
+from .reference import OnnxModel, mixed_images
 from .verify import check_mapping
 
 __all__ = [
@@ -181,12 +180,12 @@ def check_model(
             layers = tuple(
                 LayerCheck(
                     name=name,
-                    kind=type(each.layer).__name__,
+                    kind=type(layer_plan.layer).__name__,
                     node=mapped.origins.get(name, name),
-                    output=each.output,
-                    cycles=each.cycles,
+                    output=layer_plan.output,
+                    cycles=layer_plan.cycles,
                 )
-                for name, each in plan.layers.items()
+                for name, layer_plan in plan.layers.items()
             )
             moved = plan.moved
             layout = NetworkLayout(plan, keep=False)

@@ -57,12 +57,12 @@ class CompileReport:
     @property
     def saturated(self) -> tuple[MapReport, ...]:
         """Maps with saturated values."""
-        return tuple(each for each in self.maps if each.saturated)
+        return tuple(report for report in self.maps if report.saturated)
 
     @property
     def beyond(self) -> tuple[MapReport, ...]:
         """Maps of functions with arguments beyond their range."""
-        return tuple(each for each in self.maps if each.beyond)
+        return tuple(report for report in self.maps if report.beyond)
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data."""
@@ -84,10 +84,10 @@ def input_arrays(path: Path) -> dict[str, NDArray[Any]]:
                 if sum(part.file_size for part in parts.infolist()) > _MOST_BYTES:
                     raise ModelError(f"{path}: its arrays have more than {_MOST_BYTES:,} bytes")
         content.seek(0)
-        found = np.load(content, allow_pickle=False)
-        if isinstance(found, np.ndarray):
-            return {"": found}
-        return {name: found[name] for name in found.files}
+        arrays = np.load(content, allow_pickle=False)
+        if isinstance(arrays, np.ndarray):
+            return {"": arrays}
+        return {name: arrays[name] for name in arrays.files}
     except ModelError:
         raise
     except Exception as error:  # NumPy has no exception of its own for broken files.
@@ -97,7 +97,7 @@ def input_arrays(path: Path) -> dict[str, NDArray[Any]]:
 def images_of(
     model: Model | Any,
     arrays: Mapping[str, NDArray[Any]],
-    what: str,
+    label: str,
     carried: Collection[str] = (),
 ) -> dict[str, NDArray[Any]]:
     """Images x their shape of each input, by tensor, as the arrays have them.
@@ -105,7 +105,7 @@ def images_of(
     Parameters:
         model: with the inputs. arrays: by tensor; "" or ``x`` is the only input's. The array of an
             input of a model without a batch may be a single image.
-        what: the data are, for messages.
+        label: the data are, for messages.
         carried: inputs that are left out.
 
     Raises:
@@ -122,20 +122,20 @@ def images_of(
             values = arrays.get("", arrays.get("x"))
         if values is None:
             names = ", ".join(repr(name) for name in arrays if name) or "one without a name"
-            raise ModelError(f"{what}: there is no array {port.tensor!r}, only {names}")
+            raise ModelError(f"{label}: there is no array {port.tensor!r}, only {names}")
         shape = values.shape
         if shape == port.inner == port.shape:
             values = values[np.newaxis]
         if not values.ndim or values.shape[1:] != port.inner or not len(values):
             raise ModelError(
-                f"{what}: input {port.tensor} needs the shape "
+                f"{label}: input {port.tensor} needs the shape "
                 f"{' x '.join(map(str, ('images', *port.inner)))}, not "
                 f"{' x '.join(map(str, shape)) or 'a number'}"
             )
         if port.integers and values.dtype.kind == "f" and (values != np.rint(values)).any():
-            raise ModelError(f"{what}: input {port.tensor} needs integers")
+            raise ModelError(f"{label}: input {port.tensor} needs integers")
         if count and len(values) != count:
-            raise ModelError(f"{what}: inputs of {count} and of {len(values)} images")
+            raise ModelError(f"{label}: inputs of {count} and of {len(values)} images")
         count = len(values)
         images[port.tensor] = values
     return images
@@ -144,21 +144,21 @@ def images_of(
 def spread(
     model: Model | Any,
     arrays: Mapping[str, NDArray[Any]],
-    what: str,
+    label: str,
     carried: Collection[str] = (),
 ) -> dict[str, Reals]:
     """Arrays as images x height x width x channels real numbers of each input, by its layer.
 
     Parameters:
-        model, arrays, what, carried: as of :func:`images_of`.
+        model, arrays, label, carried: as of :func:`images_of`.
 
     Raises:
         ModelError: as of :func:`images_of`, or numbers that are not finite.
     """
-    images = images_of(model, arrays, what, carried)
+    images = images_of(model, arrays, label, carried)
     return {
         port.layer: to_maps(
-            f"{what}, input {port.tensor}",
+            f"{label}, input {port.tensor}",
             images[port.tensor],
             len(images[port.tensor]),
             port.size,
@@ -204,18 +204,18 @@ def compile_model(
     content = read_bytes(model, _MOST_BYTES)
     coverage, session = read_model(model, batch)
     if coverage.model is None or session is None:
-        first, more = coverage.refused[0], len(coverage.refused) - 1
-        also = f" (and {more} more: vip nn check lists them)" if more else ""
+        first, further = coverage.refused[0], len(coverage.refused) - 1
+        also = f" (and {further} more: vip nn check lists them)" if further else ""
         raise ModelError(f"node {first.node} ({first.op}): {first.why}{also}")
     mapped = for_machine(machine, coverage.model)
     check_carry(mapped, carry or {})
-    held = input_arrays(calibration) if isinstance(calibration, Path) else calibration
-    what = str(calibration) if isinstance(calibration, Path) else "the calibration data"
-    arrays = images_of(mapped, held, what, (carry or {}).values())
-    given = spread(mapped, held, what, (carry or {}).values())
-    given |= carried_inputs(mapped, given, carry or {})
+    data = input_arrays(calibration) if isinstance(calibration, Path) else calibration
+    label = str(calibration) if isinstance(calibration, Path) else "the calibration data"
+    arrays = images_of(mapped, data, label, (carry or {}).values())
+    images = spread(mapped, data, label, (carry or {}).values())
+    images |= carried_inputs(mapped, images, carry or {})
     progress("comparing with onnxruntime")
-    check_mapping(model, session, mapped, given)
+    check_mapping(model, session, mapped, images)
     progress("planning")
     plan = plan_network(mapped.network, batch=mapped.batch, engines=machine.engines)
     keep = any(mapped.network.users(port.layer) for port in mapped.outputs)
@@ -223,15 +223,15 @@ def compile_model(
     if why := long_program(machine, layout):
         raise ModelError(why)
     progress("calibrating")
-    calibrated = calibrate(mapped, layout, given)
-    outputs = _compared(session, calibrated, arrays, given)
+    calibrated = calibrate(mapped, layout, images)
+    outputs = _compared(session, calibrated, arrays, images)
     progress("writing")
     zeros = {
         port.layer: np.zeros((mapped.batch, port.size.height, port.size.width, port.size.channels))
         for port in mapped.inputs
     }
     elements = {name: as_elements(values, 0) for name, values in zeros.items()}
-    made = network_job(
+    job = network_job(
         calibrated.network,
         calibrated.weights,
         elements.pop(mapped.inputs[0].layer),
@@ -239,12 +239,12 @@ def compile_model(
         keep=keep,
         further={**elements, **calibrated.constants},
     )
-    layers = {launch.name: made.step_of(launch.name)[0] for launch in made.job.launches}
+    layers = {launch.name: job.step_of(launch.name)[0] for launch in job.job.launches}
     save_folder(
         folder,
         content,
         calibrated,
-        made.job,
+        job.job,
         preset=preset,
         keep=keep,
         carry=carry or {},
@@ -254,10 +254,10 @@ def compile_model(
         folder=str(folder),
         preset=preset,
         batch=mapped.batch,
-        launches=len(made.job.launches),
-        programs=len({tuple(launch.program.words) for launch in made.job.launches}),
-        vault_bytes=made.job.end,
-        predicted_cycles=plan.moved + sum(each.cycles for each in plan.layers.values()),
+        launches=len(job.job.launches),
+        programs=len({tuple(launch.program.words) for launch in job.job.launches}),
+        vault_bytes=job.job.end,
+        predicted_cycles=plan.moved + sum(layer_plan.cycles for layer_plan in plan.layers.values()),
         maps=calibrated.maps,
         outputs=outputs,
     )
@@ -267,20 +267,20 @@ def _compared(
     session: OnnxModel,
     calibrated: Calibrated,
     arrays: Mapping[str, NDArray[Any]],
-    given: Mapping[str, Reals],
+    inputs: Mapping[str, Reals],
 ) -> tuple[OutputDeviation, ...]:
     """The outputs on the images of the calibration beside onnxruntime's.
 
     Parameters:
         session: of the model.
-        arrays: images of the inputs that are not carried, by tensor. given: of all, by layer.
+        arrays: images of the inputs that are not carried, by tensor. inputs: of all, by layer.
     """
     model = calibrated.model
     chosen = list(calibrated.images)
     feeds = {
         port.tensor: arrays[port.tensor][chosen]
         if port.tensor in arrays
-        else port.images(given[port.layer][chosen])
+        else port.images(inputs[port.layer][chosen])
         for port in model.inputs
     }
     exact = onnx_outputs(

@@ -76,18 +76,18 @@ def evaluate_model(
     need("onnxruntime", "comparisons with floating point")
     compiled = load_folder(folder)
     arrays = input_arrays(data) if isinstance(data, Path) else dict(data)
-    what = str(data) if isinstance(data, Path) else "the data"
+    label = str(data) if isinstance(data, Path) else "the data"
     carried = compiled.carry.values()
-    inputs = images_of(compiled, arrays, what, carried)
+    inputs = images_of(compiled, arrays, label, carried)
     images = len(next(iter(inputs.values())))
     port = compiled.outputs[0]
     scores = port.size.elements
     labels = None
     if "y" in arrays and "y" not in inputs:
-        labels = checked_labels(arrays["y"], images, scores, what)
+        labels = checked_labels(arrays["y"], images, scores, label)
     threshold = score_threshold(load_proto(compiled.model), port.tensor) if scores == 1 else None
     machine = model_machine(compiled.preset)
-    maps = spread(compiled, arrays, what, carried)
+    maps = spread(compiled, arrays, label, carried)
     outputs, saturated, beyond = golden_outputs(compiled, machine, maps, progress)
     values = outputs[port.tensor].reshape(images, scores)
     exact = onnx_outputs(

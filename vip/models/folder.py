@@ -17,24 +17,22 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from hashlib import sha256
+from io import BytesIO
 from pathlib import Path
 from typing import Any
+
+import numpy as np
 
 from isa.assembly.listing import listing
 from isa.program import Program
 from isa.run import Launch
+from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.networks.network import MapSize, Network
+from microkernels.networks.network import KINDS, MapSize, Network
 from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.calibrate import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import Port
-from microkernels.onnx_models.store import (
-    load_arrays,
-    network_from_json,
-    network_to_json,
-    save_arrays,
-)
 from microkernels.runtime.job import KernelJob
 from support.checks import shown
 from support.errors import VipError
@@ -45,10 +43,80 @@ __all__ = [
     "SCHEMA",
     "CompiledModel",
     "check_new",
+    "load_arrays",
     "load_folder",
     "manifest_of",
+    "network_from_json",
+    "network_to_json",
+    "save_arrays",
     "save_folder",
 ]
+
+_KINDS = {kind.__name__: kind for kind in KINDS}
+
+
+def network_to_json(network: Network) -> dict[str, Any]:
+    """A network as plain data."""
+    layers = [{"kind": type(layer).__name__, **asdict(layer)} for layer in network.layers]
+    plain: dict[str, Any] = json.loads(json.dumps({"input": network.input, "layers": layers}))
+    return plain
+
+
+def network_from_json(content: Any) -> Network:
+    """The reverse of :func:`network_to_json`.
+
+    Raises:
+        ModelError: it is no such data.
+    """
+    try:
+        layers = []
+        for attributes in content["layers"]:
+            values = {name: value for name, value in attributes.items() if name != "kind"}
+            layers.append(_KINDS[attributes["kind"]].stored(values))
+        return Network(input=MapSize(*content["input"]), layers=tuple(layers))
+    except (KeyError, TypeError, ValueError, OverflowError, KernelError) as error:
+        raise ModelError(f"no description of a network: {one_line(error)}") from error
+
+
+def save_arrays(weights: Mapping[str, Weights], constants: Mapping[str, Elements]) -> bytes:
+    """Weights and constants by layer as the contents of a file of NumPy's (``.npz``)."""
+    arrays: dict[str, Any] = {}
+    for number, (name, numbers) in enumerate(weights.items()):
+        arrays[f"weights{number}"] = numbers.weights
+        arrays[f"bias{number}"] = numbers.bias
+        arrays[f"name{number}"] = np.array(name)
+    for number, (name, values) in enumerate(constants.items()):
+        arrays[f"constant{number}"] = values
+        arrays[f"constant_name{number}"] = np.array(name)
+    content = BytesIO()
+    np.savez(content, **arrays)
+    return content.getvalue()
+
+
+def load_arrays(content: bytes) -> tuple[dict[str, Weights], dict[str, Elements]]:
+    """The reverse of :func:`save_arrays`.
+
+    Raises:
+        ModelError: it is no such file.
+    """
+    try:
+        with np.load(BytesIO(content), allow_pickle=False) as file:
+            count = sum(name.startswith("weights") for name in file.files)
+            weights = {
+                str(file[f"name{number}"]): Weights(
+                    weights=file[f"weights{number}"], bias=file[f"bias{number}"]
+                )
+                for number in range(count)
+            }
+            constant_count = sum(name.startswith("constant_name") for name in file.files)
+            constants = {
+                str(file[f"constant_name{number}"]): file[f"constant{number}"]
+                for number in range(constant_count)
+            }
+    except (ValueError, OSError, KeyError, EOFError) as error:
+        raise ModelError(f"no weights of a compiled model: {one_line(error)}") from error
+    return weights, constants
+
 
 #: Version of the manifest's schema.
 SCHEMA = "vip-model-1"
@@ -111,14 +179,14 @@ def _programs(launches: tuple[Launch, ...]) -> tuple[list[Program], list[int]]:
     """Different programs, and the number of each launch's."""
     numbers: dict[tuple[int, ...], int] = {}
     programs: list[Program] = []
-    found = []
+    texts = []
     for launch in launches:
         words = tuple(launch.program.words)
         if words not in numbers:
             numbers[words] = len(programs)
             programs.append(launch.program)
-        found.append(numbers[words])
-    return programs, found
+        texts.append(numbers[words])
+    return programs, texts
 
 
 def save_folder(
@@ -200,7 +268,7 @@ def _fill(
         "inputs": [asdict(port) for port in calibrated.model.inputs],
         "outputs": [asdict(port) for port in calibrated.model.outputs],
         "fractions": dict(calibrated.formats.maps),
-        "maps": [asdict(each) for each in calibrated.maps],
+        "maps": [asdict(report) for report in calibrated.maps],
         "network": network_to_json(calibrated.network),
         "launches": [
             {
@@ -223,7 +291,7 @@ def _fill(
 def _port(content: Any) -> Port:
     return Port(
         tensor=str(content["tensor"]),
-        shape=tuple(int(each) for each in content["shape"]),
+        shape=tuple(int(axis) for axis in content["shape"]),
         layer=str(content["layer"]),
         size=MapSize(*content["size"]),
         turned=bool(content.get("turned", False)),
@@ -247,16 +315,16 @@ def load_folder(folder: Path) -> CompiledModel:
     if not isinstance(manifest, dict) or manifest.get("schema") != SCHEMA:
         raise ModelError(f"{file}: a manifest of schema {SCHEMA} is needed")
     try:
-        for name, wanted in manifest["sha256"].items():
+        for name, digest in manifest["sha256"].items():
             if Path(name).is_absolute() or ".." in Path(name).parts:
                 raise ModelError(f"{file}: {shown(name)} is not in the folder")
-            if sha256(read_bytes(folder / name, _MOST_BYTES)).hexdigest() != wanted:
+            if sha256(read_bytes(folder / name, _MOST_BYTES)).hexdigest() != digest:
                 raise ModelError(f"{folder / name}: it was changed; compile the model again")
         weights, constants = load_arrays(read_bytes(folder / "weights.npz", _MOST_BYTES))
         programs = {
-            each["program"]: Program.load(folder / each["program"])
-            for each in manifest["launches"]
-            if each["program"] in manifest["sha256"]
+            item["program"]: Program.load(folder / item["program"])
+            for item in manifest["launches"]
+            if item["program"] in manifest["sha256"]
         }
         return CompiledModel(
             folder=folder,
@@ -266,18 +334,18 @@ def load_folder(folder: Path) -> CompiledModel:
             weights=weights,
             constants=constants,
             fractions={str(name): int(value) for name, value in manifest["fractions"].items()},
-            inputs=tuple(_port(each) for each in manifest["inputs"]),
-            outputs=tuple(_port(each) for each in manifest["outputs"]),
-            maps=tuple(MapReport(**each) for each in manifest["maps"]),
+            inputs=tuple(_port(item) for item in manifest["inputs"]),
+            outputs=tuple(_port(item) for item in manifest["outputs"]),
+            maps=tuple(MapReport(**item) for item in manifest["maps"]),
             keep=bool(manifest["keep"]),
             carry={str(one): str(other) for one, other in manifest["carry"].items()},
             launches=tuple(
                 Launch(
-                    program=programs[each["program"]],
-                    parameters=int(each["parameters"]),
-                    name=str(each["name"]),
+                    program=programs[item["program"]],
+                    parameters=int(item["parameters"]),
+                    name=str(item["name"]),
                 )
-                for each in manifest["launches"]
+                for item in manifest["launches"]
             ),
         )
     except (KeyError, TypeError, ValueError, AttributeError) as error:

@@ -22,29 +22,29 @@ _MOVES = frozenset(
 _PROBABILITIES = frozenset({"HardSigmoid", "Sigmoid", "Softmax"})
 
 
-def checked_labels(labels: NDArray[Any], images: int, scores: int, what: str) -> NDArray[np.int64]:
+def checked_labels(labels: NDArray[Any], images: int, scores: int, label: str) -> NDArray[np.int64]:
     """The label of each image.
 
     Parameters:
         labels: as the data have them. images: of the data.
         scores: of an image; labels are from 0 to ``scores`` - 1, of a single score 0 or 1.
-        what: the data are, for messages.
+        label: the data are, for messages.
 
     Raises:
         ModelError: not one label for each image, no whole numbers, or labels outside their range.
     """
     if labels.dtype.kind not in "biuf":
         raise ModelError(
-            f"{what}: labels y must be integers, booleans or whole numbers in floating point, not "
+            f"{label}: labels y must be integers, booleans or whole numbers in floating point, not "
             f"of type {labels.dtype}"
         )
     if labels.shape != (images,):
-        raise ModelError(f"{what}: y needs {images} labels, not the shape {labels.shape}")
+        raise ModelError(f"{label}: y needs {images} labels, not the shape {labels.shape}")
     last = max(scores - 1, 1)
     wrong = labels[~((labels >= 0) & (labels <= last) & (labels == np.rint(labels)))]
     if wrong.size:
         raise ModelError(
-            f"{what}: labels y must be whole numbers from 0 to {last}, as the model has {scores} "
+            f"{label}: labels y must be whole numbers from 0 to {last}, as the model has {scores} "
             f"score(s); there is {wrong[0]}"
         )
     return labels.astype(np.int64)

@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 from hdl.config import ConfigurationError
-from microkernels.networks.engines import ChipEngines
+from microkernels.runtime.ring import ChipEngines
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import chip_engines
 from soc.chip.config import ChipConfig

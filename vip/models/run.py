@@ -12,8 +12,7 @@ from numpy.typing import NDArray
 from isa.run import Launch
 from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements
 from microkernels.common.saturation import count_saturation
-from microkernels.networks.golden import activations
-from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.jobs import NetworkJob, activations, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT
 from microkernels.networks.parameters import Reals, as_elements, real_of
@@ -86,32 +85,34 @@ class ModelRun:
         }
 
 
-def elements_of(compiled: CompiledModel, given: Mapping[str, Reals]) -> dict[str, Elements]:
+def elements_of(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> dict[str, Elements]:
     """Images of each input, by its layer, as elements with the model's fractions."""
-    return {name: as_elements(values, compiled.fractions[name]) for name, values in given.items()}
+    return {name: as_elements(values, compiled.fractions[name]) for name, values in inputs.items()}
 
 
 def golden_outputs(
-    compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Reals], progress: Progress
+    compiled: CompiledModel, machine: ModelMachine, inputs: Mapping[str, Reals], progress: Progress
 ) -> tuple[dict[str, Reals], dict[str, int], dict[str, int]]:
     """Outputs of the golden model, and saturated values and arguments beyond the range of a
     function, as of :class:`ModelRun`.
 
     Parameters:
         machine: that the model was compiled for.
-        given: any number of images of each input, by its layer.
+        inputs: any number of images of each input, by its layer.
         progress: called with the images so far.
     """
     plan = plan_network(compiled.network, batch=compiled.batch, engines=machine.engines)
     plan = NetworkLayout(plan, keep=compiled.keep).plan
-    elements = elements_of(compiled, given)
+    elements = elements_of(compiled, inputs)
     images = len(elements[INPUT])
-    found: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
-    saturated = _limited(compiled, given)
+    results: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
+    saturated = _limited(compiled, inputs)
     beyond: Counter[str] = Counter()
     layer, before = "", 0
     operands = logistic_operands(compiled.network)
-    ignored = {each.name for each in compiled.network.layers if harmless(each, operands)}
+    ignored = {
+        candidate.name for candidate in compiled.network.layers if harmless(candidate, operands)
+    }
     with count_saturation() as count:
 
         def begins(name: str) -> None:
@@ -131,29 +132,29 @@ def golden_outputs(
             for name, values in compiled.constants.items():
                 part[name] = of_images(values, numbers)
             first_map = part.pop(INPUT)
-            made = activations(plan, compiled.weights, first_map, begins, further=part)
+            activated = activations(plan, compiled.weights, first_map, begins, further=part)
             begins("")
-            beyond.update(_beyond(compiled, {INPUT: first_map, **part, **made}))
+            beyond.update(_beyond(compiled, {INPUT: first_map, **part, **activated}))
             for port in compiled.outputs:
-                found[port.tensor].append(made[port.layer])
-            state = carried_elements(compiled, compiled.carry, compiled.fractions, made)
-    maps = {name: np.concatenate(parts) for name, parts in found.items()}
+                results[port.tensor].append(activated[port.layer])
+            state = carried_elements(compiled, compiled.carry, compiled.fractions, activated)
+    maps = {name: np.concatenate(parts) for name, parts in results.items()}
     return _reals(compiled, maps), saturated, dict(+beyond)
 
 
-def _limited(compiled: CompiledModel, given: Mapping[str, Reals]) -> dict[str, int]:
+def _limited(compiled: CompiledModel, inputs: Mapping[str, Reals]) -> dict[str, int]:
     """Values of each input that 16 bits do not hold; only inputs with some, and none that functions
     take whose value does not change beyond."""
-    found = {}
+    counts = {}
     harmless_inputs = logistic_operands(compiled.network)
     for port in compiled.inputs:
-        if port.layer in given and port.layer not in harmless_inputs:
-            most = real_of(np.array([LOWEST, HIGHEST]), compiled.fractions[port.layer])
-            step = (most[1] - most[0]) / (HIGHEST - LOWEST)
-            values = given[port.layer]
-            over = (values < most[0] - step / 2) | (values >= most[1] + step / 2)
-            found[port.tensor] = int(np.count_nonzero(over))
-    return {name: count for name, count in found.items() if count}
+        if port.layer in inputs and port.layer not in harmless_inputs:
+            ends = real_of(np.array([LOWEST, HIGHEST]), compiled.fractions[port.layer])
+            step = (ends[1] - ends[0]) / (HIGHEST - LOWEST)
+            values = inputs[port.layer]
+            over = (values < ends[0] - step / 2) | (values >= ends[1] + step / 2)
+            counts[port.tensor] = int(np.count_nonzero(over))
+    return {name: count for name, count in counts.items() if count}
 
 
 def _beyond(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, int]:
@@ -168,37 +169,37 @@ def _beyond(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, 
 
 def _reals(compiled: CompiledModel, maps: Mapping[str, Elements]) -> dict[str, Reals]:
     """Maps of the outputs as real numbers in the shapes of the ONNX model."""
-    found = {}
+    outputs = {}
     for port in compiled.outputs:
         values = port.images(real_of(maps[port.tensor], compiled.fractions[port.layer]))
         alone = len(port.shape) == 1 and len(values) == 1
-        found[port.tensor] = values.reshape(port.shape) if alone else values
-    return found
+        outputs[port.tensor] = values.reshape(port.shape) if alone else values
+    return outputs
 
 
 def _words(launches: Sequence[Launch]) -> list[tuple[str, int, tuple[int, ...]]]:
     """What launches do: programs of the same words may have other comments."""
-    return [(each.name, each.parameters, tuple(each.program.words)) for each in launches]
+    return [(launch.name, launch.parameters, tuple(launch.program.words)) for launch in launches]
 
 
 def compiled_job(
-    compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Elements]
+    compiled: CompiledModel, machine: ModelMachine, inputs: Mapping[str, Elements]
 ) -> NetworkJob:
     """The job of one run, whose launches are those of the folder.
 
     Parameters:
-        given: images of each input, by its layer.
+        inputs: images of each input, by its layer.
 
     Raises:
         ModelError: this version of VIP would compile other programs, or another batch.
     """
-    elements = dict(given)
+    elements = dict(inputs)
     images = elements.pop(INPUT)
     if len(images) != compiled.batch:
         raise ModelError(
             f"the model was compiled for a batch of {compiled.batch} image(s), not {len(images)}"
         )
-    made = network_job(
+    job = network_job(
         compiled.network,
         compiled.weights,
         images,
@@ -206,12 +207,12 @@ def compiled_job(
         keep=compiled.keep,
         further={**elements, **compiled.constants},
     )
-    if _words(made.job.launches) != _words(compiled.launches):
+    if _words(job.job.launches) != _words(compiled.launches):
         raise ModelError(
             f"{compiled.folder}: its programs are of another version of VIP; compile "
             "the model again"
         )
-    return made
+    return job
 
 
 def run_model(
@@ -241,12 +242,12 @@ def run_model(
     compiled = load_folder(folder)
     machine = model_machine(compiled.preset)
     if isinstance(inputs, Path):
-        given = spread(compiled, input_arrays(inputs), str(inputs), compiled.carry.values())
+        images = spread(compiled, input_arrays(inputs), str(inputs), compiled.carry.values())
     else:
-        given = spread(compiled, inputs, "the inputs", compiled.carry.values())
+        images = spread(compiled, inputs, "the inputs", compiled.carry.values())
     # Before the golden model, which may take long.
-    frames = [] if on == "golden" else _frames(compiled, machine, given)
-    outputs, saturated, beyond = golden_outputs(compiled, machine, given, progress)
+    frames = [] if on == "golden" else _frames(compiled, machine, images)
+    outputs, saturated, beyond = golden_outputs(compiled, machine, images, progress)
     launches: dict[str, int] = {}
     instructions = 0
     if on != "golden":
@@ -254,16 +255,16 @@ def run_model(
         maps: dict[str, list[Elements]] = {port.tensor: [] for port in compiled.outputs}
         for frame in frames:
             job = compiled_job(compiled, machine, {**frame, **state})
-            found, cycles, executed = _run(job, machine, on, progress)
-            if job.job.differing(found):
+            outputs_by_port, cycles, executed = _run(job, machine, on, progress)
+            if job.job.differing(outputs_by_port):
                 raise CosimError(f"{folder}: outputs differ from the golden model's")
-            layers = job.of_layers(found)
+            layers = job.of_layers(outputs_by_port)
             for port in compiled.outputs:
                 maps[port.tensor].append(layers[port.layer])
             state = carried_elements(compiled, compiled.carry, compiled.fractions, layers)
             launches = {name: launches.get(name, 0) + cycles[name] for name in cycles}
             instructions += executed
-        outputs = _reals(compiled, {name: np.concatenate(held) for name, held in maps.items()})
+        outputs = _reals(compiled, {name: np.concatenate(parts) for name, parts in maps.items()})
     return ModelRun(
         on=on,
         preset=compiled.preset,
@@ -276,18 +277,20 @@ def run_model(
 
 
 def _frames(
-    compiled: CompiledModel, machine: ModelMachine, given: Mapping[str, Reals]
+    compiled: CompiledModel, machine: ModelMachine, inputs: Mapping[str, Reals]
 ) -> list[dict[str, Elements]]:
     """The inputs of each run: of each image, if the next one needs its outputs, else of all.
 
     Raises:
         ModelError: as of :func:`compiled_job`.
     """
-    elements = elements_of(compiled, given)
+    elements = elements_of(compiled, inputs)
     count = len(elements[INPUT]) if compiled.carry else 1
     frames = [dict(elements)]
     if compiled.carry:
-        frames = [{name: held[n : n + 1] for name, held in elements.items()} for n in range(count)]
+        frames = [
+            {name: values[n : n + 1] for name, values in elements.items()} for n in range(count)
+        ]
     compiled_job(compiled, machine, {**frames[0], **zero_state(compiled, compiled.carry)})
     return frames
 

@@ -26,8 +26,7 @@ from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.magnitudes import with_norms
 from microkernels.onnx_models.model import Model, Port, of_images, real_layers, to_maps
 
-from .images import with_every_output
-from .reference import OnnxModel, onnx_outputs
+from .reference import OnnxModel, onnx_outputs, with_every_output
 
 __all__ = ["check_mapping"]
 

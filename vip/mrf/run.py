@@ -19,7 +19,7 @@ from microkernels.bp.levels import BLOCK, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form, shifts_of
 from microkernels.bp.tiles import fastest_cut
-from microkernels.bp.variant import Variant
+from microkernels.bp.variant import UpdateVariant
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.saturation import count_saturation
@@ -188,7 +188,7 @@ class _BpSolver:
     def _labels_fit(self) -> bool:
         """Whether engines can choose the labels."""
         problem = self._problem
-        tail = Variant(problem.weights is not None).tail
+        tail = UpdateVariant(problem.weights is not None).tail
         room = self._machine.config.pe.scratchpad_bytes
         try:
             labels_plan(problem.labels, problem.bits, room, tail=tail)

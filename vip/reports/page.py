@@ -1,18 +1,153 @@
 """The report page: one HTML file with everything in it."""
 
-import base64
-from collections.abc import Iterable, Mapping, Sequence
-from html import escape
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import TYPE_CHECKING
 
-from synth.physical.area import MEASURES
-from synth.physical.devices import find_device
-from synth.power.power import THESIS_MHZ
-from vip.output import provenance
+from support.picture import COLOURS, MUTED, picture
+from synth.power.power import THESIS_MHZ, PowerReport
 from vip.synthesis.power import KERNELS
 
 from .collect import Report
 
-__all__ = ["page"]
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+import base64
+from collections.abc import Iterable, Sequence
+from html import escape
+
+from synth.physical.area import MEASURES
+from synth.physical.devices import find_device
+from vip.output import provenance
+
+__all__ = ["FIGURES", "page"]
+
+_LOGIC, _MEMORIES, _LONGEST = COLOURS[0], COLOURS[1], COLOURS[3]
+_PARTS = {
+    "memories": _MEMORIES,
+    "clock": COLOURS[4],
+    "cells": _LOGIC,
+    "nets": COLOURS[5],
+    "leakage": MUTED,
+}
+#: mW of an engine of the thesis (7.2.4).
+_THESIS_MW = {"bp": 27.0, "conv": 38.0}
+#: Room for the labels at the ends of bars, as a share of the axis.
+_ROOM = 0.1
+#: MHz that the engine is to reach.
+_GOAL_MHZ = 1000
+
+
+def area(report: Report, path: Path) -> None:
+    """Area of each component beside the thesis's."""
+    rows = list(reversed(report.beside))
+    places = range(len(rows))
+    high = 0.38
+    logic = [row.ours - row.memories for row in rows]
+    memories = [row.memories for row in rows]
+    thesis = [row.thesis for row in rows]
+    up = [place + high / 2 for place in places]
+    down = [place - high / 2 for place in places]
+    total = sum(row.ours for row in rows)
+    with picture(8, 5, path) as figure:
+        axes = figure.add_subplot()
+        bars = axes.barh(up, thesis, high, color=MUTED, label=f"thesis: {sum(thesis):,.0f}")
+        axes.bar_label(bars, [f"{value:,.0f}" for value in thesis], padding=3, fontsize=8)
+        label = f"ours, memories: {sum(memories):,.0f}"
+        axes.barh(down, memories, high, color=_MEMORIES, label=label)
+        label = f"ours, logic: {sum(logic):,.0f}"
+        bars = axes.barh(down, logic, high, left=memories, color=_LOGIC, label=label)
+        axes.bar_label(bars, [f"{row.ours:,.0f}" for row in rows], padding=3, fontsize=8)
+        axes.margins(x=_ROOM)
+        axes.set_yticks(places, [row.component for row in rows])
+        axes.set_xlabel("µm² at 28 nm")
+        axes.set_title(f"Area of an engine: {total:,.0f} µm² beside Table 7.4's {sum(thesis):,.0f}")
+        axes.legend(loc="best")
+
+
+def clock(report: Report, path: Path) -> None:
+    """Clock of each unit alone and of the engine in standard cells."""
+    rows = [row for row in report.cells.rows if "fmax_mhz" in row.values]
+    rows.sort(key=lambda row: -row.values["fmax_mhz"])
+    names = [*(row.unit for row in rows), "whole engine"]
+    clocks = [row.values["fmax_mhz"] for row in (*rows, report.cells.total)]
+    with picture(8, 4.8, path) as figure:
+        axes = figure.add_subplot()
+        bars = axes.barh(names, clocks, color=[_LOGIC] * len(rows) + [_LONGEST])
+        axes.bar_label(bars, [f"{value:,.0f}" for value in clocks], padding=3, fontsize=8)
+        axes.margins(x=_ROOM)
+        axes.axvline(
+            _GOAL_MHZ,
+            color="black",
+            linewidth=0.8,
+            linestyle="--",
+            label=f"goal: {_GOAL_MHZ:,} MHz",
+        )
+        axes.set_xlabel("MHz")
+        axes.set_title("Clock by the longest path in Nangate 45 nm, before layout")
+        figure.legend(loc="outside lower center")
+
+
+def power(report: Report, path: Path) -> None:
+    """Power by unit for each kernel, at the thesis's node and clock."""
+    with picture(9, 5, path) as figure:
+        both = figure.subplots(1, len(report.power), sharex=True)
+        for axes, (kernel, report_of) in zip(both, report.power.items(), strict=True):
+            _power_of(axes, kernel, report_of.at_thesis_node())
+        figure.legend(
+            *both[-1].get_legend_handles_labels(), loc="outside lower center", ncols=len(_PARTS)
+        )
+        figure.suptitle(
+            f"Power at 28 nm, 0.9 V and {THESIS_MHZ:g} MHz, scaled from Nangate 45 nm, gated clocks"
+        )
+
+
+def _power_of(axes: "Axes", kernel: str, report: PowerReport) -> None:
+    rows = [row for row in report.rows if row.milliwatts(THESIS_MHZ) >= 0.05][::-1]
+    left = [0.0] * len(rows)
+    for part, colour in _PARTS.items():
+        scale = 1e-6 if part == "leakage" else THESIS_MHZ * 1e-6
+        values = [scale * getattr(row, part) for row in rows]
+        axes.barh([row.unit for row in rows], values, left=left, color=colour, label=part)
+        left = [before + value for before, value in zip(left, values, strict=True)]
+    total = report.total.milliwatts(THESIS_MHZ)
+    axes.set_title(f"{KERNELS[kernel]}\n{total:.1f} mW (thesis {_THESIS_MW[kernel]:.0f})")
+    axes.set_xlabel("mW")
+
+
+def scaling(report: Report, path: Path) -> None:
+    """Area over each parameter that can be chosen."""
+    with picture(9, 5.5, path) as figure:
+        for axes, sweep in zip(
+            figure.subplots(2, 2, sharey=True).flat, report.scaling, strict=True
+        ):
+            names = [f"{value:,}" for value, _, _ in sweep.points]
+            memories = [um2 / 1000 for _, _, um2 in sweep.points]
+            logic = [um2 / 1000 for _, um2, _ in sweep.points]
+            axes.bar(names, memories, 0.6, color=_MEMORIES, label="memories")
+            bars = axes.bar(names, logic, 0.6, bottom=memories, color=_LOGIC, label="logic")
+            sums = [f"{(one + other) / 1000:.0f}" for _, one, other in sweep.points]
+            axes.bar_label(bars, sums, padding=2)
+            chosen = [
+                number for number, point in enumerate(sweep.points) if point[0] == sweep.chosen
+            ]
+            totals = [memories[number] + logic[number] for number in chosen]
+            axes.bar(chosen, totals, 0.6, fill=False, edgecolor="black", linewidth=1.5)
+            axes.margins(y=_ROOM)
+            axes.set_xlabel(sweep.label)
+            axes.set_ylabel("1000 µm²")
+        figure.legend(*axes.get_legend_handles_labels(), loc="outside lower center", ncols=2)
+        figure.suptitle("Area at 28 nm over one parameter at a time (framed: as chosen)")
+
+
+#: Name of each figure's file, without its ending -> function that draws it, as PNG or SVG.
+FIGURES: Mapping[str, Callable[[Report, Path], None]] = {
+    "area": area,
+    "clock": clock,
+    "power": power,
+    "scaling": scaling,
+}
+
 
 _STYLE = (
     "body{font:15px/1.5 system-ui,sans-serif;max-width:60em;margin:2em auto;padding:0 1em;"
@@ -110,7 +245,7 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
     """The page's HTML.
 
     Parameters:
-        figures: name -> PNG, of those of :data:`vip.reports.figures.FIGURES`.
+        figures: name -> PNG, of those of :data:`vip.reports.page.FIGURES`.
     """
     pictures = {
         name: f'<img alt="{name}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'

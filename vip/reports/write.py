@@ -15,8 +15,7 @@ from vip.configurations import Design, engine
 from vip.progress import Progress, naming, silent
 
 from .collect import Report, collect
-from .figures import FIGURES
-from .page import page
+from .page import FIGURES, page
 
 __all__ = ["FILES", "WrittenReport", "report"]
 

@@ -22,15 +22,15 @@ from isa.timing import VECTOR_LATENCY, beats
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
-from microkernels.common.scratchpad import Scratchpad
+from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..partition import PAIR
 from ..problem import element_type
 from ..record import LOADED_VECTORS, PLACE, vector_stride
-from ..variant import USUAL, Variant
+from ..variant import USUAL, UpdateVariant
 from .transform import Transform
 
-__all__ = ["BUS_BYTES", "MOST_SLOTS", "Place", "Shifts", "bus_cycles", "update_cycles"]
+__all__ = ["BUS_BYTES", "MOST_SLOTS", "SharedImage", "Shifts", "bus_cycles", "update_cycles"]
 
 #: Most slots of the ring: their addresses are in registers.
 MOST_SLOTS = 8
@@ -43,7 +43,7 @@ _BEFORE, _MEASURED = 2, 2
 
 
 @dataclass(frozen=True)
-class Place:
+class SharedImage:
     """Where an image is solved.
 
     Attributes:
@@ -102,14 +102,14 @@ class Shifts(ABC):
     slots: int = MOST_SLOTS
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD
     instruction_words: int = INSTRUCTION_WORDS
-    variant: Variant = USUAL
+    variant: UpdateVariant = USUAL
     lanes: int = 1
 
     in_blocks: ClassVar[bool] = False
 
     @cached_property
     @abstractmethod
-    def pad(self) -> Scratchpad:
+    def pad(self) -> ScratchpadPlan:
         """Places in the scratchpad. What engines load before the first run lies from address 0 to
         the place ``constants_end``.
 
@@ -153,7 +153,7 @@ class Shifts(ABC):
         """
         return _program(self, vault_bits)
 
-    def shared_cycles(self, place: Place) -> float:
+    def shared_cycles(self, place: SharedImage) -> float:
         """Cycles of an engine for an update, about, where several share a vault.
 
         Raises:
@@ -184,7 +184,7 @@ def _program(shifts: Shifts, vault_bits: int | None) -> Program:
     return program
 
 
-def bus_cycles(labels: int, bits: int, variant: Variant = USUAL) -> float:
+def bus_cycles(labels: int, bits: int, variant: UpdateVariant = USUAL) -> float:
     """Cycles of a vault's bus for an update, in the mean of the sweeps: three vectors are read, one
     is written; with damping four are read."""
     size = element_type(bits).itemsize

@@ -26,10 +26,10 @@ from typing import ClassVar
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
-from microkernels.common.scratchpad import Scratchpad
+from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..record import BLOCK, LOADED_VECTORS, PART, vector_stride
-from .base import BUS_BYTES, Place
+from .base import BUS_BYTES, SharedImage
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 
 __all__ = ["BlockShifts"]
@@ -55,7 +55,7 @@ class BlockShifts(LaneShifts):
     in_blocks: ClassVar[bool] = True
 
     @cached_property
-    def pad(self) -> Scratchpad:
+    def pad(self) -> ScratchpadPlan:
         """As of :class:`.kernel.LaneShifts`, with a slot for each turn.
 
         Raises:
@@ -82,7 +82,7 @@ class BlockShifts(LaneShifts):
         """Those of the loop, which stores messages two at a time, and the ends of lines."""
         return self.loop_cycles / BLOCK + LINE_ENDS
 
-    def shared_cycles(self, place: Place) -> float:
+    def shared_cycles(self, place: SharedImage) -> float:
         """As of :class:`.base.Shifts`; columns of DRAM are full."""
         bus = (LOADED_VECTORS + 1) * vector_stride(self.labels, self.bits) / BUS_BYTES
         return max(self.cycles, place.pes * bus)

@@ -12,8 +12,8 @@ from ..partition import PAIR
 from ..plain import plain_program
 from ..problem import BpProblem
 from ..record import block_fit
-from ..variant import USUAL, Variant
-from .base import MOST_SLOTS, Place, Shifts, bus_cycles, update_cycles
+from ..variant import USUAL, UpdateVariant
+from .base import MOST_SLOTS, SharedImage, Shifts, bus_cycles, update_cycles
 from .block_kernel import BlockShifts
 from .kernel import LANES, LaneShifts
 from .rhythm import beats_of
@@ -36,7 +36,7 @@ def matrix_cycles(
     bits: int,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     instruction_words: int = INSTRUCTION_WORDS,
-    variant: Variant = USUAL,
+    variant: UpdateVariant = USUAL,
 ) -> float | None:
     """Cycles of an engine for an update by a matrix, about, with operands that are there in time;
     None: it does not fit an engine."""
@@ -88,8 +88,8 @@ def shifts_of(
             "messages by shifts need smoothness costs of the difference of labels that begin at 0, "
             "are convex and may end in one value"
         )
-    variant = Variant(problem.weights is not None, damping)
-    place = Place(problem.height, problem.width, pes, vaults)
+    variant = UpdateVariant(problem.weights is not None, damping)
+    place = SharedImage(problem.height, problem.width, pes, vaults)
     in_blocks = blocks and variant.usual
     try:
         fastest = _best(
@@ -125,8 +125,8 @@ def _best(
     scratchpad_bytes: int,
     instruction_words: int,
     blocks: bool,
-    place: Place,
-    variant: Variant,
+    place: SharedImage,
+    variant: UpdateVariant,
 ) -> Shifts:
     """The fastest kernel that fits an engine."""
     fitting: list[tuple[float, float, int, Shifts]] = []

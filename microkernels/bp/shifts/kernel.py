@@ -27,13 +27,13 @@ from numpy.typing import NDArray
 from isa.timing import VECTOR_LATENCY
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.feature_map import round_up
-from microkernels.common.scratchpad import Scratchpad
+from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..frame import LaneFrame
 from ..partition import PAIR
 from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
-from .base import BUS_BYTES, Place, Shifts, bus_cycles, update_cycles
+from .base import BUS_BYTES, SharedImage, Shifts, bus_cycles, update_cycles
 from .rhythm import Rhythm, beats_of, dependences, rhythm
 
 __all__ = ["LANES", "LINE_ENDS", "LaneShifts", "TransformKernel"]
@@ -59,16 +59,16 @@ class LaneShifts(Shifts):
         return rhythm(self.transform, self.labels, self.bits, self.lanes, self.variant)
 
     @cached_property
-    def pad(self) -> Scratchpad:
+    def pad(self) -> ScratchpadPlan:
         """``plateau`` for each label (if there is one), ``costs`` of the shifts, ``damping``, and
         the sums ``s`` of each shift with elements on both sides that are never written; then the
         windows ``x``, the least sum ``g``, result and operand of pads, and the messages."""
         return self._lane_pad()
 
-    def _lane_pad(self) -> Scratchpad:
+    def _lane_pad(self) -> ScratchpadPlan:
         shifts, size, beat = self.transform.shifts, self.size, self.rhythm
         vector = round_up(self.labels * size, _ALIGN)
-        pad = Scratchpad()
+        pad = ScratchpadPlan()
         pad.take("plateau", 0 if self.transform.plateau is None else vector)
         # A product of all costs and a weight is one instruction on a whole vector.
         product = vector if self.variant.weighted and shifts else 0
@@ -126,7 +126,7 @@ class LaneShifts(Shifts):
         """Cycles for each store of a message in the loop."""
         return update_cycles(tuple(self.program(vault_bits=None).words), self.labels, 1)
 
-    def shared_cycles(self, place: Place) -> float:
+    def shared_cycles(self, place: SharedImage) -> float:
         """As of :class:`.base.Shifts`, with the wait for slots."""
         bus = bus_cycles(self.labels, self.bits, self.variant)
         cycles = max(self.cycles, self._loads(place, bus))
@@ -134,7 +134,7 @@ class LaneShifts(Shifts):
             cycles *= _STEPS
         return place.cycles(self.lanes, cycles, bus)
 
-    def _loads(self, place: Place, bus: float) -> float:
+    def _loads(self, place: SharedImage, bus: float) -> float:
         """Cycles of an update by which the loads of slots keep up: a slot is loaded when its last
         update is over, and must be there for q of the next one."""
         beat = self.rhythm

@@ -32,7 +32,7 @@ from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import KernelError
 
 from ..problem import element_type
-from ..variant import USUAL, Variant
+from ..variant import USUAL, UpdateVariant
 from .transform import Transform
 
 __all__ = ["Rhythm", "beats_of", "dependences", "rhythm"]
@@ -76,7 +76,7 @@ def beats_of(labels: int, bits: int) -> int:
 
 
 def dependences(
-    transform: Transform, beats: int, bits: int, variant: Variant = USUAL
+    transform: Transform, beats: int, bits: int, variant: UpdateVariant = USUAL
 ) -> Iterator[tuple[str, str, int]]:
     """Instruction that makes a value, instruction that reads it, and places between them; with
     weights also instructions that read a vector, and those that write over it."""
@@ -117,7 +117,7 @@ def dependences(
 
 
 def rhythm(
-    transform: Transform, labels: int, bits: int, lanes: int, variant: Variant = USUAL
+    transform: Transform, labels: int, bits: int, lanes: int, variant: UpdateVariant = USUAL
 ) -> Rhythm:
     """The modulo schedule with the shortest period that this search finds.
 

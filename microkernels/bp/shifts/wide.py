@@ -51,12 +51,12 @@ from isa.table import MAX_VL
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
-from microkernels.common.scratchpad import Scratchpad
+from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..frame import LaneFrame
 from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
-from ..variant import USUAL, Variant
+from ..variant import USUAL, UpdateVariant
 from .base import Shifts
 from .rhythm import beats_of
 from .transform import Transform
@@ -95,7 +95,7 @@ def _order(
     transform: Transform,
     labels: int,
     slots: int,
-    variant: Variant = USUAL,
+    variant: UpdateVariant = USUAL,
     *,
     joined: bool = False,
 ) -> Iterator[_Instruction]:
@@ -142,7 +142,7 @@ class WideShifts(Shifts):
     """The kernel for many labels: vectors of at least :data:`LEAST_BEATS` beats."""
 
     @cached_property
-    def pad(self) -> Scratchpad:
+    def pad(self) -> ScratchpadPlan:
         """``constants``: the plateau, then the costs of the shifts, then the sixteenths of damping;
         with weights ``scaled``, the plateau and the costs times a weight; the least total ``g``,
         unless it is in a slot, and the message."""
@@ -153,7 +153,7 @@ class WideShifts(Shifts):
             )
         vector = vector_stride(self.labels + variant.tail, self.bits)
         costs = 1 + len(self.transform.shifts)
-        pad = Scratchpad()
+        pad = ScratchpadPlan()
         pad.take("constants", size * (costs + variant.damped))
         pad.take("constants_end", 0)
         pad.take("scaled", size * costs if variant.weighted else 0)

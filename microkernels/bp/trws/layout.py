@@ -6,7 +6,7 @@ border of one pixel around, which takes the messages that leave the image and is
 
 The data of a pixel are one *record* of five vectors, in this order::
 
-    left | up | data cost | down | right        (messages named as in bp.problem.Direction)
+    left | up | data cost | down | right        (messages named as in bp.problem.MessageDirection)
 
 Edge weights follow the data costs: to the right, down, left, up. A visit forwards loads the first
 four vectors, a visit backwards the last four; the fifth is the message that the visit before made.
@@ -38,7 +38,7 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.common.word_record import Word, WordRecord, word
 from microkernels.runtime.barrier import FLAG_BYTES
 
-from ..problem import BpProblem, Direction, Messages, check_messages, element_type
+from ..problem import BpProblem, MessageDirection, Messages, check_messages, element_type
 from ..record import BANKS, record_stride, row_stride, vector_stride
 from .golden import FRACTION
 from .order import WEIGHTS, TrwsShape
@@ -53,7 +53,12 @@ HEADER_WORDS = 4
 PART_WORDS = 2
 _ALIGNMENT = 4
 _ROW_ALIGNMENT = BANKS * ROW_BYTES
-_PLACE = {Direction.LEFT: 0, Direction.UP: 1, Direction.DOWN: 3, Direction.RIGHT: 4}
+_PLACE = {
+    MessageDirection.LEFT: 0,
+    MessageDirection.UP: 1,
+    MessageDirection.DOWN: 3,
+    MessageDirection.RIGHT: 4,
+}
 _COST_PLACE = 2
 #: Events that a flag counts at most, over all launches since it was cleared.
 _MOST_EVENTS = 1 << 30
@@ -213,8 +218,8 @@ class TrwsLayout:
     def _row(self, y: int, forwards: bool, matrix: bool) -> Row[int]:
         width, height = self.problem.width, self.problem.height
         step, first = (1, 0) if forwards else (-1, width - 1)
-        along, across = Direction.RIGHT, Direction.DOWN
-        opposite_along, opposite_across, first_place = Direction.LEFT, Direction.UP, 0
+        along, across = MessageDirection.RIGHT, MessageDirection.DOWN
+        opposite_along, opposite_across, first_place = MessageDirection.LEFT, MessageDirection.UP, 0
         if not forwards:
             along, opposite_along = opposite_along, along
             across, opposite_across = opposite_across, across

@@ -31,7 +31,7 @@ from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
-from microkernels.common.scratchpad import Scratchpad
+from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..problem import element_type
 from ..record import vector_stride
@@ -224,7 +224,7 @@ class TrwsShape:
         return body_order(self.transform, self.labels, self.bits, weighted=self.weighted)
 
     @cached_property
-    def pad(self) -> Scratchpad:
+    def pad(self) -> ScratchpadPlan:
         """Places, of which those that end with ``_a`` and ``_x`` are of the messages along and
         across, and the ring of loaded vectors.
 
@@ -246,7 +246,7 @@ class TrwsShape:
         limited = self.transform is not None and self.transform.plateau is not None
         # A product of all costs and a weight is one instruction on a whole vector.
         product = vector if self.weighted and shifts else 0
-        pad = Scratchpad()
+        pad = ScratchpadPlan()
         # The multipliers are 1 and 2 halves.
         pad.take("halve", 2 * size)
         pad.take("plateau", vector if limited else 0)

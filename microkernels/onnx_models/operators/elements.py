@@ -7,33 +7,79 @@ from typing import Any
 
 import numpy as np
 
-from microkernels.networks.curves import Function
-from microkernels.networks.network import (
-    Activation,
-    Add,
-    Combine,
-    Layer,
-    Multiply,
-)
+from microkernels.networks.curves import UNFITTED, Function
+from microkernels.networks.network import INPUT, Activation, Add, Combine, Layer, Multiply
 from microkernels.networks.parameters import Reals
 from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
 from microkernels.onnx_models.model import to_maps
 
-from .functions import curve_value
 from .linear import activate, scale_channels
 
 __all__ = [
     "affine",
+    "cast",
     "combine",
     "combined",
+    "curve_value",
+    "dropout",
+    "elu",
+    "flatten",
     "function",
     "gelu",
+    "identity",
     "limited",
+    "reshape",
+    "squeeze",
+    "unary",
+    "unsqueeze",
     "variadic",
     "with_constant",
 ]
+
+
+def curve_value(
+    importer: Importer, node: Node, value: Value, function: Function, *, last: bool = False
+) -> Value:
+    """A function of each element.
+
+    Parameters:
+        last: it makes the node's first output.
+    """
+    layer = Activation(
+        name=importer.unique(node.name), source=value.layer, function="curve", curve=UNFITTED
+    )
+    importer.curves[layer.name] = function
+    return importer.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
+
+
+def unary(name: str) -> Callable[[Importer, Node], None]:
+    """The function of an operator without attributes.
+
+    Parameters:
+        name: in :data:`microkernels.networks.curves.FUNCTIONS`.
+    """
+
+    def operator(importer: Importer, node: Node) -> None:
+        curve_value(importer, node, importer.held(node), Function(name), last=True)
+
+    return operator
+
+
+def elu(importer: Importer, node: Node) -> None:
+    """Elu, Celu and Selu: x above 0, an exponential less 1 below."""
+    alpha, gamma = 1.0, 1.0
+    if node.op == "Selu":
+        alpha, gamma = 1.6732632423543772, 1.0507009873554805
+    alpha = float(attribute(node, "alpha", alpha))
+    gamma = float(attribute(node, "gamma", gamma))
+    width = alpha if node.op == "Celu" else 1.0
+    if width == 0:
+        raise node.refused("alpha must not be 0")
+    function = Function("elu", (alpha, gamma, width))
+    curve_value(importer, node, importer.held(node), function, last=True)
+
 
 _UNBOUNDED = float("inf")
 #: Error of Gelu's approximation by tanh.
@@ -43,9 +89,11 @@ _BROADCAST_OPSET = 7
 
 
 def _activation(
-    importer: Importer, node: Node, value: Value, name: str, *, last: bool = True, **more: Any
+    importer: Importer, node: Node, value: Value, name: str, *, last: bool = True, **attributes: Any
 ) -> Value:
-    layer = Activation(name=importer.unique(node.name), source=value.layer, function=name, **more)
+    layer = Activation(
+        name=importer.unique(node.name), source=value.layer, function=name, **attributes
+    )
     return importer.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
 
 
@@ -53,18 +101,18 @@ def affine(
     importer: Importer, node: Node, value: Value, factor: float, offset: float, *, last: bool = True
 ) -> Value:
     """``factor`` times the elements plus ``offset``."""
-    found = _activation(importer, node, value, "affine", last=last, factor=0, offset=0, fraction=0)
-    importer.affine[found.layer] = (factor, offset)
-    return found
+    result = _activation(importer, node, value, "affine", last=last, factor=0, offset=0, fraction=0)
+    importer.affine[result.layer] = (factor, offset)
+    return result
 
 
 def limited(
     importer: Importer, node: Node, value: Value, low: float, high: float, *, last: bool = True
 ) -> Value:
     """The elements between two bounds."""
-    found = _activation(importer, node, value, "clip", last=last, low=0, high=0)
-    importer.bounds[found.layer] = (low, high)
-    return found
+    result = _activation(importer, node, value, "clip", last=last, low=0, high=0)
+    importer.bounds[result.layer] = (low, high)
+    return result
 
 
 def combine(
@@ -102,8 +150,8 @@ def _spread(
     try:
         shape = np.broadcast_shapes(*shapes)
     except ValueError:
-        shown = " and ".join(str(list(each)) for each in shapes)
-        raise node.refused(f"its inputs of shapes {shown} can't be spread to one shape") from None
+        listed = " and ".join(str(list(operand_shape)) for operand_shape in shapes)
+        raise node.refused(f"its inputs of shapes {listed} can't be spread to one shape") from None
     if shape == value.shape:
         return value
     if importer.batched(shape) and len(shape) != len(value.shape):
@@ -142,8 +190,8 @@ def with_constant(
     linear = kind in ("add", "subtract", "multiply")
     numbers = _by_channel(importer, constant, value) if linear else None
     if numbers is None:
-        held = importer.constant_map(node, constant, value)
-        operands = (held, value) if first else (value, held)
+        constants = importer.constant_map(node, constant, value)
+        operands = (constants, value) if first else (value, constants)
         combine(importer, node, kind, *operands)
         return
     scale: Reals = np.ones(1)
@@ -160,8 +208,8 @@ def with_constant(
     if one and not fused:
         affine(importer, node, value, float(scale[0]), float(shift[0]))
         return
-    found = scale_channels(importer, node, value, scale, shift)
-    importer.alias(node, found, value.shape)
+    result = scale_channels(importer, node, value, scale, shift)
+    importer.alias(node, result, value.shape)
 
 
 def combined(kind: str) -> Callable[[Importer, Node], None]:
@@ -195,7 +243,7 @@ def combined(kind: str) -> Callable[[Importer, Node], None]:
             with_constant(importer, node, kind, importer.held(node, 1), constant, first=True)
         else:
             first, second = importer.held(node), importer.held(node, 1)
-            if first.layer == second.layer and importer.is_input(first):
+            if first.layer == second.layer != INPUT and importer.is_input(first):
                 raise node.refused("both inputs are one input of the model")
             combine(importer, node, kind, first, second)
 
@@ -210,14 +258,14 @@ def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, Node], Non
         if count == 2 and not mean:
             combined(kind)(importer, node)
             return
-        found = importer.held(node)
+        result = importer.held(node)
         for number in range(1, count):
             last = number + 1 == count and not mean
-            found = combine(importer, node, kind, found, importer.held(node, number), last=last)
+            result = combine(importer, node, kind, result, importer.held(node, number), last=last)
         if mean:
-            affine(importer, node, found, 1 / count, 0.0)
+            affine(importer, node, result, 1 / count, 0.0)
         elif count == 1:
-            importer.alias(node, found, found.shape)
+            importer.alias(node, result, result.shape)
 
     return operator
 
@@ -277,8 +325,8 @@ def p_relu(importer: Importer, node: Node) -> None:
     elif numbers is not None:
         scaled = scale_channels(importer, node, below, numbers, np.zeros(1))
     else:
-        held = importer.constant_map(node, slopes, value)
-        scaled = combine(importer, node, "multiply", below, held, last=False)
+        factors = importer.constant_map(node, slopes, value)
+        scaled = combine(importer, node, "multiply", below, factors, last=False)
     combine(importer, node, "add", positive, scaled)
 
 
@@ -287,10 +335,10 @@ def clip(importer: Importer, node: Node) -> None:
     value = importer.held(node)
     limits = []
     for number, name, open_end in ((1, "min", -_UNBOUNDED), (2, "max", _UNBOUNDED)):
-        held = importer.constant(node, number)
-        if held is not None and held.size != 1:
-            raise node.refused(f"{name} must be one number, not {held.size}")
-        limit = float(attribute(node, name, open_end)) if held is None else float(held.ravel()[0])
+        bound = importer.constant(node, number)
+        if bound is not None and bound.size != 1:
+            raise node.refused(f"{name} must be one number, not {bound.size}")
+        limit = float(attribute(node, name, open_end)) if bound is None else float(bound.ravel()[0])
         limits.append(limit)
     low, high = limits
     if np.isnan(low) or np.isnan(high):
@@ -321,3 +369,107 @@ def swish(importer: Importer, node: Node) -> None:
     inner = value if alpha == 1 else affine(importer, node, value, alpha, 0.0, last=False)
     gate = _activation(importer, node, inner, "sigmoid", last=False, fraction=0)
     combine(importer, node, "multiply", value, gate)
+
+
+#: Types of real numbers, by their number in ONNX.
+_REALS = (1, 10, 11, 16)
+
+
+def identity(importer: Importer, node: Node) -> None:
+    """Identity, and Dropout at inference."""
+    value = importer.held(node)
+    importer.alias(node, value, value.shape)
+
+
+def cast(importer: Importer, node: Node) -> None:
+    """Cast to real numbers, or between integers, which is no change here."""
+    is_integer = node.inputs[0] in importer.graph.integers
+    kind = importer.graph.integers.get(node.outputs[0], "")
+    if kind and not (is_integer and np.can_cast(importer.graph.integers[node.inputs[0]], kind)):
+        raise node.refused("only casts to real numbers, and to wider integers, are supported")
+    if not kind and int(attribute(node, "to", _REALS[0])) not in _REALS:
+        raise node.refused("only casts to real numbers, and to wider integers, are supported")
+    value = importer.held(node)
+    if is_integer and not kind and importer.rounded:
+        # Its map may have no bits for fractions.
+        affine(importer, node, value, 1.0, 0.0)
+        return
+    identity(importer, node)
+
+
+def dropout(importer: Importer, node: Node) -> None:
+    """Dropout, which does nothing at inference."""
+    training = importer.constant(node, 2)
+    if training is not None and np.any(training):
+        raise node.refused("training_mode must be false: export the model for inference")
+    identity(importer, node)
+
+
+def flatten(importer: Importer, node: Node) -> None:
+    """Flatten from the first axis after the batch on."""
+    value = importer.held(node)
+    axis = int(attribute(node, "axis", 1))
+    rank = len(value.shape)
+    if not -rank <= axis <= rank:
+        raise node.refused(f"axis must be from {-rank} to {rank}, not {axis}")
+    axis += rank if axis < 0 else 0
+    first = int(np.prod(value.shape[:axis]))
+    importer.alias(node, value, (first, int(np.prod(value.shape)) // first))
+
+
+def reshape(importer: Importer, node: Node) -> None:
+    """Reshape that keeps the batch first."""
+    value = importer.held(node)
+    in_attribute = attribute(node, "shape", None)
+    target = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
+    if target is None:
+        raise node.refused("a shape is missing")
+    sizes = [int(extent) for extent in target.ravel()]
+    if not attribute(node, "allowzero", 0):
+        sizes = [
+            value.shape[axis] if size == 0 and axis < len(value.shape) else size
+            for axis, size in enumerate(sizes)
+        ]
+    count = int(np.prod(value.shape))
+    if sizes.count(-1) == 1:
+        product = -int(np.prod(sizes))
+        if product > 0 and count % product == 0:
+            sizes[sizes.index(-1)] = count // product
+    if any(size < 1 for size in sizes) or int(np.prod(sizes)) != count:
+        raise node.refused(f"{list(value.shape)} can't become {[int(extent) for extent in target]}")
+    importer.alias(node, value, tuple(sizes))
+
+
+def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
+    in_attribute = attribute(node, "axes", None)
+    values = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
+    if values is None:
+        return None
+    axes = [int(number) for number in values.ravel()]
+    if any(not -rank <= axis < rank for axis in axes):
+        raise node.refused(f"axes must be from {-rank} to {rank - 1}, not {axes}")
+    return [axis % rank for axis in axes]
+
+
+def squeeze(importer: Importer, node: Node) -> None:
+    """Squeeze."""
+    value = importer.held(node)
+    axes = _axes(importer, node, len(value.shape))
+    if axes is None:
+        axes = [axis for axis, size in enumerate(value.shape) if size == 1]
+    if any(value.shape[axis] != 1 for axis in axes):
+        raise node.refused(f"axes {axes} of {list(value.shape)} are not all of size 1")
+    shape = tuple(size for axis, size in enumerate(value.shape) if axis not in axes)
+    importer.alias(node, value, shape)
+
+
+def unsqueeze(importer: Importer, node: Node) -> None:
+    """Unsqueeze."""
+    value = importer.held(node)
+    in_attribute = attribute(node, "axes", None)
+    count = len(in_attribute) if in_attribute is not None else importer.reals(node, 1).size
+    axes = _axes(importer, node, len(value.shape) + count) or []
+    shape = list(value.shape)
+    for axis in sorted(axes):
+        shape.insert(axis, 1)
+    importer.alias(node, value, tuple(shape))

@@ -49,35 +49,37 @@ def _with_constant(importer: Importer, name: str, values: Reals) -> str:
 
 def _stands_for_reals(importer: Importer, tensor: str) -> bool:
     """Whether a tensor of integers is taken by nothing but layers that know its scale."""
-    users = [each for each in importer.graph.nodes if tensor in each.inputs]
+    users = [user for user in importer.graph.nodes if tensor in user.inputs]
     outside = tensor in importer.graph.outputs
-    return not outside and all(each.op in _TAKES for each in users)
+    return not outside and all(user.op in _TAKES for user in users)
 
 
-def _one(importer: Importer, node: Node, number: int, what: str) -> float:
+def _one(importer: Importer, node: Node, number: int, label: str) -> float:
     """The input of this number, which must be one number; a zero point may be missing."""
-    if importer.constant(node, number) is None and what == "zero point":
+    if importer.constant(node, number) is None and label == "zero point":
         return 0.0
-    held = importer.reals(node, number)
-    if held.size != 1 or (what == "scale" and held.ravel()[0] <= 0):
-        positive = "positive " if what == "scale" else ""
-        raise node.refused(f"the {what} must be one {positive}number")
-    return float(held.ravel()[0])
+    values = importer.reals(node, number)
+    if values.size != 1 or (label == "scale" and values.ravel()[0] <= 0):
+        positive = "positive " if label == "scale" else ""
+        raise node.refused(f"the {label} must be one {positive}number")
+    return float(values.ravel()[0])
 
 
-def _along(importer: Importer, node: Node, number: int, held: Reals, axis: int, kind: str) -> Reals:
-    """Scales or zero points, which may differ along an axis of ``held``, to be spread over it."""
-    given = importer.reals(node, number)
-    if given.size == 1:
-        return given.reshape(())
-    if given.shape != (held.shape[axis],):
+def _along(
+    importer: Importer, node: Node, number: int, values: Reals, axis: int, kind: str
+) -> Reals:
+    """Scales or zero points, which may differ along an axis of ``values``, to be spread over it."""
+    vector = importer.reals(node, number)
+    if vector.size == 1:
+        return vector.reshape(())
+    if vector.shape != (values.shape[axis],):
         raise node.refused(
-            f"input {number}, a {kind}, must have 1 or {held.shape[axis]} elements, not "
-            f"{given.size}"
+            f"input {number}, a {kind}, must have 1 or {values.shape[axis]} elements, not "
+            f"{vector.size}"
         )
-    shape = [1] * held.ndim
+    shape = [1] * values.ndim
     shape[axis] = -1
-    return given.reshape(shape)
+    return vector.reshape(shape)
 
 
 def _constant_integers(
@@ -89,13 +91,13 @@ def _constant_integers(
         number, zero, scale: of the inputs. axis: of the integers, along which the others may
             differ.
     """
-    held = importer.reals(node, number)
-    found = held
+    values = importer.reals(node, number)
+    scaled = values
     if importer.constant(node, zero) is not None:
-        found = held - _along(importer, node, zero, held, axis, "zero point")
+        scaled = values - _along(importer, node, zero, values, axis, "zero point")
     if scale is not None:
-        found = found * _along(importer, node, scale, held, axis, "scale")
-    return found
+        scaled = scaled * _along(importer, node, scale, values, axis, "scale")
+    return scaled
 
 
 def _less_zero(importer: Importer, node: Node, number: int, zero: float) -> str:
@@ -127,8 +129,8 @@ def conv_integer(importer: Importer, node: Node) -> None:
     """ConvInteger with constant weights, exact where elements hold the sums."""
     x = _less_zero(importer, node, 0, _one(importer, node, 2, "zero point"))
     weights = _constant_integers(importer, node, 1, 3, 0)
-    held = _with_constant(importer, f"{node.outputs[0]} weights", weights)
-    conv(importer, _made(node, "Conv", [x, held], node.outputs[0], **node.attributes))
+    name = _with_constant(importer, f"{node.outputs[0]} weights", weights)
+    conv(importer, _made(node, "Conv", [x, name], node.outputs[0], **node.attributes))
 
 
 def matmul_integer(importer: Importer, node: Node) -> None:
@@ -137,9 +139,9 @@ def matmul_integer(importer: Importer, node: Node) -> None:
     for number in (0, 1):
         if importer.is_constant(node, number):
             axis = -1 if number else -2
-            held = _constant_integers(importer, node, number, number + 2, axis)
+            constant = _constant_integers(importer, node, number, number + 2, axis)
             name = f"{node.outputs[0]} constant {number}"
-            inputs.append(_with_constant(importer, name, held))
+            inputs.append(_with_constant(importer, name, constant))
         else:
             zero = _one(importer, node, number + 2, "zero point")
             inputs.append(_less_zero(importer, node, number, zero))
@@ -153,15 +155,15 @@ def _output_factor(importer: Importer, node: Node) -> float:
     return 1.0 if _stands_for_reals(importer, node.outputs[0]) else 1 / scale
 
 
-def _finished(importer: Importer, node: Node, found: str) -> None:
+def _finished(importer: Importer, node: Node, tensor: str) -> None:
     """The output, whose scale and zero point are inputs 6 and 7, from a tensor of real numbers, or
     of steps."""
-    inputs = [found, *node.inputs[6:8]]
-    made = _made(node, "QuantizeLinear", inputs, node.outputs[0])
+    inputs = [tensor, *node.inputs[6:8]]
+    rounding = _made(node, "QuantizeLinear", inputs, node.outputs[0])
     if _stands_for_reals(importer, node.outputs[0]):
-        quantize(importer, made)
+        quantize(importer, rounding)
     else:
-        _rounded(importer, made, importer.held(made))
+        _rounded(importer, rounding, importer.held(rounding))
 
 
 def qlinear_conv(importer: Importer, node: Node) -> None:
@@ -175,9 +177,9 @@ def qlinear_conv(importer: Importer, node: Node) -> None:
         step = importer.reals(node, 1).ravel()[0] * importer.reals(node, 4).ravel() * factor
         bias = importer.reals(node, 8) * step
         inputs.append(_with_constant(importer, f"{out} bias", bias))
-    made = _made(node, "Conv", inputs, f"{out} real", **node.attributes)
-    conv(importer, made)
-    _finished(importer, node, made.outputs[0])
+    real_node = _made(node, "Conv", inputs, f"{out} real", **node.attributes)
+    conv(importer, real_node)
+    _finished(importer, node, real_node.outputs[0])
 
 
 def qlinear_matmul(importer: Importer, node: Node) -> None:
@@ -197,14 +199,16 @@ def qlinear_matmul(importer: Importer, node: Node) -> None:
             tensor, factor = _operand(importer, node, number)
             inputs.append(tensor)
             left *= factor
-    for number, held in constants.items():
-        _with_constant(importer, f"{out} constant {number}", held * left)
-    made = _made(node, "MatMul", inputs, f"{out} real")
-    matmul(importer, made)
+    for number, constant in constants.items():
+        _with_constant(importer, f"{out} constant {number}", constant * left)
+    real_node = _made(node, "MatMul", inputs, f"{out} real")
+    matmul(importer, real_node)
     if not constants and left != 1:
-        scaled = affine(importer, node, importer.values[made.outputs[0]], left, 0.0, last=False)
-        importer.name_output(node, made.outputs[0], scaled)
-    _finished(importer, node, made.outputs[0])
+        scaled = affine(
+            importer, node, importer.values[real_node.outputs[0]], left, 0.0, last=False
+        )
+        importer.name_output(node, real_node.outputs[0], scaled)
+    _finished(importer, node, real_node.outputs[0])
 
 
 def _limits(importer: Importer, node: Node) -> tuple[float, float, float]:
@@ -225,8 +229,8 @@ def _rounded(importer: Importer, node: Node, steps: Value) -> None:
     """The integers of a tensor that counts their steps from the zero point on."""
     zero, low, high = _limits(importer, node)
     inside = limited(importer, node, steps, low - zero, high - zero, last=False)
-    found = affine(importer, node, inside, 1.0, zero)
-    importer.rounded.add(found.layer)
+    result = affine(importer, node, inside, 1.0, zero)
+    importer.rounded.add(result.layer)
 
 
 def quantize(importer: Importer, node: Node) -> None:
@@ -251,12 +255,12 @@ def dequantize(importer: Importer, node: Node) -> None:
         scale, zero = _one(importer, node, 1, "scale"), _one(importer, node, 2, "zero point")
         affine(importer, node, value, scale, -zero * scale)
         return
-    maker = next(each for each in importer.graph.nodes if node.inputs[0] in each.outputs)
+    maker = next(item for item in importer.graph.nodes if node.inputs[0] in item.outputs)
     first = _MAKES[maker.op]
     for number in (1, 2):
         one, other = (
-            np.zeros(1) if each is None else each.astype(np.float64).ravel()
-            for each in (
+            np.zeros(1) if item is None else item.astype(np.float64).ravel()
+            for item in (
                 importer.constant(maker, first + number - 1),
                 importer.constant(node, number),
             )

@@ -8,9 +8,7 @@ from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 
-from .arrange import index_of, map_value, rearranged
-from .gather import gathered
-from .window import Window, positions, window
+from .arrange import Window, gathered, index_of, map_value, positions, rearranged, window
 
 __all__ = [
     "MAP_AXES",
@@ -44,57 +42,60 @@ def conv(importer: Importer, node: Node) -> None:
             f"{list(value.shape)}"
         )
     groups = int(attribute(node, "group", 1))
-    filters, each = weights.shape[:2]
+    filters, inner = weights.shape[:2]
     channels = value.shape[1]
-    if groups < 1 or filters % groups or each * groups != channels:
+    if groups < 1 or filters % groups or inner * groups != channels:
         raise node.refused(
             f"{groups} group(s) do not fit {channels} channels and weights of shape "
             f"{list(weights.shape)}"
         )
-    wanted = attribute(node, "kernel_shape", None)
-    if wanted is not None and tuple(wanted) != weights.shape[2:]:
+    declared = attribute(node, "kernel_shape", None)
+    if declared is not None and tuple(declared) != weights.shape[2:]:
         raise node.refused(
-            f"kernel_shape {list(wanted)} does not fit weights of shape {list(weights.shape)}"
+            f"kernel_shape {list(declared)} does not fit weights of shape {list(weights.shape)}"
         )
     if rank > MAP_AXES:
         conv_by_moves(importer, node, value, weights, groups)
         return
-    found = window(node, value, weights.shape[2:])
-    down, across = found.kernel.height, found.kernel.width
+    places = window(node, value, weights.shape[2:])
+    down, across = places.kernel.height, places.kernel.width
     if filters * channels * down * across > _MOST_WEIGHTS:
         raise node.refused(
             f"{filters} x {channels} x {down} x {across} weights, with those of groups and "
             f"dilation that are 0, are more than {_MOST_WEIGHTS:,}"
         )
     bias = conv_bias(importer, node, filters)
-    size = found.output(value.size, filters)
+    size = places.output(value.size, filters)
     shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
     if groups == channels == filters and channels > 1 and max(down, across) <= _MOST_DEPTHWISE:
         one = Depthwise(
             name=importer.unique(node.name),
             source=value.layer,
-            kernel=found.kernel,
-            stride=found.stride,
-            padding=found.pads,
+            kernel=places.kernel,
+            stride=places.stride,
+            padding=places.pads,
             fraction=0,
             relu=False,
         )
         # The filter of each channel, as that of a convolution of one channel.
-        held = spread_weights(weights, 1, found.dilation)[..., 0]
-        importer.real[one.name] = Real(weights=held, bias=bias)
+        samples = spread_weights(weights, 1, places.dilation)[..., 0]
+        importer.real[one.name] = Real(weights=samples, bias=bias)
         importer.add(node, one, size, shape)
         return
-    full = spread_weights(weights, groups, found.dilation)
-    if down == value.size.height == 1 and channels < _FEW_CHANNELS <= channels * found.stride.width:
-        _conv_of_samples(importer, node, value, found, Real(weights=full, bias=bias), shape)
+    full = spread_weights(weights, groups, places.dilation)
+    if (
+        down == value.size.height == 1
+        and channels < _FEW_CHANNELS <= channels * places.stride.width
+    ):
+        _conv_of_samples(importer, node, value, places, Real(weights=full, bias=bias), shape)
         return
     layer = Conv(
         name=importer.unique(node.name),
         source=value.layer,
         filters=filters,
-        kernel=found.kernel,
-        stride=found.stride,
-        padding=found.pads,
+        kernel=places.kernel,
+        stride=places.stride,
+        padding=places.pads,
         fraction=0,
         relu=False,
     )
@@ -106,7 +107,7 @@ def _conv_of_samples(
     importer: Importer,
     node: Node,
     value: Value,
-    found: Window,
+    places: Window,
     real: Real,
     shape: tuple[int, ...],
 ) -> None:
@@ -117,19 +118,19 @@ def _conv_of_samples(
         shape: of the output.
     """
     filters, _, across, channels = real.weights.shape
-    step = found.stride.width
+    step = places.stride.width
     width = shape[-1]
     taps = -(-across // step)
     index = index_of(importer, value).reshape(channels, -1)
     before = (width - 1 + taps) * step
-    padded = np.zeros((channels, max(before, found.pads.left + index.shape[1])), np.int64)
-    padded[:, found.pads.left : found.pads.left + index.shape[1]] = index
+    padded = np.zeros((channels, max(before, places.pads.left + index.shape[1])), np.int64)
+    padded[:, places.pads.left : places.pads.left + index.shape[1]] = index
     # Channels x steps x samples of a step, as samples x channels of each step.
     steps = padded[:, :before].reshape(channels, -1, step).transpose(2, 0, 1)
     lined = steps.reshape(1, step * channels, width - 1 + taps)
     moved = rearranged(importer, node, [value], lined)
-    held = np.zeros((filters, 1, taps * step, channels))
-    held[:, :, :across] = real.weights
+    taps_of = np.zeros((filters, 1, taps * step, channels))
+    taps_of[:, :, :across] = real.weights
     layer = Conv(
         name=importer.unique(node.name),
         source=moved.layer,
@@ -139,7 +140,7 @@ def _conv_of_samples(
         relu=False,
     )
     importer.real[layer.name] = Real(
-        weights=held.reshape(filters, 1, taps, step * channels), bias=real.bias
+        weights=taps_of.reshape(filters, 1, taps, step * channels), bias=real.bias
     )
     importer.add(node, layer, MapSize(width, 1, filters), shape)
 
@@ -160,16 +161,16 @@ def conv_by_moves(
     importer: Importer, node: Node, value: Value, weights: Reals, groups: int
 ) -> None:
     """A convolution along three axes or more: pixels of the windows are gathered as channels."""
-    found = positions(node, value, weights.shape[2:])
-    index = gathered(importer, node, value, found)
+    places = positions(node, value, weights.shape[2:])
+    index = gathered(importer, node, value, places)
     channels, *outputs, pixels = index.shape
     lined = index.reshape(channels, -1, pixels).swapaxes(1, 2)
-    made = rearranged(importer, node, [value], lined.reshape(1, channels * pixels, lined.shape[2]))
+    moved = rearranged(importer, node, [value], lined.reshape(1, channels * pixels, lined.shape[2]))
     filters = len(weights)
     full = spread_weights(weights.reshape(filters, -1, pixels), groups, Size2(1, 1))
     # Filters x 1 x pixels x channels, as channels x pixels.
-    held = full.transpose(0, 1, 3, 2).reshape(filters, channels * pixels)
-    layer, size = pixel_conv(importer, node, made, held, conv_bias(importer, node, filters))
+    flat = full.transpose(0, 1, 3, 2).reshape(filters, channels * pixels)
+    layer, size = pixel_conv(importer, node, moved, flat, conv_bias(importer, node, filters))
     importer.add(node, layer, size, (importer.batch, filters, *outputs))
 
 
@@ -196,18 +197,18 @@ def pixel_conv(
 def spread_weights(weights: Reals, groups: int, dilation: Size2) -> Reals:
     """Weights of groups and with gaps (filters x channels of a group x pixels along one or two
     axes) as filters x down x across x channels, with zeros between."""
-    filters, each, *kernel = weights.shape
+    filters, inner, *kernel = weights.shape
     rows, columns = [1] * (2 - len(kernel)) + kernel
     down, across = (rows - 1) * dilation.height + 1, (columns - 1) * dilation.width + 1
-    held = weights.reshape(filters, each, rows, columns)
+    kernels = weights.reshape(filters, inner, rows, columns)
     if groups == 1 and dilation == Size2(1, 1):
-        return held.transpose(0, 2, 3, 1)
-    full = np.zeros((filters, down, across, each * groups))
+        return kernels.transpose(0, 2, 3, 1)
+    full = np.zeros((filters, down, across, inner * groups))
     taps = full[:, :: dilation.height, :: dilation.width]
     of_group = filters // groups
     for group in range(groups):
         part = slice(group * of_group, (group + 1) * of_group)
-        taps[part, :, :, group * each : (group + 1) * each] = held[part].transpose(0, 2, 3, 1)
+        taps[part, :, :, group * inner : (group + 1) * inner] = kernels[part].transpose(0, 2, 3, 1)
     return full
 
 
@@ -253,12 +254,12 @@ def scale_channels(
     before = importer.layers.get(value.layer)
     channels = value.size.channels
     if value.alone and value.layer in importer.real and before is not None and before.with_relu():
-        held = importer.real[before.name]
-        if scale.size == 1 or len(held.bias) == scale.size:
-            rows = scale.reshape(-1, *(1,) * (held.weights.ndim - 1))
+        real = importer.real[before.name]
+        if scale.size == 1 or len(real.bias) == scale.size:
+            rows = scale.reshape(-1, *(1,) * (real.weights.ndim - 1))
             # Large weights are not copied in vain.
-            weights = held.weights if (scale == 1).all() else held.weights * rows
-            bias = held.bias * scale.ravel() + shift.ravel()
+            weights = real.weights if (scale == 1).all() else real.weights * rows
+            bias = real.bias * scale.ravel() + shift.ravel()
             importer.real[before.name] = Real(weights=weights, bias=bias)
             return value
     weights = np.zeros((channels, 1, 1, channels))
@@ -284,7 +285,7 @@ def batch_normalization(importer: Importer, node: Node) -> None:
         raise node.refused("training_mode must be 0: export the model for inference")
     scale, shift, mean, variance = (importer.reals(node, number) for number in range(1, 5))
     channels = value.size.channels
-    if any(each.shape != (channels,) for each in (scale, shift, mean, variance)):
+    if any(values.shape != (channels,) for values in (scale, shift, mean, variance)):
         raise node.refused(f"scale, bias, mean and variance must have {channels} values each")
     deviation = np.sqrt(variance + float(attribute(node, "epsilon", 1e-5)))
     if not (np.isfinite(deviation).all() and (deviation > 0).all()):

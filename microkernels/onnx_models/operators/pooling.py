@@ -13,10 +13,18 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Norm
 
-from .arrange import index_of, map_value, movement, rearranged
-from .elements import affine, combine, limited
-from .functions import curve_value
-from .window import Positions, Window, positions, spatial, window
+from .arrange import (
+    Positions,
+    Window,
+    index_of,
+    map_value,
+    movement,
+    positions,
+    rearranged,
+    spatial,
+    window,
+)
+from .elements import affine, combine, curve_value, limited
 
 __all__ = [
     "average_pool",
@@ -36,17 +44,17 @@ _MOST_PRODUCTS = 4
 
 
 def _add(
-    importer: Importer, node: Node, value: Value, found: Window, *, mean: bool, last: bool = True
+    importer: Importer, node: Node, value: Value, places: Window, *, mean: bool, last: bool = True
 ) -> Value:
     layer = Pool(
         name=importer.unique(node.name),
         source=value.layer,
-        window=found.kernel,
-        stride=found.stride,
-        padding=found.pads,
+        window=places.kernel,
+        stride=places.stride,
+        padding=places.pads,
         mean=mean,
     )
-    size = found.output(value.size, value.size.channels)
+    size = places.output(value.size, value.size.channels)
     rank = len(value.shape) - 2
     shape = (*value.shape[:2], *(size.height, size.width)[2 - rank :])
     return importer.add(node, layer, size, shape, last=last)
@@ -54,33 +62,33 @@ def _add(
 
 def _kernel(node: Node, value: Value) -> tuple[int, ...]:
     rank = len(value.shape) - 2
-    kernel = tuple(int(each) for each in attribute(node, "kernel_shape", ()))
+    kernel = tuple(int(size) for size in attribute(node, "kernel_shape", ()))
     if rank < 1 or len(kernel) != rank or min(kernel) < 1:
         raise node.refused(f"kernel_shape must be {rank} number(s) from 1 on, not {list(kernel)}")
     return kernel
 
 
-def _on_maps(value: Value, found: Positions) -> bool:
+def _on_maps(value: Value, places: Positions) -> bool:
     """Whether pooling of maps has such windows."""
-    return len(value.shape) <= 4 and max(found.dilations) == 1
+    return len(value.shape) <= 4 and max(places.dilations) == 1
 
 
 def _by_axes(
-    importer: Importer, node: Node, value: Value, found: Positions, *, mean: bool
+    importer: Importer, node: Node, value: Value, places: Positions, *, mean: bool
 ) -> Value:
     """Pooling along one axis after the other, each of which lies along the rows of a map; pixels of
     windows with gaps are gathered before. Pixels around count, of a mean."""
     channels, sizes = value.shape[1], list(value.shape[2:])
-    for axis, kernel in enumerate(found.kernel):
-        step, around = found.strides[axis], (found.before[axis], found.after[axis])
+    for axis, kernel in enumerate(places.kernel):
+        step, around = places.strides[axis], (places.before[axis], places.after[axis])
         if kernel == step == 1 and not any(around):
             continue
         index = np.moveaxis(index_of(importer, value).reshape(channels, *sizes), axis + 1, 1)
-        sizes[axis] = found.outputs(sizes[axis], axis)
-        if found.dilations[axis] > 1:
+        sizes[axis] = places.outputs(sizes[axis], axis)
+        if places.dilations[axis] > 1:
             padded = np.pad(index, [(0, 0), around, *[(0, 0)] * (index.ndim - 2)])
             starts = np.arange(sizes[axis])[:, None] * step
-            taps = starts + np.arange(kernel) * found.dilations[axis]
+            taps = starts + np.arange(kernel) * places.dilations[axis]
             index, step, around = padded[:, taps.ravel()], kernel, (0, 0)
         lined = index.reshape(1, channels, index.shape[1], -1)
         empty = ZERO if mean else LOWEST_ELEMENT
@@ -108,32 +116,32 @@ def max_pool(importer: Importer, node: Node) -> None:
 def _pooled(importer: Importer, node: Node, value: Value, *, mean: bool) -> tuple[Value, Positions]:
     """The node's output, without the divisors of a mean that differ, and its windows."""
     kernel = _kernel(node, value)
-    found = positions(node, value, kernel)
-    if _on_maps(value, found):
+    places = positions(node, value, kernel)
+    if _on_maps(value, places):
         spatial(node, value)
-        return _add(importer, node, value, window(node, value, kernel), mean=mean), found
-    made = _by_axes(importer, node, value, found, mean=mean)
-    importer.alias(node, made, made.shape)
-    return made, found
+        return _add(importer, node, value, window(node, value, kernel), mean=mean), places
+    result = _by_axes(importer, node, value, places, mean=mean)
+    importer.alias(node, result, result.shape)
+    return result, places
 
 
 def average_pool(importer: Importer, node: Node) -> None:
     """AveragePool; where the divisor differs, a multiplication by constants follows."""
     value = map_value(importer, node)
-    made, found = _pooled(importer, node, value, mean=True)
+    result, places = _pooled(importer, node, value, mean=True)
     # Pixels that ceil_mode adds do not count.
     around = bool(attribute(node, "count_include_pad", 0))
     counts = np.ones(())
     for axis, size in enumerate(value.shape[2:]):
-        counts = np.multiply.outer(counts, found.counts(size, axis, around=around))
-    pixels = prod(found.kernel)
+        counts = np.multiply.outer(counts, places.counts(size, axis, around=around))
+    pixels = prod(places.kernel)
     if (counts == pixels).all():
         return
-    factors = importer.constant_map(node, (pixels / counts)[np.newaxis, np.newaxis], made)
+    factors = importer.constant_map(node, (pixels / counts)[np.newaxis, np.newaxis], result)
     layer = Multiply(
-        name=importer.unique(node.name), source=made.layer, other=factors.layer, fraction=0
+        name=importer.unique(node.name), source=result.layer, other=factors.layer, fraction=0
     )
-    importer.add(node, layer, made.size, made.shape)
+    importer.add(node, layer, result.size, result.shape)
 
 
 def lp_pool(importer: Importer, node: Node) -> None:
@@ -154,17 +162,17 @@ def lp_pool(importer: Importer, node: Node) -> None:
     large = importer.add(node, magnitude, value.size, value.shape, last=False)
     pixels = prod(_kernel(node, value))
     if power == 1:
-        made, _ = _pooled(importer, node, large, mean=True)
+        result, _ = _pooled(importer, node, large, mean=True)
     else:
         share, count = _SHARES.get(power, (1.0, 0))
-        made = _root(importer, node, _power(importer, node, large, power), power)
-        above = made
+        result = _root(importer, node, _power(importer, node, large, power), power)
+        above = result
         for number in range(1, count + 1):
             small = limited(importer, node, large, 0.0, 0.0, last=False)
             importer.norms[small.layer] = Norm(share**number, above.layer, power, pixels)
             above = _root(importer, node, _power(importer, node, small, power), power)
-            made = combine(importer, node, "maximum", made, above, last=False)
-    affine(importer, node, made, pixels ** (1 / power), 0.0)
+            result = combine(importer, node, "maximum", result, above, last=False)
+    affine(importer, node, result, pixels ** (1 / power), 0.0)
 
 
 def _power(importer: Importer, node: Node, value: Value, power: int) -> Value:
@@ -206,10 +214,10 @@ def max_unpool(importer: Importer, node: Node) -> None:
             zip(value.shape[2:], strides, kernel, strict=True)
         )
     ]
-    wanted = importer.constant(node, 2)
+    declared = importer.constant(node, 2)
     shape = (*value.shape[:2], *usual)
-    if wanted is not None:
-        shape = tuple(int(each) for each in wanted.ravel())
+    if declared is not None:
+        shape = tuple(int(extent) for extent in declared.ravel())
     if len(shape) != rank + 2 or shape[:2] != value.shape[:2] or min(shape) < 1:
         raise node.refused(f"its output can't have the shape {list(shape)}")
     # Indices are of the output that the attributes say, of all images.
@@ -222,12 +230,12 @@ def max_unpool(importer: Importer, node: Node) -> None:
     if (inside != inside[:1]).any():
         raise node.mixing("its indices differ between the images of the batch")
     index = index_of(importer, value)
-    found = np.zeros(shape[1:], np.int64)
+    numbers = np.zeros(shape[1:], np.int64)
     at = np.unravel_index(inside[0].ravel(), (shape[1], *usual))
-    if any(int(each.max()) >= size for each, size in zip(at, shape[1:], strict=True)):
+    if any(int(extent.max()) >= size for extent, size in zip(at, shape[1:], strict=True)):
         raise node.refused("its indices are not within its output")
-    found[at] = index.ravel()
-    rearranged(importer, node, [value], found[np.newaxis], output=node.outputs[0])
+    numbers[at] = index.ravel()
+    rearranged(importer, node, [value], numbers[np.newaxis], output=node.outputs[0])
 
 
 def _whole(importer: Importer, node: Node, *, mean: bool) -> None:
@@ -238,11 +246,11 @@ def _whole(importer: Importer, node: Node, *, mean: bool) -> None:
     if mean and min(width, height) > 1:
         # A sum over rows and columns needs as many bits more as one over each, both together.
         windows = [Size2(1, height), Size2(width, 1)]
-    for number, whole in enumerate(windows, 1):
-        found = Window(
-            kernel=whole, dilation=Size2(1, 1), stride=Size2(1, 1), pads=Pads(0, 0, 0, 0)
+    for number, kernel in enumerate(windows, 1):
+        places = Window(
+            kernel=kernel, dilation=Size2(1, 1), stride=Size2(1, 1), pads=Pads(0, 0, 0, 0)
         )
-        value = _add(importer, node, value, found, mean=mean, last=number == len(windows))
+        value = _add(importer, node, value, places, mean=mean, last=number == len(windows))
 
 
 def global_average_pool(importer: Importer, node: Node) -> None:
@@ -268,25 +276,25 @@ def _pad_maps(importer: Importer, node: Node) -> None:
     rank = spatial(node, value)
     if attribute(node, "mode", "constant") != "constant":
         raise node.refused("mode must be constant")
-    given = attribute(node, "pads", None)
-    held = importer.reals(node, 1) if given is None else np.asarray(given)
+    in_attribute = attribute(node, "pads", None)
+    values = importer.reals(node, 1) if in_attribute is None else np.asarray(in_attribute)
     axes = importer.constant(node, 3)
     if axes is not None:
         raise node.refused("axes are not supported; give pads for all")
     fill = importer.constant(node, 2)
     if float(attribute(node, "value", 0.0)) != 0 or (fill is not None and np.any(fill != 0)):
         raise node.refused("the value around must be 0")
-    pads = [int(each) for each in held.ravel()]
+    pads = [int(pad) for pad in values.ravel()]
     if len(pads) != 2 * (rank + 2) or min(pads) < 0 or any(pads[:2] + pads[rank + 2 : rank + 4]):
         raise node.refused(f"pads must be 0 or more, and 0 for batch and channels, not {pads}")
     before, after = pads[2 : rank + 2], pads[rank + 4 :]
     none = [0] * (2 - rank)
     top, left = none + before
     bottom, right = none + after
-    found = Window(
+    places = Window(
         kernel=Size2(1, 1),
         dilation=Size2(1, 1),
         stride=Size2(1, 1),
         pads=Pads(left, top, right, bottom),
     )
-    _add(importer, node, value, found, mean=True)
+    _add(importer, node, value, places, mean=True)

@@ -12,7 +12,7 @@ from microkernels.networks.network import Activation, Add, Combine, Multiply
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value
 
-from .functions import curve_value
+from .elements import curve_value
 
 __all__ = ["MAGNITUDE_ERROR", "power", "square_root"]
 
@@ -45,15 +45,15 @@ def power(importer: Importer, node: Node) -> None:
         function = Function("power", (exponent,))
         curve_value(importer, node, importer.held(node), function, last=True)
         return
-    found, square, left = None, value, int(exponent)
+    product, square, left = None, value, int(exponent)
     while left:
         if left & 1:
-            found = square if found is None else _multiplied(importer, node, found, square)
+            product = square if product is None else _multiplied(importer, node, product, square)
         left >>= 1
         if left:
             square = _multiplied(importer, node, square, square)
-    assert found is not None
-    importer.alias(node, found, value.shape)
+    assert product is not None
+    importer.alias(node, product, value.shape)
 
 
 def square_root(importer: Importer, node: Node) -> None:
@@ -91,18 +91,18 @@ def square_root(importer: Importer, node: Node) -> None:
         return add(layer)
 
     one, other = (
-        add(Activation(name=importer.unique(node.name), source=each, function="absolute"))
-        for each in parts
+        add(Activation(name=importer.unique(node.name), source=part, function="absolute"))
+        for part in parts
     )
     large, small = combined("maximum", one, other), combined("minimum", one, other)
-    most = ""
+    longest = ""
     for number in range(_DIRECTIONS):
         angle = (number + 0.5) * _ANGLE
         factor = 1 + MAGNITUDE_ERROR
         along, across = scaled(large, factor * np.cos(angle)), scaled(small, factor * np.sin(angle))
         line = add(Add(name=importer.unique(node.name), source=along, other=across))
-        most = line if not most else combined("maximum", most, line)
-    importer.add(node, importer.layers[most], total.size, shape)
+        longest = line if not longest else combined("maximum", longest, line)
+    importer.add(node, importer.layers[longest], total.size, shape)
 
 
 def _squared(importer: Importer, total: Value) -> tuple[str, str] | None:
@@ -112,7 +112,9 @@ def _squared(importer: Importer, total: Value) -> tuple[str, str] | None:
     if not isinstance(sums, Add) or sums.relu:
         return None
     squares = [layers.get(source) for source in sums.sources]
-    found = [
-        each.source for each in squares if isinstance(each, Multiply) and each.source == each.other
+    factors = [
+        square.source
+        for square in squares
+        if isinstance(square, Multiply) and square.source == square.other
     ]
-    return (found[0], found[1]) if len(found) == len(squares) else None
+    return (factors[0], factors[1]) if len(factors) == len(squares) else None

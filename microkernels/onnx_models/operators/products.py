@@ -62,8 +62,8 @@ def _pixels(
             f"{list(value.shape)}"
         )
     outputs = weights.shape[1]
-    held = rows(importer, node, value)
-    layer, size = pixel_conv(importer, node, held, weights.T, np.zeros(outputs))
+    in_rows = rows(importer, node, value)
+    layer, size = pixel_conv(importer, node, in_rows, weights.T, np.zeros(outputs))
     return importer.add(node, layer, size, (*value.shape[:-1], outputs), last=last, turned=True)
 
 
@@ -167,7 +167,7 @@ def product_of(
     for start, end in pairwise(edges):
         left = rearranged(importer, node, [first], indices[0][..., start:end], turned=True)
         right = _columns(importer, node, second, indices[1][..., start:end, :])
-        left, right = (in_one_slice(importer, node, each) for each in (left, right))
+        left, right = (in_one_slice(importer, node, factor) for factor in (left, right))
         layer = Product(
             name=importer.unique(node.name), source=left.layer, other=right.layer, fraction=0
         )
@@ -240,19 +240,19 @@ def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Valu
     if not short or size.channels > MOST_INNER or min(size.height, size.channels) == 1:
         return rearranged(importer, node, [value], turned, turned=True)
     # Single elements move slowly; a product with the identity takes whole rows.
-    held = rearranged(importer, node, [value], index, turned=True)
+    lines = rearranged(importer, node, [value], index, turned=True)
     batch = (importer.batch,) if importer.batch > 1 else ()
     square = np.broadcast_to(np.eye(size.channels), (*batch, size.channels, size.channels))
     one = importer.constant_of(node, square, turned=True)
     layer = Product(
         name=importer.unique(f"{node.name}_turned"),
         source=one.layer,
-        other=held.layer,
+        other=lines.layer,
         fraction=0,
     )
-    made = MapSize(size.width, size.channels, size.height)
-    whole = (*batch, *turned.shape[1:]) if batch else turned.shape
-    return importer.add(node, layer, made, whole, last=False, turned=True)
+    turned_size = MapSize(size.width, size.channels, size.height)
+    shape = (*batch, *turned.shape[1:]) if batch else turned.shape
+    return importer.add(node, layer, turned_size, shape, last=False, turned=True)
 
 
 def _connected(importer: Importer, name: str) -> bool:

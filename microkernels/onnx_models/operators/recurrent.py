@@ -94,11 +94,11 @@ class _Writer:
         outputs = len(weights)
         layer = Dense(name=self._name, source=value.layer, outputs=outputs, fraction=0, relu=False)
         self.importer.real[layer.name] = Real(weights=weights, bias=bias)
-        found = self._add(layer, outputs)
+        sums = self._add(layer, outputs)
         if outputs == self.cells:
-            return [found]
+            return [sums]
         index = np.arange(1, outputs + 1).reshape(-1, self.cells)
-        return [self.part(found, each) for each in index]
+        return [self.part(sums, gate) for gate in index]
 
     def function(self, value: Value, name: str) -> Value:
         """``tanh`` or ``sigmoid``."""
@@ -132,11 +132,11 @@ class _Writer:
         return self.importer.constant_map(self.node, values, like)
 
 
-def _activations(node: Node, wanted: Sequence[str], directions: int) -> None:
-    given = attribute(node, "activations", None) or list(wanted) * directions
-    names = [each.decode() if isinstance(each, bytes) else each for each in given]
-    if [name.lower() for name in names] != [name.lower() for name in wanted] * directions:
-        raise node.refused(f"activations must be {', '.join(wanted)}, not {', '.join(names)}")
+def _activations(node: Node, supported: Sequence[str], directions: int) -> None:
+    declared = attribute(node, "activations", None) or list(supported) * directions
+    names = [text.decode() if isinstance(text, bytes) else text for text in declared]
+    if [name.lower() for name in names] != [name.lower() for name in supported] * directions:
+        raise node.refused(f"activations must be {', '.join(supported)}, not {', '.join(names)}")
     for name in ("clip", "activation_alpha", "activation_beta"):
         if attribute(node, name, None):
             raise node.refused(f"{name} is not supported")
@@ -162,14 +162,14 @@ def _sequence(importer: Importer, node: Node, gates: int) -> _Sequence:
     bias = np.zeros((count, 2 * gates * cells))
     if importer.constant(node, 3) is not None:
         bias = importer.reals(node, 3)
-    for what, found, wanted in (
+    for label, actual, expected in (
         ("W", weights, (count, gates * cells, inputs)),
         ("R", recurrent, (count, gates * cells, cells)),
         ("B", bias, (count, 2 * gates * cells)),
     ):
-        if found.shape != wanted:
+        if actual.shape != expected:
             raise node.refused(
-                f"{what} must have the shape {list(wanted)}, not {list(found.shape)}"
+                f"{label} must have the shape {list(expected)}, not {list(actual.shape)}"
             )
     lengths = importer.constant(node, 4)
     if lengths is not None and (lengths != len(index)).any():
@@ -225,17 +225,17 @@ def _name_outputs(
     importer: Importer,
     node: Node,
     of: _Sequence,
-    made: Sequence[Value],
+    steps: Sequence[Value],
     last: Sequence[Sequence[Value]],
 ) -> None:
     """Name the outputs of a node.
 
     Parameters:
-        made: of each step, direction and sequence, in this order.
+        steps: of each step, direction and sequence, in this order.
         last: of each further output, that of each direction and sequence.
     """
     shape = (of.steps, len(of.reverse), of.batch, of.cells)
-    every = [(list(made), shape), *((list(values), shape[1:]) for values in last)]
+    every = [(list(steps), shape), *((list(values), shape[1:]) for values in last)]
     for name, (values, sizes) in zip(node.outputs, every, strict=False):
         if not name:
             continue
@@ -243,10 +243,10 @@ def _name_outputs(
         if of.batch_first:
             index = np.moveaxis(index, -2, 0)
         if len(values) == 1:
-            whole = index.shape
-            if importer.batched(whole):
-                whole = (importer.batch, *whole[1:])
-            importer.name_output(node, name, replace(values[0], shape=whole))
+            output_shape = index.shape
+            if importer.batched(output_shape):
+                output_shape = (importer.batch, *output_shape[1:])
+            importer.name_output(node, name, replace(values[0], shape=output_shape))
             continue
         rearranged(importer, node, values, index, output=name)
 
@@ -259,7 +259,7 @@ def lstm(importer: Importer, node: Node) -> None:
         raise node.refused("input_forget must be 0")
     peepholes = importer.reals(node, 7) if importer.constant(node, 7) is not None else None
     w = _Writer(importer, node, of.cells)
-    made: dict[tuple[int, int, int], Value] = {}
+    done: dict[tuple[int, int, int], Value] = {}
     states: list[Value] = []
     for direction, reverse in enumerate(of.reverse):
         bias = of.bias[direction].reshape(2, -1).sum(axis=0)
@@ -284,10 +284,10 @@ def lstm(importer: Importer, node: Node) -> None:
                 outputs = _looking(w, outputs, looks[1], c)
                 # Cells are larger than the operands of a tangent.
                 y = w.product(w.function(outputs, "sigmoid"), w.function(w.copy(c), "tanh"))
-                made[step, direction, sequence] = y
+                done[step, direction, sequence] = y
             assert isinstance(c, Value)
             states.append(c)
-    _finish(importer, node, of, made, [states])
+    _finish(importer, node, of, done, [states])
 
 
 def _sums(
@@ -321,13 +321,15 @@ def _finish(
     importer: Importer,
     node: Node,
     of: _Sequence,
-    made: dict[tuple[int, int, int], Value],
-    more: Sequence[Sequence[Value]],
+    states: dict[tuple[int, int, int], Value],
+    further: Sequence[Sequence[Value]],
 ) -> None:
     directions, sequences = range(len(of.reverse)), range(of.batch)
-    every = [made[s, d, b] for s in range(of.steps) for d in directions for b in sequences]
-    ends = [made[0 if of.reverse[d] else of.steps - 1, d, b] for d in directions for b in sequences]
-    _name_outputs(importer, node, of, every, [ends, *more])
+    every = [states[s, d, b] for s in range(of.steps) for d in directions for b in sequences]
+    ends = [
+        states[0 if of.reverse[d] else of.steps - 1, d, b] for d in directions for b in sequences
+    ]
+    _name_outputs(importer, node, of, every, [ends, *further])
 
 
 def gru(importer: Importer, node: Node) -> None:
@@ -337,10 +339,10 @@ def gru(importer: Importer, node: Node) -> None:
     after = bool(attribute(node, "linear_before_reset", 0))
     cells = of.cells
     w = _Writer(importer, node, cells)
-    made: dict[tuple[int, int, int], Value] = {}
+    states: dict[tuple[int, int, int], Value] = {}
     for direction, reverse in enumerate(of.reverse):
         weights, recurrent = of.weights[direction], of.recurrent[direction]
-        own, back = of.bias[direction].reshape(2, -1)
+        forward, back = of.bias[direction].reshape(2, -1)
         both = 2 * cells
         for sequence in range(of.batch):
             y = _state(importer, w, 5, of, direction, sequence)
@@ -349,11 +351,11 @@ def gru(importer: Importer, node: Node) -> None:
                 if isinstance(y, np.ndarray):
                     y = w.constant(y, replace(x, size=MapSize(1, 1, cells), shape=w.shape(cells)))
                 gate = w.joined([w.copy(x), y]) if y is not None else x
-                held = weights[:both]
+                gates = weights[:both]
                 if y is not None:
-                    held = np.concatenate([held, recurrent[:both]], axis=1)
-                update, reset = w.gates(gate, held, (own + back)[:both])
-                (new,) = w.gates(x, weights[both:], own[both:] + (0 if after else back[both:]))
+                    gates = np.concatenate([gates, recurrent[:both]], axis=1)
+                update, reset = w.gates(gate, gates, (forward + back)[:both])
+                (new,) = w.gates(x, weights[both:], forward[both:] + (0 if after else back[both:]))
                 reset = w.function(reset, "sigmoid")
                 if after:
                     if y is None:
@@ -371,5 +373,5 @@ def gru(importer: Importer, node: Node) -> None:
                     y = w.difference(new, w.product(update, new))
                 else:
                     y = w.sum(new, w.product(update, w.difference(y, new)))
-                made[step, direction, sequence] = y
-    _finish(importer, node, of, made, [])
+                states[step, direction, sequence] = y
+    _finish(importer, node, of, states, [])

@@ -12,8 +12,7 @@ from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, straight
 
 from .arrange import window_results
-from .elements import combine
-from .functions import curve_value
+from .elements import combine, curve_value
 from .linear import pixel_conv
 
 __all__ = ["local_response", "log_softmax", "lp_normalization", "reduced", "reduction"]
@@ -26,12 +25,12 @@ _ROOT = Function("sqrt")
 
 
 def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
-    given = attribute(node, "axes", None)
-    held = importer.constant(node, 1) if given is None else np.asarray(given)
-    if held is None or not held.size:
+    in_attribute = attribute(node, "axes", None)
+    values = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
+    if values is None or not values.size:
         return None if not attribute(node, "noop_with_empty_axes", 0) else []
-    axes = sorted({int(each) % rank for each in held.ravel()}) if rank else []
-    if any(not -rank <= int(each) < rank for each in held.ravel()):
+    axes = sorted({int(axis) % rank for axis in values.ravel()}) if rank else []
+    if any(not -rank <= int(axis) < rank for axis in values.ravel()):
         raise node.refused(f"axes must be from {-rank} to {rank - 1}")
     return axes
 
@@ -80,12 +79,12 @@ def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[
     if kind == "min":
         value = _affine(importer, node, value, -1.0)
     value = _terms(importer, node, value, kind)
-    found = window_results(importer, node, value, lined, mean=kind not in ("max", "min"))
+    result = window_results(importer, node, value, lined, mean=kind not in ("max", "min"))
     if kind == "min":
-        found = _affine(importer, node, found, -1.0)
+        result = _affine(importer, node, result, -1.0)
     if kind in ("sum", "l1", "squares"):
-        found = _affine(importer, node, found, float(pixels))
-    return replace(found, shape=shape)
+        result = _affine(importer, node, result, float(pixels))
+    return replace(result, shape=shape)
 
 
 def reduction(
@@ -112,8 +111,8 @@ def reduction(
         value = reduced(importer, node, value, kind, axes)
         if after is not None:
             value = curve_value(importer, node, value, after)
-        kept = bool(attribute(node, "keepdims", 1))
-        left = (size for axis, size in enumerate(value.shape) if kept or axis not in axes)
+        keepdims = bool(attribute(node, "keepdims", 1))
+        left = (size for axis, size in enumerate(value.shape) if keepdims or axis not in axes)
         importer.alias(node, value, tuple(left))
 
     return operator
@@ -157,8 +156,8 @@ def log_softmax(importer: Importer, node: Node) -> None:
     one = importer.graph.opset >= _ONE_AXIS_OPSET
     first = _axis(node, -1 if one else 1, rank)
     axes = [first] if one else list(range(first, rank))
-    most = reduced(importer, node, value, "max", axes)
-    below = combine(importer, node, "subtract", value, most, last=False)
+    largest = reduced(importer, node, value, "max", axes)
+    below = combine(importer, node, "subtract", value, largest, last=False)
     powers = curve_value(importer, node, below, Function("exp"))
     total = reduced(importer, node, straight(importer, node, powers), "sum", axes)
     logarithm = curve_value(importer, node, total, Function("log"))
@@ -204,8 +203,8 @@ def local_response(importer: Importer, node: Node) -> None:
     distance = np.subtract.outer(np.arange(channels), np.arange(channels))
     near = (distance <= (size - 1) // 2) & (-distance <= size // 2)
     bias = np.full(channels, float(attribute(node, "bias", 1.0)))
-    layer, made = pixel_conv(importer, node, squares, near * (alpha / size), bias)
-    sums = importer.add(node, layer, made, value.shape, last=False)
+    layer, near_sums = pixel_conv(importer, node, squares, near * (alpha / size), bias)
+    sums = importer.add(node, layer, near_sums, value.shape, last=False)
     factor = curve_value(importer, node, sums, Function("power", (-beta,)))
     combine(importer, node, "multiply", value, factor)
     importer.check_images(node, value)

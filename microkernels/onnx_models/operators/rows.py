@@ -34,21 +34,21 @@ def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Valu
             f"its rows have {channels} elements; at most {MOST_CHANNELS} are supported"
         )
     if axes == [rank - 1]:
-        held = in_one_slice(importer, node, rows(importer, node, value))
-        importer.alias(node, make(held), value.shape)
+        in_rows = in_one_slice(importer, node, rows(importer, node, value))
+        importer.alias(node, make(in_rows), value.shape)
         return
     index = index_of(importer, value)
     order = [axis for axis in range(rank) if axis not in axes] + axes
     lead = (1, -1) if importer.batched(value.shape) else (-1,)
     lined = index.transpose(order).reshape(*lead, channels)
-    held = rearranged(importer, node, [value], lined, turned=True)
-    found = make(in_one_slice(importer, node, held))
+    in_rows = rearranged(importer, node, [value], lined, turned=True)
+    result = make(in_one_slice(importer, node, in_rows))
     if axes == list(range(axes[0], rank)):
-        importer.alias(node, found, value.shape)
+        importer.alias(node, result, value.shape)
         return
-    numbers = index_of(importer, found).reshape([index.shape[axis] for axis in order])
+    numbers = index_of(importer, result).reshape([index.shape[axis] for axis in order])
     back = numbers.transpose([order.index(axis) for axis in range(rank)])
-    rearranged(importer, node, [found], back, output=node.outputs[0])
+    rearranged(importer, node, [result], back, output=node.outputs[0])
 
 
 def _axis(node: Node, default: int, rank: int) -> int:
@@ -78,8 +78,8 @@ def _weighted(importer: Importer, node: Node, value: Value, scale: Reals, shift:
     if value.size.channels > MAX_VL:
         # A slice of this length is no vector of a depthwise layer.
         for kind, constant in (("multiply", scale), ("add", shift)):
-            held = importer.constant_map(node, constant, value)
-            value = combine(importer, node, kind, value, held, last=False)
+            factors = importer.constant_map(node, constant, value)
+            value = combine(importer, node, kind, value, factors, last=False)
         return value
     layer = Depthwise(
         name=importer.unique(f"{node.name}_scale"),
@@ -128,40 +128,44 @@ def group_normalization(importer: Importer, node: Node) -> None:
             "supported"
         )
     lined = index_of(importer, value).reshape(1, groups, -1)
-    held = rearranged(importer, node, [value], lined, turned=True)
-    found = _normalized(importer, node, in_one_slice(importer, node, held), "layer")
+    by_groups = rearranged(importer, node, [value], lined, turned=True)
+    result = _normalized(importer, node, in_one_slice(importer, node, by_groups), "layer")
     for number, kind in ((1, "multiply"), (2, "add")):
-        given = importer.reals(node, number)
-        if given.size not in (groups, channels):
-            raise node.refused(f"input {number} must have {channels} elements, not {given.size}")
-        each = given.reshape(groups, -1)
-        if (each == each[:1, :1]).all() and each[0, 0] == (1 if kind == "multiply" else 0):
+        parameters = importer.reals(node, number)
+        if parameters.size not in (groups, channels):
+            raise node.refused(
+                f"input {number} must have {channels} elements, not {parameters.size}"
+            )
+        by_group = parameters.reshape(groups, -1)
+        if (by_group == by_group[:1, :1]).all() and by_group[0, 0] == (
+            1 if kind == "multiply" else 0
+        ):
             continue
-        spread = np.repeat(each, lined.shape[-1] // each.shape[1], axis=1)
-        constant = importer.constant_map(node, spread, found)
-        found = combine(importer, node, kind, found, constant, last=False)
-    importer.alias(node, found, value.shape)
+        spread = np.repeat(by_group, lined.shape[-1] // by_group.shape[1], axis=1)
+        constant = importer.constant_map(node, spread, result)
+        result = combine(importer, node, kind, result, constant, last=False)
+    importer.alias(node, result, value.shape)
 
 
 def normalization(operation: str) -> Callable[[Importer, Node], None]:
     """The function of LayerNormalization (``layer``) or RMSNormalization (``rms``)."""
 
     def operator(importer: Importer, node: Node) -> None:
-        whole = importer.held(node).shape
-        first = _axis(node, -1, len(whole))
-        held = [importer.reals(node, 1), np.zeros(1)]
+        input_shape = importer.held(node).shape
+        first = _axis(node, -1, len(input_shape))
+        parameters = [importer.reals(node, 1), np.zeros(1)]
         if operation == "layer" and importer.constant(node, 2) is not None:
-            held[1] = importer.reals(node, 2)
-        shape = whole[first:]
+            parameters[1] = importer.reals(node, 2)
+        shape = input_shape[first:]
         try:
-            scale, shift = (np.broadcast_to(each, shape).ravel() for each in held)
+            scale, shift = (np.broadcast_to(values, shape).ravel() for values in parameters)
         except ValueError:
             raise node.refused(f"scale and bias do not fit rows of shape {list(shape)}") from None
 
         def make(value: Value) -> Value:
-            found = _normalized(importer, node, value, operation)
-            return _weighted(importer, node, found, scale, shift)
+            result = _normalized(importer, node, value, operation)
+            return _weighted(importer, node, result, scale, shift)
 
-        _along(importer, node, list(range(first, len(whole))), make)
+        _along(importer, node, list(range(first, len(input_shape))), make)
 
     return operator

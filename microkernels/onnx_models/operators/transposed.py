@@ -11,9 +11,8 @@ from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, attribute
 
-from .arrange import index_of, map_value, rearranged
+from .arrange import index_of, map_value, numbers, rearranged
 from .linear import MAP_AXES, conv_bias, conv_by_moves, spread_weights
-from .window import numbers
 
 __all__ = ["conv_transpose"]
 
@@ -46,12 +45,12 @@ def conv_transpose(importer: Importer, node: Node) -> None:
     pads = numbers(node, "pads", 2 * rank, least=0)
     auto = attribute(node, "auto_pad", "NOTSET")
     sizes = value.shape[2:]
-    wanted = attribute(node, "output_shape", None)
-    if wanted is None and auto in ("SAME_UPPER", "SAME_LOWER"):
-        wanted = [size * step for size, step in zip(sizes, strides, strict=True)]
-    for axis in range(rank if wanted is not None else 0):
+    declared = attribute(node, "output_shape", None)
+    if declared is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        declared = [size * step for size, step in zip(sizes, strides, strict=True)]
+    for axis in range(rank if declared is not None else 0):
         full = strides[axis] * (sizes[axis] - 1) + added[axis] + extents[axis]
-        total = full - int(wanted[-rank:][axis])
+        total = full - int(declared[-rank:][axis])
         less = total // 2
         first = less if auto == "SAME_UPPER" else total - less
         pads[axis], pads[rank + axis] = first, total - first
@@ -74,15 +73,15 @@ def conv_transpose(importer: Importer, node: Node) -> None:
         index = wide[(slice(None),) * (axis + 1) + (cut,)]
         if index.shape[axis + 1] < extents[axis]:
             raise node.refused(f"pads {pads} leave nothing of its output")
-    made = rearranged(importer, node, [value], index[np.newaxis])
-    each = channels // groups
+    spaced = rearranged(importer, node, [value], index[np.newaxis])
+    inner = channels // groups
     turned = weights[(slice(None), slice(None), *[slice(None, None, -1)] * rank)]
     filters = weights.shape[1] * groups
-    grouped = turned.reshape(groups, each, weights.shape[1], *kernel).swapaxes(1, 2)
-    grouped = grouped.reshape(filters, each, *kernel)
+    grouped = turned.reshape(groups, inner, weights.shape[1], *kernel).swapaxes(1, 2)
+    grouped = grouped.reshape(filters, inner, *kernel)
     if rank > MAP_AXES:
-        held = {"dilations": dilations}
-        conv_by_moves(importer, replace(node, attributes=held), made, grouped, groups)
+        attributes = {"dilations": dilations}
+        conv_by_moves(importer, replace(node, attributes=attributes), spaced, grouped, groups)
         return
     gaps = Size2(dilations[-1], dilations[0] if rank == 2 else 1)
     bias = conv_bias(importer, node, filters)
@@ -90,13 +89,13 @@ def conv_transpose(importer: Importer, node: Node) -> None:
     down, across = full_weights.shape[1:3]
     layer = Conv(
         name=importer.unique(node.name),
-        source=made.layer,
+        source=spaced.layer,
         filters=filters,
         kernel=Size2(across, down),
         fraction=0,
         relu=False,
     )
     importer.real[layer.name] = Real(weights=full_weights, bias=bias)
-    size = MapSize(made.size.width - across + 1, made.size.height - down + 1, filters)
+    size = MapSize(spaced.size.width - across + 1, spaced.size.height - down + 1, filters)
     shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
     importer.add(node, layer, size, shape)

@@ -11,7 +11,7 @@ from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import split_outputs
 from microkernels.bp.layout import BpLayout, sweep_traffic
-from microkernels.bp.problem import BpProblem, Direction, check_messages
+from microkernels.bp.problem import BpProblem, MessageDirection, check_messages
 from microkernels.bp.record import BLOCK_BYTES, block_fit
 from microkernels.bp.shifts.choice import shifts_of
 from microkernels.mrf.smoothness import smoothness_costs
@@ -88,7 +88,7 @@ def test_nothing_overlaps_and_memory_keeps_messages() -> None:
     ring = VaultRing(columns=2, rows=1, address_bits=22)
     held = layout(one, ring=ring, sharers=2)
     starts = {held.data_cost(x, y) for x in range(12) for y in range(10)}
-    for direction in Direction:
+    for direction in MessageDirection:
         starts |= {held.message(direction, x, y) for x in range(12) for y in range(10)}
     assert len(starts) == 5 * 120
     assert all(address % 16 == 0 for address in starts)
@@ -97,15 +97,15 @@ def test_nothing_overlaps_and_memory_keeps_messages() -> None:
     with DramImage(2 << 22) as memory:
         pack(one, held, memory, iterations=0, messages=messages)
         assert (unpack(held, memory) == messages).all()
-        for direction in Direction:
+        for direction in MessageDirection:
             vector = np.frombuffer(memory.read(held.message(direction, 7, 4), 13), np.int8)
             assert (vector == messages[direction, 4, 7]).all()
         vector = np.frombuffer(memory.read(held.data_cost(7, 4), 13), np.int8)
         assert (vector == one.data_costs[4, 7]).all()
 
 
-@pytest.mark.parametrize("direction", Direction)
-def test_messages_made_at_a_time_share_a_column(direction: Direction) -> None:
+@pytest.mark.parametrize("direction", MessageDirection)
+def test_messages_made_at_a_time_share_a_column(direction: MessageDirection) -> None:
     held = layout(problem(8, 8))
     for x, y in ((2, 4), (3, 4), (2, 5)):
         first = held.message(direction, x, y)
@@ -116,7 +116,7 @@ def test_messages_made_at_a_time_share_a_column(direction: Direction) -> None:
 def test_an_update_moves_two_columns() -> None:
     """Three vectors are read and one is written; of an image of pixels it would be three."""
     held = layout(problem(64, 64))
-    for direction in Direction:
+    for direction in MessageDirection:
         columns = sweep_traffic(held, direction).total / COLUMN
         assert columns == pytest.approx(2 * 64 * 64, rel=0.01)
     assert held.record_bytes == BLOCK_BYTES

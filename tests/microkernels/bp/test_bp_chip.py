@@ -13,7 +13,7 @@ from isa.image import DramImage
 from microkernels.bp.golden import iterate
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.layout import BpLayout, sweep_traffic
-from microkernels.bp.problem import BpProblem, Direction
+from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.runs import Neighbours
 from microkernels.bp.tiles import TileCut
 from microkernels.common.errors import KernelError
@@ -154,7 +154,7 @@ def test_each_wait_is_needed(monkeypatch: pytest.MonkeyPatch, left_out: str, pes
     end_of_step = Neighbours.end_of_step
 
     def hasty(
-        self: Neighbours, member: int, team: range, direction: Direction, last: bool
+        self: Neighbours, member: int, team: range, direction: MessageDirection, last: bool
     ) -> dict[str, int]:
         words = end_of_step(self, member, team, direction, last)
         barrier = last and (pes == 2 or direction.reverse)
@@ -174,7 +174,7 @@ def test_remote_traffic_is_what_the_layout_says() -> None:
         together = start(job, memory)
         together.run(in_bursts(0, 100))
     layout = BpLayout.of(problem, sharers=2, ring=job.ring)
-    expected = sum(sweep_traffic(layout, direction).remote for direction in Direction)
+    expected = sum(sweep_traffic(layout, direction).remote for direction in MessageDirection)
     pes, steps = 8, 4
     # Each PE is in two of the sweeps. Between steps one flag, at both barriers two.
     flags = pes * (2 * (steps - 1) + 2 * 2)
@@ -189,10 +189,18 @@ def test_remote_traffic_on_full_hd() -> None:
         sharers=4,
         ring=VaultRing(columns=8, rows=4, address_bits=28),
     )
-    shares = {d: 100 * sweep_traffic(layout, d).share for d in Direction}
+    shares = {d: 100 * sweep_traffic(layout, d).share for d in MessageDirection}
     # The thesis computes 0.41 % to 0.72 % (6.1), without the image's borders.
-    assert shares[Direction.RIGHT] == shares[Direction.LEFT] == pytest.approx(0.402, abs=0.001)
-    assert shares[Direction.DOWN] == shares[Direction.UP] == pytest.approx(0.717, abs=0.005)
+    assert (
+        shares[MessageDirection.RIGHT]
+        == shares[MessageDirection.LEFT]
+        == pytest.approx(0.402, abs=0.001)
+    )
+    assert (
+        shares[MessageDirection.DOWN]
+        == shares[MessageDirection.UP]
+        == pytest.approx(0.717, abs=0.005)
+    )
     # All tiles of a vault fit it many times over.
     assert layout.end < 1 << 25
 

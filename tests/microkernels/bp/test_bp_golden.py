@@ -4,14 +4,14 @@ import numpy as np
 import pytest
 
 from microkernels.bp import golden as bp_golden
-from microkernels.bp.problem import BpProblem, Direction
+from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.common.errors import KernelError
 
 STEP = {
-    Direction.RIGHT: (1, 0),
-    Direction.LEFT: (-1, 0),
-    Direction.DOWN: (0, 1),
-    Direction.UP: (0, -1),
+    MessageDirection.RIGHT: (1, 0),
+    MessageDirection.LEFT: (-1, 0),
+    MessageDirection.DOWN: (0, 1),
+    MessageDirection.UP: (0, -1),
 }
 
 
@@ -33,16 +33,16 @@ def brute_force(problem: BpProblem, iterations: int) -> dict:
     """Equation 2.10 in floating point; messages as ``[direction, (x, y)] -> list``."""
     pixels = [(x, y) for y in range(problem.height) for x in range(problem.width)]
     label_range = range(problem.labels)
-    message = {(d, p): [0.0] * problem.labels for d in Direction for p in pixels}
+    message = {(d, p): [0.0] * problem.labels for d in MessageDirection for p in pixels}
     for _ in range(iterations):
-        for direction in Direction:
+        for direction in MessageDirection:
             dx, dy = STEP[direction]
             for x, y in sorted(pixels, key=lambda p: p[0] * dx + p[1] * dy):
                 target = (x + dx, y + dy)
                 if target not in pixels:
                     continue
                 # The message that arrives from the receiver moves against the sweep.
-                incoming = [d for d in Direction if STEP[d] != (-dx, -dy)]
+                incoming = [d for d in MessageDirection if STEP[d] != (-dx, -dy)]
                 new = []
                 for label_w in label_range:
                     new.append(
@@ -110,22 +110,22 @@ def test_every_addition_saturates_in_its_order() -> None:
     costs = np.array([[[0, 100], [0, 0]]])
     problem = BpProblem(costs, np.array([[0, 127], [127, 0]]), 8)
     messages = problem.no_messages()
-    messages[Direction.UP, 0, 0] = [0, 100]
-    messages[Direction.DOWN, 0, 0] = [0, 100]
-    messages[Direction.RIGHT, 0, 0] = [100, -120]
-    bp_golden.sweep(problem, messages, Direction.RIGHT)
+    messages[MessageDirection.UP, 0, 0] = [0, 100]
+    messages[MessageDirection.DOWN, 0, 0] = [0, 100]
+    messages[MessageDirection.RIGHT, 0, 0] = [100, -120]
+    bp_golden.sweep(problem, messages, MessageDirection.RIGHT)
     # t = [100, ((100 + 100) + 100) - 120] = [100, 127 - 120]; r = [100, 7].
-    assert messages[Direction.RIGHT, 0, 1].tolist() == [0, -93]
+    assert messages[MessageDirection.RIGHT, 0, 1].tolist() == [0, -93]
 
 
 def test_start_messages_are_kept_at_borders_and_not_changed() -> None:
     problem = random_problem(2, 4, 4, 3)
     start = problem.no_messages()
-    start[Direction.RIGHT, :, 0] = 9
+    start[MessageDirection.RIGHT, :, 0] = 9
     given = start.copy()
     result = bp_golden.iterate(problem, 1, start)
     assert (start == given).all()
-    assert (result[Direction.RIGHT, :, 0] == 9).all()
+    assert (result[MessageDirection.RIGHT, :, 0] == 9).all()
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from isa.image import DramImage
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.problem import BpProblem, Direction
+from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.record import BANKS
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import ROW_BYTES
@@ -30,7 +30,7 @@ def vectors(layout: BpLayout) -> list[int]:
     for y in range(layout.height):
         for x in range(layout.width):
             places.append(layout.data_cost(x, y))
-            places += [layout.message(direction, x, y) for direction in Direction]
+            places += [layout.message(direction, x, y) for direction in MessageDirection]
     return places
 
 
@@ -56,21 +56,21 @@ def test_nothing_overlaps_and_short_vectors_stay_within_a_column(layout: BpLayou
 def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
     v = layout.vector_bytes
     tile = layout.grid.tile(0, 0)
-    for direction in Direction:
+    for direction in MessageDirection:
         place = layout.sweep(direction, tile)
         loaded, own, step, updates = (
-            place.load,
+            place.load_start,
             place.first_message,
             place.pixel_pitch,
             place.updates,
         )
-        x = layout.width - 1 if direction is Direction.LEFT else 0
-        y = layout.height - 1 if direction is Direction.UP else 0
+        x = layout.width - 1 if direction is MessageDirection.LEFT else 0
+        y = layout.height - 1 if direction is MessageDirection.UP else 0
         cost = layout.data_cost(x, y)
         if direction.horizontal:
             expected = [
-                layout.message(Direction.UP, x, y),
-                layout.message(Direction.DOWN, x, y),
+                layout.message(MessageDirection.UP, x, y),
+                layout.message(MessageDirection.DOWN, x, y),
                 cost,
             ]
             assert (place.line_pitch, updates) == (layout.pitch, layout.width - 1)
@@ -78,8 +78,8 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
         else:
             expected = [
                 cost,
-                layout.message(Direction.LEFT, x, y),
-                layout.message(Direction.RIGHT, x, y),
+                layout.message(MessageDirection.LEFT, x, y),
+                layout.message(MessageDirection.RIGHT, x, y),
             ]
             assert (place.line_pitch, updates) == (layout.record_bytes, layout.height - 1)
             lines = layout.width
@@ -122,9 +122,9 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
     x, y = w - 1, h - 1
     costs = np.frombuffer(memory.read(layout.data_cost(x, y), labels * size), f"<i{size}")
     assert (costs == problem.data_costs[y, x]).all()
-    place = layout.message(Direction.DOWN, x, y)
+    place = layout.message(MessageDirection.DOWN, x, y)
     down = np.frombuffer(memory.read(place, labels * size), f"<i{size}")
-    assert (down == messages[Direction.DOWN, y, x]).all()
+    assert (down == messages[MessageDirection.DOWN, y, x]).all()
     transposed = memory.read(layout.transposed, labels * labels * size)
     assert transposed == np.ascontiguousarray(problem.smoothness.T).tobytes()
     assert np.frombuffer(memory.read(layout.parameters, 8), "<i8")[0] == 3

@@ -12,7 +12,7 @@ from microkernels.bp.contents import pack, unpack
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.partition import share_sweep
-from microkernels.bp.problem import BpProblem, Direction
+from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.runs import sweep_team
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
@@ -68,7 +68,10 @@ def test_34_lines_for_4_pes_are_eight_and_a_half_each() -> None:
 @pytest.mark.parametrize("sharers", range(1, 9))
 def test_half_of_the_pes_sweep_each_way(sharers: int) -> None:
     everyone = range(sharers)
-    for forward, backward in ((Direction.RIGHT, Direction.LEFT), (Direction.DOWN, Direction.UP)):
+    for forward, backward in (
+        (MessageDirection.RIGHT, MessageDirection.LEFT),
+        (MessageDirection.DOWN, MessageDirection.UP),
+    ):
         teams = sweep_team(forward, sharers), sweep_team(backward, sharers)
         if sharers % 2:
             assert teams == (everyone, everyone)

@@ -7,16 +7,16 @@ import pytest
 
 from microkernels.bp.golden import energy, iterate, labels
 from microkernels.bp.levels import coarse_problem
-from microkernels.bp.problem import BpProblem, Direction, EdgeWeights
+from microkernels.bp.problem import BpProblem, EdgeWeights, MessageDirection
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.common.errors import KernelError
 from microkernels.mrf.edges import edge_weights
 
 STEPS = {
-    Direction.RIGHT: (1, 0),
-    Direction.LEFT: (-1, 0),
-    Direction.DOWN: (0, 1),
-    Direction.UP: (0, -1),
+    MessageDirection.RIGHT: (1, 0),
+    MessageDirection.LEFT: (-1, 0),
+    MessageDirection.DOWN: (0, 1),
+    MessageDirection.UP: (0, -1),
 }
 
 

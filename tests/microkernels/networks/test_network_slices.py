@@ -6,7 +6,6 @@ import pytest
 
 from microkernels.common.errors import KernelError
 from microkernels.networks import conv
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.network import (
     Activation,
     Add,
@@ -18,6 +17,7 @@ from microkernels.networks.network import (
     Pool,
 )
 from microkernels.networks.plan import plan_network
+from microkernels.runtime.ring import ChipEngines
 from tests.microkernels.networks.test_networks import LITTLE, check, engines, job_of
 
 

@@ -11,20 +11,17 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.data.networks import usual_network_weights
-from microkernels.networks.cut import Cut, Region
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.jobs import NetworkJob, network_job
-from microkernels.networks.move_kernel import move_program
-from microkernels.networks.move_layout import move_block, move_block_bytes
-from microkernels.networks.moves import Move
+from microkernels.networks.moves import Move, move_block, move_block_bytes, move_program
 from microkernels.networks.network import Conv, Dense, Layer, MapSize, Network, Pool
-from microkernels.networks.places import Places
+from microkernels.networks.sizes import Cut, Region
 from microkernels.networks.steps import MoveStep
+from microkernels.networks.stored import Places
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import STANDARD, simulate
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 
 LITTLE = Network(
     input=MapSize(20, 18, 3),

@@ -11,7 +11,6 @@ from hypothesis import strategies as st
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.jobs import network_job
 from microkernels.networks.network import Conv, Depthwise, MapSize, Network
 from microkernels.networks.parameters import Weights
@@ -20,7 +19,7 @@ from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise
 from microkernels.nn.line import line_program
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob, simulate
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import any_preset
 

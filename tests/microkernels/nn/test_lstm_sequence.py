@@ -11,14 +11,13 @@ from isa.image import DramImage
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, from_fixed, to_fixed
-from microkernels.networks.engines import ChipEngines
 from microkernels.networks.lstm_jobs import lstm_sequence_job
 from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, usual_weights
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.interleave import Together, in_bursts
 from microkernels.runtime.job import KernelJob, simulate
-from microkernels.runtime.ring import VaultRing
+from microkernels.runtime.ring import ChipEngines, VaultRing
 
 #: Of an engine with the logistic unit.
 ALL = frozenset(BY_KEY)

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from microkernels.bp.problem import Direction
+from microkernels.bp.problem import MessageDirection
 from microkernels.bp.tiles import TileCut, TileGrid
 from microkernels.common.errors import KernelError
 from microkernels.runtime.ring import VaultRing
@@ -82,7 +82,7 @@ def test_tiles_cover_the_image_and_every_vault_works_in_every_step(
                     assert held.setdefault((x, y), tile) is tile
     assert len(held) == width * height
     assert all(grid.tile_of(x, y) == tile for (x, y), tile in held.items())
-    for direction in Direction:
+    for direction in MessageDirection:
         seen = []
         for step in range(grid.steps(direction)):
             tiles = [grid.step(direction, vault, step) for vault in range(ring.vaults)]

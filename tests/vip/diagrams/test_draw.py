@@ -8,8 +8,8 @@ from PIL import Image
 
 from soc.generate.generate import verilog
 from vip.configurations import design
-from vip.diagrams.links import Block, Link, Links, find_links
-from vip.diagrams.placement import placed
+from vip.diagrams.draw import placed
+from vip.diagrams.links import DiagramBlock, DiagramLink, Links, find_links
 
 
 @pytest.mark.parametrize(
@@ -31,8 +31,8 @@ def test_no_block_covers_another(preset, module, columns):
 
 
 def test_an_engine_with_a_unit_more_is_drawn_too():
-    blocks = {name: Block(name, "unit") for name in ("fetch", "issue", "mine")}
-    found = Links("pe", blocks, [Link("fetch", "mine", 9), Link("mine", "issue", 9)])
+    blocks = {name: DiagramBlock(name, "unit") for name in ("fetch", "issue", "mine")}
+    found = Links("pe", blocks, [DiagramLink("fetch", "mine", 9), DiagramLink("mine", "issue", 9)])
     assert placed(found).keys() == blocks.keys()
 
 

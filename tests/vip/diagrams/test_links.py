@@ -12,7 +12,7 @@ from hdl.emission import emit, shared_instance
 from soc.generate.generate import verilog
 from soc.generate.presets import preset
 from vip.configurations import design
-from vip.diagrams.links import Block, DiagramError, Link, find_links
+from vip.diagrams.links import DiagramBlock, DiagramError, DiagramLink, find_links
 
 
 class Adder(Component):
@@ -78,15 +78,15 @@ def test_bits_are_counted_at_the_reader_also_through_gates_and_registers():
 
 def test_equal_units_are_one_block():
     found = find_links(verilog(design("vault")), "controller")
-    assert found.blocks["bank"] == Block("bank", "bank_machine", 16)
+    assert found.blocks["bank"] == DiagramBlock("bank", "bank_machine", 16)
     assert all(block.number == 1 for name, block in found.blocks.items() if name != "bank")
 
 
 def test_an_engine_has_the_links_of_its_interfaces():
     found = find_links(verilog(preset("pe")))
-    assert Link("scratchpad", "vector", 128) in found.links  # two operands of 64 bits
-    assert Link("operands", "decode", 32) in found.links  # an instruction
-    assert Link("counters", "control", 44) in found.links  # a counter's value
+    assert DiagramLink("scratchpad", "vector", 128) in found.links  # two operands of 64 bits
+    assert DiagramLink("operands", "decode", 32) in found.links  # an instruction
+    assert DiagramLink("counters", "control", 44) in found.links  # a counter's value
     ports = {name for name, block in found.blocks.items() if not block.module}
     assert ports == {"control", "identity", "memory"}
 

@@ -14,8 +14,7 @@ from synth.physical.thesis_area import TABLE_7_4, beside_thesis
 from synth.power.power import PowerReport, PowerRow
 from synth.timing.sta import Path as TimingPath
 from vip.reports.collect import Report, Scaling
-from vip.reports.figures import FIGURES
-from vip.reports.page import page
+from vip.reports.page import FIGURES, page
 from vip.synthesis.clocks import TimedNetlist
 from vip.synthesis.power import KERNELS
 

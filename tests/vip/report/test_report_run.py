@@ -15,9 +15,9 @@ from hypothesis import strategies as some
 import vip as api
 from pe.interface import PeCounter
 from tests.browser import Browser, needs_chromium
+from vip.reports.run.charts import squarified
 from vip.reports.run.figures import FIGURES
 from vip.reports.run.page import run_page
-from vip.reports.run.treemap import squarified
 
 VOID = {"meta", "link", "br", "img"}
 ORIGIN = {"provenance": {"version": version("vip-inference"), "commit": "0123456789ab"}}

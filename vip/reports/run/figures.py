@@ -7,9 +7,7 @@ from typing import Any
 from pe.interface import PeCounter
 from support.errors import clipped
 
-from .marks import COLOURS, Bar, bars, figure, legend, number, polyline, table
-from .roofline import roofline
-from .treemap import treemap
+from .charts import COLOURS, Bar, bars, figure, legend, number, polyline, roofline, table, treemap
 
 __all__ = ["FIGURES", "engines"]
 

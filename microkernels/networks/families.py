@@ -1,0 +1,265 @@
+"""Families of layers: with weights, of maps, of pixels, of windows."""
+
+from abc import abstractmethod
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from isa.program import Program
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import check_fraction
+from microkernels.common.memory import Writable
+from microkernels.nn.line import line_program
+
+from .layer import ChipWork, Layer, LayerMaps, LayerPlan
+from .moves import Move, map_moves
+from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
+from .sizes import MapSize, Pads, Size2
+from .steps import MapStep, Step, VaultMaps
+from .stored import Windows, inside
+
+__all__ = [
+    "MapLayer",
+    "PixelLayer",
+    "WeightLayer",
+    "WindowLayer",
+    "same_size",
+    "surrounded",
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class WeightLayer(Layer):
+    """A layer with weights.
+
+    Attributes:
+        fraction: bits by which sums of products are shifted right, 0..15.
+        relu: negative outputs become 0.
+    """
+
+    has_weights = True
+
+    fraction: int
+    relu: bool = True
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        check_fraction(self.fraction)
+
+    @property
+    def shifts(self) -> bool:
+        return True
+
+    def peaks(
+        self, source: Reals | None, largest: float, size: MapSize, parameters: RealParameters
+    ) -> Peaks:
+        return Peaks(inner=float(np.abs(parameters.real[self.name].bias).max()))
+
+    def scaled(
+        self, fractions: Fractions, parameters: RealParameters
+    ) -> tuple[Layer, Weights | None]:
+        real = parameters.real[self.name]
+        weights = Weights(
+            weights=as_elements(real.weights, fractions.weights),
+            bias=as_elements(real.bias, fractions.output),
+        )
+        return replace(self, fraction=fractions.shift), weights
+
+    def with_relu(self) -> Layer | None:
+        return None if self.relu else replace(self, relu=True)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapLayer(Layer):
+    """A layer that computes a map from regions of maps of the same slices."""
+
+    #: What its kernel's layouts are made by.
+    layouts: ClassVar[Callable[..., Any]]
+
+    def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
+        if not before.layer.has_tiles:
+            return False
+        if before.cut.images != plan.cut.images or before.out_depth != plan.depth:
+            return False
+        return inside(before.tiles, plan.tiles, plan.windows[0], plan.input.channels, vaults)
+
+    def moved_elements(
+        self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
+    ) -> float:
+        tile, windows = plan.tile, plan.windows[0]
+        width = (tile.width - 1) * windows.stride.width + windows.kernel.width
+        height = (tile.height - 1) * windows.stride.height + windows.kernel.height
+        elements = width * height * (tile.channels if windows.parted else plan.input.channels)
+        if self.covers(before, plan, work.engines.ring.vaults):
+            elements -= before.tile.elements
+        return elements * plan.rounds(work.batch)
+
+    def step(self, maps: LayerMaps) -> Step | None:
+        return MapStep(
+            layer_name=self.name,
+            engines=maps.engines,
+            kernel=self,
+            tile=self.tile_shape(maps),
+            sources=maps.read,
+            target=maps.target,
+        )
+
+    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
+        constants = maps.constant(maps.plan.windows[0].around, vault)
+        return [
+            move
+            for source, target in zip(maps.sources, maps.inputs, strict=True)
+            if source is not None and target is not None
+            for move in map_moves(source, target, vault, constants)
+        ]
+
+    @abstractmethod
+    def tile_shape(self, maps: LayerMaps) -> Any:
+        """What the kernel must know of a vault's tile."""
+
+    def layout(self, tile: Any, maps: VaultMaps) -> Any:
+        """The layout of a vault."""
+        source, *second = maps.sources
+        return type(self).layouts(
+            shape=tile,
+            source=source,
+            target=maps.target,
+            base=maps.base,
+            sharers=maps.engines.pes,
+            scratchpad_bytes=maps.engines.scratchpad_bytes,
+            **({"other": second[0]} if second else {}),
+        )
+
+    def program(self, layout: Any, vault_bits: int) -> Program:
+        """The program of all vaults."""
+        return line_program(layout, vault_bits=vault_bits)
+
+    def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
+        """Put what is constant, but for parameter blocks, into a vault's ``memory``."""
+        layout.store(memory)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PixelLayer(MapLayer):
+    """A layer whose output's pixels are of the pixels of its sources in the same place."""
+
+    keeps_slices = True
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        return same_size(sources)
+
+    def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
+        return (Windows(kernel=Size2(1, 1), stride=Size2(1, 1), parted=True),) * len(inputs)
+
+    def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
+        return before.cut == plan.cut
+
+
+@dataclass(frozen=True, kw_only=True)
+class WindowLayer(MapLayer):
+    """A layer whose output's pixels are of windows of its source."""
+
+    @property
+    @abstractmethod
+    def window_size(self) -> Size2:
+        """Pixels of a window."""
+
+    @property
+    @abstractmethod
+    def steps(self) -> Size2:
+        """Pixels from window to window."""
+
+    @property
+    @abstractmethod
+    def sides(self) -> Pads:
+        """Pixels around the map."""
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        for name, values in (("stride", self.steps), ("padding", self.sides)):
+            for value in values:
+                CHECK.at_least(name, value, int(name == "stride"))
+
+    def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+        return self.output_of(same_size(sources))
+
+    @abstractmethod
+    def output_of(self, size: MapSize) -> MapSize:
+        """Size of the output for a source of ``size``."""
+
+    def unreadable(self, size: MapSize, depth: int, scratchpad_bytes: int) -> str:
+        if self.reads(size, depth, scratchpad_bytes):
+            return ""
+        width, height = self.window_size
+        return f"a window of {width} x {height} pixels"
+
+    @abstractmethod
+    def reads(self, size: MapSize, depth: int, scratchpad_bytes: int) -> bool:
+        """Whether an engine can read slices of ``depth`` channels of a map of ``size``."""
+
+    def around(self, size: MapSize) -> MapSize:
+        """Size of a map with the pixels around it."""
+        left, top, right, bottom = self.sides
+        return MapSize(size.width + left + right, size.height + top + bottom, size.channels)
+
+    def windows_of(self, *, around: int = 0, parted: bool) -> tuple[Windows, ...]:
+        """The windows; parameters as of :class:`microkernels.networks.stored.Windows`."""
+        left, top, _, _ = self.sides
+        return (
+            Windows(
+                kernel=self.window_size,
+                stride=self.steps,
+                left=left,
+                top=top,
+                around=around,
+                parted=parted,
+            ),
+        )
+
+    def region(self, tile: MapSize) -> Size2:
+        """Pixels that a tile is of."""
+        (width, height), (across, down) = self.window_size, self.steps
+        return Size2((tile.width - 1) * across + width, (tile.height - 1) * down + height)
+
+    def views(self, values: Reals, size: MapSize, around: float) -> "list[tuple[int, int, Reals]]":
+        """Each pixel of the windows: its row, its column, and its values in all windows."""
+        padded = surrounded(values, self.sides, around)
+        (width, height), (across, down) = self.window_size, self.steps
+        return [
+            (
+                row,
+                column,
+                padded[
+                    :,
+                    row : row + (size.height - 1) * down + 1 : down,
+                    column : column + (size.width - 1) * across + 1 : across,
+                ],
+            )
+            for row in range(height)
+            for column in range(width)
+        ]
+
+
+def same_size(sources: Sequence[tuple[str, MapSize]]) -> MapSize:
+    """The size of all of these.
+
+    Raises:
+        KernelError: they differ.
+    """
+    (first, size), *further = sources
+    for name, other in further:
+        if other != size:
+            raise KernelError(
+                f"the maps must have one size, but {first} has {size} (width, height, channels), "
+                f"{name} {other}"
+            )
+    return size
+
+
+def surrounded(images: NDArray[Any], sides: Pads, around: float) -> NDArray[Any]:
+    """Images x height x width x channels with the pixels around them."""
+    widths = ((0, 0), (sides.top, sides.bottom), (sides.left, sides.right), (0, 0))
+    return np.pad(images, widths, constant_values=around)
