@@ -24,9 +24,9 @@ __all__ = ["made_of_proofs", "proofs"]
 
 def _programs() -> list[Program]:
     return [
-        program
+        launch.program
         for each in applications()
-        for _, program, _ in known_launches([each], preset(each.preset))
+        for launch in known_launches([each], preset(each.preset))
     ]
 
 

@@ -8,6 +8,8 @@ from amaranth.lib import data, stream, wiring
 from amaranth.lib.wiring import In, Out
 
 __all__ = [
+    "BYTE_BITS",
+    "COLUMN_BITS",
     "COLUMN_BYTES",
     "COLUMN_WORDS",
     "WORD_BITS",
@@ -22,6 +24,9 @@ COLUMN_BYTES = 32
 WORD_BITS = 64
 #: Words in a column.
 COLUMN_WORDS = COLUMN_BYTES * 8 // WORD_BITS
+#: Bits of a byte's place in a word, and in a column.
+BYTE_BITS = (WORD_BITS // 8 - 1).bit_length()
+COLUMN_BITS = (COLUMN_BYTES - 1).bit_length()
 
 
 def memory_request(address_bits: int, tag_bits: int) -> data.StructLayout:

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 from typing import Self, get_args
 
 from hdl.config import ConfigurationError, SramKind
+from hdl.ports import COLUMN_BYTES
 from isa.limits import (
     ADDRESS_BITS,
     INSTRUCTION_WORDS,
@@ -27,6 +28,7 @@ from isa.table import (
     Unit,
     Width,
 )
+from isa.timing import RANGE_BYTES
 from support.checks import Checks
 
 __all__ = [
@@ -281,6 +283,11 @@ class PeConfig:
         return self.load_history // self.load_history_ways if self.load_history_ways else 1
 
     @property
+    def history_ways(self) -> int:
+        """Places of the load history where a column may be remembered."""
+        return self.load_history // self.history_sets
+
+    @property
     def register_bits(self) -> int:
         """Bits of a register number."""
         return (self.registers - 1).bit_length()
@@ -294,6 +301,22 @@ class PeConfig:
     def tag_bits(self) -> int:
         """Bits of a memory request's tag."""
         return (self.load_store_queue - 1).bit_length()
+
+    @property
+    def entry_bits(self) -> int:
+        """Bits of the index of an entry in the array range check."""
+        return max(1, (self.arc_entries - 1).bit_length())
+
+    @property
+    def column_count_bits(self) -> int:
+        """Bits of the number of columns that one transfer touches (one more when unaligned)."""
+        return (self.scratchpad_bytes // COLUMN_BYTES + 1).bit_length()
+
+    @property
+    def end_unit_bits(self) -> int:
+        """Bits of the number of a unit of :data:`isa.timing.RANGE_BYTES`, up to the one after the
+        scratchpad's last."""
+        return (self.scratchpad_bytes // RANGE_BYTES).bit_length()
 
     @property
     def pc_bits(self) -> int:

@@ -7,7 +7,8 @@ from hdl.component import Component
 from hdl.emission import shared_instance
 from hdl.ports import MemoryPort
 from isa.faults import FaultCause
-from pe.frontend.arc import Arc, allocation, arrival, free_entry, growth, overwriting, release
+from pe.extensions.units import links
+from pe.frontend.arc import Arc, allocation, free_entry
 from pe.frontend.decode import Decode
 from pe.frontend.dispatch import Dispatch, held_instruction, moved_bytes
 from pe.frontend.fetch import Fetch, fetched, redirection, run
@@ -15,14 +16,13 @@ from pe.frontend.issue import Issue
 from pe.frontend.operands import Operands, waiting
 from pe.frontend.register_file import READ_PORTS, RegisterFile
 from pe.frontend.scalar import Scalar, at_issue
-from pe.lsu.ports import FAILURE, FENCED, HISTORY_EVENTS
 from pe.lsu.unit import LoadStore
-from pe.lsu.workspace import declared, declaring, workspace_bounds
 from pe.vector.unit import VectorUnit
 
 from .config import PeConfig
 from .counters import Counters
 from .interface import ControlPort, IdentityPort, PeCounter
+from .ports import FAILURE, arrival, release
 from .scratchpad import Scratchpad, read_roles, write_roles
 from .sequencer import Sequencer
 
@@ -120,14 +120,8 @@ class Pe(Component):
             sequencer.done.eq(units.dispatch.empty & ~units.vector.busy & units.load_store.idle),
         ]
         FAILURE.join(m, units.load_store, sequencer)
-        if config.workspace:
-            declaring(config).join(m, issue, units.load_store)
-            declared().join(m, units.load_store, issue)
-            workspace_bounds(config).join(m, units.load_store, units.dispatch)
-            growth(config).join(m, units.load_store, units.arc)
-        if config.load_history:
-            FENCED.join(m, issue, units.load_store)
-            overwriting(config).join(m, units.dispatch, units.load_store)
+        for source, sink, bundle in links(config):
+            bundle.join(m, getattr(units, source), getattr(units, sink))
         connect(m, operands.offer, issue.next)
 
     def _dispatch(self, m: Module, units: "_Units") -> None:
@@ -217,8 +211,6 @@ class Pe(Component):
             counters.busy.eq(units.vector.beat),
         ]
         moved_bytes(self.config).join(m, dispatch, counters)
-        if self.config.load_history:
-            HISTORY_EVENTS.join(m, units.load_store, counters)
 
 
 class _Units:

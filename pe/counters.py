@@ -9,8 +9,9 @@ from hdl.emission import shared_instance
 from pe.frontend.dispatch import EVENT_BITS, moved_bytes
 
 from .config import PeConfig
-from .interface import HistoryCounter, PeCounter, counter_index_bits
-from .lsu.ports import HISTORY_EVENTS
+from .extensions.extension import LsuExtension
+from .extensions.units import extensions, link_members
+from .interface import PeCounter, counter_index_bits
 
 __all__ = ["FLUSH_CYCLES", "Counters"]
 
@@ -30,11 +31,10 @@ class Counters(Component):
         loaded, stored: :func:`pe.frontend.dispatch.moved_bytes`, in.
         index: in. value: out, the cycle after; exact :data:`FLUSH_CYCLES` after the last event.
 
-    With a load history also probed, copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, in, counted
-    in :class:`pe.interface.HistoryCounter`.
+    Extensions with counters have a signal for each, in.
     """
 
-    probes = Probes("late_event", "late_waits")
+    probes = Probes("late_event", "late_waits", "step_0")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
@@ -49,7 +49,7 @@ class Counters(Component):
                 **moved_bytes(config).inputs(),
                 "index": In(counter_index_bits(config)),
                 "value": Out(COUNTER_BITS),
-                **(HISTORY_EVENTS.inputs() if config.load_history else {}),
+                **link_members(config, "counters"),
             }
         )
 
@@ -100,27 +100,23 @@ class Counters(Component):
             else:
                 step = late["count"] & (event == counter)
             m.d.comb += getattr(bank, f"step_{counter.value}").eq(step)
-        if self.config.load_history:
-            self._history(m, platform)
+        for extension in extensions(self.config):
+            if extension.counters:
+                self._extension(m, extension, platform)
         return m
 
-    def _history(self, m: Module, platform: object) -> None:
-        """The counters of the load history, in a bank of their own."""
-        first = min(HistoryCounter)
-        history = CounterBank(max_steps=(1,) * len(HistoryCounter), kind=self.config.sram)
-        m.submodules.history = shared_instance(history, platform)
-        events = {
-            HistoryCounter.HISTORY_PROBES: self.probed,
-            HistoryCounter.HISTORY_HITS: self.copied,
-            HistoryCounter.WORKSPACE_COLUMNS: self.asked,
-        }
-        for counter, event in events.items():
-            m.d.comb += getattr(history, f"step_{counter - first}").eq(event)
+    def _extension(self, m: Module, extension: LsuExtension, platform: object) -> None:
+        """The counters of ``extension``, in a bank of their own."""
+        first = min(extension.counters)
+        bank = CounterBank(max_steps=(1,) * len(extension.counters), kind=self.config.sram)
+        m.submodules[extension.name] = shared_instance(bank, platform)
+        for counter, event in extension.counters.items():
+            m.d.comb += getattr(bank, f"step_{counter - first}").eq(getattr(self, event))
         chosen = Signal()
         m.d.sync += chosen.eq(self.index >= first)
-        m.d.comb += [history.clear.eq(self.clear), history.index.eq(self.index - first)]
+        m.d.comb += [bank.clear.eq(self.clear), bank.index.eq(self.index - first)]
         with m.If(chosen):
-            m.d.comb += self.value.eq(history.value)
+            m.d.comb += self.value.eq(bank.value)
 
 
 def _bank(config: PeConfig) -> CounterBank:

@@ -1,14 +1,33 @@
-"""Signatures between the units of a processing engine."""
+"""Signatures, layouts and bundles between the parts of a processing engine."""
+
+from typing import Any
 
 from amaranth.lib import data, wiring
 from amaranth.lib.wiring import In, Out
 
+from hdl.bundle import Bundle
+from hdl.ports import COLUMN_BITS
 from isa.table import MAX_FX
 
 from .capabilities import Capabilities
 from .config import PeConfig
+from .extensions.units import extension_members
 
-__all__ = ["ScratchpadReadPort", "ScratchpadWritePort", "vector_command"]
+__all__ = [
+    "FAILURE",
+    "ScratchpadReadPort",
+    "ScratchpadWritePort",
+    "arrival",
+    "load_store_command",
+    "loaded_register",
+    "release",
+    "transfer_layout",
+    "vector_command",
+]
+
+#: ``error``: the memory answered with an error; ``overflow``: a value loaded is too large for its
+#: register, which does not get it.
+FAILURE = Bundle(error=1, overflow=1)
 
 
 class ScratchpadReadPort(wiring.Signature):
@@ -72,3 +91,60 @@ def vector_command(config: PeConfig) -> data.StructLayout:
             "fx": MAX_FX.bit_length() if caps.fractions else 0,
         }
     )
+
+
+def load_store_command(config: PeConfig) -> data.StructLayout:
+    """A load or store with its operands, checked to lie in scratchpad and memory.
+
+    Members:
+        store, register: direction, and whether a register rather than the scratchpad is meant.
+        width: encoding of the element width (used with ``register``).
+        dram: first byte in memory. columns: DRAM columns touched, at least 1. last: place of the
+            last byte within its column.
+        scratchpad: first byte in the scratchpad. entry: the transfer's entry in the ARC.
+        index: register to load. value: value to store from a register.
+
+    Members that no instruction of ``config`` needs have no bits. Extensions have further ones.
+    """
+    value = config.register_width if Capabilities.of(config).registers.stores else 0
+    members = {**_transfer(config), "value": value, **extension_members(config, "command")}
+    return data.StructLayout(members)
+
+
+def transfer_layout(config: PeConfig) -> data.StructLayout:
+    """:func:`load_store_command` without its ``value`` and the members that extensions have beside
+    a transfer."""
+    return data.StructLayout(_transfer(config))
+
+
+def _transfer(config: PeConfig) -> dict[str, Any]:
+    caps = Capabilities.of(config)
+    memory, transfers = int(bool(caps.memory)), int(bool(caps.transfers))
+    return {
+        "store": int(bool(caps.loads and caps.stores)),
+        "register": int(bool(caps.transfers and caps.registers)),
+        "width": caps.registers.width.shape,
+        "dram": config.address_bits * memory,
+        "columns": config.column_count_bits * transfers,
+        "last": COLUMN_BITS * memory,
+        "scratchpad": config.scratchpad_bits * transfers,
+        "entry": config.entry_bits * transfers,
+        "index": config.register_bits if caps.registers.loads else 0,
+        **extension_members(config, "transfer"),
+    }
+
+
+def loaded_register(config: PeConfig) -> Bundle:
+    """``result_valid``: register ``result_index`` is to become ``result``."""
+    return Bundle(result_valid=1, result_index=config.register_bits, result=config.register_width)
+
+
+def arrival(config: PeConfig) -> Bundle:
+    """``arrived``: a column of the load with the ARC's entry ``arrived_entry`` is in the
+    scratchpad."""
+    return Bundle(arrived=1, arrived_entry=config.entry_bits)
+
+
+def release(config: PeConfig) -> Bundle:
+    """``released``: the store with the ARC's entry ``released_entry`` has read its whole source."""
+    return Bundle(released=1, released_entry=config.entry_bits)

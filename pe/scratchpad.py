@@ -13,6 +13,7 @@ from pe.vector.stages import read_cycles
 
 from .capabilities import Capabilities
 from .config import PeConfig
+from .extensions.units import extensions
 from .ports import ScratchpadReadPort, ScratchpadWritePort
 
 __all__ = ["BANKS", "Scratchpad", "read_roles", "write_roles"]
@@ -25,12 +26,12 @@ _STORE = "store"
 
 def read_roles(config: PeConfig) -> tuple[str, ...]:
     """Users of the read ports: the vector operands ``first`` and ``second``, ``store``, whose port
-    copies of the load history use, too; only those that an instruction needs."""
+    extensions may use, too; only those that an instruction needs."""
     caps = Capabilities.of(config)
     roles = {
         "first": caps.vector,
         "second": caps.binary,
-        _STORE: caps.transfers.stores or config.load_history,
+        _STORE: caps.transfers.stores or any(e.reads_scratchpad for e in extensions(config)),
     }
     return tuple(role for role, used in roles.items() if used)
 

@@ -11,7 +11,7 @@ from isa.faults import FaultCause
 from isa.launch import START_REGISTERS
 from pe.frontend.dispatch import EVENT_BITS
 from pe.frontend.range_check import cause_bits
-from pe.lsu.ports import FAILURE
+from pe.ports import FAILURE
 
 from .config import PeConfig
 from .counters import FLUSH_CYCLES
@@ -58,7 +58,7 @@ class Sequencer(Component):
         halt, cause, pc, waiting_pc: in, from :class:`pe.frontend.issue.Issue`; ``pc`` belongs to
             ``cause``.
         done: in; vector and load-store unit are idle. error, overflow:
-            :data:`pe.lsu.ports.FAILURE`, in.
+            :data:`pe.ports.FAILURE`, in.
     """
 
     probes = Probes("failed", "fsm_state", "going", "index", "report", "words")

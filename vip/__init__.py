@@ -37,10 +37,11 @@ if TYPE_CHECKING:
     from .synthesis.area import SynthReport, synth
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
-    from .trimmed_models import ModelTrim, trim_model
+    from .trimming.models import trim_model
     from .trimming.result import TrimResult
-    from .trimming.subjects import Subject
-    from .trimming.trim import Launches, Sizes, trim
+    from .trimming.runs import Sizes
+    from .trimming.subjects import Launches, Subject
+    from .trimming.trim import trim
 
 __all__ = [
     "BpRun",
@@ -58,7 +59,6 @@ __all__ = [
     "ModelCertificate",
     "ModelCheck",
     "ModelRun",
-    "ModelTrim",
     "MrfRun",
     "MrfStereo",
     "PairOptions",
@@ -129,10 +129,11 @@ _MODULES = {
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),
     "vip.synthesis.power": ("PowerResult", "power"),
     "vip.built_models": ("BuiltModel", "build_model"),
-    "vip.trimmed_models": ("ModelTrim", "trim_model"),
+    "vip.trimming.models": ("trim_model",),
     "vip.trimming.result": ("TrimResult",),
-    "vip.trimming.subjects": ("Subject",),
-    "vip.trimming.trim": ("Launches", "Sizes", "trim"),
+    "vip.trimming.runs": ("Sizes",),
+    "vip.trimming.subjects": ("Launches", "Subject"),
+    "vip.trimming.trim": ("trim",),
 }
 
 

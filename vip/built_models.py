@@ -12,7 +12,8 @@ from support.scratch import owned_folder
 from .models.compile import CompileReport, compile_model, input_arrays
 from .models.folder import check_new
 from .progress import Progress, silent
-from .trimmed_models import ModelTrim, trim_model
+from .trimming.models import trim_model
+from .trimming.result import TrimResult
 from .trimming.trim import need_tools
 
 __all__ = ["MODEL_FOLDER", "VERILOG_FOLDER", "BuiltModel", "build_model"]
@@ -30,7 +31,7 @@ class BuiltModel:
     """
 
     compiled: CompileReport
-    trimmed: ModelTrim
+    trimmed: TrimResult
 
     @property
     def failure(self) -> str:

@@ -108,7 +108,7 @@ def _launches(what: Sequence[str | Path], full: PeConfig) -> dict[str, list[tupl
         name = str(each)
         if name in known:
             launches = known_launches([known[name]], full)
-            found[name] = [(program, about) for _, program, about in launches]
+            found[name] = [(launch.program, launch.known) for launch in launches]
         elif Path(each).is_file():
             found[name] = [(load_program(Path(each), full.instruction_words), Known())]
         else:

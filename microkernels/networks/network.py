@@ -37,6 +37,7 @@ __all__ = [
     "Rearrange",
     "Source",
     "Use",
+    "kind_named",
     "named",
 ]
 
@@ -55,6 +56,15 @@ KINDS: tuple[type[Layer], ...] = (
     Source,
     Rearrange,
 )
+
+
+def kind_named(name: str) -> type[Layer]:
+    """The kind of layers with a class of this name.
+
+    Raises:
+        KeyError: there is none.
+    """
+    return {kind.__name__: kind for kind in KINDS}[name]
 
 
 @contextmanager

@@ -1,30 +1,24 @@
 """Array range check (ARC): scratchpad ranges that a load or store still needs."""
 
-from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal
+from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In
 
 from hdl.bundle import Bundle
 from hdl.component import Component, Probes
-from hdl.ports import COLUMN_BYTES
 from hdl.priority import lowest_one
 from isa.timing import RANGE_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
+from pe.extensions.units import link_members
+from pe.ports import arrival, release
 
 __all__ = [
     "RANGES",
     "UNIT_BYTES",
     "Arc",
     "allocation",
-    "arrival",
-    "column_count_bits",
-    "end_unit_bits",
-    "entry_bits",
     "free_entry",
-    "growth",
-    "overwriting",
-    "release",
     "scratchpad_range",
 ]
 
@@ -35,33 +29,18 @@ UNIT_BYTES = RANGE_BYTES
 _UNIT_SHIFT = (UNIT_BYTES - 1).bit_length()
 
 
-def entry_bits(config: PeConfig) -> int:
-    """Bits of an entry's index."""
-    return max(1, (config.arc_entries - 1).bit_length())
-
-
-def column_count_bits(config: PeConfig) -> int:
-    """Bits of the number of columns that one transfer touches (one more when unaligned)."""
-    return (config.scratchpad_bytes // COLUMN_BYTES + 1).bit_length()
-
-
-def end_unit_bits(config: PeConfig) -> int:
-    """Bits of the number of a unit, up to the one after the scratchpad's last."""
-    return (config.scratchpad_bytes // UNIT_BYTES).bit_length()
-
-
 def scratchpad_range(config: PeConfig) -> data.StructLayout:
     """``used``: the instruction touches the range; ``start``: its first byte; ``end``: the unit
     after the one of its last byte; ``writes``: it writes there, as a vector result."""
     return data.StructLayout(
-        {"used": 1, "start": config.scratchpad_bits, "end": end_unit_bits(config), "writes": 1}
+        {"used": 1, "start": config.scratchpad_bits, "end": config.end_unit_bits, "writes": 1}
     )
 
 
 def free_entry(config: PeConfig) -> Bundle:
     """Answer of the array: ``conflict``, a range overlaps an entry that it must wait for;
     ``full``, no entry is free; ``entry``, index of a free one."""
-    return Bundle(conflict=1, full=1, entry=entry_bits(config))
+    return Bundle(conflict=1, full=1, entry=config.entry_bits)
 
 
 def allocation(config: PeConfig) -> Bundle:
@@ -69,34 +48,12 @@ def allocation(config: PeConfig) -> Bundle:
     ``columns`` arrivals to wait for (a store: 1) and ``store``."""
     return Bundle(
         allocate=1,
-        allocated=entry_bits(config),
+        allocated=config.entry_bits,
         start=config.scratchpad_bits,
-        end=end_unit_bits(config),
-        columns=column_count_bits(config),
+        end=config.end_unit_bits,
+        columns=config.column_count_bits,
         store=1,
     )
-
-
-def arrival(config: PeConfig) -> Bundle:
-    """``arrived``: a column of the load with the entry ``arrived_entry`` is in the scratchpad."""
-    return Bundle(arrived=1, arrived_entry=entry_bits(config))
-
-
-def release(config: PeConfig) -> Bundle:
-    """``released``: the store with the entry ``released_entry`` has read its whole source."""
-    return Bundle(released=1, released_entry=entry_bits(config))
-
-
-def overwriting(config: PeConfig) -> Bundle:
-    """``overwrites``: the instruction that is dispatched will write units of the scratchpad, from
-    ``first_unit`` to the one before ``end_unit``."""
-    bits = end_unit_bits(config)
-    return Bundle(overwrites=1, first_unit=bits - 1, end_unit=bits)
-
-
-def growth(config: PeConfig) -> Bundle:
-    """``grown``: the load with the entry ``grown_entry`` waits for one arrival more."""
-    return Bundle(grown=1, grown_entry=entry_bits(config))
 
 
 class Arc(Component):
@@ -120,15 +77,14 @@ class Arc(Component):
             the next.
         released, released_entry: :func:`release`, in.
 
-    With a workspace also ``grown``, ``grown_entry``: :func:`growth`, in; effective from the next
-    cycle on.
+    With a workspace also :func:`pe.extensions.workspace.growth`, in; effective from the next cycle
+    on.
     """
 
-    probes = Probes("late_arrived", "late_released")
+    probes = Probes("columns_0", "late_arrived", "late_released", "store_0")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        grown = growth(config).inputs() if config.workspace else {}
         super().__init__(
             {
                 "ranges": In(scratchpad_range(config)).array(RANGES),
@@ -136,7 +92,7 @@ class Arc(Component):
                 **allocation(config).inputs(),
                 **arrival(config).inputs(),
                 **release(config).inputs(),
-                **grown,
+                **link_members(config, "arc"),
             }
         )
 
@@ -146,7 +102,7 @@ class Arc(Component):
         caps = Capabilities.of(config)
         if not caps.transfers:
             return m
-        bits = end_unit_bits(config)
+        bits = config.end_unit_bits
         conflicts = Signal(config.arc_entries)
         occupied = Signal(config.arc_entries)
         arrived = Signal(name="late_arrived")
@@ -162,7 +118,7 @@ class Arc(Component):
             released_entry.eq(self.released_entry),
         ]
         both = bool(caps.transfers.loads and caps.transfers.stores)
-        count_bits = column_count_bits(config) if caps.transfers.loads else 1
+        count_bits = config.column_count_bits if caps.transfers.loads else 1
         if config.workspace:
             # Requests in flight, those whose arrival is noted a cycle later, and the load itself.
             count_bits = max(count_bits, (config.load_store_queue + 2).bit_length())
@@ -174,13 +130,8 @@ class Arc(Component):
             columns = Signal(count_bits, name=f"columns_{number}")
             stores = store if both else Const(int(bool(caps.transfers.stores)), 1)
             completes = Signal(name=f"completes_{number}")
-            grows = Signal(name=f"grows_{number}")
-            grown = (
-                [grows.eq(self.grown & (self.grown_entry == number))] if config.workspace else []
-            )
             m.d.comb += [
                 occupied[number].eq(columns != 0),
-                *grown,
                 completes.eq(
                     (arrived & (arrived_entry == number)) | (released & (released_entry == number))
                 ),
@@ -195,6 +146,11 @@ class Arc(Component):
                     ).any()
                 ),
             ]
+            steps = [(Value.cast(completes), columns - 1)]
+            if config.workspace:
+                grows = Signal(name=f"grows_{number}")
+                m.d.comb += grows.eq(self.grown & (self.grown_entry == number))
+                steps = [(grows & ~completes, columns + 1), (completes & ~grows, columns - 1)]
             with m.If(self.allocate & (self.allocated == number)):
                 m.d.sync += [
                     start.eq(self.start[_UNIT_SHIFT:]),
@@ -202,14 +158,9 @@ class Arc(Component):
                     store.eq(self.store),
                     columns.eq(self.columns),
                 ]
-            if config.workspace:
-                with m.Elif(grows & ~completes):
-                    m.d.sync += columns.eq(columns + 1)
-                with m.Elif(completes & ~grows):
-                    m.d.sync += columns.eq(columns - 1)
-            else:
-                with m.Elif(completes):
-                    m.d.sync += columns.eq(columns - 1)
+            for condition, count in steps:
+                with m.Elif(condition):
+                    m.d.sync += columns.eq(count)
         m.d.comb += [
             self.conflict.eq(conflicts.any()),
             self.full.eq(occupied.all()),

@@ -4,7 +4,7 @@ from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
-from hdl.component import Component
+from hdl.component import Component, Probes
 from isa.table import (
     FIELD_A,
     FIELD_B,
@@ -108,6 +108,8 @@ class Decode(Component):
         word: in, instruction, as :mod:`pe.frontend.instruction_word` keeps it.
         out: :func:`decoded`, out.
     """
+
+    probes = Probes("out")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

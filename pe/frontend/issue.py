@@ -11,11 +11,11 @@ from hdl.emission import shared_instance
 from isa.faults import FaultCause
 from isa.table import Opcode, Unit
 from pe.capabilities import Capabilities
-from pe.codes import DECLARE, ControlOp, IssueClass
+from pe.codes import ControlOp, IssueClass
 from pe.config import PeConfig
+from pe.extensions.extension import ControlRules
+from pe.extensions.units import extension_members, extensions, link_members
 from pe.interface import PeCounter, pc_shape
-from pe.lsu.ports import FENCED
-from pe.lsu.workspace import DESCRIPTOR_SHIFT, declared, declaring
 from pe.vector.settings import VectorSettings
 
 from .dispatch import EVENT_BITS, dispatched, held_instruction
@@ -60,18 +60,25 @@ class Issue(Component):
         event: out; :class:`pe.interface.PeCounter` of this cycle, as if an instruction that moves
             on to dispatch had no fault there; only with counters.
 
-    With a workspace also declare, descriptor, forget: :func:`pe.lsu.workspace.declaring`, out;
-    declared, refused: :func:`pe.lsu.workspace.declared`, in. With a load history also fenced:
-    :data:`pe.lsu.ports.FENCED`, out.
+    Extensions have further members (:meth:`pe.extensions.extension.LsuExtension.links`).
     """
 
-    probes = Probes("check", "instruction", "occupied", "redirects", "settings")
+    probes = Probes(
+        "check",
+        "halt",
+        "instruction",
+        "next__ready",
+        "next__valid",
+        "occupied",
+        "offer__valid",
+        "redirect",
+        "redirects",
+        "settings",
+        "target",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        workspace = (
-            {**declaring(config).outputs(), **declared().inputs()} if config.workspace else {}
-        )
         super().__init__(
             {
                 "run": In(1),
@@ -95,8 +102,7 @@ class Issue(Component):
                 "fault_pc": Out(pc_shape(config)),
                 "waiting_pc": Out(pc_shape(config)),
                 "event": Out(EVENT_BITS),
-                **workspace,
-                **(FENCED.outputs() if config.load_history else {}),
+                **link_members(config, "issue"),
             }
         )
 
@@ -173,12 +179,10 @@ class Issue(Component):
             m.d.comb += issue_cause.eq(FaultCause.ILLEGAL_INSTRUCTION)
         with m.Elif(present & check.bad_setting):
             m.d.comb += issue_cause.eq(FaultCause.VECTOR_SETTING)
-        if config.workspace:
-            with m.Elif(present & (check.descriptor != FaultCause.NONE)):
-                m.d.comb += issue_cause.eq(check.descriptor)
-            # Nothing but the instruction at issue declares.
-            with m.Elif(present & self.declared & self.refused):
-                m.d.comb += issue_cause.eq(FaultCause.WORKSPACE)
+        for extension in extensions(config):
+            for condition, cause in extension.faults(self, check):
+                with m.Elif(present & condition):
+                    m.d.comb += issue_cause.eq(cause)
         is_scalar = caps.is_unit(d.unit, IssueClass.SCALAR)
         overflow: Value = Const(0, 1)
         if config.narrow:
@@ -240,8 +244,9 @@ class Issue(Component):
             moves.eq(to_dispatch & self.offer.ready),
             self.invalidate.eq(is_legal & self.offer.ready & transfer & d.writes),
         ]
-        if config.workspace:
-            m.d.comb += offer.end.eq(check.end)
+        m.d.comb += [
+            offer[name].eq(getattr(check, name)) for name in extension_members(config, "dispatched")
+        ]
         places = offer.operands.places
         m.d.comb += offer.used.eq(Cat(r.used for r in check.ranges))
         ranges = [
@@ -285,7 +290,7 @@ class Issue(Component):
         # State of the previous cycle; an instruction that went to dispatch since is still there.
         quiet = Signal()
         m.d.sync += quiet.eq(self.dispatch_empty & self.load_store_idle)
-        ready: dict[int, tuple[Value | int, list[Any]]] = {
+        rules: ControlRules = {
             ControlOp.SET_VL.value: (1, [settings.set_vl.eq(1)]),
             ControlOp.SET_MR.value: (1, [settings.set_mr.eq(1)]),
             ControlOp.SET_FX.value: (1, [settings.set_fx.eq(1)]),
@@ -293,19 +298,10 @@ class Issue(Component):
             ControlOp.MEMFENCE.value: (self.dispatch_empty & quiet, []),
             ControlOp.HALT.value: (1, [self.halt.eq(1)]),
         }
-        if self.config.load_history:
-            ends, effects = ready[ControlOp.MEMFENCE.value]
-            effects.append(self.fenced.eq(ends))
-        if self.config.workspace:
-            # Until it is declared, the load-store unit is not idle again.
-            begins = self.dispatch_empty & quiet & (check.descriptor == FaultCause.NONE)
-            ready[DECLARE] = (self.declared, [self.declare.eq(begins)])
-            m.d.comb += [
-                self.descriptor.eq(check.a[DESCRIPTOR_SHIFT:]),
-                self.forget.eq(self.reset),
-            ]
+        for extension in extensions(self.config):
+            extension.control(m, self, check, quiet, rules)
         is_control = caps.is_unit(d.unit, IssueClass.CONTROL)
-        for op, (ends, effects) in ready.items():
+        for op, (ends, effects) in rules.items():
             with m.If(is_control & caps.control.is_one_of(d.control, [op])):
                 m.d.comb += done.eq(ends)
                 with m.If(is_legal):

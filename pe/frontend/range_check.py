@@ -11,12 +11,12 @@ from hdl.ports import COLUMN_BYTES
 from isa.faults import FaultCause
 from isa.table import INSTRUCTIONS, MAX_FX, Extent, Opcode, Unit, Width
 from pe.capabilities import Capabilities
-from pe.codes import DECLARE, ControlOp, IssueClass
+from pe.codes import ControlOp, IssueClass
 from pe.config import PeConfig
-from pe.lsu.workspace import DESCRIPTOR_SHIFT
+from pe.extensions.units import extension_outputs, extensions
 from pe.vector.settings import element_bits
 
-from .arc import RANGES, UNIT_BYTES, column_count_bits, scratchpad_range
+from .arc import RANGES, UNIT_BYTES, scratchpad_range
 from .decode import issued
 
 __all__ = [
@@ -55,7 +55,8 @@ def cause_bits(config: PeConfig) -> int:
 
 def operand_cause_bits(config: PeConfig) -> int:
     """Bits of the causes in the operands' values of a vector or load-store instruction."""
-    return FaultCause.WORKSPACE_EDGE.bit_length() if config.workspace else CAUSE_BITS
+    added = (extension.last_cause.bit_length() for extension in extensions(config))
+    return max((CAUSE_BITS, *added))
 
 
 def byte_bits(config: PeConfig) -> int:
@@ -101,14 +102,12 @@ class RangeCheck(Component):
         faults: out; :func:`value_faults` of a vector or load-store instruction.
         bad_setting: out; the instruction sets VL, MR or FX to a value out of range.
 
-    With a workspace also ``descriptor``, out: the cause of ``set.ws`` that the address of its
-    descriptor is, or ``NONE``; and ``end``, out: the DRAM byte behind a load or store.
+    Extensions have further outputs (:meth:`pe.extensions.extension.LsuExtension.outputs`).
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         width = config.register_width
-        workspace = {"descriptor": Out(CAUSE_BITS), "end": Out(config.address_bits + 1)}
         super().__init__(
             {
                 "decoded": In(issued(config)),
@@ -120,12 +119,12 @@ class RangeCheck(Component):
                 "elements": In(element_bits(config)),
                 "ranges": Out(scratchpad_range(config)).array(RANGES),
                 "bytes": Out(byte_bits(config)),
-                "columns": Out(column_count_bits(config)),
+                "columns": Out(config.column_count_bits),
                 "is_empty": Out(1),
                 "dram": Out(config.address_bits),
                 "faults": Out(value_faults(config)),
                 "bad_setting": Out(1),
-                **(workspace if config.workspace else {}),
+                **extension_outputs(config, "range_check"),
             }
         )
 
@@ -211,15 +210,8 @@ class RangeCheck(Component):
                 faults.misaligned.eq(memory & Mux(register, misaligned, unaligned(address))),
             ]
         m.d.comb += self.bad_setting.eq(self._bad_setting())
-        if config.workspace:
-            m.d.comb += self.end.eq(end)
-            declares = caps.is_unit(d.unit, IssueClass.CONTROL) & caps.control.is_one_of(
-                d.control, [DECLARE]
-            )
-            with m.If(declares & self.a[:DESCRIPTOR_SHIFT].any()):
-                m.d.comb += self.descriptor.eq(FaultCause.MISALIGNED)
-            with m.Elif(declares & self.a[config.address_bits :].any()):
-                m.d.comb += self.descriptor.eq(FaultCause.DRAM_RANGE)
+        for extension in extensions(config):
+            extension.check(m, self, end)
         return m
 
     def _counts(self, m: Module) -> list[Value]:

@@ -32,7 +32,9 @@ class RegisterFile(Component):
         valid: out, a bit a register; always 1 without ``ld.reg``.
     """
 
-    probes = Probes("valid", "written")
+    probes = Probes(
+        "registers", "valid", "written", *(f"passed_{number}" for number in range(READ_PORTS))
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

@@ -11,16 +11,9 @@ from hdl.component import Component
 from hdl.ports import COLUMN_WORDS, WORD_BITS, memory_request, memory_response
 from isa.workspace import DESCRIPTOR_BYTES
 from pe.config import PeConfig
+from pe.extensions.workspace import DESCRIPTOR_SHIFT, declared, declaring, workspace_bounds
 
-from .workspace import (
-    DESCRIPTOR_SHIFT,
-    KERNEL_BITS,
-    PIXEL_BITS,
-    declared,
-    declaring,
-    geometry,
-    workspace_bounds,
-)
+from .workspace import KERNEL_BITS, PIXEL_BITS, geometry
 
 __all__ = ["DECLARATION_CYCLES", "Declaration"]
 
@@ -65,13 +58,14 @@ class Declaration(Component):
     loads from the workspace need, so that those need additions alone.
 
     Members:
-        declare, descriptor, forget: :func:`pe.lsu.workspace.declaring`, in.
-        declared, refused: :func:`pe.lsu.workspace.declared`, out.
+        declare, descriptor, forget: :func:`pe.extensions.workspace.declaring`, in.
+        declared, refused: :func:`pe.extensions.workspace.declared`, out.
         request: stream of :func:`hdl.ports.memory_request`, out.
         response: stream of :func:`hdl.ports.memory_response`, in.
         busy: out; a declaration is under way. error: out; memory answered with an error, so that it
             has come to nothing.
-        known, window, window_end, image, image_end: :func:`pe.lsu.workspace.workspace_bounds`, out.
+        known, window, window_end, image, image_end:
+            :func:`pe.extensions.workspace.workspace_bounds`, out.
         geometry: :func:`pe.lsu.workspace.geometry`, out; while ``known``.
     """
 

@@ -11,25 +11,15 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.emission import shared_instance
-from hdl.ports import COLUMN_BYTES, WORD_BITS
+from hdl.ports import BYTE_BITS, COLUMN_BITS, COLUMN_BYTES, WORD_BITS
 from hdl.simd import rotate_units_right
 from isa.timing import RANGE_BYTES
 from pe.config import PeConfig
-from pe.frontend.arc import overwriting
-from pe.ports import ScratchpadReadPort
+from pe.extensions.history import FENCED, HISTORY_EVENTS, column_record, overwriting
+from pe.ports import ScratchpadReadPort, load_store_command, transfer_layout
 
 from .history_table import HistoryTable
-from .ports import (
-    BYTE_BITS,
-    COLUMN_BITS,
-    FENCED,
-    HISTORY_EVENTS,
-    column_record,
-    fill_beat,
-    is_store,
-    load_store_command,
-    transfer_layout,
-)
+from .ports import fill_beat, is_store
 
 __all__ = ["History"]
 
@@ -51,19 +41,19 @@ class History(Component):
     becomes a load of that column.
 
     Members:
-        command: stream of :func:`pe.lsu.ports.load_store_command`, in.
+        command: stream of :func:`pe.ports.load_store_command`, in.
         piece: the same, out.
         fill: stream of :func:`pe.lsu.ports.fill_beat`, out.
         read: scratchpad read port, out, as of stores; used while ``unread`` is 0.
         settled, unread: in; of :class:`pe.lsu.request.LoadStoreRequest`, which takes the pieces.
-        record, column, place, first, last: :func:`pe.lsu.ports.column_record`, in; of answers of
-            the memory, never in a cycle in which a beat of ``fill`` is taken.
-        overwrites, first_unit, end_unit: :func:`pe.frontend.arc.overwriting`, in. The first write
-            comes two cycles later or after that.
-        fenced: :data:`pe.lsu.ports.FENCED`, in; drop all that is known. declare: in, likewise; both
-            while ``idle``.
+        record, column, place, first, last: :func:`pe.extensions.history.column_record`, in; of
+            answers of the memory, never in a cycle in which a beat of ``fill`` is taken.
+        overwrites, first_unit, end_unit: :func:`pe.extensions.history.overwriting`, in. The first
+            write comes two cycles later or after that.
+        fenced: :data:`pe.extensions.history.FENCED`, in; drop all that is known. declare: in; drop
+            it, too; both while ``idle``.
         idle: out; no load is being cut or copied.
-        probed, copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, out.
+        probed, copied, asked: :data:`pe.extensions.history.HISTORY_EVENTS`, out.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -243,12 +233,11 @@ class _Copy:
 
     def __init__(self, config: PeConfig) -> None:
         places = config.scratchpad_bits
-        ways = config.load_history // config.history_sets
         self.source = Signal(places, name="source", reset_less=True)
         self.target = Signal(places, name="target", reset_less=True)
         self.left = Signal(range(COLUMN_BYTES + 1), name="left", reset_less=True)
         self.buffered = Signal(name="buffered")
         self.size = Signal(range(_WORD_BYTES + 1), name="size", reset_less=True)
         self.turn = Signal(BYTE_BITS, name="turn", reset_less=True)
-        self.way = Signal((ways - 1).bit_length(), name="way", reset_less=True)
+        self.way = Signal((config.history_ways - 1).bit_length(), name="way", reset_less=True)
         self.overwritten = Signal(name="overwritten")

@@ -10,13 +10,12 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
 from hdl.emission import shared_instance
+from hdl.ports import COLUMN_BITS
 from hdl.priority import lowest_one
 from hdl.sram import Sram
 from isa.timing import RANGE_BYTES
 from pe.config import PeConfig
-from pe.frontend.arc import overwriting
-
-from .ports import COLUMN_BITS, column_record
+from pe.extensions.history import column_record, overwriting
 
 __all__ = ["HistoryTable"]
 
@@ -38,17 +37,17 @@ class HistoryTable(Component):
         hit: out, in that next cycle: they are at ``hit_place`` of the scratchpad, by the place
             of the column's byte 0; ``hit_way``, out: of which entry of the set. stale: out; the
             set has changed meanwhile, and the rest of the answer counts for nothing.
-        record, column, place, first, last: :func:`pe.lsu.ports.column_record`, in.
+        record, column, place, first, last: :func:`pe.extensions.history.column_record`, in.
         renew: in; it takes the entry ``way`` of its set, in.
-        overwrites, first_unit, end_unit: :func:`pe.frontend.arc.overwriting`, in. Never in the
-            cycle of a record whose bytes it touches, as the ARC makes that instruction wait.
+        overwrites, first_unit, end_unit: :func:`pe.extensions.history.overwriting`, in. Never in
+            the cycle of a record whose bytes it touches, as the ARC makes that instruction wait.
         empty: in; drop all entries; not during a look.
     """
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
         self._sets = config.history_sets
-        self._ways = config.load_history // self._sets
+        self._ways = config.history_ways
         way_bits = (self._ways - 1).bit_length()
         column = config.address_bits - COLUMN_BITS
         super().__init__(

@@ -7,10 +7,11 @@ from amaranth.lib import data, stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.ports import COLUMN_BYTES
+from hdl.ports import BYTE_BITS, COLUMN_BITS, COLUMN_BYTES
 from pe.config import PeConfig
+from pe.ports import load_store_command
 
-from .ports import BYTE_BITS, COLUMN_BITS, fill_beat, load_store_command
+from .ports import fill_beat
 from .workspace import PIXEL_BITS, geometry, offset_bits, row_bits
 
 __all__ = ["Lowering"]
@@ -30,7 +31,7 @@ class Lowering(Component):
     than it has words.
 
     Members:
-        command: stream of :func:`pe.lsu.ports.load_store_command`, in.
+        command: stream of :func:`pe.ports.load_store_command`, in.
         piece: the same, out; ``final`` is set in the last piece of a load from the window.
         fill: stream of :func:`pe.lsu.ports.fill_beat`, out.
         geometry: :func:`pe.lsu.workspace.geometry`, in. fresh: in; it is another one from now on.
@@ -149,7 +150,7 @@ class Lowering(Component):
             columns.eq(dram[:COLUMN_BITS] + part + COLUMN_BYTES - 1),
             self.piece.valid.eq(~at.zeros),
             piece.lowered.eq(1),
-            *([piece.recorded.eq(1)] if config.load_history else []),
+            piece.recorded.eq(1),
             piece.dram.eq(dram),
             piece.scratchpad.eq(load.scratchpad),
             piece.entry.eq(load.entry),

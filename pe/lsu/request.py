@@ -7,24 +7,22 @@ from amaranth.lib import stream
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component, Probes
-from hdl.ports import COLUMN_BYTES, COLUMN_WORDS, WORD_BITS, memory_request
+from hdl.ports import (
+    BYTE_BITS,
+    COLUMN_BITS,
+    COLUMN_BYTES,
+    COLUMN_WORDS,
+    WORD_BITS,
+    memory_request,
+)
 from hdl.simd import rotate_units_right
 from isa.table import Opcode
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.arc import growth, release
-from pe.ports import ScratchpadReadPort
+from pe.extensions.units import extension_outputs, extensions
+from pe.ports import ScratchpadReadPort, load_store_command, release, transfer_layout
 
-from .ports import (
-    BYTE_BITS,
-    COLUMN_BITS,
-    is_register,
-    is_store,
-    load_store_command,
-    load_table_entry,
-    register_widths,
-    transfer_layout,
-)
+from .ports import is_register, is_store, load_table_entry, register_widths
 
 __all__ = ["LoadStoreRequest"]
 
@@ -38,17 +36,15 @@ class LoadStoreRequest(Component):
     and offered to the memory in the third. One more command waits while the current one is served.
 
     Members:
-        command: stream of :func:`pe.lsu.ports.load_store_command`, in.
+        command: stream of :func:`pe.ports.load_store_command`, in.
         tag_ready, tag: in; a free tag is there, and which. tag_taken: out; it is taken.
         table_write, table_tag, table_entry: out; the entry for the response to ``table_tag``.
         read: scratchpad read port, out.
-        released, released_entry: :func:`pe.frontend.arc.release`, out.
+        released, released_entry: :func:`pe.ports.release`, out.
         request: stream of :func:`hdl.ports.memory_request`, out.
         idle: out; no command and no beat is left here.
 
-    With a workspace also ``grown``, ``grown_entry``: :func:`pe.frontend.arc.growth`, out; and
-    ``settled``, out: every column of the commands taken has been asked for. With a load history
-    also ``unread``, out: ``read`` is in use, or its word is.
+    Extensions have further outputs (:meth:`pe.extensions.extension.LsuExtension.outputs`).
     """
 
     probes = Probes(
@@ -58,6 +54,7 @@ class LoadStoreRequest(Component):
         "open_tag",
         "opened",
         "place_formed",
+        "request__valid",
         "sent",
         "turn",
         "value",
@@ -70,9 +67,6 @@ class LoadStoreRequest(Component):
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        grown = {**growth(config).outputs(), "settled": Out(1)} if config.workspace else {}
-        if config.load_history:
-            grown["unread"] = Out(1)
         super().__init__(
             {
                 "command": In(stream.Signature(load_store_command(config))),
@@ -88,7 +82,7 @@ class LoadStoreRequest(Component):
                     stream.Signature(memory_request(config.address_bits, config.tag_bits))
                 ),
                 "idle": Out(1),
-                **grown,
+                **extension_outputs(config, "request"),
             }
         )
 
@@ -98,15 +92,11 @@ class LoadStoreRequest(Component):
         accepted = self._take_commands(m, work)
         self._step(m, work)
         self._note(m, work)
-        formed = self._send(m, work)
-        if self.config.load_history:
-            m.d.comb += self.unread.eq(
-                (work.working & work.store)
-                | (work.waits & is_store(self.config, work.waiting))
-                | (work.formed_valid & formed.write)
-            )
+        self._send(m, work)
+        for extension in extensions(self.config):
+            extension.request(m, self, work)
         if Capabilities.of(self.config).registers.stores:
-            with m.If(work.move & work.formed_valid & work.from_register & formed.write):
+            with m.If(work.move & work.formed_valid & work.from_register & work.formed.write):
                 m.d.sync += work.value_held.eq(0)
             with m.If(accepted & work.stores_register):
                 m.d.sync += [work.value_held.eq(1), work.value.eq(self._lanes(m))]
@@ -216,24 +206,9 @@ class LoadStoreRequest(Component):
             self.released.eq(work.done & work.store & ~work.register),
             self.released_entry.eq(current.entry),
         ]
-        if self.config.workspace:
-            m.d.comb += [
-                # The load's last column arrives for the load itself.
-                self.grown.eq(self.tag_taken & current.lowered & ~(current.final & work.done)),
-                self.grown_entry.eq(current.entry),
-                self.settled.eq(~work.working & ~work.waits),
-            ]
-        if self.config.load_history:
-            m.d.comb += [
-                entry.recorded.eq(current.recorded),
-                entry.column.eq(current.dram[COLUMN_BITS:]),
-                entry.begin.eq(work.word),
-                entry.end.eq(work.end[BYTE_BITS:]),
-            ]
 
-    def _send(self, m: Module, work: "_Work") -> Any:
-        """The request: formed, with its word in the next stage, and at the port in the third. The
-        register of the second stage is the result."""
+    def _send(self, m: Module, work: "_Work") -> None:
+        """The request: formed, with its word in the next stage, and at the port in the third."""
         config = self.config
         first_byte = Const((1 << _WORD_BYTES) - 1, _WORD_BYTES) << work.place
         last_place = Mux(work.last, work.end[:BYTE_BITS], _WORD_BYTES - 1)
@@ -248,7 +223,6 @@ class LoadStoreRequest(Component):
             beat.strobe.eq(Mux(work.store, first_byte & last_byte, -1)),
         ]
         # Second stage: the word of a store arrives from the scratchpad, which holds it.
-        formed: Any = Signal.like(beat, name="formed", reset_less=True)
         out: Any = Signal.like(beat, name="sent", reset_less=True)
         m.d.comb += self.request.payload.eq(out)
         m.d.comb += [
@@ -258,12 +232,12 @@ class LoadStoreRequest(Component):
         with m.If(work.space):
             m.d.sync += work.formed_valid.eq(work.go)
         with m.If(work.go):
-            m.d.sync += [formed.eq(beat), work.from_register.eq(work.register)]
+            m.d.sync += [work.formed.eq(beat), work.from_register.eq(work.register)]
         # Third stage: the port.
         with m.If(work.move):
             m.d.sync += [
                 self.request.valid.eq(work.formed_valid),
-                out.eq(formed),
+                out.eq(work.formed),
                 out.data.eq(self._word(work.from_register, work.value)),
             ]
         aligned = config.scratchpad_alignment.bit_length() - 1
@@ -278,7 +252,6 @@ class LoadStoreRequest(Component):
             m.d.comb += self.request.payload.data.eq(
                 rotate_units_right(out.data, turn, 8 << aligned)
             )
-        return formed
 
     def _word(self, from_register: Value, value: Value) -> Value:
         """The word of a store."""
@@ -318,8 +291,8 @@ class _Work:
             words from this one to that.
         go: a beat of it goes. last: the column's last one. done: the transfer's last one. tag: of
             the column's request.
-        space: the second stage takes a beat. formed_valid, from_register: it has one; its word is
-            the value. move: the third stage takes it.
+        space: the second stage takes a beat. formed, formed_valid, from_register: it has one; its
+            word is the value. move: the third stage takes it.
     """
 
     def __init__(self, config: PeConfig) -> None:
@@ -328,6 +301,7 @@ class _Work:
         self.current = current
         self.working = Signal(name="working")
         self.waiting: Any = Signal(layout, name="waiting", reset_less=True)
+        self.waiting_store = is_store(config, self.waiting)
         self.waits = Signal(name="waits")
         self.value = Signal(WORD_BITS, name="value", reset_less=True)
         self.value_held = Signal(name="value_held")
@@ -342,6 +316,8 @@ class _Work:
         self.done = Signal(name="done")
         self.tag = Signal(config.tag_bits, name="tag")
         self.space = Signal(name="space")
+        request = memory_request(config.address_bits, config.tag_bits)
+        self.formed: Any = Signal(request, name="formed", reset_less=True)
         self.formed_valid = Signal(name="formed_valid")
         self.from_register = Signal(name="from_register")
         self.move = Signal(name="move")

@@ -11,19 +11,11 @@ from hdl.ports import WORD_BITS, memory_response
 from isa.table import Opcode
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.arc import arrival
-from pe.ports import ScratchpadWritePort
+from pe.extensions.extension import ResponseStep
+from pe.extensions.units import extension_outputs, extensions
+from pe.ports import FAILURE, ScratchpadWritePort, arrival, loaded_register
 
-from .ports import (
-    BYTE_BITS,
-    FAILURE,
-    column_record,
-    fill_beat,
-    is_store,
-    load_table_entry,
-    loaded_register,
-    register_widths,
-)
+from .ports import fill_beat, is_store, load_table_entry, register_widths
 
 __all__ = ["LoadStoreResponse"]
 
@@ -50,11 +42,13 @@ class LoadStoreResponse(Component):
         idle: out; no beat and no value is left here.
 
     With a workspace also ``fill``: stream of :func:`pe.lsu.ports.fill_beat`, in, whose beats are
-    written in cycles that no response needs. With a load history also record, column, place, first,
-    last: :func:`pe.lsu.ports.column_record`, out.
+    written in cycles that no response needs. Extensions have further outputs
+    (:meth:`pe.extensions.extension.LsuExtension.outputs`).
     """
 
-    probes = Probes("beat", "next_address", "valid")
+    probes = Probes(
+        "beat", "following", "next_address", "result", "result_index", "result_valid", "valid"
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
@@ -74,7 +68,7 @@ class LoadStoreResponse(Component):
                 **FAILURE.outputs(),
                 "idle": Out(1),
                 **fill,
-                **(column_record(config).outputs() if config.load_history else {}),
+                **extension_outputs(config, "response"),
             }
         )
 
@@ -145,26 +139,9 @@ class LoadStoreResponse(Component):
         ]
         with m.If(moves):
             m.d.sync += [following.eq(~beat.last), next_address.eq(address + _WORD_BYTES)]
-        if config.workspace:
-            fill = self.fill.payload
-            m.d.comb += self.fill.ready.eq(~loads)
-            with m.If(~loads & self.fill.valid):
-                m.d.comb += [
-                    self.write.address.eq(fill.address),
-                    self.write.data.eq(fill.data if config.load_history else 0),
-                    self.write.strobe.eq(Cat(byte <= fill.last for byte in range(_WORD_BYTES))),
-                    self.arrived.eq(fill.final),
-                    self.arrived_entry.eq(fill.entry),
-                ]
-
-        if config.load_history:
-            m.d.comb += [
-                self.record.eq(loads & beat.last & entry.recorded & ~beat.error),
-                self.column.eq(entry.column),
-                self.place.eq(place.address - Cat(Const(0, BYTE_BITS), entry.begin)),
-                self.first.eq(Cat(entry.first, entry.begin)),
-                self.last.eq(Cat(place.last, entry.end)),
-            ]
+        step = ResponseStep(beat, loads, entry, place)
+        for extension in extensions(config):
+            extension.response(m, self, step)
 
     def _to_register(self, m: Module, beat: Any, loads: Value, go: Value) -> None:
         """Hold the value of a beat that ``loads`` a register; ``go``: there is room for it."""

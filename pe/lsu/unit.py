@@ -11,24 +11,25 @@ from hdl.priority import lowest_one
 from hdl.sram import Sram
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
-from pe.frontend.arc import arrival, growth, overwriting, release
-from pe.ports import ScratchpadReadPort, ScratchpadWritePort
+from pe.extensions.history import FENCED, HISTORY_EVENTS, column_record, overwriting
+from pe.extensions.units import link_members
+from pe.extensions.workspace import declared, declaring, growth, workspace_bounds
+from pe.ports import (
+    FAILURE,
+    ScratchpadReadPort,
+    ScratchpadWritePort,
+    arrival,
+    load_store_command,
+    loaded_register,
+    release,
+)
 
 from .declaration import Declaration
 from .history import History
 from .lowering import Lowering
-from .ports import (
-    FAILURE,
-    FENCED,
-    HISTORY_EVENTS,
-    column_record,
-    load_store_command,
-    load_table_entry,
-    loaded_register,
-)
+from .ports import load_table_entry
 from .request import LoadStoreRequest
 from .response import LoadStoreResponse
-from .workspace import declared, declaring, workspace_bounds
 
 __all__ = ["LoadStore"]
 
@@ -43,7 +44,7 @@ class LoadStore(Component):
     The first request of a command leaves three cycles after the command.
 
     Members:
-        command: stream of :func:`pe.lsu.ports.load_store_command`, in.
+        command: stream of :func:`pe.ports.load_store_command`, in.
         memory: :class:`hdl.ports.MemoryPort`, out.
         read, write: scratchpad ports, out.
         arrived, arrived_entry, released, released_entry: out, for :class:`pe.frontend.arc.Arc`.
@@ -52,30 +53,24 @@ class LoadStore(Component):
             for its register, which does not get it.
         idle: out; every accepted command is complete, writes acknowledged.
 
-    With a workspace also declare, descriptor, forget: :func:`pe.lsu.workspace.declaring`, in;
-    declared, refused: :func:`pe.lsu.workspace.declared`, out; known, window, window_end, image,
-    image_end: :func:`pe.lsu.workspace.workspace_bounds`, out; grown, grown_entry:
-    :func:`pe.frontend.arc.growth`, out. With a load history also overwrites, first_unit, end_unit:
-    :func:`pe.frontend.arc.overwriting`, in; fenced: :data:`pe.lsu.ports.FENCED`, in; and probed,
-    copied, asked: :data:`pe.lsu.ports.HISTORY_EVENTS`, out.
+    Extensions have further members (:meth:`pe.extensions.extension.LsuExtension.links`).
     """
 
-    probes = Probes("outstanding", "request", "response", "table")
+    probes = Probes(
+        "outstanding",
+        "read__address",
+        "read__data",
+        "read__enable",
+        "table",
+        "tag_ready",
+        "write__0__address",
+        "write__address",
+        "write__data",
+        "write__strobe",
+    )
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config
-        workspace = {
-            **declaring(config).inputs(),
-            **declared().outputs(),
-            **workspace_bounds(config).outputs(),
-            **growth(config).outputs(),
-        }
-        if config.load_history:
-            workspace |= {
-                **overwriting(config).inputs(),
-                **FENCED.inputs(),
-                **HISTORY_EVENTS.outputs(),
-            }
         super().__init__(
             {
                 "command": In(stream.Signature(load_store_command(config))),
@@ -90,7 +85,7 @@ class LoadStore(Component):
                 "result_ready": In(1),
                 **FAILURE.outputs(),
                 "idle": Out(1),
-                **(workspace if config.workspace else {}),
+                **link_members(config, "load_store"),
             }
         )
 
@@ -114,15 +109,15 @@ class LoadStore(Component):
         m.submodules.request = shared_instance(request, platform)
         m.submodules.response = shared_instance(response, platform)
         m.submodules.table = shared_instance(table, platform)
+        idle: Value | None = None
         if config.workspace:
-            idle: Value | None = self._workspace(m, request, response, platform)
+            idle = self._workspace(m, request, response, platform)
         else:
             connect(m, flipped(self.command), request.command)
             connect(m, flipped(self.memory.request), request.request)
             connect(m, flipped(self.memory.response), response.response)
-            idle = None
-        if not config.load_history:
             connect(m, flipped(self.read), request.read)
+            FAILURE.join(m, response, self)
         connect(m, flipped(self.write), response.write)
         (table_read,) = table.read
         (table_write,) = table.write
@@ -138,8 +133,6 @@ class LoadStore(Component):
         release(config).join(m, request, self)
         loaded_register(config).join(m, response, self)
         m.d.comb += response.result_ready.eq(self.result_ready)
-        if not config.workspace:
-            FAILURE.join(m, response, self)
 
         # Free tags; the next one to hand out is chosen a cycle ahead.
         free = Signal(config.load_store_queue, init=-1)
@@ -207,6 +200,7 @@ class LoadStore(Component):
         else:
             connect(m, lowering.piece, request.command)
             connect(m, lowering.fill, response.fill)
+            connect(m, flipped(self.read), request.read)
         m.d.comb += [
             lowering.geometry.eq(declaration.geometry),
             lowering.fresh.eq(declaration.busy),

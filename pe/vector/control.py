@@ -52,11 +52,16 @@ class VectorControl(Component):
     """
 
     probes = Probes(
+        "address_first",
+        "address_second",
+        "busy",
         "current",
         "first_word",
         "is_waiting",
         "left",
         "pass_index",
+        "read_first",
+        "read_second",
         "row_end",
         "running",
         "unwritten",

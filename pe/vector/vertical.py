@@ -55,7 +55,7 @@ class VectorVertical(Component):
         pair_complete, pair_write: out, with ``pair``.
     """
 
-    probes = Probes("pair")
+    probes = Probes("carries", "pair", "partial")
 
     def __init__(self, config: PeConfig) -> None:
         self.config = config

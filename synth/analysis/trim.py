@@ -21,7 +21,7 @@ from .bounds import Bound, Study, bounds_of, check_covered
 from .contents import NOTHING_KNOWN, Contents
 from .needs import Needs, needed, union
 from .profile import Profile, program_digest
-from .values import Launch, analyse
+from .values import StartRanges, analyse
 
 __all__ = ["Known", "TrimReport", "check_reason", "profile_of_each", "report", "trim"]
 
@@ -37,19 +37,23 @@ class Known:
         contents: of its memory; the rest holds anything.
         parameters: start register of that name; None: any address.
         slots: it runs in the slots below.
+        one_vault: the machine is one vault with so many engines.
     """
 
     contents: Contents = NOTHING_KNOWN
     parameters: int | None = None
     slots: int = 1 << 16
+    one_vault: bool = False
 
-    def launch(self, config: PeConfig) -> Launch:
+    def launch(self, config: PeConfig) -> StartRanges:
         """The launches on engines of ``config``."""
         most = (1 << config.address_bits) - 1
-        given = self.parameters
-        return Launch(
-            parameters=(0, most) if given is None else (given, given), slot=(0, self.slots - 1)
-        )
+        start = self.parameters
+        slots = (0, self.slots - 1)
+        ranges = StartRanges(parameters=(0, most) if start is None else (start, start), slot=slots)
+        if not self.one_vault:
+            return ranges
+        return replace(ranges, pe_index=slots, vault=(0, 0), pe_count=(self.slots, self.slots))
 
 
 def trim(

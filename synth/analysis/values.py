@@ -3,7 +3,7 @@
 Programs mostly compute with constants, so states with known registers are followed one by one. A
 branch on data that is not known goes both ways. At a branch where that never ends, states are
 joined into intervals, so that the analysis always ends. Its results hold for every run: of any
-memory contents, and of any launch within :class:`Launch`.
+memory contents, and of any launch within :class:`StartRanges`.
 """
 
 from collections import Counter, defaultdict
@@ -25,7 +25,7 @@ from .loops import Branch, Loops
 from .needs import FX, MR, SLOTS, VL, Flow, flow, place, reads, writes
 
 __all__ = [
-    "Launch",
+    "StartRanges",
     "Values",
     "analyse",
     "remedy",
@@ -50,7 +50,7 @@ _FEW = 4
 
 
 @dataclass(frozen=True, kw_only=True)
-class Launch:
+class StartRanges:
     """Lowest and highest value of each start register (:data:`isa.launch.START_REGISTERS`)."""
 
     pe_index: tuple[int, int] = _IDENTITY
@@ -83,11 +83,11 @@ class Values:
     varying: frozenset[int]
     steady: bool
     unknown: Mapping[int, tuple[int, int]]
-    launch: Launch
+    launch: StartRanges
 
 
 def analyse(
-    program: Program, config: PeConfig, launch: Launch, contents: Contents = NOTHING_KNOWN
+    program: Program, config: PeConfig, launch: StartRanges, contents: Contents = NOTHING_KNOWN
 ) -> Values:
     """All that runs of ``program`` on an engine of ``config`` can do.
 
@@ -112,7 +112,7 @@ def analyse(
 def _analyse(
     program: Program,
     config: PeConfig,
-    launch: Launch,
+    launch: StartRanges,
     control: Flow,
     contents: Contents,
     self_written: tuple[int, ...],
@@ -193,7 +193,7 @@ class _Attempt:
             program, config, control, self._branches, contents, self_written, self.facts
         )
 
-    def values(self, launch: Launch) -> Values:
+    def values(self, launch: StartRanges) -> Values:
         """The result, after :meth:`run` with ``launch``."""
         live = {START_REGISTERS.get(slot) for slot in self.control.live[0]}
         varying = frozenset(self._effects.varying | self._varying)
@@ -223,7 +223,7 @@ class _Attempt:
         few = [found for found in self._compared.values() if len(found) <= _FEW]
         return frozenset(value for found in few for value in found)
 
-    def run(self, launch: Launch) -> bool:
+    def run(self, launch: StartRanges) -> bool:
         """Follow all runs; False if that was broken off because they are too many.
 
         Raises:
@@ -243,7 +243,7 @@ class _Attempt:
                 + ("" if self.exact else "; the program is too long to follow each step of it")
             ) from error
 
-    def _follow_all(self, launch: Launch) -> bool:
+    def _follow_all(self, launch: StartRanges) -> bool:
         effects = self._effects
         start: Registers = [0] * SLOTS
         for register, name in START_REGISTERS.items():

@@ -1,15 +1,31 @@
 """Correspondence of fetch, operands, issue, dispatch and registers."""
 
+import re
+from functools import partial
+
 from amaranth.hdl import Cat, Value
 
+from hdl.ports import BYTE_BITS, COLUMN_BITS
 from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.frontend.arc import RANGES
 from pe.frontend.register_file import READ_PORTS
 from pe.interface import PeCounter
-from pe.lsu.ports import BYTE_BITS, COLUMN_BITS
 
+from .probes import (
+    CONTROL,
+    COUNTERS,
+    DECODE,
+    DISPATCH,
+    FETCH,
+    ISSUE,
+    LSU,
+    OPERANDS,
+    REGISTERS,
+    RESPONSE,
+    SEQUENCER,
+)
 from .relation import Invariant, Relation, View
 from .rows import (
     any_of,
@@ -24,26 +40,30 @@ from .rows import (
 
 __all__ = ["PROBES", "front_relation"]
 
+#: The engine's port with its status.
+_STATUS = "control__status"
+_LEGAL = f"{DECODE.out}.legal"
+_BAD_SETTING, _FAULTS = f"{ISSUE.check}.bad_setting", f"{ISSUE.check}.faults"
 #: Wires that the assumptions name.
 PROBES = (
-    "decode.out.legal",
-    "issue.check.bad_setting",
-    "issue.check.faults",
-    "issue.halt",
-    "issue.redirects",
-    "issue.next__ready",
-    "issue.next__valid",
-    "issue.offer__valid",
-    "load_store.read__address",
-    "load_store.read__data",
-    "load_store.read__enable",
-    "load_store.write__address",
-    "load_store.write__data",
-    "load_store.write__strobe",
-    "vector.control.address_first",
-    "vector.control.address_second",
-    "vector.control.read_first",
-    "vector.control.read_second",
+    _LEGAL,
+    _BAD_SETTING,
+    _FAULTS,
+    ISSUE.halt,
+    ISSUE.redirects,
+    ISSUE.next__ready,
+    ISSUE.next__valid,
+    ISSUE.offer__valid,
+    LSU.read__address,
+    LSU.read__data,
+    LSU.read__enable,
+    LSU.write__address,
+    LSU.write__data,
+    LSU.write__strobe,
+    CONTROL.address_first,
+    CONTROL.address_second,
+    CONTROL.read_first,
+    CONTROL.read_second,
 )
 _CLEAR, _RUN, _DRAIN = 1, 2, 3
 _FIELDS = (FIELD_A, FIELD_B, FIELD_C)
@@ -59,91 +79,79 @@ def front_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> No
 
 def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
     def ended(v: View) -> Value:
-        ends = v["sequencer.failed"] & (v["sequencer.fsm_state"] > _RUN)
-        return (v["sequencer.report.cause"] != 0) | ends
+        ends = v[SEQUENCER.failed] & (v[state] > _RUN)
+        return (v[reported] != 0) | ends
 
-    relation.gates += [
-        (r"sequencer\.report\.pc", ended),
-        (r"control__status\.pc", lambda v: v["control__status.cause"] != 0),
-        (r"control__status\.pc", lambda v: v["sequencer.report.cause"] != 0),
-        # Only its last value matters: then the program begins.
-        (r"sequencer\.index", lambda v: v["sequencer.fsm_state"] != _CLEAR),
-        (r"registers\.registers\.words:0", lambda v: v["sequencer.fsm_state"] != _CLEAR),
-    ]
-    relation.truncated += [r"sequencer\.index", r"registers\.valid"]
+    state, reported = SEQUENCER.fsm_state, f"{SEQUENCER.report}.cause"
+    relation.when(ended, f"{SEQUENCER.report}.pc")
+    relation.when(lambda v: v[reported] != 0, f"{_STATUS}.pc")
+    # Only its last value matters: then the program begins.
+    relation.when(lambda v: v[state] != _CLEAR, SEQUENCER.index, f"{REGISTERS.registers}.words:0")
+    relation.truncated += [re.escape(SEQUENCER.index), re.escape(REGISTERS.valid)]
     relation.invariants += [
         Invariant(
             "only a running program goes",
-            lambda f, t: ~f["sequencer.going"] | (f["sequencer.fsm_state"] == _RUN),
+            lambda f, t: ~f[SEQUENCER.going] | (f[state] == _RUN),
         ),
         Invariant(
             "a running program has not faulted",
-            lambda f, t: (
-                (f["sequencer.report.cause"] == 0)
-                | ((f["sequencer.fsm_state"] != _CLEAR) & (f["sequencer.fsm_state"] != _RUN))
-            ),
+            lambda f, t: (f[reported] == 0) | ((f[state] != _CLEAR) & (f[state] != _RUN)),
         ),
-        Invariant("the sequencer has five states", lambda f, t: f["sequencer.fsm_state"] < 5),
+        Invariant("the sequencer has five states", lambda f, t: f[state] < 5),
     ]
 
     if all(row.opcode != Opcode.LD_REG for row in trimmed.rows):
         relation.invariants.append(
             Invariant(
                 "no register waits without an instruction that loads it",
-                lambda f, t: f["registers.valid"].all(),
+                lambda f, t: f[REGISTERS.valid].all(),
             )
         )
 
     def aligned(f: View, t: View) -> Value:
-        lasts = [v["sequencer.index"].all() for v in (f, t)]
-        return (f["sequencer.fsm_state"] != _CLEAR) | (lasts[0] == lasts[1])
+        lasts = [v[SEQUENCER.index].all() for v in (f, t)]
+        return (f[state] != _CLEAR) | (lasts[0] == lasts[1])
 
     def cleared(f: View, t: View) -> Value:
-        done = f["registers.valid"].all()
-        if t.has("registers.valid"):
-            done = done & t["registers.valid"].all()
-        clears = f["sequencer.fsm_state"] == _CLEAR
-        return ~(clears & f["sequencer.index"].all()) | done
+        done = f[REGISTERS.valid].all()
+        if t.has(REGISTERS.valid):
+            done = done & t[REGISTERS.valid].all()
+        clears = f[state] == _CLEAR
+        return ~(clears & f[SEQUENCER.index].all()) | done
 
-    relation.gates.append((r"registers\.valid", lambda v: v["sequencer.fsm_state"] != _CLEAR))
+    relation.when(lambda v: v[state] != _CLEAR, REGISTERS.valid)
     relation.assumptions += [
         Invariant("both end the clearing of registers together", aligned),
         Invariant("clearing makes all registers valid", cleared),
         Invariant(
             "memory answers only what it was asked",
-            lambda f, t: (
-                ~f["load_store.response.valid"]
-                | (f["sequencer.fsm_state"] == _RUN)
-                | (f["sequencer.fsm_state"] == _DRAIN)
-            ),
+            lambda f, t: ~f[RESPONSE.valid] | (f[state] == _RUN) | (f[state] == _DRAIN),
         ),
     ]
 
 
 def _operands(relation: Relation, trimmed: PeConfig) -> None:
-    def here(v: View) -> Value:
-        return v["operands.occupied"] & ~v["issue.redirect"]
+    def present(v: View) -> Value:
+        return v[OPERANDS.occupied] & ~v[ISSUE.redirect]
 
     def inside(v: View) -> Value:
-        return here(v) & ~v["operands.outside"]
+        return present(v) & ~v[OPERANDS.outside]
 
     def fetched(v: View) -> Value:
-        inside = v["fetch.pc"].as_unsigned() < v["sequencer.words"]
-        return v["fetch.valid"] & ~v["issue.redirect"] & inside
+        inside = v[FETCH.pc].as_unsigned() < v[SEQUENCER.words]
+        return v[FETCH.valid] & ~v[ISSUE.redirect] & inside
 
-    relation.gates += [
-        (r"operands\.occupied", lambda v: ~v["issue.redirect"]),
-        (r"operands\.(pc|outside)", here),
-        (r"operands\.word", inside),
-        (r"fetch\.pc", lambda v: ~v["issue.redirect"] & v["fetch.valid"]),
-        (r"fetch\.following", lambda v: ~v["issue.redirect"] & v["sequencer.going"]),
-        (r"fetch\.buffer\.read__0__data", fetched),
-    ]
+    relation.when(lambda v: ~v[ISSUE.redirect], OPERANDS.occupied)
+    relation.when(present, OPERANDS.pc, OPERANDS.outside)
+    relation.when(inside, OPERANDS.word)
+    relation.when(lambda v: ~v[ISSUE.redirect] & v[FETCH.valid], FETCH.pc)
+    relation.when(lambda v: ~v[ISSUE.redirect] & v[SEQUENCER.going], FETCH.following)
+    relation.when(fetched, f"{FETCH.buffer}.read__0__data")
 
     def decodes(f: View, t: View) -> Value:
-        word = t["operands.word"]
+        word = t[OPERANDS.word]
         kept = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
-        return t["decode.out.legal"] == kept
+        return t[_LEGAL] == kept
 
     relation.guarantees.append(
         Invariant("the trimmed decoder takes the instructions that were kept, no others", decodes)
@@ -151,17 +159,17 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
 
     def settled(v: View) -> Value:
         """No instruction is here, or a kept one; a removed one may wait in one engine alone."""
-        word = v["operands.word"]
+        word = v[OPERANDS.word]
         kept = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
-        return ~v["issue.redirect"] & (~v["operands.occupied"] | (kept & ~v["operands.outside"]))
+        return ~v[ISSUE.redirect] & (~v[OPERANDS.occupied] | (kept & ~v[OPERANDS.outside]))
 
-    relation.gates.append((r"operands\.again", settled))
+    relation.when(settled, OPERANDS.again)
     relation.invariants.append(
         Invariant(
             "only an instruction that waited is read again",
             lambda f, t: (
-                ~(f["operands.again"] & ~f["operands.occupied"])
-                & ~(t["operands.again"] & ~t["operands.occupied"])
+                ~(f[OPERANDS.again] & ~f[OPERANDS.occupied])
+                & ~(t[OPERANDS.again] & ~t[OPERANDS.occupied])
             ),
         )
     )
@@ -170,34 +178,37 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
         return [row for row in trimmed.rows if reads(row, _FIELDS[number])]
 
     def needed(number: int, v: View) -> Value:
-        word = v["operands.word"]
+        word = v[OPERANDS.word]
         reads_it = any_of(is_word(word, r, trimmed.register_bits) for r in used(number))
         # A register that lacked its value is read once more.
-        return inside(v) & ~v["operands.again"] & reads_it
+        return inside(v) & ~v[OPERANDS.again] & reads_it
 
     for number in range(READ_PORTS):
-        pattern = rf"registers\.(passed_{number}|registers\.read__{number}__data)"
-        relation.gates.append((pattern, lambda v, number=number: needed(number, v)))  # type: ignore[misc]
-    relation.gates.append(
-        (
-            r"registers\.written",
-            lambda v: any_of(needed(n, v) & v[f"registers.passed_{n}"] for n in range(READ_PORTS)),
+        relation.when(
+            partial(needed, number),
+            getattr(REGISTERS, f"passed_{number}"),
+            f"{REGISTERS.registers}.read__{number}__data",
         )
+    relation.when(
+        lambda v: any_of(
+            needed(n, v) & v[getattr(REGISTERS, f"passed_{n}")] for n in range(READ_PORTS)
+        ),
+        REGISTERS.written,
     )
 
     def known(f: View, t: View) -> Value:
         taken = any_of(
-            v["issue.next__valid"]
-            & v["issue.next__ready"]
-            & ~v["issue.redirects"]
-            & ~v["issue.redirect"]
-            & v["sequencer.going"]
+            v[ISSUE.next__valid]
+            & v[ISSUE.next__ready]
+            & ~v[ISSUE.redirects]
+            & ~v[ISSUE.redirect]
+            & v[SEQUENCER.going]
             for v in (f, t)
         )
         # Nothing at issue can lead away from it any more.
-        certain = here(f) & ~f["issue.occupied"]
-        legal = f["decode.out.legal"] & t["decode.out.legal"]
-        return ~(taken | certain) | (legal & ~f["operands.outside"])
+        certain = present(f) & ~f[ISSUE.occupied]
+        legal = f[_LEGAL] & t[_LEGAL]
+        return ~(taken | certain) | (legal & ~f[OPERANDS.outside])
 
     relation.assumptions.append(
         Invariant("every instruction on the program's way is in it and was kept", known)
@@ -205,19 +216,19 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
 
 
 def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    here = "issue.instruction."
-    decoded = here + "decoded."
+    prefix = f"{ISSUE.instruction}."
+    decoded = f"{prefix}decoded."
     full, trimmed = configs
 
-    def sound(v: View) -> Value:
-        return v["issue.occupied"]
+    def present(v: View) -> Value:
+        return v[ISSUE.occupied]
 
     def of(rows: list[Instruction], v: View) -> Value:
         terms = []
         for codes in {decoded_items(full, row) for row in rows}:
             known = [(name, code) for name, code in codes if v.has(decoded + name)]
             terms.append(Cat(v[decoded + name] == code for name, code in known).all())
-        return sound(v) & any_of(terms)
+        return present(v) & any_of(terms)
 
     def is_plain(row: Instruction) -> bool:
         return row.unit is Unit.SCALAR and row.branch is None
@@ -229,36 +240,32 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     second = [r for r in rows if (is_plain(r) or reads(r, FIELD_C)) and r not in branches]
     second += [r for r in branches if reads(r, FIELD_B)]
     reading_a = [row for row in rows if reads(row, FIELD_A)]
-    relation.gates += [
-        (r"issue\.instruction\..*", sound),
-        (r"issue\.instruction\.a", lambda v: of(reading_a, v)),
-        (r"issue\.instruction\.first", lambda v: of(first, v)),
-        (r"issue\.instruction\.second", lambda v: of(second, v)),
-        (r"issue\.instruction\.target", lambda v: of(branches, v)),
-        (r"issue\.target", lambda v: v["issue.redirect"] & v["sequencer.going"]),
-        (r"counters\.late_event", lambda v: v["counters.step_0"]),
-        (
-            r"counters\.late_waits",
-            lambda v: v["counters.step_0"] & (v["counters.late_event"] == PeCounter.STALL_FETCH),
-        ),
-    ]
-    relation.add_codes(codes_of(decoded, decoded_values, configs, rows, sound))
+    relation.members_when(present, ISSUE.instruction)
+    relation.when(lambda v: of(reading_a, v), f"{prefix}a")
+    relation.when(lambda v: of(first, v), f"{prefix}first")
+    relation.when(lambda v: of(second, v), f"{prefix}second")
+    relation.when(lambda v: of(branches, v), f"{prefix}target")
+    relation.when(lambda v: v[ISSUE.redirect] & v[SEQUENCER.going], ISSUE.target)
+    relation.when(lambda v: v[COUNTERS.step_0], COUNTERS.late_event)
+    relation.when(
+        lambda v: v[COUNTERS.step_0] & (v[COUNTERS.late_event] == PeCounter.STALL_FETCH),
+        COUNTERS.late_waits,
+    )
+    relation.add_codes(codes_of(decoded, decoded_values, configs, rows, present))
     relation.invariants.append(
         Invariant(
             "the instruction at issue is in the program and legal",
-            lambda f, t: ~sound(f) | (f[decoded + "legal"] & ~f[here + "outside"]),
+            lambda f, t: ~present(f) | (f[decoded + "legal"] & ~f[prefix + "outside"]),
         )
     )
     relation.assumptions += [
         Invariant(
             "no operands fault in the trimmed engine alone",
-            lambda f, t: (
-                ~f["issue.offer__valid"] | (f["issue.check.faults"] == t["issue.check.faults"])
-            ),
+            lambda f, t: ~f[ISSUE.offer__valid] | (f[_FAULTS] == t[_FAULTS]),
         ),
         Invariant(
             "no setting faults in the trimmed engine alone",
-            lambda f, t: ~sound(f) | (f["issue.check.bad_setting"] == t["issue.check.bad_setting"]),
+            lambda f, t: ~present(f) | (f[_BAD_SETTING] == t[_BAD_SETTING]),
         ),
     ]
 
@@ -269,121 +276,134 @@ def decoded_items(config: PeConfig, row: Instruction) -> tuple[tuple[str, int], 
     return tuple((name, code) for name, code in values.items() if code is not None)
 
 
-def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
-    here = "dispatch.instruction."
-    full, trimmed = configs
-    caps = Capabilities.of(full)
+class _Dispatched:
+    """What the instruction at dispatch is, from the values of a design like ``full``."""
 
-    def faulty(v: View) -> Value:
-        names = (f"{here}faults.{name}" for name in ("outside", "misaligned", "dram"))
-        return any_of(held(v, name) for name in names)
+    def __init__(self, full: PeConfig) -> None:
+        self._caps = Capabilities.of(full)
+        self.prefix = f"{DISPATCH.instruction}."
 
-    def sound(v: View) -> Value:
-        return v["dispatch.occupied"] & ~faulty(v)
+    def legal(self, v: View) -> Value:
+        """There is one, without a fault."""
+        faults = (f"{self.prefix}faults.{name}" for name in ("outside", "misaligned", "dram"))
+        return v[DISPATCH.occupied] & ~any_of(held(v, name) for name in faults)
 
-    def vector(v: View) -> Value:
-        return sound(v) & v[here + "vector"]
+    def vector(self, v: View) -> Value:
+        """It is for the vector unit."""
+        return self.legal(v) & v[self.prefix + "vector"]
 
-    def transfer(v: View) -> Value:
-        return sound(v) & ~v[here + "vector"]
+    def transfer(self, v: View) -> Value:
+        """It is for the load-store unit."""
+        return self.legal(v) & ~v[self.prefix + "vector"]
 
-    def register(v: View) -> Value:
-        return transfer(v) & caps.is_register(v[here + "kind"])
+    def register(self, v: View) -> Value:
+        """It loads or stores a register."""
+        return self.transfer(v) & self._caps.is_register(v[self.prefix + "kind"])
 
-    def ranged(number: int, v: View) -> Value:
-        store = caps.is_store(v[here + "kind"])
-        other = transfer(v) & ~register(v)
+    def loads_register(self, v: View) -> Value:
+        """It loads a register."""
+        return self.register(v) & ~self._caps.is_store(v[self.prefix + "kind"])
+
+    def stores_register(self, v: View) -> Value:
+        """It stores a register."""
+        return self.register(v) & self._caps.is_store(v[self.prefix + "kind"])
+
+    def has_range(self, number: int, v: View) -> Value:
+        """It has a range of this number: of bytes of the scratchpad that it accesses."""
+        store = self._caps.is_store(v[self.prefix + "kind"])
+        words = self.transfer(v) & ~self.register(v)
         if number == 0:
-            return vector(v) | (other & ~store)
+            return self.vector(v) | (words & ~store)
         if number == 1:
-            return vector(v) | (other & store)
-        kind, vertical = (held(v, here + name) for name in ("kind", "vertical"))
-        return vector(v) & ~caps.is_unary(kind, vertical)
+            return self.vector(v) | (words & store)
+        kind, vertical = (held(v, self.prefix + name) for name in ("kind", "vertical"))
+        return self.vector(v) & ~self._caps.is_unary(kind, vertical)
 
-    relation.gates += [
-        (r"dispatch\.(conflict|full)", sound),
-        (r"dispatch\.instruction\..*", sound),
-        (r"dispatch\.instruction\.(pc|faults\..*)", lambda v: v["dispatch.occupied"]),
-        (r"dispatch\.instruction\.(bytes|columns|is_empty|settings\.dram)", transfer),
-        (
-            r"dispatch\.instruction\.index",
-            lambda v: register(v) & ~caps.is_store(v[here + "kind"]),
-        ),
-        (r"dispatch\.instruction\.settings\.vector\..*", vector),
-        (
-            r"dispatch\.instruction\.operands\.value",
-            lambda v: register(v) & caps.is_store(v[here + "kind"]),
-        ),
-    ]
+    def uses_range(self, number: int, v: View) -> Value:
+        """It accesses bytes of that range."""
+        return v[self.prefix + "used"][number]
+
+    def uses_own_range(self, number: int, f: View, t: View) -> Value:
+        """It uses a range only if it has it."""
+        return ~self.legal(f) | ~self.uses_range(number, f) | self.has_range(number, f)
+
+
+def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
+    full, trimmed = configs
+    caps, at_dispatch = Capabilities.of(full), _Dispatched(full)
+    prefix, legal = at_dispatch.prefix, at_dispatch.legal
+    relation.when(legal, DISPATCH.conflict, DISPATCH.full)
+    relation.members_when(legal, DISPATCH.instruction)
+    relation.when(lambda v: v[DISPATCH.occupied], f"{prefix}pc")
+    relation.members_when(lambda v: v[DISPATCH.occupied], f"{prefix}faults")
+    moved = ("bytes", "columns", "is_empty", "settings.dram")
+    relation.when(at_dispatch.transfer, *(prefix + name for name in moved))
+    relation.when(at_dispatch.loads_register, f"{prefix}index")
+    relation.members_when(at_dispatch.vector, f"{prefix}settings.vector")
+    relation.when(at_dispatch.stores_register, f"{prefix}operands.value")
     for number in range(RANGES):
-        relation.gates.append(
-            (
-                rf"dispatch\.instruction\.operands\.places\[{number}\]\..*",
-                lambda v, number=number: ranged(number, v),  # type: ignore[misc]
-            )
-        )
+        condition = partial(at_dispatch.has_range, number)
+        relation.members_when(condition, f"{prefix}operands.places[{number}]")
     rows = (*trimmed.rows_of(Unit.VECTOR), *trimmed.rows_of(Unit.LOAD_STORE))
-    relation.add_codes(codes_of(here, dispatched_values, configs, rows, sound))
+    relation.add_codes(codes_of(prefix, dispatched_values, configs, rows, legal))
     if caps.memory and not Capabilities.of(trimmed).memory:
-        causes = [f"{here}faults.{name}" for name in ("misaligned", "dram")]
+        causes = [f"{prefix}faults.{name}" for name in ("misaligned", "dram")]
         relation.invariants.append(
             Invariant(
                 "no address of a memory that nothing accesses is wrong",
-                lambda f, t: ~(f["dispatch.occupied"] & any_of(held(f, name) for name in causes)),
+                lambda f, t: ~(f[DISPATCH.occupied] & any_of(held(f, name) for name in causes)),
             )
         )
     if not rows:
         relation.invariants.append(
-            Invariant("nothing is dispatched", lambda f, t: ~f["dispatch.occupied"])
+            Invariant("nothing is dispatched", lambda f, t: ~f[DISPATCH.occupied])
         )
     relation.invariants.append(
         Invariant(
             "what leaves dispatch is there and sound",
-            lambda f, t: ~f["dispatch.fire_next"] | sound(f),
+            lambda f, t: ~f[DISPATCH.fire_next] | legal(f),
         )
     )
-
-    relation.invariants.append(
+    relation.invariants += _moved_registers(at_dispatch, caps)
+    relation.invariants += [
         Invariant(
-            "a register that is moved lies in one column",
-            lambda f, t: ~register(f) | (f[here + "columns"] == 1),
+            f"an instruction uses range {number} only if it has it",
+            partial(at_dispatch.uses_own_range, number),
         )
-    )
-    relation.invariants.append(
-        Invariant(
-            "a register that is moved lies at a multiple of its width",
-            lambda f, t: (
-                ~register(f)
-                | is_aligned(f[here + "settings.dram"], caps.width.unpack(f[here + "width"]))
-            ),
-        )
-    )
+        for number in range(RANGES)
+    ]
+    # Where it is known which ranges are used, both engines compare the same ones.
+    used = (partial(at_dispatch.uses_range, number) for number in range(RANGES))
+    goals = "|".join(map(re.escape, (DISPATCH.fire_next, DISPATCH.conflict)))
+    relation.apart.append((goals, (legal, *used)))
 
-    if caps.transfers:
-        relation.invariants.append(
-            Invariant(
-                "a register that is moved has bytes",
-                lambda f, t: ~register(f) | ~f[here + "is_empty"],
-            )
-        )
+
+def _moved_registers(at_dispatch: _Dispatched, caps: Capabilities) -> list[Invariant]:
+    """Places in memory of registers that are loaded or stored."""
+    prefix, register = at_dispatch.prefix, at_dispatch.register
+    dram = f"{prefix}settings.dram"
+
+    def aligned(f: View, t: View) -> Value:
+        return ~register(f) | is_aligned(f[dram], caps.width.unpack(f[prefix + "width"]))
 
     def in_word(f: View, t: View) -> Value:
-        first = f[here + "settings.dram"][:COLUMN_BITS]
-        last = (first + f[here + "bytes"] - 1)[:COLUMN_BITS]
+        first = f[dram][:COLUMN_BITS]
+        last = (first + f[prefix + "bytes"] - 1)[:COLUMN_BITS]
         return ~register(f) | (first[BYTE_BITS:] == last[BYTE_BITS:])
 
-    relation.invariants.append(Invariant("a register that is moved lies in one word", in_word))
-
-    def is_used(v: View, number: int) -> Value:
-        return v[here + "used"][number]
-
-    for number in range(RANGES):
-        relation.invariants.append(
+    rules = [
+        Invariant(
+            "a register that is moved lies in one column",
+            lambda f, t: ~register(f) | (f[prefix + "columns"] == 1),
+        ),
+        Invariant("a register that is moved lies at a multiple of its width", aligned),
+        Invariant("a register that is moved lies in one word", in_word),
+    ]
+    if caps.transfers:
+        rules.append(
             Invariant(
-                f"an instruction uses range {number} only if it has it",
-                lambda f, t, n=number: ~sound(f) | ~is_used(f, n) | ranged(n, f),  # type: ignore[misc]
+                "a register that is moved has bytes",
+                lambda f, t: ~register(f) | ~f[prefix + "is_empty"],
             )
         )
-    # Where it is known which ranges are used, both engines compare the same ones.
-    used = (lambda v, number=number: is_used(v, number) for number in range(RANGES))
-    relation.apart.append((r"dispatch\.(fire_next|conflict)", (sound, *used)))
+    return rules

@@ -129,6 +129,14 @@ class Relation:
     apart: list[tuple[str, tuple[Condition, ...]]] = field(default_factory=list)
     layouts: dict[str, tuple[data.Layout, data.Layout]] = field(default_factory=dict)
 
+    def when(self, condition: Condition, *names: str) -> None:
+        """Registers called ``names`` correspond only under ``condition``."""
+        self.gates += [(re.escape(name), condition) for name in names]
+
+    def members_when(self, condition: Condition, *names: str) -> None:
+        """Members of the registers called ``names`` correspond only under ``condition``."""
+        self.gates += [(re.escape(name) + r"\..*", condition) for name in names]
+
     def gate(self, name: str) -> Condition | None:
         """The condition under which ``name`` corresponds; None: always."""
         found = [condition for pattern, condition in self.gates if re.fullmatch(pattern, name)]

@@ -137,7 +137,7 @@ def command_values(config: PeConfig, row: Instruction) -> list[Values]:
 
 
 def transfer_values(config: PeConfig, row: Instruction) -> list[Values]:
-    """Members of :func:`pe.lsu.ports.transfer_layout` that ``row`` decides."""
+    """Members of :func:`pe.ports.transfer_layout` that ``row`` decides."""
     register = row.opcode >> 1 & 1
     width = Capabilities.of(config).registers.width
     return [

@@ -247,35 +247,37 @@ def _arc(configs: Configs) -> Relation:
     own = range(trimmed.arc_entries)
     relation = Relation(ignored=["full", "entry"])
 
-    def busy(v: View, number: int) -> Value:
+    def busy(number: int, v: View) -> Value:
         return v[f"columns_{number}"] != 0
 
-    relation.gates += [
-        (rf"ranges__{n}\.(start|end|writes)", lambda v, n=n: v[f"ranges__{n}.used"])  # type: ignore[misc]
-        for n in range(RANGES)
-    ]
-    relation.gates += [
-        (r"allocated|start|end|columns|store", lambda v: v["allocate"]),
-        *((rf"(start|end|store)_{n}", lambda v, n=n: busy(v, n)) for n in range(full.arc_entries)),
-    ]
-    for name in ("arrived", "released"):
-        late = f"late_{name}"
-        relation.gates += [
-            (f"{name}_entry", lambda v, name=name: v[name]),  # type: ignore[misc]
-            (f"{late}_entry", lambda v, late=late: v[late]),  # type: ignore[misc]
-        ]
+    for number in range(RANGES):
+        places = (f"ranges__{number}.{name}" for name in ("start", "end", "writes"))
+        relation.when(partial(_is_set, f"ranges__{number}.used"), *places)
+    relation.when(partial(_is_set, "allocate"), "allocated", "start", "end", "columns", "store")
+    for number in range(full.arc_entries):
+        places = (f"{name}_{number}" for name in ("start", "end", "store"))
+        relation.when(partial(busy, number), *places)
+    for event in ("arrived", "released"):
+        relation.when(partial(_is_set, event), f"{event}_entry")
+        relation.when(partial(_is_set, f"late_{event}"), f"late_{event}_entry")
 
     def stores(v: View, number: int) -> Value:
         if v.has(f"store_{number}"):
             return v[f"store_{number}"]
         return Const(int(bool(caps.transfers.stores)), 1)
 
+    def unneeded(number: int, f: View, t: View) -> Value:
+        return ~busy(number, f)
+
+    def same_kind(number: int, f: View, t: View) -> Value:
+        return ~busy(number, f) | (stores(f, number) == stores(t, number))
+
     def allocated(f: View, t: View) -> Value:
         kind: Value = Const(1, 1)
         if not (caps.transfers.loads and caps.transfers.stores):
             kind = f["store"] == int(bool(caps.transfers.stores))
         sized = (f["columns"] != 0) & (~f["store"] | (f["columns"] == 1))
-        free = any_of((f["allocated"] == n) & ~busy(t, n) for n in own)
+        free = any_of((f["allocated"] == n) & ~busy(n, t) for n in own)
         return ~f["allocate"] | (kind & sized & free)
 
     relation.assumptions += [
@@ -284,14 +286,14 @@ def _arc(configs: Configs) -> Relation:
     ]
     for number in range(trimmed.arc_entries, full.arc_entries):
         relation.invariants.append(
-            Invariant(f"entry {number} is not needed", lambda f, t, n=number: ~busy(f, n))  # type: ignore[misc]
+            Invariant(f"entry {number} is not needed", partial(unneeded, number))
         )
 
     if not (caps.transfers.loads and caps.transfers.stores):
         relation.invariants += [
             Invariant(
                 f"entry {number} is of a kind that the trimmed engine has",
-                lambda f, t, n=number: ~busy(f, n) | (stores(f, n) == stores(t, n)),  # type: ignore[misc]
+                partial(same_kind, number),
             )
             for number in own
         ]
@@ -306,7 +308,7 @@ def _arc(configs: Configs) -> Relation:
                 mine = {name: t[f"ranges__{number}.{name}"] for name in _RANGE}
                 apart = (mine["start"][unit:] >= t[f"end_{n}"]) | (t[f"start_{n}"] >= mine["end"])
                 waits = mine["writes"] | ~stores(t, n)
-                missed.append(busy(t, n) & mine["used"] & waits & ~apart)
+                missed.append(busy(n, t) & mine["used"] & waits & ~apart)
         return t["conflict"] == any_of(missed)
 
     relation.guarantees += [
@@ -317,6 +319,10 @@ def _arc(configs: Configs) -> Relation:
         ),
     ]
     return relation
+
+
+def _is_set(flag: str, v: View) -> Value:
+    return v[flag]
 
 
 _RANGE = ("used", "start", "end", "writes")

@@ -24,12 +24,14 @@ from isa.table import (
 from isa.timing import RANGE_BYTES, WORD_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
+from pe.vector.control import VectorControl
 
 from .relation import Invariant, View
 from .rows import command_values, decoded_values, held
 
 __all__ = ["element_goals", "range_goals", "scalar_goals"]
 
+_CONTROL = VectorControl.probes.within("control")
 _NAMES = {FIELD_A: "a", FIELD_B: "b", FIELD_C: "c"}
 _FIELDS = tuple(_NAMES)
 
@@ -247,10 +249,10 @@ def element_goals(config: PeConfig) -> list[Invariant]:
 
     def here(row: Instruction, t: View) -> Value:
         (codes,) = command_values(config, row)
-        terms: list[Value] = [t["control.running"]]
+        terms: list[Value] = [t[_CONTROL.running]]
         for name, code in codes.items():
-            if code is not None and t.has(f"control.current.{name}"):
-                terms.append(t[f"control.current.{name}"] == code)
+            if code is not None and t.has(f"{_CONTROL.current}.{name}"):
+                terms.append(t[f"{_CONTROL.current}.{name}"] == code)
         return Cat(terms).all()
 
     def results(f: View, t: View) -> Value:
@@ -274,8 +276,8 @@ def element_goals(config: PeConfig) -> list[Invariant]:
 
     def written(f: View, t: View) -> Value:
         """All bytes up to that with which the row ends."""
-        more = t["control.left"] != 0
-        end = t["control.row_end"][: (WORD_BYTES - 1).bit_length()]
+        more = t[_CONTROL.left] != 0
+        end = t[_CONTROL.row_end][: (WORD_BYTES - 1).bit_length()]
         bytes_of_row = Cat(more | (end >= byte) for byte in range(WORD_BYTES))
         goal = [~here(row, t) | (t["write__strobe"] == bytes_of_row) for row in rows]
         return Cat(Const(1, 1), *goal).all()

@@ -1,31 +1,35 @@
 """Correspondence of the array range check, within whole engines."""
 
 from collections.abc import Callable
+from functools import partial
 
 from amaranth.hdl import Cat, Value
 
+from hdl.component import Probes
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
+from pe.frontend.arc import Arc
 
+from .probes import ARC
 from .relation import Invariant, Relation, View
 from .rows import any_of
 
 __all__ = ["ends", "transfer_relation"]
 
 
-def ends(full: PeConfig, unit: str = "") -> Callable[[View, View], Value]:
+def ends(full: PeConfig, arc: Probes = Arc.probes) -> Callable[[View, View], Value]:
     """Whether an arrival or release is that of a transfer, in the array range check of the engine
-    ``full``, whose registers have names that begin with ``unit``."""
+    ``full``, which has the probes ``arc``."""
 
     def holds(f: View, t: View) -> Value:
         terms = []
-        for name in ("arrived", "released"):
-            entry = f[f"{unit}late_{name}_entry"]
-            there = any_of(
-                (entry == number) & (f[f"{unit}columns_{number}"] != 0)
+        for event in (arc.late_arrived, arc.late_released):
+            entry = f[f"{event}_entry"]
+            busy = any_of(
+                (entry == number) & (f[_numbered(arc.columns_0, number)] != 0)
                 for number in range(full.arc_entries)
             )
-            terms.append(~f[f"{unit}late_{name}"] | there)
+            terms.append(~f[event] | busy)
         return Cat(terms).all()
 
     return holds
@@ -34,21 +38,22 @@ def ends(full: PeConfig, unit: str = "") -> Callable[[View, View], Value]:
 def transfer_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     """Add the rules of the array range check of whole engines to ``relation``."""
     full, trimmed = configs
-    relation.gates += [
-        (rf"arc\.late_{kind}_entry", lambda v, kind=kind: v[f"arc.late_{kind}"])  # type: ignore[misc]
-        for kind in ("arrived", "released")
-    ]
+    relation.when(lambda v: v[ARC.late_arrived], f"{ARC.late_arrived}_entry")
+    relation.when(lambda v: v[ARC.late_released], f"{ARC.late_released}_entry")
     whole = Capabilities.of(full).transfers
     kinds = Capabilities.of(trimmed).transfers
     entries = range(full.arc_entries)
     if kinds and bool(kinds.loads) != bool(kinds.stores) and whole.loads and whole.stores:
-        relation.assumptions.append(Invariant("only what is in transfer ends", ends(full, "arc.")))
+        relation.assumptions.append(Invariant("only what is in transfer ends", ends(full, ARC)))
+
+        def one_way(number: int, f: View, t: View) -> Value:
+            stores = f[_numbered(ARC.store_0, number)] == int(not kinds.loads)
+            return (f[_numbered(ARC.columns_0, number)] == 0) | stores
+
         relation.invariants += [
             Invariant(
                 f"what entry {number} moves goes the one way that is left",
-                lambda f, t, n=number: (  # type: ignore[misc]
-                    (f[f"arc.columns_{n}"] == 0) | (f[f"arc.store_{n}"] == int(not kinds.loads))
-                ),
+                partial(one_way, number),
             )
             for number in entries
         ]
@@ -56,9 +61,14 @@ def transfer_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) ->
         return
 
     def rests(f: View, t: View) -> Value:
-        taken = [f[f"arc.columns_{number}"] for number in entries]
-        return ~any_of((*taken, f["arc.late_arrived"], f["arc.late_released"]))
+        columns = [f[_numbered(ARC.columns_0, number)] for number in entries]
+        return ~any_of((*columns, f[ARC.late_arrived], f[ARC.late_released]))
 
     relation.invariants.append(
         Invariant("nothing is in transfer without an instruction that moves vectors", rests)
     )
+
+
+def _numbered(first: str, number: int) -> str:
+    """The name of entry ``number``, after that of entry 0."""
+    return f"{first.removesuffix('0')}{number}"

@@ -6,6 +6,7 @@ whole engine shows. Here their results are equal, whatever stages one of them la
 
 import re
 from collections.abc import Callable
+from functools import partial
 
 from amaranth.hdl import Cat, Const, Mux, ShapeLike, Value
 from amaranth.lib import data
@@ -16,8 +17,11 @@ from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.ports import vector_command
 from pe.vector.beat import LIMB_BITS, TAIL_BITS, value_pair
+from pe.vector.control import VectorControl
+from pe.vector.horizontal import VectorHorizontal
 from pe.vector.stages import read_cycles
 from pe.vector.unit import VectorUnit
+from pe.vector.vertical import VectorVertical
 
 from .cut import Cut, cut
 from .errors import ProofError
@@ -30,15 +34,30 @@ from .vector import command_relation
 
 __all__ = ["PRODUCTS", "prove_vector_unit", "vector_pipeline", "vector_unit_relation"]
 
+_CONTROL = VectorControl.probes.within("control")
+_VERTICAL = VectorVertical.probes.within("vertical")
+_PAIR, _TOTAL = _VERTICAL.pair, VectorHorizontal.probes.within("horizontal").total
 #: Registers that decide the beat.
-_ROOTS = (
-    r"control\.(current|waiting|running|is_waiting|busy|unwritten|row_end|left|first_word|pass_index"
-    r"|address_second)"
+_ROOTS = "|".join(
+    re.escape(name)
+    for name in (
+        _CONTROL.current,
+        _CONTROL.waiting,
+        _CONTROL.running,
+        _CONTROL.is_waiting,
+        _CONTROL.busy,
+        _CONTROL.unwritten,
+        _CONTROL.row_end,
+        _CONTROL.left,
+        _CONTROL.first_word,
+        _CONTROL.pass_index,
+        _CONTROL.address_second,
+    )
 )
 #: Inputs that come :func:`pe.vector.stages.read_cycles` after those.
 _ARRIVING = ("read__0__data", "read__1__data")
 #: Registers after the multipliers: neither the logic before nor that after them needs the other.
-PRODUCTS = ("vertical.partial", "vertical.carries")
+PRODUCTS = (_VERTICAL.partial, _VERTICAL.carries)
 #: Bits of the product of two bytes.
 _PART_BITS = 16
 _COMMAND = "command__payload"
@@ -81,14 +100,14 @@ def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
     """
     relation = Relation()
     configs = (full, trimmed)
-    works = command_relation(relation, configs, "control.")
+    works = command_relation(relation, configs, _CONTROL)
     rows = trimmed.rows_of(Unit.VECTOR)
     relation.layouts[_COMMAND] = (vector_command(full), vector_command(trimmed))
     relation.add_codes(codes_of(_COMMAND + ".", command_values, configs, rows))
     # A smaller scratchpad has shorter addresses, which may wrap after the last beat.
     relation.truncated += [
-        r"control\.(current|waiting)\.(result|first|second)",
-        r"control\.address_second",
+        rf"({_CONTROL.current}|{_CONTROL.waiting})\.(result|first|second)",
+        re.escape(_CONTROL.address_second),
         rf"{_COMMAND}\.(result|first|second)",
         r"read__\d__address",
         r"write__address",
@@ -106,7 +125,7 @@ def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
     _products(relation, full)
     _sums(relation, configs)
     # In each case the bytes that count are known, so that products of both are of the same bytes.
-    relation.split = Split("control.running", works, "control.left", "control.row_end", TAIL_BITS)
+    relation.split = Split(_CONTROL.running, works, _CONTROL.left, _CONTROL.row_end, TAIL_BITS)
     return relation
 
 
@@ -135,15 +154,17 @@ def _sizes(relation: Relation, trimmed: PeConfig) -> None:
             lambda f, t: ~f["command__valid"] | within(f, _COMMAND + "."),
         )
     )
-    for name, flag in (("current", "running"), ("waiting", "is_waiting")):
-        relation.invariants.append(
-            Invariant(
-                f"VL and MR of {name} are within limits",
-                lambda f, t, name=name, flag=flag: (  # type: ignore[misc]
-                    ~f["control." + flag] | within(f, f"control.{name}.")
-                ),
-            )
+
+    def held_within(work: str, flag: str, f: View, t: View) -> Value:
+        return ~f[flag] | within(f, f"{work}.")
+
+    relation.invariants += [
+        Invariant(f"VL and MR of {name} are within limits", partial(held_within, work, flag))
+        for name, work, flag in (
+            ("now", _CONTROL.current, _CONTROL.running),
+            ("waiting", _CONTROL.waiting, _CONTROL.is_waiting),
         )
+    ]
 
 
 def _products(relation: Relation, full: PeConfig) -> None:
@@ -154,77 +175,79 @@ def _products(relation: Relation, full: PeConfig) -> None:
     for name in PRODUCTS:
         for port in (name, MADE + name):
             relation.layouts[port] = (parts, parts)
-            relation.gates += [
-                (rf"{re.escape(port)}\.of_{byte}", lambda v, byte=byte: _counts(v, caps, byte))  # type: ignore[misc]
-                for byte in range(WORD_BYTES)
-            ]
+            for byte in range(WORD_BYTES):
+                relation.when(partial(_counts, byte, caps), f"{port}.of_{byte}")
 
 
-def _counts(v: View, caps: Capabilities, byte: int) -> Value:
+def _counts(byte: int, caps: Capabilities, v: View) -> Value:
     """Whether the product of this byte of a word counts: the row has it, or adds it as zero."""
-    now = "control.current."
+    now = f"{_CONTROL.current}."
     multiplies = caps.multiplies(held(v, now + "kind"), held(v, now + "vertical"))
     sums = caps.reduction.is_one_of(held(v, now + "reduction"), [ReductionOp.ADD])
-    used = (v["control.left"] != 0) | (v["control.row_end"][:TAIL_BITS] >= byte)
-    return v["control.running"] & multiplies & (sums | used)
+    used = (v[_CONTROL.left] != 0) | (v[_CONTROL.row_end][:TAIL_BITS] >= byte)
+    return v[_CONTROL.running] & multiplies & (sums | used)
 
 
 def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     """Results of earlier beats: of the row, and of the word's earlier passes."""
     full, trimmed = configs
     caps = Capabilities.of(full).vector
-    relation.truncated += [r"vertical\.pair\..*", r"horizontal\.total"]
-    relation.ignored.append(r"vertical\.pair\.below_.*_low")
+    pair = re.escape(_PAIR)
+    relation.truncated += [rf"{pair}\..*", re.escape(_TOTAL)]
+    relation.ignored.append(rf"{pair}\.below_.*_low")
 
     def behind_pass(v: View, number: int) -> Value:
         """This word's product already has as many passes."""
-        done = v["control.pass_index"] if v.has("control.pass_index") else Const(0, 1)
-        return v["control.running"] & (done >= number)
+        done = v[_CONTROL.pass_index] if v.has(_CONTROL.pass_index) else Const(0, 1)
+        return v[_CONTROL.running] & (done >= number)
 
     def upper_counts(v: View) -> Value:
-        return _counts(v, caps, WORD_BYTES // 2)
+        return _counts(WORD_BYTES // 2, caps, v)
+
+    def width(v: View) -> Value:
+        return held(v, f"{_CONTROL.current}.width")
 
     def within_row(v: View) -> Value:
-        reduces = caps.is_form(held(v, "control.current.kind"), Opcode.MATRIX_VECTOR)
-        return v["control.running"] & ~v["control.first_word"] & reduces
+        reduces = caps.is_form(held(v, f"{_CONTROL.current}.kind"), Opcode.MATRIX_VECTOR)
+        return v[_CONTROL.running] & ~v[_CONTROL.first_word] & reduces
 
-    relation.layouts["vertical.pair"] = (_sliced(full), _sliced(trimmed))
+    relation.layouts[_PAIR] = (_sliced(full), _sliced(trimmed))
     relation.gates += [
-        (r"vertical\.pair\..*", lambda v: behind_pass(v, 1)),
-        (r"vertical\.pair\.upper_high", lambda v: behind_pass(v, 1) & upper_counts(v)),
-        (r"vertical\.pair\.lower_low", lambda v: behind_pass(v, 2)),
-        (r"vertical\.pair\.upper_low", lambda v: behind_pass(v, 2) & upper_counts(v)),
-        (r"vertical\.pair\.below_.*_high", lambda v: behind_pass(v, 3)),
-        (r"horizontal\.total", within_row),
+        (rf"{pair}\..*", lambda v: behind_pass(v, 1)),
+        (rf"{pair}\.upper_high", lambda v: behind_pass(v, 1) & upper_counts(v)),
+        (rf"{pair}\.lower_low", lambda v: behind_pass(v, 2)),
+        (rf"{pair}\.upper_low", lambda v: behind_pass(v, 2) & upper_counts(v)),
+        (rf"{pair}\.below_.*_high", lambda v: behind_pass(v, 3)),
+        (re.escape(_TOTAL), within_row),
     ]
     relation.invariants += [
         Invariant(
             "no row has more words left than it has",
             lambda f, t: (
-                ~f["control.running"]
+                ~f[_CONTROL.running]
                 | Mux(
-                    f["control.first_word"],
-                    f["control.left"] == f["control.row_end"][TAIL_BITS:],
-                    f["control.left"] < f["control.row_end"][TAIL_BITS:],
+                    f[_CONTROL.first_word],
+                    f[_CONTROL.left] == f[_CONTROL.row_end][TAIL_BITS:],
+                    f[_CONTROL.left] < f[_CONTROL.row_end][TAIL_BITS:],
                 )
             ),
         ),
         Invariant(
             "a row ends with an element",
             lambda f, t: (
-                ~f["control.running"]
+                ~f[_CONTROL.running]
                 | is_aligned(
-                    f["control.row_end"][:TAIL_BITS] + 1,
-                    caps.width.unpack(held(f, "control.current.width")),
+                    f[_CONTROL.row_end][:TAIL_BITS] + 1,
+                    caps.width.unpack(width(f)),
                 )
             ),
         ),
         Invariant(
             "no row is longer than the longest",
             lambda f, t: (
-                ~f["control.running"]
+                ~f[_CONTROL.running]
                 | (
-                    f["control.row_end"] >> caps.width.unpack(held(f, "control.current.width"))
+                    f[_CONTROL.row_end] >> caps.width.unpack(held(f, f"{_CONTROL.current}.width"))
                     < MAX_VL
                 )
             ),
@@ -235,15 +258,15 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         return
 
     def bounded(f: View, t: View) -> Value:
-        done = f["control.row_end"][TAIL_BITS:] - f["control.left"]
-        total = f["horizontal.total"].as_signed()
+        done = f[_CONTROL.row_end][TAIL_BITS:] - f[_CONTROL.left]
+        total = f[_TOTAL].as_signed()
         cases = []
         for row in reduced:
             codes = command_values(full, row)[0]
             here = Cat(
-                f[f"control.current.{name}"] == code
+                f[f"{_CONTROL.current}.{name}"] == code
                 for name, code in codes.items()
-                if f.has(f"control.current.{name}")
+                if f.has(f"{_CONTROL.current}.{name}")
             ).all()
             assert row.width is not None
             bits = row.value_bits
@@ -253,7 +276,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             least: Value = Const(-one)
             if row.reduction is ReductionOp.ADD:
                 most = (
-                    done.as_unsigned()[: len(f["control.left"])] * (WORD_BYTES // row.width.bytes)
+                    done.as_unsigned()[: len(f[_CONTROL.left])] * (WORD_BYTES // row.width.bytes)
                 ) << (bits - 1)
                 least = -most
             cases.append(here & (total <= most) & (total >= least))

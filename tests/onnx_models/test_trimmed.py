@@ -120,7 +120,9 @@ def test_a_vault_keeps_what_the_model_needs(little: Path) -> None:
 
 
 def test_proved_sizes_leave_transfers_in_flight_alone(little: Path) -> None:
-    found = vip.trim_model(little / "compiled", check=False, area=False, proved=True)
+    found = vip.trim_model(
+        little / "compiled", check=False, area=False, sizes=vip.Sizes(basis="proved")
+    )
     assert found.cut.trimmed.arc_entries == found.cut.full.arc_entries
     assert found.cut.trimmed.load_store_queue == found.cut.full.load_store_queue
 

@@ -228,7 +228,7 @@ def test_trim_runs_both_engines() -> None:
     assert found.failure == ""
     (checked,) = found.checks
     assert checked.zero_memory
-    assert checked.check.cycles_full == checked.check.cycles_trimmed
+    assert checked.cycles_full == checked.cycles_trimmed
     assert found.to_json()["match"] is True
     with pytest.raises(TrimError, match="VECTOR_SETTING at word 1"):
         vip.trim([vip.assemble("mov r1, #3\nset.vl r0\nhalt")], SMALL, area=False)

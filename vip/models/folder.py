@@ -28,7 +28,7 @@ from isa.program import Program
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.networks.network import KINDS, MapSize, Network
+from microkernels.networks.network import MapSize, Network, kind_named
 from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.calibrate import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
@@ -52,8 +52,6 @@ __all__ = [
     "save_folder",
 ]
 
-_KINDS = {kind.__name__: kind for kind in KINDS}
-
 
 def network_to_json(network: Network) -> dict[str, Any]:
     """A network as plain data."""
@@ -72,7 +70,7 @@ def network_from_json(content: Any) -> Network:
         layers = []
         for attributes in content["layers"]:
             values = {name: value for name, value in attributes.items() if name != "kind"}
-            layers.append(_KINDS[attributes["kind"]].stored(values))
+            layers.append(kind_named(attributes["kind"]).stored(values))
         return Network(input=MapSize(*content["input"]), layers=tuple(layers))
     except (KeyError, TypeError, ValueError, OverflowError, KernelError) as error:
         raise ModelError(f"no description of a network: {one_line(error)}") from error

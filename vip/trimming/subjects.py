@@ -10,13 +10,15 @@ from isa.program import Program
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications
+from sim_tb.cosim.engine import MemoryBehaviour
+from sim_tb.cosim.trim_check import Workload
 from support.files import read_bytes
 from synth.analysis.contents import contents_of
 from synth.analysis.trim import Known
 from synth.errors import DeclarationError
 from vip.programs import load_program
 
-__all__ = ["Loaded", "Subject", "known_launches", "load_subjects", "subjects_of"]
+__all__ = ["Launches", "Loaded", "Subject", "known_launches", "load_subjects", "subjects_of"]
 
 #: Bytes that a file of a memory's contents may have.
 _MEMORY_BYTES = 1 << 28
@@ -43,6 +45,22 @@ class Subject:
 
 
 @dataclass(frozen=True, kw_only=True)
+class Launches:
+    """Settings for the runs of the programs.
+
+    Attributes:
+        parameters: DRAM address of the parameter block (r5), fixed with the application.
+        behaviour: of the memory. max_cycles: a longer run is an error.
+        allow_fault: compare a program that faults up to its fault.
+    """
+
+    parameters: int = 0
+    behaviour: MemoryBehaviour = field(default_factory=MemoryBehaviour)
+    max_cycles: int = 200_000_000
+    allow_fault: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
 class Loaded:
     """A subject, read.
 
@@ -55,6 +73,20 @@ class Loaded:
     program: Program
     memories: tuple[bytes, ...]
     known: Known
+
+    def workloads(self, launches: Launches) -> list[Workload]:
+        """Its runs: one on each of its memories, or one on zeros."""
+        return [
+            Workload(
+                program=self.program,
+                contents=memory,
+                parameters=self.known.parameters or 0,
+                memory=launches.behaviour,
+                max_cycles=launches.max_cycles,
+                may_fault=launches.allow_fault,
+            )
+            for memory in self.memories or (b"",)
+        ]
 
 
 def subjects_of(application: Application) -> list[Subject]:
@@ -72,12 +104,9 @@ def subjects_of(application: Application) -> list[Subject]:
     ]
 
 
-def known_launches(
-    members: Sequence[Application], full: PeConfig
-) -> list[tuple[str, Program, Known]]:
-    """The launches of applications on engines of ``full``: name, program, and what is known."""
-    found = load_subjects([each for item in members for each in subjects_of(item)], full, 0)
-    return [(each.name, each.program, each.known) for each in found]
+def known_launches(members: Sequence[Application], full: PeConfig) -> list[Loaded]:
+    """The launches of applications on engines of ``full``."""
+    return load_subjects([launch for item in members for launch in subjects_of(item)], full, 0)
 
 
 def _memory(job: KernelJob) -> bytes:

@@ -1,84 +1,54 @@
-"""The verb ``trim``: the engine that some programs need, compared with the full one."""
+"""Trimming: the design that some work needs, compared with the full one; ``trim`` for programs."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Protocol
 
 from hdl.yosys import need_yosys
 from isa.program import Program
 from pe.config import PeConfig
-from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
 from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_text
 from soc.generate.generate import generate as write_verilog
-from synth.analysis.profile import Profile
-from synth.analysis.trim import TrimReport, profile_of_each, report
+from soc.tile.config import VaultTileConfig
+from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
 from synth.formal.prove import prove as prove_trimmed
-from synth.physical.budget import find_budget
+from synth.physical.area import AreaReport
+from synth.physical.budget import Budget, find_budget
+from synth.physical.chip_area import design_area
 from synth.physical.comparison import AreaComparison, compare_area
 from synth.physical.targets import DEFAULT_TARGETS
 from vip.configurations import Design, engine
-from vip.progress import Progress, by_part, counting, naming, silent
+from vip.progress import Progress, by_part, naming, silent
 
 from .filling import CHIP_FILE, fit_both
-from .result import Checked, TrimResult
-from .runs import MOST_SLOWER, Observed, observe
-from .subjects import Loaded, Subject, load_subjects
+from .result import TrimResult
+from .runs import Checked, EngineWork, Observed, Sizes
+from .subjects import Launches, Subject, load_subjects
 
-__all__ = ["Launches", "Sizes", "Subject", "need_tools", "trim"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class Sizes:
-    """The parts and sizes that a trimmed engine keeps.
-
-    Attributes:
-        basis: ``proved``: only sizes that are proved for all runs; ``runs``: those of the runs
-            where nothing smaller is proved; ``tight``: those of the runs, even where a larger one
-            is proved.
-        profiles: of more runs.
-        allow_uncovered: accept runs that do not cover all paths of the program.
-        keep_counters: the performance counters stay.
-        rom: the program, of which there must be one, is baked in.
-        address_bits: of the memory; None: as many as the programs need.
-        slower: more cycles that the runs may take with fewer transfers in flight, as a fraction,
-            0 to 0.5.
-
-    Raises:
-        TrimError: ``slower`` is outside its range.
-    """
-
-    basis: Literal["proved", "runs", "tight"] = "runs"
-    profiles: Sequence[Profile] = ()
-    allow_uncovered: bool = False
-    keep_counters: bool = False
-    rom: bool = False
-    address_bits: int | None = None
-    slower: float = 0.0
-
-    def __post_init__(self) -> None:
-        if not 0 <= self.slower <= MOST_SLOWER:
-            raise TrimError(f"slower must be a fraction from 0 to {MOST_SLOWER}, not {self.slower}")
+__all__ = ["Work", "need_tools", "trim", "trim_work"]
 
 
-@dataclass(frozen=True, kw_only=True)
-class Launches:
-    """Settings for the runs of the programs.
+class Work(Protocol):
+    """Work on a design, whose engines are trimmed to it."""
 
-    Attributes:
-        parameters: DRAM address of the parameter block (r5), fixed with the application.
-        behaviour: of the memory. max_cycles: a longer run is an error.
-        allow_fault: compare a program that faults up to its fault.
-    """
+    @property
+    def runs(self) -> Sequence[Observed]:
+        """Its launches on one full engine with counters; empty if there were none."""
 
-    parameters: int = 0
-    behaviour: MemoryBehaviour = field(default_factory=MemoryBehaviour)
-    max_cycles: int = 200_000_000
-    allow_fault: bool = False
+    def vault(self, engine: PeConfig) -> VaultTileConfig | None:
+        """The vault that the work runs on, with such engines; None: it runs on one engine."""
+
+    def cut(self, sizes: Sizes, *, hardware: bool, progress: Progress) -> TrimReport:
+        """The engine that the work needs; without ``hardware`` nothing runs on Verilog."""
+
+    def check(
+        self, cut: TrimReport, slower: float, progress: Progress
+    ) -> tuple[tuple[Checked, ...], tuple[str, ...]]:
+        """The launches on the Verilog of both designs, and the removed instructions that do not
+        fault on the trimmed one."""
 
 
 def trim(
@@ -131,33 +101,60 @@ def trim(
         raise TrimError("more cycles are allowed to runs that are measured: check is needed")
     need_tools(check=check, synthesis=area or prove or output is not None)
     full = engine(config)
-    subjects = load_subjects(programs, full, launches.parameters)
-    # Early, as the runs of the programs on hardware take long.
-    profile_of_each([each.program for each in subjects], sizes.profiles)
-    _cut(subjects, full, replace(sizes, basis="proved"), (), ())
-    works = _works(subjects, launches)
-    # A run on zeros is not representative of runs on data.
-    given = works if check else [each for each in works if each[0].memories]
-    runs = _observe(given, full, sizes.slower, hardware=check, progress=progress)
-    profiles = [run.profile for (one, _), run in zip(given, runs, strict=True) if one.memories]
-    cut = _cut(subjects, full, sizes, profiles, [run.profile for run in runs])
-    found = TrimResult(
-        cut=cut,
-        checks=_check(works, runs, cut, sizes.slower, progress) if check else (),
-        areas=_areas(cut.full, cut.trimmed, progress) if area else {},
+    work = EngineWork(load_subjects(programs, full, launches.parameters), full, launches)
+    return trim_work(
+        work,
+        sizes,
+        output=output,
+        check=check,
+        area=area,
+        prove=prove,
+        budget=budget,
+        progress=progress,
     )
-    if prove and not found.failure:
+
+
+def trim_work(
+    work: Work,
+    sizes: Sizes,
+    *,
+    output: Path | str | None,
+    check: bool,
+    area: bool,
+    prove: bool,
+    budget: Budget | None = None,
+    progress: Progress = silent,
+) -> TrimResult:
+    """Trim a design to its work; parameters and errors as of :func:`trim`.
+
+    Parameters:
+        budget: device to fill, which needs runs on one engine.
+    """
+    cut = work.cut(sizes, hardware=check, progress=progress)
+    checks, unfaulted = work.check(cut, sizes.slower, progress) if check else ((), ())
+    vault = work.vault(cut.trimmed)
+    # Counters that the trimmed engines lack are no merit of trimming.
+    before = work.vault(replace(cut.full, counters=cut.trimmed.counters))
+    result = TrimResult(
+        cut=cut,
+        vault=vault,
+        checks=checks,
+        unfaulted=unfaulted,
+        areas=_areas(cut.full, cut.trimmed, progress) if area else {},
+        vault_areas=_vault_areas(before, vault, progress) if area and before and vault else {},
+    )
+    if prove and not result.failure:
         proof = prove_trimmed(cut.full, cut.trimmed, by_part(progress, "proof"))
-        found = replace(found, proof=proof)
-    if budget is not None and not found.failure:
+        result = replace(result, proof=proof)
+    if budget is not None and not result.failure:
         step = naming(progress, f"filling {budget.name}")
-        found = replace(found, fitting=fit_both(cut.full, cut.trimmed, budget, runs, step))
-    if output is None or found.failure:
-        return found
+        result = replace(result, fitting=fit_both(cut.full, cut.trimmed, budget, work.runs, step))
+    if output is None or result.failure:
+        return result
     beside = {}
-    if found.fitting is not None:
-        beside[CHIP_FILE] = configuration_text(found.fitting.trimmed.chip.config)
-    return replace(found, verilog=write_verilog(cut.trimmed, output, extra_files=beside))
+    if result.fitting is not None:
+        beside[CHIP_FILE] = configuration_text(result.fitting.trimmed.chip.config)
+    return replace(result, verilog=write_verilog(vault or cut.trimmed, output, extra_files=beside))
 
 
 def need_tools(*, check: bool, synthesis: bool) -> None:
@@ -175,9 +172,7 @@ def need_tools(*, check: bool, synthesis: bool) -> None:
         need_yosys()
 
 
-def _areas(
-    full: PeConfig, trimmed: PeConfig, progress: Progress = silent
-) -> Mapping[str, AreaComparison]:
+def _areas(full: PeConfig, trimmed: PeConfig, progress: Progress) -> Mapping[str, AreaComparison]:
     """Area of both engines for every target of :data:`DEFAULT_TARGETS`.
 
     Raises:
@@ -189,94 +184,21 @@ def _areas(
     }
 
 
-def _works(subjects: Sequence[Loaded], launches: Launches) -> list[tuple[Loaded, Workload]]:
-    """The runs of each program: one on each of its memories, or one on zeros."""
-    return [
-        (
-            subject,
-            Workload(
-                program=subject.program,
-                contents=memory,
-                parameters=subject.known.parameters or 0,
-                memory=launches.behaviour,
-                max_cycles=launches.max_cycles,
-                may_fault=launches.allow_fault,
-            ),
-        )
-        for subject in subjects
-        for memory in subject.memories or (b"",)
-    ]
+def _vault_areas(
+    full: VaultTileConfig, trimmed: VaultTileConfig, progress: Progress
+) -> Mapping[str, AreaComparison]:
+    """Total area of both vaults for every target of :data:`DEFAULT_TARGETS`.
 
+    Raises:
+        SynthesisError: a design that Yosys refuses.
+    """
 
-def _observe(
-    works: Sequence[tuple[Loaded, Workload]],
-    full: PeConfig,
-    slower: float,
-    *,
-    hardware: bool,
-    progress: Progress,
-) -> list[Observed]:
-    """Run all on the full engine; without ``hardware``, on the simulator alone."""
-    runs = []
-    for subject, work in works:
-        cycles = counting(progress, f"{subject.name} on the full engine")
-        with _named(subject):
-            run = observe(work, full, hardware=hardware, slower=slower, progress=cycles)
-        runs.append(run)
-    return runs
+    def total(vault: VaultTileConfig, target: str) -> AreaReport:
+        part = by_part(progress, f"synthesis of the vault for {target}")
+        area = design_area(vault, target, part)
+        return AreaReport(target=target, config=vault.pe, rows=(), total=area)
 
-
-@contextmanager
-def _named(subject: Loaded) -> Iterator[None]:
-    """Add the program to the message of a fault."""
-    try:
-        yield
-    except ProgramFaultError as error:
-        raise ProgramFaultError(f"{subject.name}: {error}") from error
-
-
-def _cut(
-    subjects: Sequence[Loaded],
-    full: PeConfig,
-    sizes: Sizes,
-    profiles: Sequence[Profile],
-    timed: Sequence[Profile],
-) -> TrimReport:
-    return report(
-        [each.program for each in subjects],
-        full,
-        () if sizes.basis == "proved" else (*sizes.profiles, *profiles),
-        names=[each.name for each in subjects],
-        known=[each.known for each in subjects],
-        timed=timed,
-        keep_counters=sizes.keep_counters,
-        rom=sizes.rom,
-        allow_uncovered=sizes.allow_uncovered,
-        tight=sizes.basis == "tight",
-        address_bits=sizes.address_bits,
-    )
-
-
-def _check(
-    works: Sequence[tuple[Loaded, Workload]],
-    runs: Sequence[Observed],
-    cut: TrimReport,
-    slower: float,
-    progress: Progress,
-) -> tuple[Checked, ...]:
-    """Run all on the trimmed engine, and on the full one where ``runs`` lacks that; try each
-    removed instruction once."""
-    checks: list[Checked] = []
-    for number, (subject, work) in enumerate(works):
-        with _named(subject):
-            check = check_trimmed(
-                work,
-                cut.full,
-                cut.trimmed,
-                counting(progress, f"{subject.name} on both engines (cycles)"),
-                before=runs[number].measured if runs else None,
-                try_removed=not checks,
-                slower=slower,
-            )
-        checks.append(Checked(name=subject.name, check=check, zero_memory=work.zero_memory))
-    return tuple(checks)
+    return {
+        target: AreaComparison(total(full, target), total(trimmed, target))
+        for target in DEFAULT_TARGETS
+    }

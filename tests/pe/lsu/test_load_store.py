@@ -7,8 +7,8 @@ import pytest
 from hdl.ports import COLUMN_BYTES
 from pe.capabilities import Capabilities
 from pe.config import ALL_INSTRUCTIONS, PeConfig
-from pe.lsu.ports import load_store_command
 from pe.lsu.unit import LoadStore
+from pe.ports import load_store_command
 
 DRAM_BYTES = 4096
 

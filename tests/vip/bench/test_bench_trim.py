@@ -10,7 +10,6 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from isa.program import Program
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications, choose
 from soc.generate.presets import preset
@@ -23,6 +22,7 @@ from vip.trimming.figure import draw_trims
 from vip.trimming.gain import Gain, results
 from vip.trimming.rows import TrimmedEngine, TrimRow
 from vip.trimming.runs import Observed, observe
+from vip.trimming.subjects import Loaded
 from vip.trimming.suite import QUICK, TrimSuiteError, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
@@ -157,8 +157,11 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         compare("one", [application], power=True)
 
 
-def _unknown(members: Sequence[Application], full: PeConfig) -> list[tuple[str, Program, Known]]:
-    return [("one", work.program, Known()) for work in members[0].workloads]
+def _unknown(members: Sequence[Application], full: PeConfig) -> list[Loaded]:
+    return [
+        Loaded(name="one", program=work.program, memories=(), known=Known())
+        for work in members[0].workloads
+    ]
 
 
 def test_rows_are_kept_as_json() -> None:

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-import vip.trimming.trim as verb
+import vip.trimming.runs as verb
 from isa.faults import FaultCause
 from soc.generate.configuration_file import read_configuration
 from synth.formal.induction import Proof
@@ -224,7 +224,7 @@ def test_several_programs(vip, tmp_path):
 
 def test_a_profile_of_another_program_is_refused_before_anything_runs(vip, monkeypatch):
     assert vip("run", "b.vip", "--profile", "b.profile")[0] == 0
-    monkeypatch.setattr(verb, "_observe", None)
+    monkeypatch.setattr(verb, "observe", None)
     wrong = vip("trim", "a.vip", "--profile", "b.profile", "--no-area", "-o", "out")
     refused(wrong, "a profile belongs to none of the programs")
 
@@ -276,7 +276,9 @@ def test_engine_that_is_not_proved_is_not_written(vip, tmp_path, monkeypatch, ho
         goals=3, failures=failures, assumptions=(), unpaired=(), left_out=("counters",), seconds=1.0
     )
     asked = []
-    monkeypatch.setattr(verb, "prove_trimmed", lambda *engines: asked.append(engines[:2]) or proof)
+    monkeypatch.setattr(
+        "vip.trimming.trim.prove_trimmed", lambda *engines: asked.append(engines[:2]) or proof
+    )
     result = vip("trim", "a.vip", *QUICK, "--prove", "--json", "trim.json")
     report = json.loads((tmp_path / "trim.json").read_text())
     assert report["proof"]["left_out"] == ["counters"]

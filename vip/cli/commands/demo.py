@@ -77,7 +77,7 @@ def demo(
         placed={},
     )
     show_area("the engine", area.areas)
-    show_trim(cut)
+    show_trim(cut, "this program")
     write_json(output / "area.json", area.to_json())
     write_json(output / "trim.json", cut.to_json())
     write_json(json, {"bp": bp.to_json(), "area": area.to_json(), "trim": cut.to_json()})

@@ -1,9 +1,9 @@
-"""``vip trim``: the engine that some programs need."""
+"""``vip trim``: the engine, or the vault, that some work needs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import MISSING, fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -11,27 +11,20 @@ import vip
 from isa.declared import Declared
 from sim_tb.cosim.applications import applications
 from sim_tb.cosim.trim_check import ProgramFaultError
-from soc.generate.presets import preset
 from synth.analysis.histogram import draw_types
-from synth.analysis.profile import Profile
 from synth.analysis.trim import check_reason
 from synth.errors import CoverageError
 from synth.physical.budget import find_budget
 from vip.cli.console import console, shown
-from vip.cli.declarations import declarations
 from vip.cli.errors import UserError
-from vip.cli.file_arguments import FileArguments
 from vip.cli.groups import grouped
-from vip.cli.tables.proofs import show_proofs
-from vip.cli.tables.trim import show_fit, show_trim
+from vip.cli.tables.trim import show_trim
 from vip.models.folder import manifest_of
 from vip.output import write_json
-from vip.trimming.result import TrimResult
-from vip.trimming.runs import MOST_SLOWER
 from vip.trimming.subjects import subjects_of
 
-from .option_groups.models import ModelOptions
-from .option_groups.trim import ComparisonOptions, LaunchOptions
+from .option_groups.models import ModelOptions, carried
+from .option_groups.trim import ComparisonOptions, LaunchOptions, SizeOptions
 from .options import (
     JsonOption,
     OutputDirectory,
@@ -40,181 +33,17 @@ from .options import (
     file_arguments,
     reading,
 )
-from .trim_folder import is_model, trim_folder
 
 __all__ = ["trim"]
 
-
-def _memory_files(given: Sequence[str] | None) -> list[Path]:
-    return [Path(text.rpartition("=")[2]) for text in given or ()]
+#: Options that a model takes, too; the others are for programs.
+_OF_MODELS = frozenset({"keep_counters", "proved", "check", "area", "prove", "slower"})
 
 
 def _program_files(names: Sequence[str] | None) -> list[Path]:
     """Those of ``names`` that are no applications; of a compiled model the manifest."""
-    known = {each.name for each in applications()}
+    known = {application.name for application in applications()}
     return [manifest_of(Path(name)) for name in names or () if name not in known]
-
-
-@dataclass(frozen=True, kw_only=True)
-class SizeOptions:
-    """What decides the sizes of the engine."""
-
-    memory: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="The memory's contents from address 0 for a run: of the only program, or "
-            "PROGRAM=FILE; may be repeated (default: PROGRAM with the ending .memory, if there is "
-            "one).",
-            metavar="FILE",
-            callback=reading(_memory_files),
-        ),
-    ] = None
-    constant: Annotated[
-        list[str] | None,
-        typer.Option(
-            help="Bytes of the memory that are the same in all runs, such as a parameter block; "
-            "all else is data. May be repeated; PROGRAM=START:BYTES with several programs.",
-            metavar="START:BYTES",
-        ),
-    ] = None
-    range: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--range",
-            help="Signed numbers in memory, of 64 or BITS bits each, from LOW to HIGH in all runs; "
-            "may be repeated.",
-            metavar="START:BYTES[/BITS]=LOW..HIGH",
-        ),
-    ] = None
-    slots: Annotated[
-        int | None,
-        typer.Option(
-            help="Programs run in the first so many slots of a vault (default: in any).",
-            min=1,
-            max=1 << 16,
-            metavar="NUMBER",
-        ),
-    ] = None
-    profile: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Profile of more runs, from vip run --profile.",
-            metavar="FILE",
-            callback=reading(),
-        ),
-    ] = None
-    address_bits: Annotated[
-        int | None,
-        typer.Option(
-            help="Address bits of the memory (default: as needed).",
-            min=12,
-            max=40,
-            metavar="BITS",
-        ),
-    ] = None
-    proved: Annotated[
-        bool,
-        typer.Option(
-            "--proved", help="Only sizes that are proved for all runs, whatever is given."
-        ),
-    ] = False
-    tight: Annotated[
-        bool,
-        typer.Option("--tight", help="Sizes of the runs, even where a larger one is proved."),
-    ] = False
-    allow_uncovered: Annotated[
-        bool,
-        typer.Option(
-            "--allow-uncovered", help="Take runs that do not go wherever the program can go."
-        ),
-    ] = False
-    slower: Annotated[
-        float,
-        typer.Option(
-            help="Build fewer places for transfers in flight if the runs then take at most so many "
-            "percent more cycles.",
-            min=0,
-            max=100 * MOST_SLOWER,
-            metavar="PERCENT",
-        ),
-    ] = 0.0
-    keep_counters: Annotated[
-        bool, typer.Option("--keep-counters", help="Keep the performance counters.")
-    ] = False
-    rom: Annotated[
-        bool, typer.Option("--rom", help="Bake the program into a ROM; there must be one.")
-    ] = False
-
-    def check(self, programs: Sequence[str], preset_name: str) -> None:
-        """Refuse options that exclude each other.
-
-        Raises:
-            UserError: some do.
-        """
-        most = preset(preset_name).address_bits
-        if self.proved and self.tight:
-            raise UserError("--proved and --tight exclude each other")
-        if self.rom and len(programs) > 1:
-            raise UserError("--rom bakes in one program; there are several")
-        known = {each.name for each in applications()}
-        given = bool(self.constant or self.range or self.memory or self.slots)
-        if given and known & set(programs):
-            raise UserError(
-                f"{min(known & set(programs))} is an application, which brings its memory and "
-                "declarations: --memory, --constant, --range and --slots are for programs"
-            )
-        if self.address_bits is not None and self.address_bits > most:
-            raise UserError(
-                f"--address-bits {self.address_bits}: preset {preset_name!r} has {most}"
-            )
-
-    def sizes(self) -> vip.Sizes:
-        """The sizes as the API takes them."""
-        return vip.Sizes(
-            basis="proved" if self.proved else "tight" if self.tight else "runs",
-            profiles=[Profile.load(path) for path in self.profile or []],
-            allow_uncovered=self.allow_uncovered,
-            keep_counters=self.keep_counters,
-            rom=self.rom,
-            address_bits=self.address_bits,
-            slower=self.slower / 100,
-        )
-
-    def memories(
-        self, programs: Sequence[str], files_given: FileArguments
-    ) -> dict[str, list[Path]]:
-        """For each program the files that its memory may hold at the start.
-
-        Raises:
-            UserError: a file of none of the programs, or of an unknown one of several.
-        """
-        found: dict[str, list[Path]] = {program: [] for program in programs}
-        for text in self.memory or []:
-            owner, separator, file = text.rpartition("=")
-            if not separator and len(programs) > 1:
-                raise UserError(f"--memory {text}: with several programs, give PROGRAM=FILE")
-            if not separator:
-                found[programs[0]].append(Path(file))
-            elif owner in found:
-                found[owner].append(Path(file))
-            else:
-                raise UserError(f"--memory {text}: {owner} is none of the programs")
-        for program, files in found.items():
-            beside = Path(program).with_suffix(".memory")
-            if not files and beside.is_file():
-                files_given.reads(beside, "the memory of a program")
-                files.append(beside)
-        return found
-
-    def declared(self, programs: Sequence[str]) -> Mapping[str, Declared]:
-        """For each program what is declared about its memory.
-
-        Raises:
-            UserError: a declaration of another form, or of none of the programs.
-        """
-        return declarations(
-            programs, self.constant or (), self.range or (), self.slots or Declared().slots
-        )
 
 
 @grouped
@@ -270,44 +99,77 @@ def trim(
         find_budget(comparison.fit)
         if not comparison.check:
             raise UserError("--fit runs the programs, so it can't go with --no-check")
-    if sizes.slower and not comparison.check and not any(map(is_model, programs)):
+    models = [program for program in programs if _is_model(program)]
+    if sizes.slower and not comparison.check and not models:
         raise UserError("--slower measures the runs, so it can't go with --no-check")
     if len(set(programs)) < len(programs):
         raise UserError("a program is given twice")
     for key in why or []:
         check_reason(key)
-    if any(is_model(program) for program in programs):
-        groups = (sizes, launches, comparison)
+    numbers: dict[str, object] = {}
+    if models:
+        _check_model(models[0], programs, (sizes, launches, comparison))
         source = context.get_parameter_source("preset_name")
         preset_given = preset_name if source and source.name == "COMMANDLINE" else None
-        trim_folder(programs, output, groups, preset_given, model, why or [], figure, json)
-        return
-    model.check("for models, not for programs")
-    sizes.check(programs, preset_name)
-    memories = sizes.memories(programs, file_arguments(context))
-    subjects = _subjects(memories, sizes.declared(programs))
-    result = _trim(subjects, preset_name, output, sizes, launches, comparison)
-    _show(result, why or [])
-    write_json(json, result.to_json())
+        path = Path(models[0])
+        result = (_build if _is_onnx(path) else _trim_model)(
+            path, output, preset_given, model, sizes, comparison, numbers
+        )
+    else:
+        model.check("for models, not for programs")
+        sizes.check(programs, preset_name)
+        memories = sizes.memories(programs, file_arguments(context))
+        subjects = _subjects(memories, sizes.declared(programs))
+        result = _trim_programs(subjects, preset_name, output, sizes, launches, comparison)
+    show_trim(result, "this model" if models else "these programs", why or [])
+    write_json(json, result.to_json() | numbers)
     if result.failure:
         raise UserError(result.failure)
     if figure is not None:
         draw_types(result.cut, figure, name=Path(programs[0]).name)
     if result.verilog is not None:
+        design = "vault" if result.vault else "engine"
         modules = len(result.verilog.modules)
-        console.print(f"{output}: Verilog of the trimmed engine, {modules} modules")
+        console.print(f"{output}: Verilog of the trimmed {design}, {modules} modules")
+
+
+def _is_onnx(path: Path) -> bool:
+    """Whether it is an ONNX file, by its name."""
+    return path.suffix == ".onnx"
+
+
+def _is_model(program: str) -> bool:
+    """Whether it is a folder of ``vip nn compile``, its manifest, or an ONNX file."""
+    path = Path(program)
+    return _is_onnx(path) or manifest_of(path) != path or path.name == manifest_of(Path()).name
+
+
+def _check_model(model: str, programs: Sequence[str], groups: Sequence[Any]) -> None:
+    """Refuse options that a model does not take, and further programs.
+
+    Raises:
+        UserError: one is given.
+    """
+    if len(programs) > 1:
+        raise UserError(f"{model}, a model, is trimmed to alone")
+    for group in groups:
+        for field in fields(group):
+            value = getattr(group, field.name)
+            if field.name in _OF_MODELS or field.default is MISSING or value == field.default:
+                continue
+            raise UserError(f"--{field.name.replace('_', '-')} is for programs, not for a model")
 
 
 def _subjects(
     memories: Mapping[str, list[Path]], declared: Mapping[str, Declared]
 ) -> list[vip.Subject]:
     """The programs, by names that differ."""
-    known = {each.name: each for each in applications()}
+    known = {application.name: application for application in applications()}
     short = {Path(program).name for program in memories}
-    found = []
+    subjects = []
     for program, files in memories.items():
         if program in known:
-            found += subjects_of(known[program])
+            subjects += subjects_of(known[program])
             continue
         path = Path(program)
         if not files:
@@ -315,20 +177,20 @@ def _subjects(
                 f"{path.name}: no --memory, so only proofs count; it runs on zeros", style="dim"
             )
         name = path.name if len(short) == len(memories) else program
-        found.append(
+        subjects.append(
             vip.Subject(program=path, memories=files, name=name, declared=declared[program])
         )
-    return found
+    return subjects
 
 
-def _trim(
+def _trim_programs(
     subjects: Sequence[vip.Subject],
     preset_name: str,
     output: Path,
     sizes: SizeOptions,
     launches: LaunchOptions,
     comparison: ComparisonOptions,
-) -> TrimResult:
+) -> vip.TrimResult:
     """Call the API, and add options that help to errors."""
     try:
         with shown() as progress:
@@ -338,11 +200,9 @@ def _trim(
                 output=output,
                 sizes=sizes.sizes(),
                 launches=launches.launches(),
-                check=comparison.check,
-                area=comparison.area,
-                prove=comparison.prove,
                 fit=comparison.fit,
                 progress=progress,
+                **comparison.steps(),
             )
     except ProgramFaultError as error:
         raise UserError(f"{error} (--allow-fault compares up to there)") from error
@@ -353,11 +213,55 @@ def _trim(
         ) from error
 
 
-def _show(result: TrimResult, why: Sequence[str]) -> None:
-    show_trim(result)
-    for key in why:
-        console.print(result.cut.why(key))
-    if result.proof is not None:
-        show_proofs({"these programs": result.proof})
-    if result.fitting is not None:
-        show_fit(result.fitting)
+def _trim_model(
+    path: Path,
+    output: Path,
+    preset_name: str | None,
+    model: ModelOptions,
+    sizes: SizeOptions,
+    comparison: ComparisonOptions,
+    numbers: dict[str, object],
+) -> vip.TrimResult:
+    """Trim a vault to a compiled model."""
+    del numbers
+    model.check("for MODEL.onnx, not for a compiled model", "inputs")
+    if preset_name is not None:
+        raise UserError(f"--preset {preset_name}: a compiled model brings its preset")
+    with shown() as progress:
+        return vip.trim_model(
+            path,
+            output,
+            inputs=model.inputs,
+            sizes=sizes.sizes(),
+            progress=progress,
+            **comparison.steps(),
+        )
+
+
+def _build(
+    path: Path,
+    output: Path,
+    preset_name: str | None,
+    model: ModelOptions,
+    sizes: SizeOptions,
+    comparison: ComparisonOptions,
+    numbers: dict[str, object],
+) -> vip.TrimResult:
+    """Compile an ONNX file and trim a vault to it; the compiler's ``numbers`` go into those."""
+    if model.calibrate is None:
+        raise UserError(f"{path}: --calibrate is missing: images for its fraction bits")
+    with shown() as progress:
+        built = vip.build_model(
+            path,
+            model.calibrate,
+            output,
+            preset=preset_name or "vault",
+            batch=model.batch,
+            carry=carried(model.carry or ()),
+            inputs=model.inputs,
+            sizes=sizes.sizes(),
+            progress=progress,
+            **comparison.steps(),
+        )
+    numbers |= built.to_json()
+    return built.trimmed

@@ -1,15 +1,195 @@
-"""Options of ``vip trim``: how programs run, and what is compared."""
+"""Options of ``vip trim``: sizes of the engine, how programs run, and what is compared."""
 
+import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import vip
+from isa.declared import Declared, Numbers, Span
+from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import MemoryBehaviour
-from vip.cli.commands.options import ParametersOption
+from soc.generate.presets import preset
+from synth.analysis.profile import Profile
+from vip.cli.commands.options import ParametersOption, reading
+from vip.cli.errors import UserError
+from vip.cli.file_arguments import FileArguments
+from vip.trimming.runs import MOST_SLOWER
 
-__all__ = ["ComparisonOptions", "LaunchOptions"]
+__all__ = ["ComparisonOptions", "LaunchOptions", "SizeOptions"]
+
+_NUMBER = r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})"
+_SPAN = rf"(?:(?P<owner>.+)=)?(?P<start>{_NUMBER}):(?P<size>{_NUMBER})"
+_CONSTANT = re.compile(_SPAN)
+_RANGE = re.compile(
+    rf"{_SPAN}(?:/(?P<width>8|16|32|64))?=(?P<low>-?{_NUMBER})\.\.(?P<high>-?{_NUMBER})"
+)
+
+
+def _memory_files(texts: Sequence[str] | None) -> list[Path]:
+    return [Path(text.rpartition("=")[2]) for text in texts or ()]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SizeOptions:
+    """What decides the sizes of the engine."""
+
+    memory: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="The memory's contents from address 0 for a run: of the only program, or "
+            "PROGRAM=FILE; may be repeated (default: PROGRAM with the ending .memory, if there is "
+            "one).",
+            metavar="FILE",
+            callback=reading(_memory_files),
+        ),
+    ] = None
+    constant: Annotated[
+        list[str] | None,
+        typer.Option(
+            help="Bytes of the memory that are the same in all runs, such as a parameter block; "
+            "all else is data. May be repeated; PROGRAM=START:BYTES with several programs.",
+            metavar="START:BYTES",
+        ),
+    ] = None
+    range: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--range",
+            help="Signed numbers in memory, of 64 or BITS bits each, from LOW to HIGH in all runs; "
+            "may be repeated.",
+            metavar="START:BYTES[/BITS]=LOW..HIGH",
+        ),
+    ] = None
+    slots: Annotated[
+        int | None,
+        typer.Option(
+            help="Programs run in the first so many slots of a vault (default: in any).",
+            min=1,
+            max=1 << 16,
+            metavar="NUMBER",
+        ),
+    ] = None
+    profile: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Profile of more runs, from vip run --profile.",
+            metavar="FILE",
+            callback=reading(),
+        ),
+    ] = None
+    address_bits: Annotated[
+        int | None,
+        typer.Option(
+            help="Address bits of the memory (default: as needed).",
+            min=12,
+            max=40,
+            metavar="BITS",
+        ),
+    ] = None
+    proved: Annotated[
+        bool,
+        typer.Option(
+            "--proved", help="Only sizes that are proved for all runs, whatever is given."
+        ),
+    ] = False
+    tight: Annotated[
+        bool,
+        typer.Option("--tight", help="Sizes of the runs, even where a larger one is proved."),
+    ] = False
+    allow_uncovered: Annotated[
+        bool,
+        typer.Option(
+            "--allow-uncovered", help="Take runs that do not go wherever the program can go."
+        ),
+    ] = False
+    slower: Annotated[
+        float,
+        typer.Option(
+            help="Build fewer places for transfers in flight if the runs then take at most so many "
+            "percent more cycles.",
+            min=0,
+            max=100 * MOST_SLOWER,
+            metavar="PERCENT",
+        ),
+    ] = 0.0
+    keep_counters: Annotated[
+        bool, typer.Option("--keep-counters", help="Keep the performance counters.")
+    ] = False
+    rom: Annotated[
+        bool, typer.Option("--rom", help="Bake the program into a ROM; there must be one.")
+    ] = False
+
+    def check(self, programs: Sequence[str], preset_name: str) -> None:
+        """Refuse options that exclude each other.
+
+        Raises:
+            UserError: some do.
+        """
+        most = preset(preset_name).address_bits
+        if self.proved and self.tight:
+            raise UserError("--proved and --tight exclude each other")
+        if self.rom and len(programs) > 1:
+            raise UserError("--rom bakes in one program; there are several")
+        named = {application.name for application in applications()} & set(programs)
+        if named and (self.constant or self.range or self.memory or self.slots):
+            raise UserError(
+                f"{min(named)} is an application, which brings its memory and "
+                "declarations: --memory, --constant, --range and --slots are for programs"
+            )
+        if self.address_bits is not None and self.address_bits > most:
+            raise UserError(
+                f"--address-bits {self.address_bits}: preset {preset_name!r} has {most}"
+            )
+
+    def sizes(self) -> vip.Sizes:
+        """The sizes as the API takes them."""
+        return vip.Sizes(
+            basis="proved" if self.proved else "tight" if self.tight else "runs",
+            profiles=[Profile.load(path) for path in self.profile or []],
+            allow_uncovered=self.allow_uncovered,
+            keep_counters=self.keep_counters,
+            rom=self.rom,
+            address_bits=self.address_bits,
+            slower=self.slower / 100,
+        )
+
+    def memories(self, programs: Sequence[str], arguments: FileArguments) -> dict[str, list[Path]]:
+        """For each program the files that its memory may hold at the start.
+
+        Raises:
+            UserError: a file of none of the programs, or of an unknown one of several.
+        """
+        contents: dict[str, list[Path]] = {program: [] for program in programs}
+        for text in self.memory or []:
+            owner, separator, file = text.rpartition("=")
+            if not separator and len(programs) > 1:
+                raise UserError(f"--memory {text}: with several programs, give PROGRAM=FILE")
+            if not separator:
+                contents[programs[0]].append(Path(file))
+            elif owner in contents:
+                contents[owner].append(Path(file))
+            else:
+                raise UserError(f"--memory {text}: {owner} is none of the programs")
+        for program, files in contents.items():
+            default = Path(program).with_suffix(".memory")
+            if not files and default.is_file():
+                arguments.reads(default, "the memory of a program")
+                files.append(default)
+        return contents
+
+    def declared(self, programs: Sequence[str]) -> Mapping[str, Declared]:
+        """For each program what is declared about its memory.
+
+        Raises:
+            UserError: a declaration of another form, or of none of the programs.
+        """
+        return _declarations(
+            programs, self.constant or (), self.range or (), self.slots or Declared().slots
+        )
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -57,3 +237,53 @@ class ComparisonOptions:
             metavar="DEVICE",
         ),
     ] = None
+
+    def steps(self) -> dict[str, bool]:
+        """The steps of :func:`vip.trim` and :func:`vip.trim_model`, by parameter."""
+        return {"check": self.check, "area": self.area, "prove": self.prove}
+
+
+def _number(text: str) -> int:
+    return int(text, 16 if "0x" in text else 10)
+
+
+def _declarations(
+    programs: Sequence[str], constants: Sequence[str], ranges: Sequence[str], slots: int
+) -> Mapping[str, Declared]:
+    """For each program what is declared about its memory.
+
+    Parameters:
+        programs: as the user names them. constants: ``[PROGRAM=]START:BYTES``, of the only
+            program without a name. ranges: ``[PROGRAM=]START:BYTES[/BITS]=LOW..HIGH``. slots: all
+            programs run in the slots below.
+
+    Raises:
+        UserError: a text of another form, of none of the programs, or of an unknown one of several.
+    """
+    spans: dict[str, list[Span]] = {program: [] for program in programs}
+    numbers: dict[str, list[Numbers]] = {program: [] for program in programs}
+    for option, texts, form, allowed in (
+        ("--constant", constants, _CONSTANT, "START:BYTES, such as 0x100:64"),
+        ("--range", ranges, _RANGE, "START:BYTES[/BITS]=LOW..HIGH, such as 0x140:8=1..256"),
+    ):
+        for text in texts:
+            match = form.fullmatch(text)
+            if match is None:
+                raise UserError(f"{option} {text}: must be {allowed}")
+            owner = match["owner"] or programs[0]
+            if not match["owner"] and len(programs) > 1:
+                raise UserError(f"{option} {text}: with several programs, put PROGRAM= before it")
+            if owner not in spans:
+                raise UserError(f"{option} {text}: {owner} is none of the programs")
+            span = Span(_number(match["start"]), _number(match["size"]))
+            if form is _CONSTANT:
+                spans[owner].append(span)
+            else:
+                low, high = _number(match["low"]), _number(match["high"])
+                numbers[owner].append(Numbers(span, low, high, int(match["width"] or 64)))
+    return {
+        program: Declared(
+            constants=tuple(spans[program]), numbers=tuple(numbers[program]), slots=slots
+        )
+        for program in programs
+    }

@@ -1,0 +1,103 @@
+"""A kind of layers that the project does not have: a class, its place in KINDS, an operator."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pytest
+from onnx import helper
+
+from microkernels.common.fixed_point import Elements
+from microkernels.networks import network
+from microkernels.networks.families import PixelLayer
+from microkernels.networks.jobs import network_job
+from microkernels.networks.layer import INPUT, ChipWork, LayerMaps, LayerPlan
+from microkernels.networks.parameters import RealParameters, Reals, Weights, as_elements, real_of
+from microkernels.networks.sizes import MapSize
+from microkernels.networks.steps import VaultMaps
+from microkernels.nn.element import ElementLayout
+from microkernels.nn.element_shape import ElementShape, element
+from microkernels.onnx_models.graph import Node
+from microkernels.onnx_models.importer import Importer
+from microkernels.onnx_models.mapping import map_graph
+from microkernels.onnx_models.model import real_layers, to_maps
+from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import read_graph
+from microkernels.runtime.compiled import execute
+from tests.onnx_models.graphs import model
+from tests.onnx_models.test_mapping import SEVERAL, calibrated
+from vip.models.folder import network_from_json, network_to_json
+
+
+@dataclass(frozen=True, kw_only=True)
+class Doubled(PixelLayer):
+    """Each element plus itself."""
+
+    layouts = ElementLayout
+
+    def operations(self, plan: LayerPlan) -> int:
+        return plan.output.elements
+
+    def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
+        return plan.timed(plan.tile.elements, work)
+
+    def tile_shape(self, maps: LayerMaps) -> ElementShape:
+        return ElementShape(**maps.plan.tile._asdict(), operation="add")
+
+    def layout(self, tile: ElementShape, maps: VaultMaps) -> Any:
+        return super().layout(tile, maps._replace(sources=[*maps.sources, *maps.sources]))
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        shape = ElementShape(**plan.input._asdict(), operation="add")
+        return np.stack([element(shape, image, image) for image in sources[0]])
+
+    def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
+        return sources[0] + sources[0]
+
+
+def doubled(importer: Importer, node: Node) -> None:
+    """The operator, which stands in the place of another one."""
+    value = importer.value(node)
+    layer = Doubled(name=importer.unique(node.name), source=value.layer)
+    importer.add(node, layer, value.size, value.shape)
+
+
+def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Of all other files, the list of kinds and the table of operators alone name it."""
+    monkeypatch.setattr(network, "KINDS", (*network.KINDS, Doubled))
+    random = np.random.default_rng(3)
+    node = helper.make_node
+    graph = model(
+        [
+            node("Conv", ["x", "w"], ["conv"], name="conv", pads=[1, 1, 1, 1]),
+            node("Abs", ["conv"], ["doubled"], name="doubled"),
+            node("MaxPool", ["doubled"], ["pooled"], kernel_shape=[2, 2], strides=[2, 2]),
+            node("Flatten", ["pooled"], ["flat"]),
+            node("Gemm", ["flat", "g"], ["y"]),
+        ],
+        (2, 3, 8, 8),
+        {"w": random.normal(0, 0.3, (20, 3, 3, 3)), "g": random.normal(0, 0.1, (20 * 16, 9))},
+    )
+    coverage = map_graph(read_graph(graph), {**OPERATORS, "Abs": doubled})
+    assert coverage.model is not None, coverage.refused
+    x = random.normal(0, 1, (2, 3, 8, 8))
+    result = calibrated(coverage.model, x, SEVERAL)
+    (port,), (end,) = coverage.model.inputs, coverage.model.outputs
+    images = to_maps("x", x, 2, port.size)
+    elements = as_elements(images, result.formats.maps[port.layer])
+    job = network_job(result.network, result.weights, elements, engines=SEVERAL)
+    run = execute(job.job)
+    assert run.match
+    maps = job.of_layers(run.outputs)
+    assert (maps["doubled"] == np.clip(2 * maps["conv"].astype(int), -32768, 32767)).all()
+    real = {layer.name: values for layer, values in real_layers(coverage.model, {INPUT: images})}[
+        end.layer
+    ]
+    values = real_of(maps[end.layer], result.formats.maps[end.layer])
+    assert np.abs(values - real).max() < 2e-3 * np.abs(real).max()
+    assert network_from_json(network_to_json(result.network)) == result.network

@@ -1,0 +1,240 @@
+"""Models as work of a vault, whose engines are trimmed to their programs: ``trim_model``."""
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from hdl.config import ConfigurationError
+from isa.image import DramImage
+from microkernels.common.fixed_point import ELEMENT, Elements
+from microkernels.networks.jobs import NetworkJob
+from microkernels.runtime.job import KernelJob
+from pe.config import PeConfig
+from pe.sequencer import overhead_cycles
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.trim_check import without_fault
+from soc.tile.config import VaultTileConfig
+from synth.analysis.contents import contents_of
+from synth.analysis.trim import Known, TrimReport
+from synth.errors import TrimError
+from vip.models.carry import zero_state
+from vip.models.compile import input_arrays, spread
+from vip.models.folder import CompiledModel, load_folder
+from vip.models.machine import model_machine
+from vip.models.run import compiled_job, elements_of
+from vip.progress import Progress, counting, silent
+
+from .result import TrimResult
+from .runs import Checked, Observed, Sizes, cut_to
+from .subjects import Loaded
+from .trim import need_tools, trim_work
+
+__all__ = ["trim_model"]
+
+#: Runs beyond are not repeated to find the fewest transfers in flight.
+_MOST_CYCLES_TO_REPEAT = 5_000_000
+#: Fewest requests in flight that an engine can be built for.
+_LEAST_REQUESTS = 2
+#: Largest magnitude of the elements of an image that is made up.
+_MADE_UP = 1 << 13
+#: Fields of :class:`Sizes` that a model has.
+_OF_MODELS = frozenset({"basis", "keep_counters", "slower"})
+
+
+def trim_model(
+    folder: Path,
+    output: Path | str | None = None,
+    *,
+    inputs: Path | Mapping[str, NDArray[Any]] | None = None,
+    sizes: Sizes | None = None,
+    check: bool = True,
+    area: bool = True,
+    prove: bool = False,
+    progress: Progress = silent,
+) -> TrimResult:
+    """Rebuild the vault of a compiled model with what its programs need.
+
+    Parameter blocks and flags are fixed with the model; images, maps, weights and biases are data,
+    so that the vault runs every model with the same layers. All sizes are proved for every data but
+    those for transfers in flight: these are the fewest with which a run on the timing model takes
+    no more cycles (or ``slower`` more), and other data may wait longer.
+
+    Parameters:
+        folder: of :func:`vip.models.compile.compile_model`, for a preset of a vault.
+        output: directory of the vault's Verilog.
+        inputs: images for the runs, as of :func:`vip.models.run.run_model`, of which the first
+            batch is taken; None: random ones.
+        sizes: of the engines; with ``proved`` the places for transfers in flight stay, too, and
+            ``slower`` counts for the run on the timing model. Programs of a model have neither
+            profiles nor a ROM, and its engines share the whole vault. None: the defaults.
+        check: run the model on the Verilog of both vaults: every output must equal the golden
+            model's, and each removed instruction must fault.
+        area: synthesise both vaults.
+        prove: prove that the engine is equivalent to the full one, which takes minutes.
+        progress: called with each stage.
+
+    Raises:
+        CosimError: outputs that differ from the golden model's.
+        VipError: no compiled model, one for another machine than a vault, data that do not fit, or
+            sizes that a model does not have.
+        OSError: a file that can't be read or written.
+    """
+    sizes = sizes or Sizes()
+    for field in fields(Sizes):
+        if field.name not in _OF_MODELS and getattr(sizes, field.name):
+            raise TrimError(f"{field.name} is for programs, not for a model")
+    if sizes.basis == "tight":
+        raise TrimError("basis 'tight' is for programs, not for a model")
+    need_tools(check=check, synthesis=area or prove or output is not None)
+    compiled = load_folder(folder)
+    machine = model_machine(compiled.preset)
+    if not isinstance(machine.config, VaultTileConfig):
+        raise ConfigurationError(
+            f"{folder}: the model was compiled for {compiled.preset}, a chip; compile it for a "
+            "vault, such as vault or vault-logistic"
+        )
+    work = _ModelWork(compiled_job(compiled, machine, _elements(compiled, inputs)), machine.config)
+    return trim_work(
+        work, sizes, output=output, check=check, area=area, prove=prove, progress=progress
+    )
+
+
+class _ModelWork:
+    """The launches of a compiled model on a vault."""
+
+    runs: tuple[Observed, ...] = ()
+
+    def __init__(self, job: NetworkJob, full: VaultTileConfig) -> None:
+        self._job = job.job
+        self._full = full
+        declared = job.layout.declared
+        size = 1 << full.pe.address_bits
+        with DramImage(job.job.end) as image:
+            job.job.prepare(image)
+            memory = image.read(0, job.job.end)
+        self._programs = [
+            Loaded(
+                name=launch.name,
+                program=launch.program,
+                memories=(memory,),
+                known=Known(
+                    contents=contents_of(declared[launch.name], memory, size),
+                    parameters=launch.parameters,
+                    slots=declared[launch.name].slots,
+                    one_vault=True,
+                ),
+            )
+            for launch in job.job.launches
+        ]
+
+    def vault(self, engine: PeConfig) -> VaultTileConfig:
+        """The vault with such engines."""
+        return replace(self._full, pe=engine)
+
+    def cut(self, sizes: Sizes, *, hardware: bool, progress: Progress) -> TrimReport:
+        """The engine with proved sizes, and the fewest transfers in flight of a run."""
+        progress("analysis")
+        # Engines share the whole vault: with fewer bits each would have a part of its own.
+        bits = self._full.pe.address_bits
+        cut = cut_to(self._programs, self._full.pe, replace(sizes, address_bits=bits))
+        if sizes.basis == "proved":
+            return cut
+        return _fewest(cut, self._job, self._full, sizes.slower, progress)
+
+    def check(
+        self, cut: TrimReport, slower: float, progress: Progress
+    ) -> tuple[tuple[Checked, ...], tuple[str, ...]]:
+        """Every output of both vaults must equal the golden model's.
+
+        Raises:
+            CosimError: one does not, or an engine faulted.
+        """
+        both = []
+        for name, engine in (("full", cut.full), ("trimmed", cut.trimmed)):
+            cycles = counting(progress, f"the {name} vault (cycles of a launch)")
+            run = run_on(self._job, self.vault(engine), on="rtl", progress=cycles)
+            if not run.match:
+                raise CosimError(
+                    f"{run.differing:,} outputs of the {name} vault differ from the golden model's"
+                )
+            over = overhead_cycles(engine)
+            both.append({launch: result.cycles - over for launch, result in run.results.items()})
+        full, trimmed = both
+        checks = tuple(
+            Checked(name=name, cycles_full=cycles, cycles_trimmed=trimmed[name])
+            for name, cycles in full.items()
+        )
+        removed = sorted(cut.full.instructions - cut.trimmed.instructions)
+        return checks, without_fault(cut.trimmed, removed)
+
+
+def _elements(
+    compiled: CompiledModel, inputs: Path | Mapping[str, NDArray[Any]] | None
+) -> dict[str, Elements]:
+    """Images of each input, by its layer."""
+    if inputs is None:
+        random = np.random.default_rng(1)
+        return {
+            port.layer: random.integers(
+                -_MADE_UP,
+                _MADE_UP,
+                (compiled.batch, port.size.height, port.size.width, port.size.channels),
+            ).astype(ELEMENT)
+            for port in compiled.inputs
+        }
+    arrays = input_arrays(inputs) if isinstance(inputs, Path) else inputs
+    what = str(inputs) if isinstance(inputs, Path) else "the inputs"
+    images = spread(compiled, arrays, what, compiled.carry.values())
+    elements = {
+        name: values[: compiled.batch] for name, values in elements_of(compiled, images).items()
+    }
+    return elements | zero_state(compiled, compiled.carry)
+
+
+def _fewest(
+    cut: TrimReport, job: KernelJob, full: VaultTileConfig, slower: float, progress: Progress
+) -> TrimReport:
+    """The fewest places for transfers in flight with which a run takes no more cycles."""
+
+    def cycles(entries: int, requests: int) -> int:
+        progress(f"timing model, {entries} ARC entries, {requests} requests in flight")
+        pe = replace(full.pe, arc_entries=entries, load_store_queue=requests)
+        return run_on(job, replace(full, pe=pe), on="model").cycles
+
+    entries, requests = cut.trimmed.arc_entries, cut.trimmed.load_store_queue
+    taken = cycles(entries, requests)
+    if taken > _MOST_CYCLES_TO_REPEAT:
+        return cut
+    most = int(taken * (1 + slower))
+    while requests > _LEAST_REQUESTS and cycles(entries, requests // 2) <= most:
+        requests //= 2
+    low, high = 1, entries
+    while low < high:
+        middle = (low + high) // 2
+        if cycles(middle, requests) <= most:
+            high = middle
+        else:
+            low = middle + 1
+    fewest = {"arc_entries": high, "load_store_queue": requests}
+    bounds = tuple(
+        replace(
+            bound,
+            value=fewest[bound.name],
+            size=fewest[bound.name],
+            basis="profiled",
+            why="the fewest with which a run on the vault takes "
+            + (f"at most {slower:.2%} more cycles" if slower else "no more cycles"),
+            guard="waits",
+            profiled=tuple(launch.name for launch in job.launches),
+        )
+        if bound.name in fewest
+        else bound
+        for bound in cut.bounds
+    )
+    trimmed = replace(cut.trimmed, arc_entries=high, load_store_queue=requests)
+    return replace(cut, trimmed=trimmed, bounds=bounds)
