@@ -10,7 +10,7 @@ from unittest.mock import patch
 import isa.iss.operations
 import isa.iss.simulator
 import isa.iss.vector_semantics
-import microkernels.apps.digits_train
+import microkernels.apps.digits
 import sim_tb.cosim.digits
 import sim_tb.measure.belief
 import sim_tb.measure.kernel_rows
@@ -20,8 +20,7 @@ from isa.compiled.checking import CheckingSimulator
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
-from microkernels.apps.digits import load_digits
-from microkernels.apps.digits_train import NETWORKS, train
+from microkernels.apps.digits import NETWORKS, load_digits, trained
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.kernel import bp_program
 from microkernels.data.stereo import motorcycle
@@ -176,8 +175,8 @@ def digits() -> Iterator[Measurement]:
     """Networks for handwritten digits: of the test, the percentage known in floating point and by
     the golden model, and cycles on the engine, whose scores equal the golden model's."""
     data = load_digits()
-    for name, layers in NETWORKS.items():
-        found = cosim_digits(train(data, **layers), data, preset("pe"), images=_IMAGES)
+    for name in NETWORKS:
+        found = cosim_digits(trained(name), data, preset("pe"), images=_IMAGES)
         if not found.match:
             raise CosimError(f"{name}: scores differ from the golden model's")
         key = name.lower()
@@ -187,14 +186,14 @@ def digits() -> Iterator[Measurement]:
 
 
 def made_of_digits() -> dict[str, str]:
-    """The engine, the digits, and the code that trains and runs the networks."""
+    """The engine, the digits, and the code of the networks."""
     data = load_digits()
     return {
         **fingerprints.engine("pe", preset("pe")),
         "the digits": fingerprints.data(
             data.train_images.tobytes(), data.train_labels.tobytes(), data.test_images.tobytes()
         ),
-        "networks": fingerprints.code(microkernels.apps.digits_train, sim_tb.cosim.digits),
+        "networks": fingerprints.code(microkernels.apps.digits, sim_tb.cosim.digits),
     }
 
 

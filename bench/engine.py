@@ -9,7 +9,6 @@ import synth.physical.nextpnr
 import synth.physical.place
 import synth.physical.thesis_area
 import synth.power.cell_energy
-import synth.power.clock_tree
 import synth.power.power
 import synth.sram
 import synth.timing.open_sta
@@ -226,7 +225,7 @@ def made_of_power() -> dict[str, str]:
         "model of power": fingerprints.code(
             synth.power.power,
             synth.power.cell_energy,
-            synth.power.clock_tree,
+            synth.power.power,
             synth.sram,
             vip.synthesis.energy,
         ),

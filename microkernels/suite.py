@@ -17,9 +17,15 @@ from isa.program import Program
 from microkernels.apps.bitonic_sort import bitonic_sort_job
 from microkernels.apps.convolve_image import ImageFilter, convolve_image_job
 from microkernels.apps.diffusion import diffusion_system
-from microkernels.apps.digits import ACTIVATION_FRACTION, CLASSES, SIDE, load_digits
-from microkernels.apps.digits_nin import fit_nin, nin_fixed_scores
-from microkernels.apps.digits_train import NETWORKS, train
+from microkernels.apps.digits import (
+    ACTIVATION_FRACTION,
+    CLASSES,
+    SIDE,
+    load_digits,
+    nin_fixed_scores,
+    trained,
+    trained_nin,
+)
 from microkernels.apps.gauss import gauss_job
 from microkernels.apps.kmeans import FRACTION as KMEANS_FRACTION
 from microkernels.apps.kmeans import kmeans_job, moved_centres
@@ -49,8 +55,6 @@ _WHITE = 255
 _HIGHEST_PIXEL = 16
 #: Share of pixels that are black or white by mistake.
 _NOISE = 0.05
-#: Enough for four of five digits; the full training takes longer than all else here.
-_EPOCHS = 2
 
 _Make = Callable[[], tuple[KernelJob, ...]]
 
@@ -190,7 +194,7 @@ def convolutional_network() -> tuple[KernelJob, ...]:
     """A digit through a network of three layers: two convolutions with pooling, one fully
     connected."""
     digits = load_digits()
-    network = train(digits, **NETWORKS["CNN"], epochs=_EPOCHS)
+    network = trained("CNN of 2 epochs")
     jobs: list[KernelJob] = []
     network.fixed_scores(digits.test_images[:1], _collect(jobs))
     return tuple(jobs)
@@ -201,7 +205,7 @@ def network_in_network() -> tuple[KernelJob, ...]:
     """A digit through a network in network."""
     digits = load_digits()
     jobs: list[KernelJob] = []
-    nin_fixed_scores(fit_nin(digits), digits.test_images[0], _collect(jobs))
+    nin_fixed_scores(trained_nin(), digits.test_images[0], _collect(jobs))
     return tuple(jobs)
 
 

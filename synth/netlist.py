@@ -91,7 +91,7 @@ def join(
     # Undefined values become 0.
     constant: dict[int | str, int] = {"0": nets.new(), "1": nets.new()}
     constant |= dict.fromkeys("xz", constant["0"])
-    found: list[tuple[str, str, str, dict[str, list[int]]]] = []
+    cells: list[tuple[str, str, str, dict[str, list[int]]]] = []
 
     def place(name: str, body: dict[str, Any], path: str) -> Callable[[int | str], int]:
         local = dict(constant)
@@ -108,7 +108,7 @@ def join(
             inner = module(kind)
             if inner is None:
                 pins = {pin: list(map(net, bits)) for pin, bits in data["connections"].items()}
-                found.append((path + cell, kind, unit(name), pins))
+                cells.append((path + cell, kind, unit(name), pins))
                 continue
             theirs = place(kind, inner, f"{path}{cell}.")
             for port, bits in data["connections"].items():
@@ -127,7 +127,7 @@ def join(
 
     gates = tuple(
         Gate(name, kind, of, {pin: tuple(map(nets.find, bits)) for pin, bits in pins.items()})
-        for name, kind, of, pins in found
+        for name, kind, of, pins in cells
     )
     constants = {nets.find(constant[digit]): int(digit) for digit in "01"}
     return Netlist(

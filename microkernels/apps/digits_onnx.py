@@ -16,8 +16,7 @@ from support.command import run_command
 from support.extras import need
 from support.files import write_file
 
-from .digits import CLASSES, SIDE, Network, load_digits
-from .digits_train import NETWORKS, train
+from .digits import CLASSES, NETWORKS, SIDE, Network, load_digits, trained
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -98,8 +97,8 @@ def write_digits(folder: Path) -> None:
     """
     digits = load_digits()
     folder.mkdir(parents=True, exist_ok=True)
-    for name, layers in NETWORKS.items():
-        model = digits_model(train(digits, **layers))
+    for name in NETWORKS:
+        model = digits_model(trained(name))
         write_file(folder / f"digits_{name.lower()}.onnx", model.SerializeToString())
     parts = {
         "train": (digits.train_images, digits.train_labels),
@@ -116,7 +115,7 @@ def main() -> None:
     """The command ``python -m microkernels.apps.digits_onnx FOLDER``."""
     parser = argparse.ArgumentParser(
         prog="python -m microkernels.apps.digits_onnx",
-        description="Train networks on handwritten digits; write ONNX models and data.",
+        description="Write networks for handwritten digits as ONNX models, and their data.",
     )
     parser.add_argument("folder", type=Path, help="it is made if it is missing")
     write_digits(parser.parse_args().folder)

@@ -34,7 +34,7 @@ from microkernels.common.fixed_point import Elements, add, subtract
 
 from .problem import BpProblem, MessageDirection, Messages, check_messages
 
-__all__ = ["beliefs", "check_damping", "energy", "iterate", "labels", "sweep"]
+__all__ = ["beliefs", "check_damping", "energy", "iterate", "labels", "least_sums", "sweep"]
 
 #: Steps of damping.
 _SIXTEENTHS = 16
@@ -83,12 +83,12 @@ def sweep(
     for step in range(len(lines)):
         total = add(lines[step], moving[step])
         if weights is None:
-            raw = _least_sums(matrix, total)
+            raw = least_sums(matrix, total)
         else:
             raw = np.empty_like(total)
             for weight in np.unique(weights[step]):
                 alike = weights[step] == weight
-                raw[alike] = _least_sums(matrix * matrix.dtype.type(weight), total[alike])
+                raw[alike] = least_sums(matrix * matrix.dtype.type(weight), total[alike])
         new = subtract(raw, raw[:, :1])
         if damping:
             change = subtract(moving[step + 1], new).astype(np.int64) * damping
@@ -96,7 +96,7 @@ def sweep(
         moving[step + 1] = new
 
 
-def _least_sums(matrix: Elements, totals: Elements) -> Elements:
+def least_sums(matrix: Elements, totals: Elements) -> Elements:
     """``[line, o]``: ``min over i of (matrix[o, i] + totals[line, i])``, each sum saturated."""
     limits = np.iinfo(matrix.dtype)
     least = int(matrix.min()) + int(totals.min())

@@ -1,14 +1,13 @@
 """Belief propagation on one level and on two as jobs of an engine, a vault or a chip."""
 
-from dataclasses import replace
-from functools import partial
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from isa.program import Program
 from isa.run import Launch
-from microkernels.common.builder import INSTRUCTION_WORDS
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Readable, Writable
@@ -25,6 +24,7 @@ from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
 from .plain import plain_program
 from .problem import BpProblem, Messages
+from .shifts.base import Shifts
 from .shifts.choice import Form, shifts_of
 from .tiles import TileCut
 
@@ -77,54 +77,106 @@ def bp_job(
             negative iterations, or damping out of range.
     """
     CHECK.at_least("iterations", iterations, 0)
-    check_damping(damping)
-    shifts = shifts_of(
-        problem,
-        form,
-        scratchpad_bytes,
-        instruction_words,
-        blocks=True,
+    machine = _Machine(
+        ring=ring,
         pes=pes,
-        vaults=1 if ring is None else ring.vaults,
+        scratchpad_bytes=scratchpad_bytes,
+        form=form,
+        instruction_words=instruction_words,
+        cut=cut,
         damping=damping,
     )
-    layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut, damping=damping)
+    layout = machine.layout(problem)
+    job = _job(problem, iterations, machine, layout, messages)
+    return with_labels(job, problem, layout, scratchpad_bytes) if choose else job
+
+
+@dataclass(frozen=True, kw_only=True)
+class _Machine:
+    """Engines, and how they solve a problem; the attributes are parameters of :func:`bp_job`."""
+
+    ring: VaultRing | None = None
+    pes: int = 1
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+    form: Form = "matrix"
+    instruction_words: int = INSTRUCTION_WORDS
+    cut: TileCut | None = None
+    damping: int = 0
+
+    def __post_init__(self) -> None:
+        check_damping(self.damping)
+
+    @property
+    def vault_bits(self) -> int | None:
+        """Bits of an address within a vault; None: there is no chip around it."""
+        return None if self.ring is None else self.ring.address_bits
+
+    def shifts(self, problem: BpProblem, *, blocks: bool = False) -> Shifts | None:
+        """The kernel by shifts; None: by a matrix. ``blocks``: records may hold blocks."""
+        return shifts_of(
+            problem,
+            self.form,
+            self.scratchpad_bytes,
+            self.instruction_words,
+            blocks=blocks,
+            pes=self.pes,
+            vaults=1 if self.ring is None else self.ring.vaults,
+            damping=self.damping,
+        )
+
+    def layout(self, problem: BpProblem) -> BpLayout:
+        """The layout of a problem on one level."""
+        return BpLayout.of(
+            problem,
+            sharers=self.pes,
+            ring=self.ring,
+            shifts=self.shifts(problem, blocks=True),
+            cut=self.cut,
+            damping=self.damping,
+        )
+
+    def program(self, layout: BpLayout) -> Program:
+        """The program of BP-M for a layout."""
+        if layout.shifts is not None:
+            return layout.shifts.program(self.vault_bits)
+        shape, room = (layout.labels, layout.bits), self.scratchpad_bytes
+        if layout.variant.usual:
+            return bp_program(*shape, scratchpad_bytes=room, vault_bits=self.vault_bits)
+        return plain_program(*shape, layout.variant, room, self.vault_bits)
+
+
+def _job(
+    problem: BpProblem,
+    iterations: int,
+    machine: _Machine,
+    layout: BpLayout,
+    messages: Messages | None,
+) -> KernelJob:
     labels, updates = problem.labels, problem.updates * iterations
-    vault_bits = None if ring is None else ring.address_bits
-    program = _bp_m(layout, scratchpad_bytes, vault_bits)
+    launch = Launch(
+        program=machine.program(layout),
+        parameters=layout.parameters,
+        max_cycles=_max_cycles(updates),
+    )
 
     def prepare(memory: Writable) -> None:
         pack(problem, layout, memory, iterations=iterations, messages=messages)
 
-    job = KernelJob(
+    return KernelJob(
         name="belief propagation",
-        launches=(
-            Launch(program=program, parameters=layout.parameters, max_cycles=_max_cycles(updates)),
-        ),
+        launches=(launch,),
         prepare=prepare,
         outputs=lambda memory: unpack(layout, memory),
-        golden=Golden(lambda: iterate(problem, iterations, messages, damping), lazy=True),
+        golden=Golden(lambda: iterate(problem, iterations, messages, machine.damping), lazy=True),
         end=layout.end,
         declared=layout.declared,
-        pes=pes,
-        ring=ring,
+        pes=machine.pes,
+        ring=machine.ring,
         # Three sums of vectors and a difference; a sum and a minimum for each pair of labels.
         operations=updates * (4 * labels + 2 * labels * labels),
         updates=updates,
         remote_bytes=remote_share(layout),
     )
-    return with_labels(job, problem, layout, scratchpad_bytes) if choose else job
-
-
-def _bp_m(layout: BpLayout, scratchpad_bytes: int, vault_bits: int | None) -> Program:
-    """The program of BP-M for a layout."""
-    if layout.shifts is not None:
-        return layout.shifts.program(vault_bits)
-    if layout.variant.usual:
-        return bp_program(
-            layout.labels, layout.bits, scratchpad_bytes=scratchpad_bytes, vault_bits=vault_bits
-        )
-    return plain_program(layout.labels, layout.bits, layout.variant, scratchpad_bytes, vault_bits)
 
 
 class _Levels:
@@ -138,48 +190,31 @@ class _Levels:
     def __init__(
         self,
         problem: BpProblem,
-        *,
-        ring: VaultRing | None = None,
-        pes: int = 1,
+        machine: _Machine | None = None,
         smoothness: NDArray[np.integer] | None = None,
-        scratchpad_bytes: int = 4096,
-        form: Form = "matrix",
-        instruction_words: int = INSTRUCTION_WORDS,
-        cut: TileCut | None = None,
-        damping: int = 0,
     ) -> None:
         self.problem = problem
+        self.machine = machine = machine or _Machine()
         self.coarse = coarse_problem(problem, smoothness)
         costs = np.zeros_like(self.coarse.data_costs)
         self.unmade = replace(self.coarse, data_costs=costs)
-        chosen = partial(
-            shifts_of,
-            form=form,
-            scratchpad_bytes=scratchpad_bytes,
-            instruction_words=instruction_words,
-            pes=pes,
-            vaults=1 if ring is None else ring.vaults,
-            damping=damping,
-        )
         self.layout = LevelsLayout(
             problem=problem,
-            sharers=pes,
-            ring=ring or VaultRing(),
-            coarse_symmetric=ring is not None and self.coarse.symmetric,
-            shifts=chosen(problem),
-            coarse_shifts=chosen(self.coarse),
-            cut=cut,
-            damping=damping,
+            sharers=machine.pes,
+            ring=machine.ring or VaultRing(),
+            coarse_symmetric=machine.ring is not None and self.coarse.symmetric,
+            shifts=machine.shifts(problem),
+            coarse_shifts=machine.shifts(self.coarse),
+            cut=machine.cut,
+            damping=machine.damping,
         )
-        self._vault_bits = None if ring is None else ring.address_bits
-        self._scratchpad_bytes = scratchpad_bytes
 
     def launch(self, name: str, updates: int = 0) -> Launch:
         """The launch ``construct``, ``coarse``, ``copy`` or ``fine``."""
         level = {"coarse": self.layout.coarse, "fine": self.layout.fine}.get(name)
         if level is not None:
             parameters = level.parameters
-            program = _bp_m(level, self._scratchpad_bytes, self._vault_bits)
+            program = self.machine.program(level)
         else:
             make, parameters = {
                 "construct": (construct_program, self.layout.construct_parameters),
@@ -188,8 +223,8 @@ class _Levels:
             program = make(
                 self.problem.labels,
                 self.problem.bits,
-                scratchpad_bytes=self._scratchpad_bytes,
-                vault_bits=self._vault_bits,
+                scratchpad_bytes=self.machine.scratchpad_bytes,
+                vault_bits=self.machine.vault_bits,
                 tail=self.layout.fine.variant.tail,
             )
         cycles = _max_cycles(updates + self.problem.width * self.problem.height)
@@ -211,6 +246,47 @@ class _Levels:
         for vault in range(layout.ring.vaults):
             for address, data in layout.parameters(vault):
                 memory.write(address, data)
+
+    def job(
+        self,
+        coarse_iterations: int,
+        iterations: int,
+        smoothness: NDArray[np.integer] | None,
+        messages: Messages | None,
+    ) -> KernelJob:
+        """All four launches; parameters as of :func:`bp_levels_job`."""
+        problem, damping = self.problem, self.machine.damping
+
+        def prepare(memory: Writable) -> None:
+            self.prepare(
+                memory,
+                self.unmade,
+                coarse_iterations=coarse_iterations,
+                iterations=iterations,
+                messages=messages,
+            )
+
+        return KernelJob(
+            name="hierarchical belief propagation",
+            launches=(
+                self.launch("construct"),
+                self.launch("coarse", self.coarse.updates * coarse_iterations),
+                self.launch("copy"),
+                self.launch("fine", problem.updates * iterations),
+            ),
+            prepare=prepare,
+            outputs=lambda memory: unpack(self.layout.fine, memory),
+            golden=Golden(
+                lambda: iterate_levels(
+                    problem, coarse_iterations, iterations, smoothness, damping, messages
+                ),
+                lazy=True,
+            ),
+            end=self.layout.coarse.end,
+            declared=self.layout.declared,
+            pes=self.machine.pes,
+            ring=self.machine.ring,
+        )
 
 
 @CHECK.arguments
@@ -246,54 +322,19 @@ def bp_levels_job(
     """
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     CHECK.at_least("iterations", iterations, 0)
-    check_damping(damping)
     if smoothness is not None:
         CHECK.kind("smoothness", smoothness, np.ndarray)
-    ring = ring or VaultRing()
-    both = _Levels(
-        problem,
-        ring=ring,
+    machine = _Machine(
+        ring=ring or VaultRing(),
         pes=pes,
-        smoothness=smoothness,
         scratchpad_bytes=scratchpad_bytes,
         form=form,
         instruction_words=instruction_words,
         cut=cut,
         damping=damping,
     )
-    coarse_updates = both.coarse.updates * coarse_iterations
-    updates = problem.updates * iterations
-
-    def prepare(memory: Writable) -> None:
-        both.prepare(
-            memory,
-            both.unmade,
-            coarse_iterations=coarse_iterations,
-            iterations=iterations,
-            messages=messages,
-        )
-
-    job = KernelJob(
-        name="hierarchical belief propagation",
-        launches=(
-            both.launch("construct"),
-            both.launch("coarse", coarse_updates),
-            both.launch("copy"),
-            both.launch("fine", updates),
-        ),
-        prepare=prepare,
-        outputs=lambda memory: unpack(both.layout.fine, memory),
-        golden=Golden(
-            lambda: iterate_levels(
-                problem, coarse_iterations, iterations, smoothness, damping, messages
-            ),
-            lazy=True,
-        ),
-        end=both.layout.coarse.end,
-        declared=both.layout.declared,
-        pes=pes,
-        ring=ring,
-    )
+    both = _Levels(problem, machine, smoothness)
+    job = both.job(coarse_iterations, iterations, smoothness, messages)
     return with_labels(job, problem, both.layout.fine, scratchpad_bytes) if choose else job
 
 
@@ -319,7 +360,8 @@ def bp_between_job(
     """
     if problem.width % BLOCK or problem.height % BLOCK:
         raise KernelError(f"{problem.width} x {problem.height} pixels: both sides must be even")
-    both = _Levels(problem, ring=ring, pes=pes, scratchpad_bytes=scratchpad_bytes)
+    machine = _Machine(ring=ring, pes=pes, scratchpad_bytes=scratchpad_bytes)
+    both = _Levels(problem, machine)
     begun = copied(problem, messages)
     after = [
         (address, data)

@@ -247,6 +247,13 @@ class _MatrixKernel(BpFrame):
         self.b = reg("b", "b of that slot")
         self.c = reg("c", "c of the slot that p reads next")
         self.first = reg("first", "where the first message of a line goes")
+        self._set_places()
+        self.raw = ("Xr", "Yr")
+        self.message = ("Xm", "Ym")
+
+    def _set_places(self) -> None:
+        """Allocate the constants."""
+        pad, labels = self.pad, self.labels
         for name, value, purpose in (
             ("one", 1, "1"),
             ("labels", labels, "labels"),
@@ -265,8 +272,6 @@ class _MatrixKernel(BpFrame):
             ("ring_end", pad.ring + pad.slots * pad.slot, "end of the ring"),
         ):
             self.writer.constant(name, value, purpose)
-        self.raw = ("Xr", "Yr")
-        self.message = ("Xm", "Ym")
 
     def set_lengths(self) -> None:
         """All rows of the matrix."""

@@ -1,9 +1,9 @@
 """Labels on the machine: a launch after those of a job, and the memory that it needs.
 
 Behind everything else of a job lie, in each vault alike, the parameter block, the constants
-(:func:`microkernels.bp.labels_kernel.label_constants`) and the labels: one element a pixel, the
-rows of the vault's tiles one after the other, each filled up to whole groups. Rows go to the
-engines of a vault in turns. Rows of blocks are two rows of pixels, block after block.
+(:class:`microkernels.bp.labels_kernel.LabelsShape`) and the labels: one element a pixel, the rows
+of the vault's tiles one after the other, each filled up to whole groups. Rows go to the engines of
+a vault in turns. Rows of blocks are two rows of pixels, block after block.
 """
 
 from dataclasses import dataclass, replace
@@ -21,7 +21,7 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.job import Golden, KernelJob
 
 from .contents import RowPiece, row_pieces
-from .labels_kernel import HEADER_WORDS, LabelsPlan, label_constants, labels_builder, labels_plan
+from .labels_kernel import HEADER_WORDS, LabelsShape, labels_builder, labels_shape
 from .layout import BpLayout
 from .problem import BpProblem, MessageDirection, Messages, element_type
 from .record import BLOCK
@@ -71,18 +71,17 @@ def with_labels(
     Raises:
         KernelError: labels or records that don't fit an engine.
     """
-    plan = labels_plan(
+    kernel = labels_shape(
         problem.labels,
         problem.bits,
         scratchpad_bytes,
         in_blocks=layout.in_blocks,
         tail=layout.variant.tail,
     )
-    places = _Places(layout, plan, round_up(job.end, _ALIGNMENT))
+    places = _Places(layout, kernel, round_up(job.end, _ALIGNMENT))
     vault_bits = None if job.ring is None else job.ring.address_bits
-    shape = f"{problem.labels}x{problem.bits}"
-    program = labels_builder(problem.labels, problem.bits, plan, vault_bits=vault_bits).program(
-        f"labels_{shape}.s"
+    program = labels_builder(kernel, vault_bits=vault_bits).program(
+        f"labels_{problem.labels}x{problem.bits}.s"
     )
 
     def prepare(memory: Writable) -> None:
@@ -123,11 +122,11 @@ class _Places:
     """Memory of the launch.
 
     Attributes:
-        layout: of the messages. plan: of the kernel. base: offset in each vault.
+        layout: of the messages. kernel: that chooses. base: offset in each vault.
     """
 
     layout: BpLayout
-    plan: LabelsPlan
+    kernel: LabelsShape
     base: int
 
     @cached_property
@@ -141,7 +140,7 @@ class _Places:
 
     def _groups(self, piece: RowPiece) -> int:
         width: int = min(piece.columns.stop, self.layout.width) - piece.columns.start
-        return -(-width * self.layout.unit // self.plan.group)
+        return -(-width * self.layout.unit // self.kernel.group)
 
     @property
     def _dtype(self) -> np.dtype[np.signedinteger]:
@@ -157,10 +156,12 @@ class _Places:
     @cached_property
     def _labels(self) -> int:
         """Offset of the labels."""
-        return self._numbers + round_up(self.plan.constant_bytes, ROW_BYTES)
+        return self._numbers + round_up(self.kernel.constant_bytes, ROW_BYTES)
 
     def _row_bytes(self, piece: RowPiece) -> int:
-        return round_up(self._groups(piece) * self.plan.group * self._dtype.itemsize, COLUMN_BYTES)
+        return round_up(
+            self._groups(piece) * self.kernel.group * self._dtype.itemsize, COLUMN_BYTES
+        )
 
     def _rows(self, vault: int) -> list[tuple[RowPiece, int]]:
         """Rows of a vault with the chip addresses of their labels."""
@@ -176,7 +177,7 @@ class _Places:
         """First offset after everything."""
         longest = max(sum(map(self._row_bytes, pieces)) for pieces in self._pieces)
         # A group may read records after the last row.
-        return self._labels + longest + self.plan.group * self.layout.record_bytes
+        return self._labels + longest + self.kernel.group * self.layout.record_bytes
 
     def _block(self, vault: int) -> tuple[int, bytes]:
         """The parameter block of a vault."""
@@ -197,7 +198,7 @@ class _Places:
 
     def pack(self, memory: Writable) -> None:
         """Write what is required before the launch."""
-        numbers = label_constants(self.layout.labels, self.layout.bits, self.plan).tobytes()
+        numbers = self.kernel.constants().tobytes()
         for vault in range(self.layout.ring.vaults):
             memory.write(*self._block(vault))
             memory.write(self.layout.ring.address(vault, self._numbers), numbers)

@@ -12,6 +12,7 @@ records hold blocks of pixels (:mod:`microkernels.bp.record`), a group is a bloc
 """
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,7 +21,7 @@ from isa.table import Width
 from isa.timing import VECTOR_LATENCY
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
-from microkernels.common.feature_map import round_up
+from microkernels.common.scratchpad import ScratchpadPlan
 
 from .problem import element_type
 from .record import (
@@ -36,63 +37,86 @@ from .record import (
 )
 from .shifts.rhythm import beats_of
 
-__all__ = ["HEADER_WORDS", "LabelsPlan", "label_constants", "labels_builder", "labels_plan"]
+__all__ = ["HEADER_WORDS", "LabelsShape", "labels_builder", "labels_shape"]
 
 #: Words of the parameter block before the table of parts: engines that share the rows, address of
 #: the constants.
 HEADER_WORDS = 2
 _LOG_WORD = 3
-_ALIGN = 16
-_MOST_GROUP = 4
+#: Pixels of a group, and groups that are loaded or worked on, from the best to the smallest.
+_GROUPS = ((4, 2), (2, 2), (4, 1), (1, 2), (1, 1))
+_BLOCK_GROUPS = ((BLOCK * BLOCK, 2), (BLOCK * BLOCK, 1))
 
 
-@dataclass(frozen=True)
-class LabelsPlan:
-    """Byte addresses in the scratchpad.
+@dataclass(frozen=True, kw_only=True)
+class LabelsShape:
+    """All that a program depends on.
 
     Attributes:
-        group: pixels of a group. buffers: groups that are held, 1 or 2.
-        index, constant_bytes: address of the labels' numbers, one for each label, and after them
-            the factor; bytes of both.
-        factor: its address. least: of ``g`` of each pixel. labels: of the labels.
-        slots, slot: address of the loaded records, and bytes of one. vector: bytes from a vector of
-            a record to the next.
-        used: bytes of all.
-        step: bytes from a record in memory to the next.
+        labels, bits: of the problem. tail: elements after the labels of a vector.
+        group: pixels of a group. buffers: groups that are loaded or worked on, 1 or 2.
         in_blocks: a record holds a block, which is a group.
     """
 
+    labels: int
+    bits: int
+    tail: int
     group: int
     buffers: int
-    index: int
-    constant_bytes: int
-    factor: int
-    least: int
-    labels: int
-    slots: int
-    slot: int
-    vector: int
-    used: int
-    step: int
-    in_blocks: bool = False
+    in_blocks: bool
+
+    @property
+    def size(self) -> int:
+        """Bytes of an element."""
+        return element_type(self.bits).itemsize
+
+    @cached_property
+    def pad(self) -> ScratchpadPlan:
+        """``index``, the numbers of the labels, and after it the ``factor``; the least belief ``g``
+        of each pixel; the ``chosen`` labels; and a ring of loaded records."""
+        pad = ScratchpadPlan()
+        pad.take("index", self.labels * self.size)
+        pad.take("factor", self.size)
+        pad.take_each("g", self.group, self.size)
+        pad.take("chosen", self.group * self.size)
+        vector = PART if self.in_blocks else vector_stride(self.labels + self.tail, self.bits)
+        records = self.buffers * (1 if self.in_blocks else self.group)
+        pad.take_ring(RECORD_VECTORS, vector, most=records)
+        return pad
+
+    @property
+    def constant_bytes(self) -> int:
+        """Bytes of :meth:`constants`."""
+        return self.pad["factor"] + self.size
 
     @property
     def record_bytes(self) -> int:
-        """Bytes of a loaded group."""
-        return self.slot * (1 if self.in_blocks else self.group)
+        """Bytes from a record in memory to the next."""
+        if self.in_blocks:
+            return BLOCK_BYTES
+        return record_stride(self.labels + self.tail, self.bits)
 
     def place(self, buffer: int, pixel: int, vector: int) -> int:
         """Address of a vector of a pixel of a group."""
-        at = self.slots + buffer * self.record_bytes
+        pad = self.pad
         if self.in_blocks:
+            at = pad.ring + buffer * pad.slot
             return at + loaded_place(vector, pixel % BLOCK, pixel // BLOCK)
-        return at + pixel * self.slot + vector * self.vector
+        return pad.ring + (buffer * self.group + pixel) * pad.slot + vector * pad.vector
+
+    def constants(self) -> NDArray[np.signedinteger]:
+        """The numbers of the labels, and the factor."""
+        dtype = element_type(self.bits)
+        elements = np.zeros(self.constant_bytes // self.size, dtype)
+        elements[: self.labels] = np.arange(self.labels)
+        elements[-1] = min(1 << 8, np.iinfo(dtype).max)
+        return elements
 
 
-def labels_plan(
+def labels_shape(
     labels: int, bits: int, scratchpad_bytes: int, *, in_blocks: bool = False, tail: int = 0
-) -> LabelsPlan:
-    """The plan with the largest group that is of use and fits.
+) -> LabelsShape:
+    """The shape with the largest group that is of use and fits.
 
     Parameters:
         in_blocks: records hold blocks.
@@ -101,72 +125,38 @@ def labels_plan(
     Raises:
         KernelError: labels whose numbers don't fit an element, or a record that does not fit.
     """
-    size = element_type(bits).itemsize
-    largest = (1 << bits - 1) - 1
-    if labels > largest:
+    if labels > (1 << bits - 1) - 1:
         raise KernelError(f"labels 0 to {labels - 1} on an engine need more than {bits} bits")
-    factor = round_up(labels * size, _ALIGN)
-    least = factor + _ALIGN
-    vector = PART if in_blocks else vector_stride(labels + tail, bits)
-    slot = round_up(RECORD_VECTORS * vector, _ALIGN)
-    groups = ((_MOST_GROUP, 2), (2, 2), (_MOST_GROUP, 1), (1, 2), (1, 1))
     beat = beats_of(labels, bits)
-    for group, buffers in ((BLOCK * BLOCK, 2), (BLOCK * BLOCK, 1)) if in_blocks else groups:
+    for group, buffers in _BLOCK_GROUPS if in_blocks else _GROUPS:
+        # A larger group hides no more latency.
         if group > 1 and (group // 2) * beat >= VECTOR_LATENCY + beat:
             continue
-        places = least + group * _ALIGN
-        slots = places + round_up(group * size, _ALIGN)
-        used = slots + (1 if in_blocks else group) * buffers * slot
-        if used <= scratchpad_bytes:
-            return LabelsPlan(
-                group=group,
-                buffers=buffers,
-                index=0,
-                constant_bytes=factor + size,
-                factor=factor,
-                least=least,
-                labels=places,
-                slots=slots,
-                slot=slot,
-                vector=vector,
-                used=used,
-                step=BLOCK_BYTES if in_blocks else record_stride(labels + tail, bits),
-                in_blocks=in_blocks,
-            )
+        shape = LabelsShape(
+            labels=labels, bits=bits, tail=tail, group=group, buffers=buffers, in_blocks=in_blocks
+        )
+        if shape.pad.used <= scratchpad_bytes:
+            return shape
     raise KernelError(
         f"records of {labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} "
         "bytes"
     )
 
 
-def label_constants(labels: int, bits: int, plan: LabelsPlan) -> NDArray[np.signedinteger]:
-    """The numbers of the labels, and the factor."""
-    dtype = element_type(bits)
-    elements = np.zeros(plan.constant_bytes // dtype.itemsize, dtype)
-    elements[:labels] = np.arange(labels)
-    elements[-1] = min(1 << 8, np.iinfo(dtype).max)
-    return elements
-
-
-def labels_builder(
-    labels: int, bits: int, plan: LabelsPlan, *, vault_bits: int | None
-) -> KernelBuilder:
-    """The program.
-
-    Parameters:
-        labels, bits: of the problem. plan: places in the scratchpad.
-        vault_bits: as for :func:`microkernels.bp.kernel.bp_builder`.
-    """
-    return _LabelsKernel(labels, bits, plan, vault_bits).build()
+def labels_builder(shape: LabelsShape, *, vault_bits: int | None) -> KernelBuilder:
+    """The program; ``vault_bits`` as for :func:`microkernels.bp.kernel.bp_builder`."""
+    return _LabelsKernel(shape, vault_bits).build()
 
 
 class _LabelsKernel:
     """The program."""
 
-    def __init__(self, labels: int, bits: int, plan: LabelsPlan, vault_bits: int | None) -> None:
-        self.plan = plan
+    def __init__(self, shape: LabelsShape, vault_bits: int | None) -> None:
+        labels, bits, pad = shape.labels, shape.bits, shape.pad
+        self.shape = shape
+        self.pad = pad
         self.vault_bits = vault_bits
-        self.size = element_type(bits).itemsize
+        self.size = shape.size
         self.writer = w = KernelBuilder(
             f"Labels of least belief: {labels} labels of {bits} bits, thesis equation 2.11.",
             "Generated by microkernels.bp.labels_kernel, which explains it.",
@@ -184,21 +174,20 @@ class _LabelsKernel:
         self.out = reg("out", "address of the next labels to store")
         self.groups = reg("groups", "groups of the row left")
         self.elements = reg("elements", "elements of a vector, a record or a group")
-        self.labels = labels
         w.constant("one", 1, "1")
         w.constant("labels", labels, "labels")
-        inputs = (RECORD_VECTORS - 1) * plan.vector // self.size + labels
-        if plan.in_blocks:
+        inputs = (RECORD_VECTORS - 1) * pad.vector // self.size + labels
+        if shape.in_blocks:
             inputs = LOADED_VECTORS * PART // self.size
             rest = (RECORD_VECTORS - LOADED_VECTORS) * PART // self.size
             w.constant("others", rest, "elements of the messages along rows")
         w.constant("inputs", inputs, "elements of a record, or of its first three parts")
-        w.constant("group", plan.group, "pixels of a group")
-        w.constant("step", plan.step, "bytes from a pixel to the next one")
+        w.constant("group", shape.group, "pixels of a group")
+        w.constant("step", shape.record_bytes, "bytes from a pixel to the next one")
 
     def build(self) -> KernelBuilder:
         """The whole program."""
-        w, p = self.writer, self.plan
+        w, p = self.writer, self.shape
         w.note("Parameter block.")
         if self.vault_bits is not None:
             w.op("sll", self.x, "vault", self.vault_bits)
@@ -211,7 +200,7 @@ class _LabelsKernel:
         w.op("set.vl", "labels")
         w.op("set.mr", "one")
         w.op("set.fx", w.zero)
-        w.op("mov", self.y, p.index)
+        w.op("mov", self.y, self.pad["index"])
         w.op("li", self.elements, p.constant_bytes // self.size)
         w.load(self.y, self.load, self.elements)
         w.op("sll", self.y, "slot", _LOG_WORD)
@@ -237,8 +226,8 @@ class _LabelsKernel:
 
     def _load_group(self, buffer: int) -> None:
         w = self.writer
-        if self.plan.in_blocks:
-            at = self.plan.place(buffer, 0, 0)
+        if self.shape.in_blocks:
+            at = self.shape.place(buffer, 0, 0)
             w.op("mov", self.x, at)
             w.load(self.x, self.load, "inputs")
             w.op("mov", self.x, at + LOADED_VECTORS * PART)
@@ -246,14 +235,14 @@ class _LabelsKernel:
             w.load(self.x, self.y, "others")
             w.op("add", self.load, self.load, "step")
             return
-        for number in range(self.plan.group):
-            w.op("mov", self.x, self.plan.place(buffer, number, 0))
+        for number in range(self.shape.group):
+            w.op("mov", self.x, self.shape.place(buffer, number, 0))
             w.load(self.x, self.load, "inputs")
             w.op("add", self.load, self.load, "step")
 
     def _group(self, buffer: int) -> None:
         """Choose the labels of a group; the row may end after it."""
-        w, p = self.writer, self.plan
+        w, p = self.writer, self.shape
         if p.buffers == 2:
             with w.unless("beq", self.groups, "one"):
                 self._load_group(1 - buffer)
@@ -267,22 +256,22 @@ class _LabelsKernel:
                 w.vector("v.v.add", self.x, self.x, self.y, note="belief")
         for pixel in pixels:
             w.op("mov", self.x, p.place(buffer, pixel, 0))
-            w.op("mov", self.z, p.least + pixel * _ALIGN)
+            w.op("mov", self.z, self.pad[f"g{pixel}"])
             w.vector("m.v.nop.min", self.z, self.x, self.x, note="g")
         for pixel in pixels:
             w.op("mov", self.x, p.place(buffer, pixel, 0))
-            w.op("mov", self.y, p.least + pixel * _ALIGN)
+            w.op("mov", self.y, self.pad[f"g{pixel}"])
             w.vector("v.s.sub", self.x, self.x, self.y, note="belief - g")
         for pixel in pixels:
             w.op("mov", self.x, p.place(buffer, pixel, 0))
-            w.op("mov", self.y, p.factor)
+            w.op("mov", self.y, self.pad["factor"])
             w.vector("v.s.mul", self.x, self.x, self.y, note="more than any label")
         for pixel in pixels:
             w.op("mov", self.x, p.place(buffer, pixel, 0))
-            w.op("mov", self.y, p.index)
-            w.op("mov", self.z, p.labels + pixel * self.size)
+            w.op("mov", self.y, self.pad["index"])
+            w.op("mov", self.z, self.pad["chosen"] + pixel * self.size)
             w.vector("m.v.add.min", self.z, self.x, self.y, note="label")
-        w.op("mov", self.x, p.labels)
+        w.op("mov", self.x, self.pad["chosen"])
         w.store(self.out, self.x, "group")
         w.op("add", self.out, self.out, p.group * self.size)
         w.op("sub", self.groups, self.groups, 1)

@@ -161,6 +161,35 @@ def stereo_scene(
     """
     _same_size(left, right)
     rows, columns = left.shape[:2]
+    _check_scene((rows, columns), (height, width), labels, disparities, truth)
+    times = max(-(-width // columns), -(-height // rows))
+    cells = _Cells(rows, columns, -(-width // times), -(-height // times))
+    edges = np.linspace(disparities[0], disparities[1] + 1, labels + 1)
+
+    def enlarged(values: NDArray[_Pixel]) -> NDArray[_Pixel]:
+        """``[y, x, ...]`` of the cells, which then have one pixel, on a finer grid."""
+        if times == 1:
+            return values
+        return values.repeat(times, axis=0).repeat(times, axis=1)[:height, :width]
+
+    return StereoScene(
+        problem=BpProblem(enlarged(_data_costs(left, right, cells, edges)), _smoothness(labels)),
+        picture=enlarged(displayed(cells.cut(left))),
+        disparities=(edges[:-1] + edges[1:] - 1) / 2,
+        truth=None if truth is None else enlarged(_true_labels(truth, cells, edges)),
+        name=name,
+    )
+
+
+def _check_scene(
+    size: tuple[int, int],
+    grid: tuple[int, int],
+    labels: int,
+    disparities: tuple[int, int],
+    truth: NDArray[np.floating] | None,
+) -> None:
+    """Check arguments of :func:`stereo_scene`; ``size``: rows and columns of the photographs."""
+    (rows, columns), (height, width) = size, grid
     if min(width, height) < MIN_SIDE:
         raise StereoError(
             f"the grid must have at least {MIN_SIDE} x {MIN_SIDE} pixels, not {width} x {height}"
@@ -187,23 +216,6 @@ def stereo_scene(
             f"{width} x {height} pixels with {labels} labels have {count:,} costs; at most "
             f"{MAX_COSTS:,} can be taken"
         )
-    times = max(-(-width // columns), -(-height // rows))
-    cells = _Cells(rows, columns, -(-width // times), -(-height // times))
-    edges = np.linspace(low, high + 1, labels + 1)
-
-    def enlarged(values: NDArray[_Pixel]) -> NDArray[_Pixel]:
-        """``[y, x, ...]`` of the cells, which then have one pixel, on a finer grid."""
-        if times == 1:
-            return values
-        return values.repeat(times, axis=0).repeat(times, axis=1)[:height, :width]
-
-    return StereoScene(
-        problem=BpProblem(enlarged(_data_costs(left, right, cells, edges)), _smoothness(labels)),
-        picture=enlarged(displayed(cells.cut(left))),
-        disparities=(edges[:-1] + edges[1:] - 1) / 2,
-        truth=None if truth is None else enlarged(_true_labels(truth, cells, edges)),
-        name=name,
-    )
 
 
 class _Cells:

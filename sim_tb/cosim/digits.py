@@ -5,8 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from microkernels.apps.digits import Digits, Network
-from microkernels.apps.digits_train import accuracy
+from microkernels.apps.digits import Digits, Network, accuracy
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig

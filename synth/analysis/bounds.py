@@ -72,8 +72,8 @@ def check_covered(studies: Iterable[Study], remedy: str = "") -> None:
                 f"{study.place(a)} is not reached" for a in sorted(can.executed - did.executed)
             ]
         if missing:
-            more = len(missing) - _NAMED
-            text = ", ".join(missing[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+            unnamed = len(missing) - _NAMED
+            text = ", ".join(missing[:_NAMED]) + (f" and {unnamed} more" if unnamed > 0 else "")
             helps = f"; declare what is constant: {remedy}" if remedy else ""
             raise CoverageError(f"the profile does not cover the program: {text}{helps}")
 
@@ -231,13 +231,15 @@ def _set_by(opcode: Opcode, start: int) -> _Needed:
     return needed
 
 
-def _address(studies: Sequence[Study], config: PeConfig, given: int | None, tight: bool) -> Bound:
+def _address(
+    studies: Sequence[Study], config: PeConfig, address_bits: int | None, tight: bool
+) -> Bound:
     """Bits of a DRAM address; the launch's parameter must be one."""
-    if given is not None:
+    if address_bits is not None:
         return Bound(
             name="address_bits",
-            value=given,
-            size=given,
+            value=address_bits,
+            size=address_bits,
             full=config.address_bits,
             basis="given",
             why="the memory's, as given",
@@ -280,25 +282,25 @@ def _settle(
     remedies: dict[str, None] = {}
     for study in studies:
         needs = needed(study, study.values.facts)
-        most = _most(study, needs)
-        if fit(most[0]) >= full > fit(0):
+        largest = _most(study, needs)
+        if fit(largest[0]) >= full > fit(0):
             words = [word for word, value in needs.items() if fit(value) >= full]
             helps = remedy(study.program, study.values, (w for w in words if w != _LAUNCH))
             if _LAUNCH in words:
                 helps = helps or "--parameters for r5, which the launch sets"
             remedies[helps] = None
-        proved.append(most[0])
+        proved.append(largest[0])
         if study.profile is not None:
             seen = _most(study, _profiled(study, needed, fit, full))
-            if fit(seen[0]) < fit(most[0]) and (tight or fit(most[0]) >= full):
-                most = seen
-        chosen.append(most)
+            if fit(seen[0]) < fit(largest[0]) and (tight or fit(largest[0]) >= full):
+                largest = seen
+        chosen.append(largest)
     value, why = max(chosen, key=lambda item: item[0])
     size = min(fit(value), full)
     profiled = tuple(
         study.name
-        for study, most in zip(studies, proved, strict=True)
-        if min(fit(most), full) > size
+        for study, largest in zip(studies, proved, strict=True)
+        if min(fit(largest), full) > size
     )
     return Bound(
         name=name,
@@ -320,11 +322,11 @@ def _profiled(
     are any."""
     assert study.profile is not None
     seen = study.profile.facts
-    found = dict(needed(study, seen))
+    needs = dict(needed(study, seen))
     for word, value in needed(study, study.values.facts).items():
         if word != _LAUNCH and word not in seen.executed and fit(value) < fit(full):
-            found[word] = value
-    return found
+            needs[word] = value
+    return needs
 
 
 def _most(study: Study, values: Mapping[int, int]) -> tuple[int, str]:
@@ -346,7 +348,7 @@ def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound
         "arc_entries",
         config.arc_entries,
         lambda row: row.opcode in transfers,
-        lambda known: max(known.arc_entries, 1),
+        lambda seen: max(seen.arc_entries, 1),
         1,
     )
     queue = _waiting(
@@ -354,7 +356,7 @@ def _in_flight(studies: Sequence[Study], config: PeConfig) -> tuple[Bound, Bound
         "load_store_queue",
         config.load_store_queue,
         lambda row: row.unit is Unit.LOAD_STORE,
-        lambda known: _power_of_two(known.requests, _LEAST_QUEUE),
+        lambda seen: _power_of_two(seen.requests, _LEAST_QUEUE),
         _LEAST_QUEUE,
     )
     return entries, queue
@@ -378,11 +380,11 @@ def _waiting(
         words = [word for word in study.values.facts.executed if uses(rows[word])]
         if not words:
             continue
-        known = study.in_flight
-        if known is not None and study.profile is None and not study.values.steady:
+        in_flight = study.in_flight
+        if in_flight is not None and study.profile is None and not study.values.steady:
             # Only proofs count, and other data may take other cycles.
-            known = None
-        if known is None:
+            in_flight = None
+        if in_flight is None:
             return Bound(
                 name=name,
                 value=full,
@@ -392,9 +394,9 @@ def _waiting(
                 why=f"{study.place(min(words))} uses it; {_no_measure(study)}",
                 remedy=remedy(study.program, study.values, study.values.varying),
             )
-        slower = max(slower, known.slower)
+        slower = max(slower, in_flight.slower)
         why = f"the fewest with which the runs take {_cycles(slower)}"
-        value = max(value, size_of(known))
+        value = max(value, size_of(in_flight))
         if not study.values.steady:
             profiled.append(study.name)
     if profiled:

@@ -30,10 +30,10 @@ class Contents:
     numbers: tuple[Numbers, ...] = ()
 
     def __post_init__(self) -> None:
-        spans = [Span(start, len(held)) for start, held in sorted(self.constants.items())]
+        spans = [Span(start, len(constant)) for start, constant in sorted(self.constants.items())]
         object.__setattr__(self, "_spans", spans)
         object.__setattr__(self, "_starts", [span.start for span in spans])
-        object.__setattr__(self, "_numbered", [each.span for each in self.numbers])
+        object.__setattr__(self, "_numbered", [numbers.span for numbers in self.numbers])
 
     _spans: list[Span] = field(init=False, repr=False, compare=False)
     _starts: list[int] = field(init=False, repr=False, compare=False)
@@ -48,22 +48,22 @@ class Contents:
         low, high = -(-low // step) * step, high // step * step
         if high < low or (high - low) // step >= _MOST_CHOICES:
             return None
-        found: Value | None = None
+        loaded: Value | None = None
         for address in range(low, high + 1, step):
             value = self._load(address, width)
             if value is None:
                 return None
-            found = value if found is None else join(found, value)
-        return found
+            loaded = value if loaded is None else join(loaded, value)
+        return loaded
 
     def _load(self, address: int, width: int) -> Value | None:
         index = bisect_right(self._starts, address) - 1
         if index >= 0:
             start = self._starts[index]
-            held = self.constants[start]
-            if address + width <= start + len(held):
+            constant = self.constants[start]
+            if address + width <= start + len(constant):
                 offset = address - start
-                return int.from_bytes(held[offset : offset + width], "little", signed=True)
+                return int.from_bytes(constant[offset : offset + width], "little", signed=True)
         numbers = self.numbers_at(address, width)
         if numbers is None:
             return None
@@ -76,12 +76,12 @@ class Contents:
         Raises:
             DeclarationError: a byte differs; names its address.
         """
-        for start, held in self.constants.items():
-            for offset, (one, two) in enumerate(zip(held, other.constants[start], strict=True)):
+        for start, constant in self.constants.items():
+            for offset, (one, two) in enumerate(zip(constant, other.constants[start], strict=True)):
                 if one != two:
                     raise DeclarationError(
-                        f"{Span(start, len(held))} is declared as constant, but its memories hold "
-                        f"{one} and {two} at {start + offset:#x}"
+                        f"{Span(start, len(constant))} is declared as constant, but its memories "
+                        f"hold {one} and {two} at {start + offset:#x}"
                     )
 
     def numbers_at(self, address: int, width: int) -> Numbers | None:
@@ -94,9 +94,9 @@ class Contents:
 
     def held_in(self, first: int, end: int) -> Span | None:
         """Declared bytes that share one with ``first``..``end`` - 1; None if there are none."""
-        wanted = Span(first, end - first)
+        accessed = Span(first, end - first)
         for span in (*self._spans, *self._numbered):
-            if end > first and span.overlaps(wanted):
+            if end > first and span.overlaps(accessed):
                 return span
         return None
 
@@ -128,8 +128,8 @@ def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:
             merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end) - merged[-1].start)
         else:
             merged.append(span)
-    kept = [*merged, *(each.span for each in declared.numbers)]
-    for before, after in zip(sorted(kept), sorted(kept)[1:], strict=False):
+    spans_apart = [*merged, *(each.span for each in declared.numbers)]
+    for before, after in zip(sorted(spans_apart), sorted(spans_apart)[1:], strict=False):
         if before.overlaps(after):
             raise DeclarationError(f"{after} is declared twice: it overlaps {before}")
     return Contents(
@@ -148,12 +148,12 @@ def _check_numbers(numbers: Numbers, memory: bytes) -> None:
         raise DeclarationError(f"{numbers}: numbers have 8, 16, 32 or 64 bits, not {numbers.width}")
     if span.start % width or span.size % width:
         raise DeclarationError(f"{numbers}: address and bytes must be multiples of {width}")
-    least, most = -(1 << (numbers.width - 1)), (1 << (numbers.width - 1)) - 1
-    if not least <= numbers.low <= numbers.high <= most:
+    lowest, highest = -(1 << (numbers.width - 1)), (1 << (numbers.width - 1)) - 1
+    if not lowest <= numbers.low <= numbers.high <= highest:
         raise DeclarationError(f"{numbers}: bounds must ascend within {numbers.width} bits, signed")
-    held = memory[span.start : span.end].ljust(span.size, b"\0")
+    content = memory[span.start : span.end].ljust(span.size, b"\0")
     for offset in range(0, span.size, width):
-        value = int.from_bytes(held[offset : offset + width], "little", signed=True)
+        value = int.from_bytes(content[offset : offset + width], "little", signed=True)
         if not numbers.low <= value <= numbers.high:
             raise DeclarationError(
                 f"{numbers}: the memory holds {value} at {span.start + offset:#x}, beyond the range"

@@ -56,8 +56,8 @@ def held_range(operation: ScalarOp, b: Value, c: Value, result: Value) -> tuple[
     if operation is ScalarOp.SRL and low < 0:
         return bounds(ANY)
     if operation is ScalarOp.SLL:
-        least, most = (0, 63) if isinstance(c, Interval) else (c & 63, c & 63)
-        reached = [end << amount for end in (low, high) for amount in (least, most)]
+        low_amount, high_amount = (0, 63) if isinstance(c, Interval) else (c & 63, c & 63)
+        reached = [end << amount for end in (low, high) for amount in (low_amount, high_amount)]
         return max(min(*reached, ANY.high), ANY.low), min(max(*reached, ANY.low), ANY.high)
     return bounds(result)
 
@@ -168,10 +168,10 @@ class Effects:
             if low > high_limit or high < low_limit:
                 return False
             facts.writes(address, max(low, low_limit), min(high, high_limit))
-            kept = clip(result, low_limit, high_limit)
-            if kept is None:
+            value = clip(result, low_limit, high_limit)
+            if value is None:
                 return False
-            registers[a] = kept
+            registers[a] = value
             return True
 
         return effect
@@ -198,16 +198,16 @@ class Effects:
         return effect
 
     def _setting(self, opcode: Opcode, word: int, address: int) -> Effect:
-        slot, least, most = self.settings[opcode]
+        slot, lowest, highest = self.settings[opcode]
         a, facts, varying = FIELD_A.extract(word), self.facts, self.varying
 
         def effect(registers: Registers) -> bool:
-            kept = clip(registers[a], least, most)
-            if kept is None:
+            value = clip(registers[a], lowest, highest)
+            if value is None:
                 return False
-            facts.sets(address, *bounds(kept))
-            registers[a] = registers[slot] = kept
-            if kept.__class__ is not int and slot != FX:
+            facts.sets(address, *bounds(value))
+            registers[a] = registers[slot] = value
+            if value.__class__ is not int and slot != FX:
                 varying.add(address)
             return True
 
@@ -222,9 +222,9 @@ class Effects:
             (vl_low, vl_high), (mr_low, mr_high) = bounds(registers[VL]), bounds(registers[MR])
             ends = []
             for register, by_vl, by_mr in spans:
-                least = width * (vl_low if by_vl else 1) * (mr_low if by_mr else 1)
-                most = width * (vl_high if by_vl else 1) * (mr_high if by_mr else 1)
-                end = inside(registers, register, least, most)
+                smallest = width * (vl_low if by_vl else 1) * (mr_low if by_mr else 1)
+                largest = width * (vl_high if by_vl else 1) * (mr_high if by_mr else 1)
+                end = inside(registers, register, smallest, largest)
                 if end is None:
                     return False
                 if registers[register].__class__ is not int:
@@ -236,20 +236,22 @@ class Effects:
 
         return effect
 
-    def _inside(self, registers: Registers, register: int, least: int, most: int) -> int | None:
+    def _inside(
+        self, registers: Registers, register: int, smallest: int, largest: int
+    ) -> int | None:
         """End of the scratchpad bytes that a word touches from the address in ``register`` on.
 
         Parameters:
-            least, most: bytes.
+            smallest, largest: bytes.
 
         Returns:
             None if it faults for sure.
         """
-        kept = clip(registers[register], 0, self.pad - least)
-        if kept is None:
+        place = clip(registers[register], 0, self.pad - smallest)
+        if place is None:
             return None
-        registers[register] = kept
-        return min(bounds(kept)[1] + most, self.pad)
+        registers[register] = place
+        return min(bounds(place)[1] + largest, self.pad)
 
     def _transfer(self, row: Instruction, word: int, address: int) -> Effect:
         assert row.width is not None
@@ -263,15 +265,15 @@ class Effects:
             if count is None:
                 return False
             registers[length] = count
-            least, most = (end * width for end in bounds(count))
-            end = inside(registers, near, least, most)
-            place = clip(registers[far], 0, memory - least)
+            smallest, largest = (end * width for end in bounds(count))
+            end = inside(registers, near, smallest, largest)
+            place = clip(registers[far], 0, memory - smallest)
             if end is None or place is None:
                 return False
             registers[far] = place
-            if any(registers[each].__class__ is not int for each in (near, far, length)):
+            if any(registers[register].__class__ is not int for register in (near, far, length)):
                 varying.add(address)
-            last = min(bounds(place)[1] + most, memory)
+            last = min(bounds(place)[1] + largest, memory)
             if stores and (span := held_in(bounds(place)[0], last)) is not None:
                 raise Overwrite(address, bounds(place)[0], last, span)
             facts.touches(address, end)
@@ -305,11 +307,11 @@ class Effects:
             if written is None:
                 return True
             loaded = self._load(registers, address, place, width)
-            kept = clip(any_number if loaded is None else loaded, low, -1 - low)
-            if kept is None:
+            number = clip(any_number if loaded is None else loaded, low, -1 - low)
+            if number is None:
                 return False
-            registers[written] = kept
-            facts.writes(address, *bounds(kept))
+            registers[written] = number
+            facts.writes(address, *bounds(number))
             return True
 
         return effect
@@ -330,11 +332,11 @@ class Effects:
             self.merge_unknown({address: (first, last + width)})
         return loaded
 
-    def merge_unknown(self, found: Mapping[int, tuple[int, int]]) -> None:
+    def merge_unknown(self, loads: Mapping[int, tuple[int, int]]) -> None:
         """Add to :attr:`unknown`."""
-        for address, (first, end) in found.items():
-            held = self.unknown.get(address, (first, end))
-            self.unknown[address] = min(held[0], first), max(held[1], end)
+        for address, (first, end) in loads.items():
+            extent = self.unknown.get(address, (first, end))
+            self.unknown[address] = min(extent[0], first), max(extent[1], end)
 
     def _store(
         self, registers: Registers, address: int, place: Value, width: int, value: Value

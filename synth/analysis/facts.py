@@ -12,12 +12,12 @@ __all__ = ["Facts", "whole"]
 Range = tuple[int, int]
 
 
-def _add_range(held: dict[int, Range], address: int, low: int, high: int) -> None:
-    before = held.get(address)
+def _add_range(ranges: dict[int, Range], address: int, low: int, high: int) -> None:
+    before = ranges.get(address)
     if before is None:
-        held[address] = low, high
+        ranges[address] = low, high
     elif low < before[0] or high > before[1]:
-        held[address] = min(low, before[0]), max(high, before[1])
+        ranges[address] = min(low, before[0]), max(high, before[1])
 
 
 @dataclass
@@ -87,8 +87,8 @@ class Facts:
             "taken": sorted(self.taken),
             "passed": sorted(self.passed),
             **{
-                name: {str(address): held[address] for address in sorted(held)}
-                for name, held in self._tables().items()
+                name: {str(address): table[address] for address in sorted(table)}
+                for name, table in self._tables().items()
             },
         }
 

@@ -41,7 +41,7 @@ def draw_needs(programs: Mapping[str, Needs], path: Path) -> None:
     """:func:`draw_types` from the needs of programs by their names."""
     if len(programs) > 1:
         programs = {**programs, "all": union(programs.values())}
-    counts = {shown: needs.types() for shown, needs in programs.items()}
+    counts = {label: needs.types() for label, needs in programs.items()}
     kinds = [
         (unit, kind)
         for unit in Unit
@@ -53,11 +53,11 @@ def draw_needs(programs: Mapping[str, Needs], path: Path) -> None:
     with picture(_INCHES_WIDE, height, path) as figure:
         axis = figure.subplots()
         for unit, kind in kinds:
-            own = [other for where, other in kinds if where is unit]
-            share = 1 - (1 - _LIGHTEST) * own.index(kind) / max(1, len(own) - 1)
+            of_unit = [other for where, other in kinds if where is unit]
+            share = 1 - (1 - _LIGHTEST) * of_unit.index(kind) / max(1, len(of_unit) - 1)
             shares = [
-                100 * counts[shown].get(unit, {}).get(kind, 0) / programs[shown].reachable
-                for shown in names
+                100 * counts[label].get(unit, {}).get(kind, 0) / programs[label].reachable
+                for label in names
             ]
             axis.barh(
                 names,

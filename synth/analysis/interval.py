@@ -204,13 +204,13 @@ class RegisterAccess(NamedTuple):
 def vector_spans(row: Instruction, word: int) -> tuple[VectorOperand, ...]:
     """Scratchpad operands and result of the vector instruction ``word``, which encodes ``row``."""
     return tuple(
-        VectorOperand(each.field.extract(word), each.extent.by_vl, each.extent.by_mr)
-        for each in row.scratchpad
+        VectorOperand(operand.field.extract(word), operand.extent.by_vl, operand.extent.by_mr)
+        for operand in row.scratchpad
     )
 
 
 def _registers(row: Instruction, word: int) -> dict[Role, int]:
-    return {each.role: each.field.extract(word) for each in row.operands}
+    return {operand.role: operand.field.extract(word) for operand in row.operands}
 
 
 def transfer(row: Instruction, word: int) -> Transfer:

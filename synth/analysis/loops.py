@@ -157,33 +157,33 @@ class Loops:
             Loads of unknown numbers in these turns, as :attr:`Effects.unknown`.
         """
         live = (*self._control.live[head], *self._self_written)
-        now = tuple(registers[slot] for slot in live)
+        state = tuple(registers[slot] for slot in live)
         seen = self._seen.setdefault(head, [])
-        seen.append(now)
+        seen.append(state)
         left, pause = self._pauses.get(head, (0, 1))
         if left:
             self._pauses[head] = left - 1, pause
             return {}
         del seen[: -2 * _PERIOD - 1]
-        taken = None
+        skipped = None
         start: list[Line | None] = []
         tried = False
         for period in _periods(seen):
             tried = True
             start = [Line(0, 0)] * len(registers)
-            for slot, was, value in zip(live, seen[-1 - period], now, strict=True):
+            for slot, was, value in zip(live, seen[-1 - period], state, strict=True):
                 if isinstance(was, int) and isinstance(value, int):
                     start[slot] = Line(value, value - was)
                 else:
                     start[slot] = None
-            taken = self._take(head, period, live, start, registers)
-            if taken is not None:
+            skipped = self._take(head, period, live, start, registers)
+            if skipped is not None:
                 break
-        if taken is None:
+        if skipped is None:
             if tried:
                 self._pauses[head] = (pause, min(2 * pause, _PAUSE))
             return {}
-        turns, unknown = taken
+        turns, unknown = skipped
         for slot in range(len(registers)):
             line = start[slot]
             if line is not None:
@@ -201,10 +201,10 @@ class Loops:
         registers: Registers,
     ) -> tuple[int, dict[int, tuple[int, int]]] | None:
         """The number of turns taken and the loads of unknown numbers; None: nothing is done."""
-        found = self._turn(head, period, start)
-        if found is None:
+        turn = self._turn(head, period, start)
+        if turn is None:
             return None
-        words, turns, end = found
+        words, turns, end = turn
         for slot in live:
             line = start[slot]
             if line is not None and end[slot] != Line(line.base + line.slope, line.slope):
@@ -219,12 +219,12 @@ class Loops:
             self._clear()
 
     def _clear(self) -> None:
-        found = self._found
-        for held in (found.executed, found.taken, found.passed):
-            held.clear()
-        for table in (found.written, found.settings):
+        facts = self._found
+        for words in (facts.executed, facts.taken, facts.passed):
+            words.clear()
+        for table in (facts.written, facts.settings):
             table.clear()
-        for ends in (found.scratchpad, found.dram, found.alignment):
+        for ends in (facts.scratchpad, facts.dram, facts.alignment):
             ends.clear()
         self._effects.unknown.clear()
         self._effects.varying.clear()
@@ -306,8 +306,8 @@ class Loops:
                 return None
             if slot is not None:
                 return lines[slot]
-            known = self._effects.contents.load(place.base, width)
-            return Line(known, 0) if isinstance(known, int) else None
+            loaded = self._effects.contents.load(place.base, width)
+            return Line(loaded, 0) if isinstance(loaded, int) else None
 
         return moved
 
@@ -325,17 +325,17 @@ class Loops:
             registers[slot] if line is None else line.over(turns) for slot, line in enumerate(start)
         ]
         begun = list(values)
-        found = self._found
+        facts = self._found
         for number, pc in enumerate(words):
             branch = self._branches.get(pc)
             if branch is not None:
                 after = words[number + 1] if number + 1 < len(words) else words[0]
-                found.executed.add(pc)
+                facts.executed.add(pc)
                 to_next = branch.target == pc + 1
                 if after == branch.target:
-                    found.taken.add(pc)
+                    facts.taken.add(pc)
                 if (after == pc + 1 and branch.conditional) or to_next:
-                    found.passed.add(pc)
+                    facts.passed.add(pc)
                 continue
             if not self._record_word(pc, turns, lines, values):
                 return False
@@ -357,14 +357,14 @@ class Loops:
         """Record the facts of a word in all turns."""
         row, word = self._control.rows[pc], self._program.words[pc]
         used = reads(row, word)
-        known = all(lines[slot] is not None for slot in used)
-        if row.scalar is None and not known:
+        all_lines = all(lines[slot] is not None for slot in used)
+        if row.scalar is None and not all_lines:
             return False
-        given = [values[slot] for slot in used]
+        inputs = [values[slot] for slot in used]
         advances = any(line is not None and line.slope for line in (lines[s] for s in used))
         result = self._advance(pc, lines)
         written = writes(row, word)
-        if row.scalar is not None and known and result is None:
+        if row.scalar is not None and all_lines and result is None:
             # Turn by turn more is known of it.
             return False
         self._found.executed.add(pc)
@@ -385,8 +385,8 @@ class Loops:
             except Overwrite:
                 # Of all turns together; a single one may not.
                 return False
-            kept = [values[slot] for slot in used if slot not in written]
-            if kept != [v for s, v in zip(used, given, strict=True) if s not in written]:
+            unwritten = [values[slot] for slot in used if slot not in written]
+            if unwritten != [v for s, v in zip(used, inputs, strict=True) if s not in written]:
                 # An operand was narrowed: a turn may fault.
                 return False
         for slot in (*written, *self._self_written):
@@ -398,7 +398,7 @@ class Loops:
 
 def _periods(seen: list[tuple[Value, ...]]) -> Iterator[int]:
     """Numbers of turns in which all whole numbers have advanced as in as many turns before."""
-    now = seen[-1]
+    latest = seen[-1]
     for period in range(1, min(_PERIOD, (len(seen) - 1) // 2) + 1):
         before, first = seen[-1 - period], seen[-1 - 2 * period]
         if all(
@@ -409,11 +409,11 @@ def _periods(seen: list[tuple[Value, ...]]) -> Iterator[int]:
                 and one - two == two - three
             )
             or not (isinstance(one, int) and isinstance(two, int))
-            for one, two, three in zip(now, before, first, strict=True)
+            for one, two, three in zip(latest, before, first, strict=True)
         ):
             yield period
 
 
-def _within(value: Value, held: Value) -> bool:
-    (low, high), (bottom, top) = bounds(value), bounds(held)
-    return bottom <= low and high <= top and step_of(value) % step_of(held) == 0
+def _within(value: Value, interval: Value) -> bool:
+    (low, high), (bottom, top) = bounds(value), bounds(interval)
+    return bottom <= low and high <= top and step_of(value) % step_of(interval) == 0

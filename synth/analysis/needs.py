@@ -199,7 +199,7 @@ class Needs:
         for key, places in self.uses.items():
             row = BY_KEY[key]
             counts[row.unit][kind(row)] += len(places)
-        return {unit: dict(sorted(found.items())) for unit, found in counts.items() if found}
+        return {unit: dict(sorted(kinds.items())) for unit, kinds in counts.items() if kinds}
 
     def to_json(self) -> dict[str, object]:
         """The needs as plain JSON data."""
@@ -209,8 +209,8 @@ class Needs:
             "highest_register": self.highest_register,
             "uses": {key: len(places) for key, places in self.uses.items()},
             "places": {key: list(places) for key, places in self.uses.items()},
-            "histogram": {unit.value: found for unit, found in self.histogram().items()},
-            "types": {unit.value: found for unit, found in self.types().items()},
+            "histogram": {unit.value: kinds for unit, kinds in self.histogram().items()},
+            "types": {unit.value: kinds for unit, kinds in self.types().items()},
             "pairs": self.pairs(),
             "immediates": {name: list(ends) for name, ends in self.immediates.items()},
         }
@@ -231,11 +231,11 @@ def needed(program: Program, executed: Collection[int] | None = None, name: str 
     if executed is not None:
         rows = {address: row for address, row in rows.items() if address in executed}
     prefix = f"{name}: " if name else ""
-    found: dict[str, list[str]] = {}
+    uses: dict[str, list[str]] = {}
     constants: dict[str, list[int]] = {}
     highest = max(START_REGISTERS)
     for address, row in rows.items():
-        found.setdefault(row.key, []).append(prefix + place(program, address))
+        uses.setdefault(row.key, []).append(prefix + place(program, address))
         for operand in row.operands:
             value = operand.field.extract(program.words[address])
             if operand.is_register:
@@ -244,11 +244,13 @@ def needed(program: Program, executed: Collection[int] | None = None, name: str 
                 kind = "distance" if operand.role is Role.TARGET else operand.field.name
                 constants.setdefault(kind, []).append(value)
     return Needs(
-        uses={row.key: tuple(found[row.key]) for row in INSTRUCTIONS if row.key in found},
+        uses={row.key: tuple(uses[row.key]) for row in INSTRUCTIONS if row.key in uses},
         words=len(program.words),
         reachable=len(rows),
         highest_register=highest,
-        immediates={kind: (min(held), max(held)) for kind, held in sorted(constants.items())},
+        immediates={
+            kind: (min(numbers), max(numbers)) for kind, numbers in sorted(constants.items())
+        },
     )
 
 
@@ -269,5 +271,7 @@ def union(parts: Iterable[Needs]) -> Needs:
         words=max(part.words for part in all_parts),
         reachable=sum(part.reachable for part in all_parts),
         highest_register=max(part.highest_register for part in all_parts),
-        immediates={kind: (min(held), max(held)) for kind, held in sorted(constants.items())},
+        immediates={
+            kind: (min(numbers), max(numbers)) for kind, numbers in sorted(constants.items())
+        },
     )

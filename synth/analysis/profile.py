@@ -130,11 +130,13 @@ def _declare(
 
     def observed() -> int:
         following = operation()
-        now = state.workspace
-        assert now is not None
-        ends = (now.image + now.image_bytes, now.window + now.window_bytes)
+        workspace = state.workspace
+        assert workspace is not None
+        ends = (workspace.image + workspace.image_bytes, workspace.window + workspace.window_bytes)
         facts.reaches(address, max(registers[a] + DESCRIPTOR_BYTES, *ends))
-        facts.lies(address, min(map(step_of, (now.image, now.window, now.pixel_bytes))))
+        facts.lies(
+            address, min(map(step_of, (workspace.image, workspace.window, workspace.pixel_bytes)))
+        )
         return following
 
     return observed

@@ -47,10 +47,12 @@ class Known:
 
     def launch(self, config: PeConfig) -> StartRanges:
         """The launches on engines of ``config``."""
-        most = (1 << config.address_bits) - 1
+        last_address = (1 << config.address_bits) - 1
         start = self.parameters
         slots = (0, self.slots - 1)
-        ranges = StartRanges(parameters=(0, most) if start is None else (start, start), slot=slots)
+        ranges = StartRanges(
+            parameters=(0, last_address) if start is None else (start, start), slot=slots
+        )
         if not self.one_vault:
             return ranges
         return replace(ranges, pe_index=slots, vault=(0, 0), pe_count=(self.slots, self.slots))
@@ -136,29 +138,7 @@ def report(
             f"address_bits must be at most the configuration's {config.address_bits}, "
             f"not {address_bits}"
         )
-    shown = list(names) if names else [f"program {n}" for n in range(1, len(listed) + 1)]
-    if len(listed) == 1:
-        shown = [""]
-    if len(set(shown)) < len(listed) or len(shown) != len(listed):
-        raise TrimError(f"each program needs a name of its own, not {', '.join(shown)}")
-    found = profile_of_each(listed, profiles)
-    every = profile_of_each(listed, (*profiles, *timed))
-    studies = []
-    for program, name, profile, seen, each in zip(
-        listed, shown, found, every, known or [Known()] * len(listed), strict=True
-    ):
-        launch = each.launch(config)
-        with _named(name):
-            values = analyse(program, config, launch, each.contents)
-        studies.append(
-            Study(
-                program=program,
-                name=name,
-                values=values,
-                profile=profile,
-                in_flight=None if seen is None else seen.in_flight,
-            )
-        )
+    studies = _studies(listed, config, profiles, timed, names, known)
     parts = {
         study.name: needed(study.program, study.values.facts.executed, study.name)
         for study in studies
@@ -171,7 +151,9 @@ def report(
         helps = {bound.remedy: None for bound in sizes if bound.profiled and bound.remedy}
         check_covered((s for s in studies if s.name in relied), "; ".join(list(helps)[:1]))
     bounds = (*_fixed(needs, config), *sizes)
-    given: dict[str, Any] = {bound.name: bound.size for bound in bounds if bound.name != "fx"}
+    sizes_by_name: dict[str, Any] = {
+        bound.name: bound.size for bound in bounds if bound.name != "fx"
+    }
     instructions = needs.instructions | {"halt"}
     trimmed = replace(
         config,
@@ -179,7 +161,7 @@ def report(
         load_history=config.load_history if serves_history(instructions) else 0,
         counters=config.counters and keep_counters,
         program=listed[0].words if rom else None,
-        **given,
+        **sizes_by_name,
     )
     return TrimReport(
         needs=needs,
@@ -189,6 +171,38 @@ def report(
         bounds=bounds,
         exact=all(study.values.exact for study in studies),
     )
+
+
+def _studies(
+    programs: Sequence[Program],
+    config: PeConfig,
+    profiles: Sequence[Profile],
+    timed: Sequence[Profile],
+    names: Sequence[str],
+    known: Sequence[Known],
+) -> list[Study]:
+    """What is known of each program; parameters and errors as of :func:`report`."""
+    labels = list(names) if names else [f"program {n}" for n in range(1, len(programs) + 1)]
+    if len(programs) == 1:
+        labels = [""]
+    if len(set(labels)) < len(programs) or len(labels) != len(programs):
+        raise TrimError(f"each program needs a name of its own, not {', '.join(labels)}")
+    studies = []
+    for program, name, profile, seen, launches in zip(
+        programs,
+        labels,
+        profile_of_each(programs, profiles),
+        profile_of_each(programs, (*profiles, *timed)),
+        known or [Known()] * len(programs),
+        strict=True,
+    ):
+        with _named(name):
+            values = analyse(program, config, launches.launch(config), launches.contents)
+        in_flight = None if seen is None else seen.in_flight
+        studies.append(
+            Study(program=program, name=name, values=values, profile=profile, in_flight=in_flight)
+        )
+    return studies
 
 
 @contextmanager
@@ -210,8 +224,8 @@ def profile_of_each(
     """
     joined: dict[str, Profile] = {}
     for profile in profiles:
-        held = joined.get(profile.digest)
-        joined[profile.digest] = profile if held is None else held | profile
+        merged = joined.get(profile.digest)
+        joined[profile.digest] = profile if merged is None else merged | profile
     digests = [program_digest(program) for program in programs]
     if joined.keys() - set(digests):
         raise TrimError("a profile belongs to none of the programs: it was made with other words")
@@ -324,13 +338,13 @@ class TrimReport:
 
     def why_unit(self, unit: Unit) -> str:
         """Why functional unit ``unit`` is still there, or that nothing needs it; one sentence."""
-        kept = [key for key in self.kept[unit] if key in self.needs.uses]
-        if not kept:
+        used = [key for key in self.kept[unit] if key in self.needs.uses]
+        if not used:
             return f"{unit.value}: no word that can be reached needs it"
-        words = sum(len(self.needs.uses[key]) for key in kept)
-        rarest = min(kept, key=lambda key: len(self.needs.uses[key]))
+        words = sum(len(self.needs.uses[key]) for key in used)
+        rarest = min(used, key=lambda key: len(self.needs.uses[key]))
         return (
-            f"{unit.value}: {words} words of {len(kept)} instructions; rarest {rarest}, at "
+            f"{unit.value}: {words} words of {len(used)} instructions; rarest {rarest}, at "
             f"{self.needs.uses[rarest][0]}"
         )
 

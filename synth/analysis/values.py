@@ -135,12 +135,12 @@ def _analyse(
 
 def _constants(program: Program, control: Flow) -> frozenset[int]:
     """Numbers at which growing intervals stop for a while: constants of the program."""
-    found = {0, 1}
+    numbers = {0, 1}
     for address, row in control.rows.items():
         for operand in row.operands:
             if operand.role is Role.IMMEDIATE and operand.field in (IMM14, IMM20):
-                found.add(operand.field.extract(program.words[address]))
-    return frozenset(found)
+                numbers.add(operand.field.extract(program.words[address]))
+    return frozenset(numbers)
 
 
 class _Attempt:
@@ -220,8 +220,8 @@ class _Attempt:
     def limits(self) -> frozenset[int]:
         """Constants that unknown values were compared with; those of a branch on a counter, which
         has many, are no limits."""
-        few = [found for found in self._compared.values() if len(found) <= _FEW]
-        return frozenset(value for found in few for value in found)
+        few = [compared for compared in self._compared.values() if len(compared) <= _FEW]
+        return frozenset(value for compared in few for value in compared)
 
     def run(self, launch: StartRanges) -> bool:
         """Follow all runs; False if that was broken off because they are too many.
@@ -276,12 +276,12 @@ class _Attempt:
         loops = self._loops
         loops.begin()
         executed, branches, steps = self.facts.executed, self._branches, self._steps
-        count, most = 0, self._most_steps
+        count, limit = 0, self._most_steps
         while 0 <= pc < self.size:
             if pc in self._seen and not self._is_new(pc, registers):
                 break
             count += 1
-            if self.widened is not None and count > most:
+            if self.widened is not None and count > limit:
                 break
             branch = branches.get(pc)
             if branch is not None:
@@ -360,29 +360,29 @@ class _Attempt:
         key = pc, way
         after_or_pc = pc if after is None else after
         live = (*self.control.live.get(after_or_pc, ()), *self._self_written)
-        held = self.joined.get(key)
-        found = tuple(registers[slot] for slot in live)
-        if held is not None:
+        before = self.joined.get(key)
+        state = tuple(registers[slot] for slot in live)
+        if before is not None:
             self._changes[key] += 1
             patience = self._changes[key] < _CHANGES
-            found = tuple(self._wider(h, f, patience) for h, f in zip(held, found, strict=True))
-            if found == held:
+            state = tuple(self._wider(h, f, patience) for h, f in zip(before, state, strict=True))
+            if state == before:
                 return False
-        self.joined[key] = found
+        self.joined[key] = state
         registers[:] = [0] * len(registers)
-        for slot, value in zip(live, found, strict=True):
+        for slot, value in zip(live, state, strict=True):
             registers[slot] = value
         return True
 
-    def _wider(self, held: Value, found: Value, patience: bool) -> Value:
+    def _wider(self, before: Value, joined: Value, patience: bool) -> Value:
         """An interval with both that does not grow for ever."""
-        if held == found:
-            return held
-        (low, high), (new_low, new_high) = bounds(held), bounds(found)
+        if before == joined:
+            return before
+        (low, high), (new_low, new_high) = bounds(before), bounds(joined)
         if new_low >= low and new_high <= high:
             # At most a smaller step.
-            return join(held, found)
-        (bottom, top), step = bounds(ANY), min(step_of(held), step_of(found))
+            return join(before, joined)
+        (bottom, top), step = bounds(ANY), min(step_of(before), step_of(joined))
         if new_low < low and patience:
             bottom = max((stop for stop in self.stops if stop <= new_low), default=bottom)
         if new_high > high and patience:
@@ -420,7 +420,7 @@ def remedy(program: Program, values: Values, words: Iterable[int]) -> str:
         rows = values.flow.rows
         branches = [word for word in values.varying if rows[word].branch is not None]
         loads |= _origins(program, values, branches)[0]
-    found = []
+    options = []
     for span, of in _merged({word: values.unknown[word] for word in loads}):
         row = values.flow.rows[of[0]]
         assert row.writes is not None
@@ -428,18 +428,18 @@ def remedy(program: Program, values: Values, words: Iterable[int]) -> str:
         where = place(program, of[0])
         if len(of) > 1:
             loaded = f"for {len(of)} loads, the first of r{register} by {where}"
-            found.append(f"--constant {span} {loaded}")
+            options.append(f"--constant {span} {loaded}")
         else:
-            found.append(
+            options.append(
                 f"--constant {span} or --range {span} for r{register}, which {where} loads"
             )
-    found += [
+    options += [
         f"{option} for r{slot}, which the launch sets"
         for slot, name in START_REGISTERS.items()
         if name in launch and (option := _OPTIONS.get(name))
     ]
-    more = len(found) - _NAMED
-    return ", ".join(found[:_NAMED]) + (f" and {more} more" if more > 0 else "")
+    unnamed = len(options) - _NAMED
+    return ", ".join(options[:_NAMED]) + (f" and {unnamed} more" if unnamed > 0 else "")
 
 
 def store_remedy(program: Program, values: Values, word: int, written: Span) -> str:
@@ -454,14 +454,14 @@ def store_remedy(program: Program, values: Values, word: int, written: Span) -> 
 
 def _merged(loads: Mapping[int, tuple[int, int]]) -> list[tuple[Span, list[int]]]:
     """Bytes that ``loads``, by word, read: in one piece where they touch, with its words."""
-    found: list[tuple[Span, list[int]]] = []
+    pieces: list[tuple[Span, list[int]]] = []
     for word, (first, end) in sorted(loads.items(), key=lambda item: item[1]):
-        if found and first <= found[-1][0].end:
-            span, of = found.pop()
-            found.append((Span(span.start, max(span.end, end) - span.start), [*of, word]))
+        if pieces and first <= pieces[-1][0].end:
+            span, of = pieces.pop()
+            pieces.append((Span(span.start, max(span.end, end) - span.start), [*of, word]))
         else:
-            found.append((Span(first, end - first), [word]))
-    return [(span, sorted(of)) for span, of in found]
+            pieces.append((Span(first, end - first), [word]))
+    return [(span, sorted(of)) for span, of in pieces]
 
 
 def _origins(program: Program, values: Values, words: Iterable[int]) -> tuple[set[int], set[str]]:

@@ -7,7 +7,7 @@ A literal is twice the number of a node, plus 1 when inverted; node 0 is the con
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from .errors import ProofError
+from .cut import ProofError
 
 __all__ = [
     "Graph",

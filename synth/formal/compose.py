@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 from .aig import Gates, Graph
-from .errors import ProofError
+from .cut import ProofError
 
 __all__ = ["Part", "compose"]
 

@@ -18,10 +18,23 @@ from amaranth.lib import wiring
 from hdl.yosys import YosysError, run_yosys
 from support.files import write_file
 from support.scratch import scratch_folder
+from synth.errors import SynthesisError
 
-from .errors import ProofError
+__all__ = [
+    "Cut",
+    "Field",
+    "MemoryAccess",
+    "ProofError",
+    "State",
+    "bits_of",
+    "cut",
+    "elaborating",
+]
 
-__all__ = ["Cut", "Field", "MemoryAccess", "State", "bits_of", "cut", "elaborating"]
+
+class ProofError(SynthesisError):
+    """A proof that can't be set up or run; the message says what and why."""
+
 
 #: Held while a design is elaborated: Amaranth is not made for threads.
 elaborating = Lock()
@@ -82,12 +95,12 @@ class Cut:
         none. Members of a union overlap."""
         inner = {name: field for name, field in self.fields.items() if field.parent == parent}
         prefixes = {name.rsplit(mark, 1)[0] for name in inner for mark in ".[" if mark in name}
-        found = {
+        members = {
             name.removeprefix(parent).removeprefix("."): field
             for name, field in inner.items()
             if name not in prefixes
         }
-        return found or {"": Field(parent, 0, self.width(parent), False)}
+        return members or {"": Field(parent, 0, self.width(parent), False)}
 
     def given(self) -> dict[str, int]:
         """Outputs of the cut design, and their widths."""
@@ -182,15 +195,15 @@ class _Cutter:
         for attributes, width, _, port, signed, wire in _WIRE.findall(text):
             if not wire.startswith("\\"):
                 continue
-            own = wire[1:]
-            self._widths[own] = int(width or 1)
+            name_of_wire = wire[1:]
+            self._widths[name_of_wire] = int(width or 1)
             if signed:
-                self._signed.add(own)
+                self._signed.add(name_of_wire)
             if init := _INIT.search(attributes):
-                self._inits[own] = int(init[2].replace("x", "0"), 2)
+                self._inits[name_of_wire] = int(init[2].replace("x", "0"), 2)
             if port:
                 ports = self._inputs if port.split()[0] == "input" else self._outputs
-                ports[own] = self._widths[own]
+                ports[name_of_wire] = self._widths[name_of_wire]
         self._plain = self._read_plain(text)
         self._fields = self._read_fields(text)
         # Nothing holds an initial value any more.
@@ -199,23 +212,23 @@ class _Cutter:
 
     def _read_fields(self, text: str) -> dict[str, Field]:
         fields: dict[str, Field] = {}
-        for own, parent, high, low in _ALIAS.findall(text):
-            if own.startswith((parent + ".", parent + "[")):
-                width = self._widths[own]
+        for alias, parent, high, low in _ALIAS.findall(text):
+            if alias.startswith((parent + ".", parent + "[")):
+                width = self._widths[alias]
                 place = int(low or high or 0)
-                for whole in {parent, self._plain.get(parent, parent)}:
-                    name = whole + own.removeprefix(parent)
-                    fields[name] = Field(whole, place, width, own in self._signed)
+                for register in {parent, self._plain.get(parent, parent)}:
+                    name = register + alias.removeprefix(parent)
+                    fields[name] = Field(register, place, width, alias in self._signed)
         return fields
 
     def _read_plain(self, text: str) -> dict[str, str]:
         """Port of an instance -> its only other name within the instance. A register that drives
         only a port may get either, which depends on what else the design has."""
         plain: dict[str, list[str]] = defaultdict(list)
-        for own, port in _WHOLE.findall(text):
+        for alias, port in _WHOLE.findall(text):
             path, _, name = port.rpartition(".")
-            if "__" in name and path == own.rpartition(".")[0] and "__" not in own:
-                plain[port].append(own)
+            if "__" in name and path == alias.rpartition(".")[0] and "__" not in alias:
+                plain[port].append(alias)
         return {port: names[0] for port, names in plain.items() if len(names) == 1}
 
     def finish(self, probes: tuple[str, ...]) -> Cut:

@@ -150,8 +150,8 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
 
     def decodes(f: View, t: View) -> Value:
         word = t[OPERANDS.word]
-        kept = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
-        return t[_LEGAL] == kept
+        in_program = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
+        return t[_LEGAL] == in_program
 
     relation.guarantees.append(
         Invariant("the trimmed decoder takes the instructions that were kept, no others", decodes)
@@ -160,8 +160,8 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
     def settled(v: View) -> Value:
         """No instruction is here, or a kept one; a removed one may wait in one engine alone."""
         word = v[OPERANDS.word]
-        kept = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
-        return ~v[ISSUE.redirect] & (~v[OPERANDS.occupied] | (kept & ~v[OPERANDS.outside]))
+        in_program = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
+        return ~v[ISSUE.redirect] & (~v[OPERANDS.occupied] | (in_program & ~v[OPERANDS.outside]))
 
     relation.when(settled, OPERANDS.again)
     relation.invariants.append(
@@ -197,7 +197,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
     )
 
     def known(f: View, t: View) -> Value:
-        taken = any_of(
+        accepted = any_of(
             v[ISSUE.next__valid]
             & v[ISSUE.next__ready]
             & ~v[ISSUE.redirects]
@@ -208,7 +208,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
         # Nothing at issue can lead away from it any more.
         certain = present(f) & ~f[ISSUE.occupied]
         legal = f[_LEGAL] & t[_LEGAL]
-        return ~(taken | certain) | (legal & ~f[OPERANDS.outside])
+        return ~(accepted | certain) | (legal & ~f[OPERANDS.outside])
 
     relation.assumptions.append(
         Invariant("every instruction on the program's way is in it and was kept", known)
@@ -226,8 +226,8 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     def of(rows: list[Instruction], v: View) -> Value:
         terms = []
         for codes in {decoded_items(full, row) for row in rows}:
-            known = [(name, code) for name, code in codes if v.has(decoded + name)]
-            terms.append(Cat(v[decoded + name] == code for name, code in known).all())
+            present_codes = [(name, code) for name, code in codes if v.has(decoded + name)]
+            terms.append(Cat(v[decoded + name] == code for name, code in present_codes).all())
         return present(v) & any_of(terms)
 
     def is_plain(row: Instruction) -> bool:

@@ -10,20 +10,62 @@ from time import monotonic
 
 from amaranth.back import rtlil  # type: ignore[attr-defined]
 
-from hdl.yosys import yosys_version
+from hdl.yosys import YosysError, run_yosys, yosys_version
 from support.cache import build_folder
-from support.files import write_atomically
+from support.files import write_atomically, write_file
+from support.scratch import scratch_folder
 
 from .aig import Graph, read_aiger, write_aiger
-from .bits import graph_of
 from .compose import Part, compose
-from .cut import Cut, bits_of, elaborating
+from .cut import Cut, ProofError, bits_of, elaborating
 from .miter import Miter, build_miter
 from .pipeline import Pipeline
 from .relation import Relation
 from .solve import Failure, solve
 
-__all__ = ["Progress", "Proof", "graph_of_cut", "joined", "prove_relation"]
+__all__ = [
+    "Progress",
+    "Proof",
+    "graph_of",
+    "graph_of_cut",
+    "joined",
+    "prove_relation",
+]
+
+
+def graph_of(text: str, top: str) -> Graph:
+    """The graph of a combinational module; a port of several bits has ``[n]`` after its name.
+
+    A bit that the design leaves undefined, which tools may choose, is 0.
+
+    Parameters:
+        text: RTLIL. top: name of the module.
+
+    Raises:
+        ProofError: Yosys refused it.
+    """
+    with scratch_folder("proof") as folder:
+        write_file(folder / "design.il", text)
+        commands = [
+            "read_rtlil design.il",
+            f"hierarchy -check -top {top}",
+            "proc -noopt -norom",
+            "flatten -noscopeinfo",
+            "opt_clean",
+            "opt_expr",
+            "techmap",
+            "opt_clean",
+            "setundef -zero",
+            "aigmap",
+            "opt_clean",
+            "write_aiger -symbols design.aig",
+        ]
+        try:
+            run_yosys(commands, purpose=f"graph of {top}", folder=Path(folder))
+        except YosysError as error:
+            raise ProofError(str(error)) from error
+        return read_aiger((folder / "design.aig").read_bytes())
+
 
 #: Part of every key: changes with the format of the cached results.
 _FORMAT = "2"
@@ -83,7 +125,9 @@ def joined(parts: Mapping[str, Proof]) -> Proof:
             for failure in part.failures
         ),
         assumptions=tuple(dict.fromkeys(rule for part in every for rule in part.assumptions)),
-        unpaired=tuple(f"{name}: {each}" for name, part in parts.items() for each in part.unpaired),
+        unpaired=tuple(
+            f"{name}: {register}" for name, part in parts.items() for register in part.unpaired
+        ),
         left_out=(),
         seconds=round(sum(part.seconds for part in every), 1),
     )

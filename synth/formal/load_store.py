@@ -125,18 +125,20 @@ def _never(name: str) -> Callable[[View, View], Value]:
 
 
 def _work(
-    relation: Relation, configs: tuple[PeConfig, PeConfig], name: str, here: Condition
+    relation: Relation, configs: tuple[PeConfig, PeConfig], name: str, present: Condition
 ) -> None:
-    """Rules for the transfer in register ``name``, which is there under the condition ``here``."""
+    """Rules for the transfer in register ``name``, which holds one while ``present``."""
 
     def register(v: View) -> Value:
-        return here(v) & v[f"{name}.register"]
+        return present(v) & v[f"{name}.register"]
 
-    relation.members_when(here, name)
-    relation.when(lambda v: here(v) & ~v[f"{name}.register"], f"{name}.scratchpad", f"{name}.entry")
+    relation.members_when(present, name)
+    relation.when(
+        lambda v: present(v) & ~v[f"{name}.register"], f"{name}.scratchpad", f"{name}.entry"
+    )
     relation.when(lambda v: register(v) & ~v[f"{name}.store"], f"{name}.index")
     rows = configs[1].rows_of(Unit.LOAD_STORE)
-    relation.add_codes(codes_of(f"{name}.", transfer_values, configs, rows, here))
+    relation.add_codes(codes_of(f"{name}.", transfer_values, configs, rows, present))
     # A register lies in one column.
     relation.invariants.append(
         Invariant(
@@ -190,12 +192,12 @@ def _response(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 
 
 def _entry(
-    relation: Relation, configs: tuple[PeConfig, PeConfig], name: str, here: Condition | None
+    relation: Relation, configs: tuple[PeConfig, PeConfig], name: str, present: Condition | None
 ) -> None:
-    """Rules for an entry of the table: in it (``here`` None: always), or read from it."""
+    """Rules for an entry of the table: in it (``present`` None: always), or read from it."""
 
     def when(v: View) -> list[Value]:
-        return [here(v)] if here is not None else []
+        return [present(v)] if present is not None else []
 
     def all_of(*terms: Value) -> Value:
         value = terms[0]
@@ -213,4 +215,4 @@ def _entry(
     relation.members_when(to_scratchpad, f"{name}.target.scratchpad")
     relation.members_when(to_register, f"{name}.target.register")
     rows = configs[1].rows_of(Unit.LOAD_STORE)
-    relation.add_codes(codes_of(f"{name}.", entry_values, configs, rows, here))
+    relation.add_codes(codes_of(f"{name}.", entry_values, configs, rows, present))

@@ -9,13 +9,38 @@ from dataclasses import dataclass, field
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from .cases import cases_of
-from .cut import NEXT, NOW, PROBE, Cut
-from .errors import ProofError
-from .relation import Codes, Condition, Relation
+from .cut import NEXT, NOW, PROBE, Cut, ProofError, bits_of
+from .relation import Codes, Condition, Relation, Split
 from .sides import InitialView, NextView, NowView, Side, extended, initial, matches
 
-__all__ = ["Miter", "build_miter"]
+__all__ = [
+    "Miter",
+    "build_miter",
+    "cases_of",
+]
+
+
+def cases_of(split: Split, which: Signal, inputs: Mapping[str, Signal]) -> list[dict[str, bool]]:
+    """Values of bits of inputs, by name, for each case; together the cases are all that there is.
+
+    Parameters:
+        which: input that chooses the thing. inputs: of the circuit, by what they stand for.
+    """
+    flag, number, register = (inputs[name] for name in (split.flag, split.number, split.register))
+
+    def given(signal: Signal, bits: int, value: int) -> dict[str, bool]:
+        names = bits_of(signal.name, len(signal))[:bits]
+        return {name: bool(value >> bit & 1) for bit, name in enumerate(names)}
+
+    inner = [given(number, place + 1, 1 << place) for place in range(len(number))]
+    nothing = given(number, len(number), 0)
+    inner += [nothing | given(register, split.bits, value) for value in range(1 << split.bits)]
+    running = {flag.name: True}
+    words = range(len(split.codes.words))
+    return [
+        {flag.name: False},
+        *(running | given(which, len(which), word) | case for word in words for case in inner),
+    ]
 
 
 @dataclass
@@ -60,7 +85,7 @@ class _Builder:
 
     def input(self, name: str, width: int) -> Signal:
         """A new free input."""
-        count = sum(known.split("#")[0] == name for known in self.miter.inputs)
+        count = sum(label_before.split("#")[0] == name for label_before in self.miter.inputs)
         label = f"{name}#{count}" if count else name
         signal = Signal(width, name=f"in_{len(self.miter.inputs)}")
         self.miter.inputs[label] = signal
@@ -108,10 +133,10 @@ class _Builder:
             gate = also if gate is None else gate & also
         width = min(widths)
         shared = None if codes else self.input(label, width)
-        made: list[Value | None] = []
-        for which, (own, free) in enumerate(zip(widths, raw, strict=True)):
+        values: list[Value | None] = []
+        for which, (bits, free) in enumerate(zip(widths, raw, strict=True)):
             if free is None:
-                made.append(None)
+                values.append(None)
                 continue
             if codes is not None:
                 related = self._select(codes, name, label, roms, which, free)
@@ -119,9 +144,9 @@ class _Builder:
                 related = Cat(shared, free[width:])
             else:
                 assert shared is not None
-                related = extended(shared, own, self._signed(name))
-            made.append(self._named(related if gate is None else Mux(gate, related, free)))
-        return made[0], made[1]
+                related = extended(shared, bits, self._signed(name))
+            values.append(self._named(related if gate is None else Mux(gate, related, free)))
+        return values[0], values[1]
 
     def _signed(self, name: str) -> bool:
         if self.relation.is_signed(name):
@@ -138,15 +163,15 @@ class _Builder:
         free: Value,
     ) -> Value:
         """Member ``name`` of the word that a free input chooses; ``free`` where it is anything."""
-        known = self._rom if roms is _NOTHING else roms
-        if id(codes) not in known:
+        choices = self._rom if roms is _NOTHING else roms
+        if id(codes) not in choices:
             bits = max(1, (len(codes.words) - 1).bit_length())
-            known[id(codes)] = self.input(f"which of {label}", bits)
+            choices[id(codes)] = self.input(f"which of {label}", bits)
         place = codes.names.index(name)
         chosen = self._named(free)
         value = Signal(len(free), name=f"code_{self._parts}")
         self._parts += 1
-        with self.m.Switch(known[id(codes)]):
+        with self.m.Switch(choices[id(codes)]):
             for number, word in enumerate(codes.words):
                 # The last word also stands for all numbers after it.
                 cases = (number,) if number + 1 < len(codes.words) else ()
@@ -279,9 +304,9 @@ class _Builder:
 
     def _take(self, side: Side) -> None:
         """Ports for all inputs of a design."""
-        taken = {NOW + name: side.now[name] for name in (*side.cut.states, *side.cut.reads)}
-        taken |= {name: side.now[name] for name in side.cut.inputs}
-        for number, (name, value) in enumerate(taken.items()):
+        inputs = {NOW + name: side.now[name] for name in (*side.cut.states, *side.cut.reads)}
+        inputs |= {name: side.now[name] for name in side.cut.inputs}
+        for number, (name, value) in enumerate(inputs.items()):
             signal = Signal(len(value), name=f"to{side.which}_{number}")
             self.m.d.comb += signal.eq(value)
             self.miter.taken[side.which][name] = signal
@@ -301,12 +326,12 @@ class _Builder:
             local: dict[str, Value] = {}
             roms: dict[int, Signal] = {}
             values: dict[str, tuple[Value | None, Value | None]] = {}
-            leaves = [n for s in self.sides for n, (p, _) in s.places.items() if p == memory]
-            for leaf in dict.fromkeys(leaves):
-                made = self._make(leaf, f"{name} fetched {leaf}", local, roms, same)
-                values[leaf] = made
-                if made[0] is not None:
-                    local[leaf] = made[0]
+            members = [n for s in self.sides for n, (p, _) in s.places.items() if p == memory]
+            for leaf in dict.fromkeys(members):
+                pair = self._make(leaf, f"{name} fetched {leaf}", local, roms, same)
+                values[leaf] = pair
+                if pair[0] is not None:
+                    local[leaf] = pair[0]
             for which, side in enumerate(self.sides):
                 if name in side.cut.reads:
                     word = self._assemble(side, which, memory, values, local)
@@ -364,8 +389,8 @@ class _Builder:
         """Goals: the members of ``parent`` in ``words`` of both designs are related."""
         locals_: list[dict[str, Value]] = []
         for side, word in zip(self.sides, words, strict=True):
-            leaves = side.leaves(parent)
-            locals_.append({n: word[f.low : f.low + f.width] for n, f in leaves.items()})
+            members = side.leaves(parent)
+            locals_.append({n: word[f.low : f.low + f.width] for n, f in members.items()})
         when = assume if active is None else assume & active
         done: set[int] = set()
         for name in dict.fromkeys((*locals_[0], *locals_[1])):
@@ -376,8 +401,8 @@ class _Builder:
             if codes is not None:
                 if id(codes) not in done:
                     done.add(id(codes))
-                    own = when & self.holds(codes.when, view) if codes.when else when
-                    self.goal(label + name.removeprefix(parent), matches(codes, locals_), own)
+                    gate = when & self.holds(codes.when, view) if codes.when else when
+                    self.goal(label + name.removeprefix(parent), matches(codes, locals_), gate)
                 continue
             if name not in locals_[0] or name not in locals_[1]:
                 continue
@@ -387,8 +412,8 @@ class _Builder:
             signed = self._signed(name)
             same = extended(values[0], width, signed) == extended(values[1], width, signed)
             condition = self.relation.gate(name)
-            own = when & self.holds(condition, view) if condition else when
-            self.goal(label + name.removeprefix(parent), same, own)
+            gate = when & self.holds(condition, view) if condition else when
+            self.goal(label + name.removeprefix(parent), same, gate)
 
 
 def build_miter(full: Cut, trimmed: Cut, relation: Relation) -> Miter:

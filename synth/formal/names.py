@@ -22,8 +22,8 @@ class _Names:
             self.widths |= {name: port.width, port.memory: port.width}
             self.widths |= {f"{name}:enable": 1, f"{name}:address": port.address}
         self.widths |= {ghost.name: ghost.width for ghost in relation.ghosts}
-        for known in (cut.probes, cut.inputs, cut.outputs):
-            self.widths |= known
+        for ports in (cut.probes, cut.inputs, cut.outputs):
+            self.widths |= ports
         self.widths |= {name: state.width for name, state in cut.states.items()}
         self.unknown: dict[str, None] = {}
 
@@ -56,7 +56,7 @@ def unknown_names(cut: Cut, relation: Relation) -> list[str]:
         relation: of two designs like ``cut``, so that nothing may be missing in one of them.
     """
     names = _Names(cut, relation)
-    found = [
+    unmatched = [
         pattern
         for pattern in dict.fromkeys(_patterns(relation))
         if not any(re.fullmatch(pattern, name) for name in names.widths)
@@ -65,4 +65,4 @@ def unknown_names(cut: Cut, relation: Relation) -> list[str]:
         condition(names)
     for rule in (*relation.invariants, *relation.guarantees, *relation.assumptions):
         rule.holds(names, names)
-    return found + list(names.unknown)
+    return unmatched + list(names.unknown)

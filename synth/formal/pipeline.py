@@ -12,8 +12,7 @@ from dataclasses import dataclass, replace
 
 from .aig import Graph
 from .compose import Part, compose
-from .cut import NEXT, NOW, Cut, bits_of
-from .errors import ProofError
+from .cut import NEXT, NOW, Cut, ProofError, bits_of
 
 __all__ = ["MADE", "Pipeline", "pipeline_of"]
 
@@ -60,31 +59,31 @@ def pipeline_of(
     finder = _Finder(cut, graph, roots, arrival)
     delays = {port: finder.delay(port) for port in cut.outputs}
     states = {name: state for name, state in cut.states.items() if name in finder.kept}
-    given = {name: cut.states[name].width for name in handed_on if name in cut.states}
+    handed = {name: cut.states[name].width for name in handed_on if name in cut.states}
     seen = replace(
         cut,
         states=states,
-        inputs={**cut.inputs, **given},
-        outputs={**cut.outputs, **{MADE + name: width for name, width in given.items()}},
+        inputs={**cut.inputs, **handed},
+        outputs={**cut.outputs, **{MADE + name: width for name, width in handed.items()}},
     )
-    return Pipeline(seen, _joined(graph, finder, given), delays)
+    return Pipeline(seen, _joined(graph, finder, handed), delays)
 
 
-def _joined(graph: Graph, finder: "_Finder", given: Mapping[str, int]) -> Graph:
+def _joined(graph: Graph, finder: "_Finder", handed: Mapping[str, int]) -> Graph:
     """``graph`` with the registers that only delay replaced by their sources, or by inputs where
-    they are ``given``. There is a copy for each accumulator, for the logic that sees its earlier
+    they are ``handed``. There is a copy for each accumulator, for the logic that sees its earlier
     value, and one for the rest; the equal parts of these merge."""
     # The first part is a hub: it takes the shared inputs of the others, and gives their outputs.
     copies = {name: number for number, name in enumerate(sorted(finder.accumulators), 2)}
 
-    def copy_for(what: str, otherwise: int) -> int:
-        """The copy in which ``what`` sees its sources."""
-        return copies[finder.earlier[what]] if what in finder.earlier else otherwise
+    def copy_for(output: str, otherwise: int) -> int:
+        """The copy in which ``output`` sees its sources."""
+        return copies[finder.earlier[output]] if output in finder.earlier else otherwise
 
     inputs: dict[str, str] = {}
     for name in graph.inputs:
         state = finder.state_of.get(name.removeprefix(NOW), "")
-        if state in given:
+        if state in handed:
             inputs[name] = name.removeprefix(NOW)
         elif not state or state in finder.kept:
             inputs[name] = name
@@ -92,7 +91,7 @@ def _joined(graph: Graph, finder: "_Finder", given: Mapping[str, int]) -> Graph:
     for name in graph.outputs:
         bit = name.removeprefix(NEXT)
         state = finder.state_of.get(bit, "")
-        if state in given:
+        if state in handed:
             outputs[MADE + bit] = copy_for(bit, 1), name
         elif not state or state in finder.kept:
             outputs[name] = copies.get(state, copy_for(re.sub(r"\[\d+\]$", "", name), 1)), name
@@ -100,12 +99,12 @@ def _joined(graph: Graph, finder: "_Finder", given: Mapping[str, int]) -> Graph:
     names = (*inputs.values(), *(_FROM + name for name in outputs))
     hub = Graph(names, (), {name: 2 * number for number, name in enumerate(ports, 1)})
     parts = [Part(hub, {_FROM + name: source for name, source in outputs.items()})]
-    for own in (None, *copies):
+    for copied in (None, *copies):
         driven: dict[str, tuple[int, str]] = {}
         for name in graph.inputs:
             bit = name.removeprefix(NOW)
             state = finder.state_of.get(bit, "")
-            if state in copies and state != own:
+            if state in copies and state != copied:
                 driven[name] = (copies[state], NEXT + bit)
             elif name in inputs:
                 driven[name] = (0, name)
@@ -137,52 +136,59 @@ class _Finder:
         self.state_of = {
             bit: name for name, state in cut.states.items() for bit in bits_of(name, state.width)
         }
-        own = {name for name in cut.states if re.fullmatch(roots, name)}
+        root_registers = {name for name in cut.states if re.fullmatch(roots, name)}
         self._made_of = {
-            bit: self._inputs(NEXT + bit) for bit, name in self.state_of.items() if name not in own
+            bit: self._inputs(NEXT + bit)
+            for bit, name in self.state_of.items()
+            if name not in root_registers
         }
-        self.kept = own | {self.state_of[bit] for bit in _recurring(self._made_of)}
-        self.accumulators = self.kept - own
+        self.kept = root_registers | {self.state_of[bit] for bit in _recurring(self._made_of)}
+        self.accumulators = self.kept - root_registers
         self.earlier: dict[str, str] = {}
-        for name in own:
+        for name in root_registers:
             self._ages |= dict.fromkeys(bits_of(name, cut.states[name].width), 0)
 
     def _inputs(self, output: str) -> set[str]:
         """The inputs that ``output`` depends on, registers by their own names."""
         cone = self._cones[self._graph.outputs[output] >> 1]
         names = self._graph.inputs
-        found = set()
+        inputs = set()
         while cone:
             low = cone & -cone
-            found.add(names[low.bit_length() - 1].removeprefix(NOW))
+            inputs.add(names[low.bit_length() - 1].removeprefix(NOW))
             cone ^= low
-        return found
+        return inputs
 
     def delay(self, port: str) -> int:
         """Cycles from the roots' values to output ``port``."""
         every = [self._inputs(bit) for bit in bits_of(port, self._cut.outputs[port])]
         return self._age(set().union(*every), port) or 0
 
-    def _age(self, made_of: set[str], what: str) -> int | None:
-        """The common age of ``made_of``, of which ``what`` is made. The value of an accumulator
+    def _age(self, made_of: set[str], output: str) -> int | None:
+        """The common age of ``made_of``, of which ``output`` is made. The value of an accumulator
         before the beat counts as of the beat's age."""
         ages: dict[int, str] = {}
-        held: dict[int, str] = {}
+        accumulated: dict[int, str] = {}
         for bit in sorted(made_of):
             name = self.state_of.get(bit)
             if bit not in self._ages and name is not None:
                 self._visit(bit)
             age = self._ages.get(bit)
             if age is not None:
-                (held if name in self.accumulators else ages)[age] = bit
-        common = next(iter(ages or held), None)
-        earlier = [bit for age, bit in held.items() if ages and age - 1 == common]
+                (accumulated if name in self.accumulators else ages)[age] = bit
+        common = next(iter(ages or accumulated), None)
+        earlier = [bit for age, bit in accumulated.items() if ages and age - 1 == common]
         if earlier:
-            self.earlier[what] = self.state_of[earlier[0]]
-        if len(ages) > 1 or any(age != common and bit not in earlier for age, bit in held.items()):
-            told = [f"{bit} ({age} cycles)" for age, bit in sorted((*ages.items(), *held.items()))]
+            self.earlier[output] = self.state_of[earlier[0]]
+        if len(ages) > 1 or any(
+            age != common and bit not in earlier for age, bit in accumulated.items()
+        ):
+            told = [
+                f"{bit} ({age} cycles)"
+                for age, bit in sorted((*ages.items(), *accumulated.items()))
+            ]
             raise ProofError(
-                f"{self._cut.name}: in {what} meet different beats: {' and '.join(told)}"
+                f"{self._cut.name}: in {output} meet different beats: {' and '.join(told)}"
             )
         return common
 
@@ -193,7 +199,7 @@ class _Finder:
             self._ages[bit] = None if age is None else age + 1
             return
         bits = bits_of(name, self._cut.states[name].width)
-        made_of = set().union(*(self._made_of[each] for each in bits)) - set(bits)
+        made_of = set().union(*(self._made_of[register_bit] for register_bit in bits)) - set(bits)
         age = self._age(made_of, name)
         if name in self.earlier:
             raise ProofError(f"{self._cut.name}: {name} and {self.earlier[name]} remember together")
@@ -211,7 +217,7 @@ def _cones(graph: Graph) -> list[int]:
 def _recurring(made_of: Mapping[str, set[str]]) -> set[str]:
     """Bits that depend on themselves, by way of any others."""
     number = {bit: place for place, bit in enumerate(made_of)}
-    reach = [sum(1 << number[each] for each in made_of[bit] & number.keys()) for bit in made_of]
+    reach = [sum(1 << number[source] for source in made_of[bit] & number.keys()) for bit in made_of]
     for through in range(len(reach)):
         for place, reached in enumerate(reach):
             if reached >> through & 1:

@@ -10,9 +10,8 @@ from isa.table import Unit
 from pe.config import PeConfig
 from pe.core import Pe
 
-from .cut import Cut, cut
+from .cut import Cut, ProofError, cut
 from .engine import PROBES, engine_relation
-from .errors import ProofError
 from .induction import Progress, Proof, joined, prove_relation
 from .sizes import prove_sizes
 from .vector_unit import prove_vector_unit
@@ -37,8 +36,8 @@ PROVED_FIELDS = (*_ENGINE_FIELDS, *_SIZES, "scratchpad_alignment")
 def provable(full: PeConfig, trimmed: PeConfig) -> PeConfig:
     """``full`` with those fields of ``trimmed`` whose trimming is proved for the whole engine at
     once, and behavioural memories, whose contents are no part of it."""
-    taken = {name: getattr(trimmed, name) for name in _ENGINE_FIELDS}
-    return replace(full, sram="behavioural", **taken)
+    trimmed_fields = {name: getattr(trimmed, name) for name in _ENGINE_FIELDS}
+    return replace(full, sram="behavioural", **trimmed_fields)
 
 
 def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -> Proof:
@@ -61,22 +60,22 @@ def prove(full: PeConfig, trimmed: PeConfig, progress: Progress | None = None) -
     if full.workspace:
         raise ProofError("no proof covers set.ws: leave it out of the full engine's instructions")
     for name in _SIZES:
-        size, most = getattr(trimmed, name), getattr(full, name)
-        if size > most:
-            raise ProofError(f"{name} of the trimmed engine is {size}, of the full one {most}")
+        size, limit = getattr(trimmed, name), getattr(full, name)
+        if size > limit:
+            raise ProofError(f"{name} of the trimmed engine is {size}, of the full one {limit}")
     # Multipliers of other memories' engines are made in other ways.
     big, small = (replace(config, sram="behavioural") for config in (full, trimmed))
-    found = prove_sizes(big, small, progress)
+    proofs = prove_sizes(big, small, progress)
     if trimmed.rows_of(Unit.VECTOR):
-        found["vector unit"] = prove_vector_unit(big, small, progress)
-    found["engine"] = _prove_engine(big, provable(full, trimmed), progress)
+        proofs["vector unit"] = prove_vector_unit(big, small, progress)
+    proofs["engine"] = _prove_engine(big, provable(full, trimmed), progress)
     left_out = tuple(
         field.name
         for field in fields(PeConfig)
         if field.name not in (*PROVED_FIELDS, "sram")
         and getattr(full, field.name) != getattr(trimmed, field.name)
     )
-    return replace(joined(found), left_out=left_out)
+    return replace(joined(proofs), left_out=left_out)
 
 
 def _prove_engine(full: PeConfig, trimmed: PeConfig, progress: Progress | None) -> Proof:

@@ -139,8 +139,8 @@ class Relation:
 
     def gate(self, name: str) -> Condition | None:
         """The condition under which ``name`` corresponds; None: always."""
-        found = [condition for pattern, condition in self.gates if re.fullmatch(pattern, name)]
-        return found[-1] if found else None
+        conditions = [condition for pattern, condition in self.gates if re.fullmatch(pattern, name)]
+        return conditions[-1] if conditions else None
 
     def is_ignored(self, name: str) -> bool:
         """Whether ``name`` need not correspond."""
@@ -156,8 +156,8 @@ class Relation:
 
     def parts(self, goal: str) -> tuple[Condition, ...]:
         """The conditions by which ``goal`` is taken apart."""
-        found = [conditions for name, conditions in self.apart if re.fullmatch(name, goal)]
-        return found[-1] if found else ()
+        matching = [conditions for name, conditions in self.apart if re.fullmatch(name, goal)]
+        return matching[-1] if matching else ()
 
     def add_codes(self, codes: Codes | None) -> None:
         """Add ``codes``, if there are any."""
@@ -171,7 +171,7 @@ class Relation:
 
 def members(layout: data.Layout) -> Mapping[str, tuple[int, int, bool]]:
     """Innermost members of ``layout`` that have bits: name -> (lowest bit, width, signed)."""
-    found: dict[str, tuple[int, int, bool]] = {}
+    places: dict[str, tuple[int, int, bool]] = {}
 
     def descend(inner: data.Layout, prefix: str, base: int) -> None:
         for key, member in inner:
@@ -182,7 +182,7 @@ def members(layout: data.Layout) -> Mapping[str, tuple[int, int, bool]]:
                 shape = data.Shape.cast(member.shape)
                 if not shape.width:
                     continue
-                found[name] = (base + member.offset, shape.width, shape.signed)
+                places[name] = (base + member.offset, shape.width, shape.signed)
 
     descend(layout, "", 0)
-    return found
+    return places

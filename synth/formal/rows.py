@@ -123,12 +123,12 @@ def dispatched_values(config: PeConfig, row: Instruction) -> list[Values]:
 
 def command_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.ports.vector_command` that ``row`` decides."""
-    own = Capabilities.of(config).vector
+    caps = Capabilities.of(config).vector
     (every,) = decoded_values(config, row)
     return [
         {
-            "kind": own.kind.code(row.opcode & 3),
-            "width": own.width.code(WIDTH.extract(row.match)),
+            "kind": caps.kind.code(row.opcode & 3),
+            "width": caps.width.code(WIDTH.extract(row.match)),
             "vertical": every["vertical"],
             "reduction": every["reduction"],
             "pairs": every["pairs"],

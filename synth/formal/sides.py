@@ -5,8 +5,7 @@ from typing import Protocol
 
 from amaranth.hdl import Cat, Const, Value
 
-from .cut import Cut, Field
-from .errors import ProofError
+from .cut import Cut, Field, ProofError
 from .relation import Codes, Relation, members
 
 __all__ = ["InitialView", "NextView", "NowView", "Side", "extended", "initial", "matches"]
@@ -58,14 +57,14 @@ class Side:
             width = cut.width(parent)
         if parent in self._relation.layouts:
             inner = members(self._relation.layouts[parent][self.which])
-            found = {name: Field(parent, *place) for name, place in inner.items()}
-        elif any(parent in known for known in (cut.states, cut.reads, cut.inputs, cut.outputs)):
-            found = cut.leaves(parent)
+            fields = {name: Field(parent, *place) for name, place in inner.items()}
+        elif any(parent in names for names in (cut.states, cut.reads, cut.inputs, cut.outputs)):
+            fields = cut.leaves(parent)
         else:
-            found = {"": Field(parent, 0, width, False)}
+            fields = {"": Field(parent, 0, width, False)}
         named = {
             parent if not name else parent + ("" if name[0] == "[" else ".") + name: place
-            for name, place in found.items()
+            for name, place in fields.items()
         }
         self._leaves[parent] = named
         self.places |= {name: (parent, place) for name, place in named.items()}
@@ -73,7 +72,7 @@ class Side:
 
     def holds(self, parent: str) -> bool:
         """Whether ``parent`` is a register, read port or input, whose value is made."""
-        return any(parent in known for known in (self.cut.states, self.cut.reads, self.cut.inputs))
+        return any(parent in names for names in (self.cut.states, self.cut.reads, self.cut.inputs))
 
     def part(self, words: Mapping[str, Value], name: str) -> Value:
         """Member ``name`` of the words that ``words`` gives by parent."""

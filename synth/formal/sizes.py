@@ -44,12 +44,12 @@ def prove_sizes(
     Raises:
         ProofError: a proof that can't be set up.
     """
-    found: dict[str, Proof] = {}
+    proofs: dict[str, Proof] = {}
     for name, (unit, relation, is_there) in SIZED_UNITS.items():
         if is_there(trimmed):
             one, two = cut(unit(full), "full"), cut(unit(trimmed), "trimmed")
-            found[name] = prove_relation(one, two, relation((full, trimmed)), progress)
-    return found
+            proofs[name] = prove_relation(one, two, relation((full, trimmed)), progress)
+    return proofs
 
 
 def _range_check(configs: Configs) -> Relation:
@@ -93,11 +93,11 @@ def _range_check(configs: Configs) -> Relation:
         return ~passes(f, t) | Cat(terms).all()
 
     def same_transfer(f: View, t: View) -> Value:
-        here = passes(f, t) & is_unit(f, IssueClass.LOAD_STORE)
+        transfers = passes(f, t) & is_unit(f, IssueClass.LOAD_STORE)
         same = Cat(f[name] == t[name] for name in ("bytes", "is_empty")).all()
         # Without bytes to move, the place may lie beyond the memory's end.
         places = Cat(f[name] == t[name] for name in ("columns", "dram")).all()
-        return ~here | (same & (f["is_empty"] | places))
+        return ~transfers | (same & (f["is_empty"] | places))
 
     def within(f: View, t: View) -> Value:
         inside = [
@@ -111,8 +111,8 @@ def _range_check(configs: Configs) -> Relation:
 
     def faults(f: View, t: View) -> Value:
         causes = cause(f), cause(t)
-        found = causes[0] != FaultCause.NONE
-        return ~found | ((causes[1] != FaultCause.NONE) & (causes[1] <= causes[0]))
+        faulted = causes[0] != FaultCause.NONE
+        return ~faulted | ((causes[1] != FaultCause.NONE) & (causes[1] <= causes[0]))
 
     def settings(f: View, t: View) -> Value:
         control = held(f, "decoded.control")
@@ -140,10 +140,10 @@ def _counted(left: int, f: View, t: View) -> Value:
     bits from the highest on: solvers find the steps of a bit-serial product there, and do not in a
     multiplier."""
     del f
-    found: Value = Const(0, len(t["elements"]))
+    total: Value = Const(0, len(t["elements"]))
     for bit in reversed(range(left, len(t["mr"]))):
-        found = ((found << 1) + Mux(t["mr"][bit], t["vl"], 0))[: len(found)]
-    return (t["left"] != left) | (t["elements"] == found)
+        total = ((total << 1) + Mux(t["mr"][bit], t["vl"], 0))[: len(total)]
+    return (t["left"] != left) | (t["elements"] == total)
 
 
 def _settings(configs: Configs) -> Relation:
@@ -165,9 +165,9 @@ def _settings(configs: Configs) -> Relation:
 
     def taken(f: View, t: View) -> Value:
         terms = []
-        for key, most in setters.items():
+        for key, limit in setters.items():
             low = Const(1, 1) if key == "set.fx" else f["value"] != 0
-            fits = (f["value"] <= most) & low if key in keys else Const(0, 1)
+            fits = (f["value"] <= limit) & low if key in keys else Const(0, 1)
             terms.append(~f[key.replace(".", "_")] | fits)
         return Cat(terms).all()
 
@@ -222,8 +222,8 @@ def _scalar(configs: Configs) -> Relation:
     shifts = [ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA]
 
     def result(f: View, t: View) -> Value:
-        whole = extended(t["result"], full.register_width, True)
-        same = f["result"] == whole
+        wide = extended(t["result"], full.register_width, True)
+        same = f["result"] == wide
         shifted = caps.scalar.is_one_of(held(f, "decoded.scalar"), shifts)
         fits = ~t["overflow"] & same & ~f["overflow"]
         # A shift that loses bits faults too.
@@ -244,7 +244,7 @@ def _arc(configs: Configs) -> Relation:
     """With fewer entries, no conflict is missed and none is added; it is full earlier."""
     full, trimmed = configs
     caps = Capabilities.of(trimmed)
-    own = range(trimmed.arc_entries)
+    entries = range(trimmed.arc_entries)
     relation = Relation(ignored=["full", "entry"])
 
     def busy(number: int, v: View) -> Value:
@@ -277,7 +277,7 @@ def _arc(configs: Configs) -> Relation:
         if not (caps.transfers.loads and caps.transfers.stores):
             kind = f["store"] == int(bool(caps.transfers.stores))
         sized = (f["columns"] != 0) & (~f["store"] | (f["columns"] == 1))
-        free = any_of((f["allocated"] == n) & ~busy(n, t) for n in own)
+        free = any_of((f["allocated"] == n) & ~busy(n, t) for n in entries)
         return ~f["allocate"] | (kind & sized & free)
 
     relation.assumptions += [
@@ -295,7 +295,7 @@ def _arc(configs: Configs) -> Relation:
                 f"entry {number} is of a kind that the trimmed engine has",
                 partial(same_kind, number),
             )
-            for number in own
+            for number in entries
         ]
 
     def reported(f: View, t: View) -> Value:
@@ -303,7 +303,7 @@ def _arc(configs: Configs) -> Relation:
         # same.
         unit = (UNIT_BYTES - 1).bit_length()
         missed = []
-        for n in own:
+        for n in entries:
             for number in range(RANGES):
                 mine = {name: t[f"ranges__{number}.{name}"] for name in _RANGE}
                 apart = (mine["start"][unit:] >= t[f"end_{n}"]) | (t[f"start_{n}"] >= mine["end"])

@@ -13,7 +13,7 @@ from support.processes import run_tool
 from support.scratch import scratch_folder
 
 from .aig import Graph, demanded, extract, is_refuted, sharpened, simulate, write_aiger
-from .errors import ProofError
+from .cut import ProofError
 
 __all__ = ["Failure", "run_abc", "solve"]
 
@@ -69,15 +69,17 @@ def solve(
             if part.outputs[goal] != 0:
                 groups[frozenset(demanded(part, goal).items()), goal in apart].append(goal)
         done += len(left) - sum(len(group) for group in groups.values())
-        given = tuple(name for name, value in case.items() if value)
-        for (found, _), group in sorted(groups.items(), key=lambda item: len(item[1])):
-            alone = sharpened(extract(part, group, dict(found)), group)
+        true_inputs = tuple(name for name, value in case.items() if value)
+        for (inputs, _), group in sorted(groups.items(), key=lambda item: len(item[1])):
+            alone = sharpened(extract(part, group, dict(inputs)), group)
             for _ in range(_ROUNDS if apart >= set(group) else 0):
                 alone = sharpened(alone, group)
             hard = [goal for goal in group if not is_refuted(alone, goal)]
-            demands = {graph.inputs[node - 1] for node, value in found if value}
+            demands = {graph.inputs[node - 1] for node, value in inputs if value}
             failures += (
-                Failure(each.goals, tuple(dict.fromkeys((*given, *sorted(demands), *each.inputs))))
+                Failure(
+                    each.goals, tuple(dict.fromkeys((*true_inputs, *sorted(demands), *each.inputs)))
+                )
                 for each in _solve(extract(alone, hard, {}))
             )
             done += len(group)
@@ -142,10 +144,10 @@ def run_abc(folder: Path, script: str) -> str:
         ProofError: ABC can't be run.
     """
     need("pyosys", "proofs")
-    found = find_spec("pyosys")
-    assert found is not None
-    assert found.origin is not None
-    abc = Path(found.origin).parent / "yosys-abc"
+    spec = find_spec("pyosys")
+    assert spec is not None
+    assert spec.origin is not None
+    abc = Path(spec.origin).parent / "yosys-abc"
     try:
         done = run_tool(
             [str(abc), "-c", script],

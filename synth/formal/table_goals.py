@@ -51,7 +51,9 @@ def range_goals(config: PeConfig) -> list[Invariant]:
     engine: faults, scratchpad ranges, and the bytes of a transfer."""
     alike: dict[object, list[Instruction]] = {}
     for row in (*config.rows_of(Unit.VECTOR), *Capabilities.of(config).memory.rows):
-        operands = tuple((each.field.name, each.role, each.use) for each in row.operands)
+        operands = tuple(
+            (operand.field.name, operand.role, operand.use) for operand in row.operands
+        )
         alike.setdefault((row.unit, row.width, operands), []).append(row)
     #: One of each kind of instruction that touches the same places.
     kinds = {rows[0]: rows for rows in alike.values()}
@@ -59,35 +61,35 @@ def range_goals(config: PeConfig) -> list[Invariant]:
 
     def all_rows(goal: Mapping[Instruction, Value], t: View) -> Value:
         return Cat(
-            ~Cat(_is(t, config, each) for each in kinds[row]).any() | holds
+            ~Cat(_is(t, config, operand) for operand in kinds[row]).any() | holds
             for row, holds in goal.items()
         ).all()
 
     def faults(f: View, t: View) -> Value:
         goal = {}
         for row in kinds:
-            wanted = _faults(config, row, t)
+            expected = _faults(config, row, t)
             # The first cause counts, of any of the ranges.
             same: list[Value] = []
             none: Value = Const(1, 1)
             for name in ("outside", "misaligned", "dram"):
-                same.append(~none | (held(t, f"faults.{name}").any() == wanted[name].any()))
-                none = none & ~wanted[name].any()
+                same.append(~none | (held(t, f"faults.{name}").any() == expected[name].any()))
+                none = none & ~expected[name].any()
             goal[row] = Cat(same).all()
         return all_rows(goal, t)
 
     def ranges(f: View, t: View) -> Value:
         goal = {}
         for row in kinds:
-            wanted = _ranges(row, t)
+            expected = _ranges(row, t)
             sound = ~_any(_faults(config, row, t))
             terms = []
             for number in range(len(_FIELDS)):
                 name = f"ranges__{number}."
-                if number not in wanted:
+                if number not in expected:
                     terms.append(~t[f"{name}used"])
                     continue
-                start, size = wanted[number]
+                start, size = expected[number]
                 same = (t[f"{name}start"] == start) & (
                     t[f"{name}end"] == (start + size + (RANGE_BYTES - 1)) // RANGE_BYTES
                 )
@@ -116,27 +118,27 @@ def range_goals(config: PeConfig) -> list[Invariant]:
 
 def _ranges(row: Instruction, t: View) -> dict[int, tuple[Value, Value]]:
     """Operand number -> first address and bytes in the scratchpad."""
-    found: dict[int, tuple[Value, Value]] = {}
+    ranges: dict[int, tuple[Value, Value]] = {}
     if row.unit is Unit.LOAD_STORE and not row.scratchpad:
-        return found
+        return ranges
     assert row.width is not None
-    for each in row.scratchpad:
+    for operand in row.scratchpad:
         count: Value
         if row.unit is Unit.LOAD_STORE:
             count = _register(row, Role.LENGTH, t)
-        elif each.extent.by_vl and each.extent.by_mr:
+        elif operand.extent.by_vl and operand.extent.by_mr:
             count = t["elements"]
-        elif each.extent.by_vl:
+        elif operand.extent.by_vl:
             count = t["vl"]
         else:
-            count = t["mr"] if each.extent.by_mr else Const(1, 1)
-        number = _FIELDS.index(each.field)
-        found[number] = t[_NAMES[each.field]], count << row.width.value
-    return found
+            count = t["mr"] if operand.extent.by_mr else Const(1, 1)
+        number = _FIELDS.index(operand.field)
+        ranges[number] = t[_NAMES[operand.field]], count << row.width.value
+    return ranges
 
 
 def _register(row: Instruction, role: Role, t: View) -> Value:
-    (field,) = (each.field for each in row.operands if each.role is role)
+    (field,) = (operand.field for operand in row.operands if operand.role is role)
     return t[_NAMES[field]]
 
 
@@ -157,16 +159,16 @@ def _faults(config: PeConfig, row: Instruction, t: View) -> dict[str, Value]:
         outside[number] = (start + size > config.scratchpad_bytes) | (
             start % config.scratchpad_alignment != 0
         )
-    found: dict[str, Value] = {"outside": Cat(outside), "dram": Const(0, 1)}
-    found["misaligned"] = Const(0, 1)
+    faults: dict[str, Value] = {"outside": Cat(outside), "dram": Const(0, 1)}
+    faults["misaligned"] = Const(0, 1)
     if row.unit is Unit.LOAD_STORE:
         assert row.width is not None
         far, size = _moved(row, t)
         # A register may have no bit beyond the address but its sign.
-        found["dram"] = (far + size > 1 << config.address_bits) | far[-1]
+        faults["dram"] = (far + size > 1 << config.address_bits) | far[-1]
         step = config.scratchpad_alignment if row.scratchpad else row.width.bytes
-        found["misaligned"] = far % step != 0
-    return found
+        faults["misaligned"] = far % step != 0
+    return faults
 
 
 def _any(faults: Mapping[str, Value]) -> Value:
@@ -185,7 +187,7 @@ def scalar_goals(config: PeConfig) -> list[Invariant]:
     def result(f: View, t: View) -> Value:
         b, c = operands(f)
         amount = c[:6]
-        wanted: dict[ScalarOp, Value] = {
+        results: dict[ScalarOp, Value] = {
             ScalarOp.ADD: b + c,
             ScalarOp.SUB: b - c,
             ScalarOp.AND: b & c,
@@ -201,13 +203,13 @@ def scalar_goals(config: PeConfig) -> list[Invariant]:
                 moves = row.opcode in (Opcode.MOV, Opcode.MOV_IMM)
                 operation = ScalarOp.OR if moves else row.scalar
                 assert operation is not None
-                same = f["result"] == wanted[operation][: len(f["result"])]
+                same = f["result"] == results[operation][: len(f["result"])]
                 terms.append(~_is(f, config, row) | same)
         return Cat(Const(1, 1), *terms).all()
 
     def branches(f: View, t: View) -> Value:
         b, c = operands(f)
-        wanted = {
+        decisions = {
             BranchOp.BLT: b < c,
             BranchOp.BGE: b >= c,
             BranchOp.BEQ: b == c,
@@ -215,16 +217,16 @@ def scalar_goals(config: PeConfig) -> list[Invariant]:
             BranchOp.JMP: Const(1, 1),
         }
         terms = [
-            ~_is(f, config, row) | (f["taken"] == wanted[row.branch])
+            ~_is(f, config, row) | (f["taken"] == decisions[row.branch])
             for row in config.rows_of(Unit.SCALAR)
             if row.branch is not None
         ]
         return Cat(Const(1, 1), *terms).all()
 
-    found = []
+    goals = []
     if caps.scalar:
-        found.append(Invariant("results are those of the instruction table", result))
-    return [*found, Invariant("branches are those of the instruction table", branches)]
+        goals.append(Invariant("results are those of the instruction table", result))
+    return [*goals, Invariant("branches are those of the instruction table", branches)]
 
 
 #: Operations on single elements that are no products.
@@ -276,9 +278,9 @@ def element_goals(config: PeConfig) -> list[Invariant]:
 
     def written(f: View, t: View) -> Value:
         """All bytes up to that with which the row ends."""
-        more = t[_CONTROL.left] != 0
+        unfinished = t[_CONTROL.left] != 0
         end = t[_CONTROL.row_end][: (WORD_BYTES - 1).bit_length()]
-        bytes_of_row = Cat(more | (end >= byte) for byte in range(WORD_BYTES))
+        bytes_of_row = Cat(unfinished | (end >= byte) for byte in range(WORD_BYTES))
         goal = [~here(row, t) | (t["write__strobe"] == bytes_of_row) for row in rows]
         return Cat(Const(1, 1), *goal).all()
 
@@ -290,5 +292,5 @@ def element_goals(config: PeConfig) -> list[Invariant]:
 
 def _saturated(exact: Value, bits: int) -> Value:
     """The nearest signed number of ``bits`` bits."""
-    most = (1 << bits - 1) - 1
-    return Mux(exact > most, most, Mux(exact < -most - 1, -most - 1, exact))
+    highest = (1 << bits - 1) - 1
+    return Mux(exact > highest, highest, Mux(exact < -highest - 1, -highest - 1, exact))

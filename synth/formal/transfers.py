@@ -40,10 +40,10 @@ def transfer_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) ->
     full, trimmed = configs
     relation.when(lambda v: v[ARC.late_arrived], f"{ARC.late_arrived}_entry")
     relation.when(lambda v: v[ARC.late_released], f"{ARC.late_released}_entry")
-    whole = Capabilities.of(full).transfers
+    full_kinds = Capabilities.of(full).transfers
     kinds = Capabilities.of(trimmed).transfers
     entries = range(full.arc_entries)
-    if kinds and bool(kinds.loads) != bool(kinds.stores) and whole.loads and whole.stores:
+    if kinds and bool(kinds.loads) != bool(kinds.stores) and full_kinds.loads and full_kinds.stores:
         relation.assumptions.append(Invariant("only what is in transfer ends", ends(full, ARC)))
 
         def one_way(number: int, f: View, t: View) -> Value:
@@ -57,7 +57,7 @@ def transfer_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) ->
             )
             for number in entries
         ]
-    if kinds or not whole:
+    if kinds or not full_kinds:
         return
 
     def rests(f: View, t: View) -> Value:

@@ -23,8 +23,7 @@ from pe.vector.stages import read_cycles
 from pe.vector.unit import VectorUnit
 from pe.vector.vertical import VectorVertical
 
-from .cut import Cut, cut
-from .errors import ProofError
+from .cut import Cut, ProofError, cut
 from .induction import Progress, Proof, graph_of_cut, prove_relation
 from .pipeline import MADE, Pipeline, pipeline_of
 from .relation import Invariant, Relation, Split, View
@@ -181,9 +180,9 @@ def _products(relation: Relation, full: PeConfig) -> None:
 
 def _counts(byte: int, caps: Capabilities, v: View) -> Value:
     """Whether the product of this byte of a word counts: the row has it, or adds it as zero."""
-    now = f"{_CONTROL.current}."
-    multiplies = caps.multiplies(held(v, now + "kind"), held(v, now + "vertical"))
-    sums = caps.reduction.is_one_of(held(v, now + "reduction"), [ReductionOp.ADD])
+    prefix = f"{_CONTROL.current}."
+    multiplies = caps.multiplies(held(v, prefix + "kind"), held(v, prefix + "vertical"))
+    sums = caps.reduction.is_one_of(held(v, prefix + "reduction"), [ReductionOp.ADD])
     used = (v[_CONTROL.left] != 0) | (v[_CONTROL.row_end][:TAIL_BITS] >= byte)
     return v[_CONTROL.running] & multiplies & (sums | used)
 
@@ -263,7 +262,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         cases = []
         for row in reduced:
             codes = command_values(full, row)[0]
-            here = Cat(
+            is_row = Cat(
                 f[f"{_CONTROL.current}.{name}"] == code
                 for name, code in codes.items()
                 if f.has(f"{_CONTROL.current}.{name}")
@@ -272,14 +271,14 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             bits = row.value_bits
             one = 1 << bits - 1
             # Only a sum of products may be as large as its lowest value is low.
-            most: Value = Const(one - 1)
-            least: Value = Const(-one)
+            highest: Value = Const(one - 1)
+            lowest: Value = Const(-one)
             if row.reduction is ReductionOp.ADD:
-                most = (
+                highest = (
                     done.as_unsigned()[: len(f[_CONTROL.left])] * (WORD_BYTES // row.width.bytes)
                 ) << (bits - 1)
-                least = -most
-            cases.append(here & (total <= most) & (total >= least))
+                lowest = -highest
+            cases.append(is_row & (total <= highest) & (total >= lowest))
         return ~within_row(f) | any_of(cases)
 
     relation.invariants.append(Invariant("no sum outgrows its row", bounded))

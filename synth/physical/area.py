@@ -68,10 +68,10 @@ class AreaRow:
         memories = {
             geometry.name.removeprefix("vip_sram_"): n for geometry, n in self.srams.items()
         }
-        found: dict[str, object] = {"unit": self.unit, **self.values, "srams": memories}
+        report: dict[str, object] = {"unit": self.unit, **self.values, "srams": memories}
         if self.path:
-            found["critical_path"] = [{"unit": unit, "ns": ns} for unit, ns in self.path]
-        return found
+            report["critical_path"] = [{"unit": unit, "ns": ns} for unit, ns in self.path]
+        return report
 
 
 @dataclass(frozen=True)
@@ -100,8 +100,8 @@ class AreaReport:
         """The report as plain JSON data: the measures of the total, and ``units``."""
         total = self.total.to_json()
         del total["unit"]
-        found = {"target": self.target, **total, "units": [row.to_json() for row in self.rows]}
-        return found if self.flat is None else {**found, "flat": self.flat.to_json()}
+        report = {"target": self.target, **total, "units": [row.to_json() for row in self.rows]}
+        return report if self.flat is None else {**report, "flat": self.flat.to_json()}
 
 
 def synthesise(
@@ -141,12 +141,12 @@ def synthesise(
     rows = each_unit(
         wanted, lambda unit: measure_unit(unit, chosen, emission, shapes), progress, jobs
     )
-    whole = rows[-1] if flat else None
+    flat_row = rows[-1] if flat else None
     rows = rows[:-1] if flat else rows
     total = sum_rows(rows)
     if chosen.library is not None and chosen.library.timed and units is None:
         total = _timed(total, longest_path(engine_netlist(emission, chosen), chosen.library))
-    return AreaReport(target=target, config=config, rows=rows, total=total, flat=whole)
+    return AreaReport(target=target, config=config, rows=rows, total=total, flat=flat_row)
 
 
 def _timed(row: AreaRow, path: Path) -> AreaRow:
@@ -154,13 +154,13 @@ def _timed(row: AreaRow, path: Path) -> AreaRow:
 
 
 def _choose(emission: Emission, names: Sequence[str] | None) -> list[Unit]:
-    known = {unit.name: unit for unit in units(emission)}
+    by_name = {unit.name: unit for unit in units(emission)}
     if names is None:
-        return list(known.values())
+        return list(by_name.values())
     for name in names:
-        if name not in known:
-            raise SynthesisError(f"unknown unit {name!r}; there are: {', '.join(known)}")
-    return [known[name] for name in dict.fromkeys(names)]
+        if name not in by_name:
+            raise SynthesisError(f"unknown unit {name!r}; there are: {', '.join(by_name)}")
+    return [by_name[name] for name in dict.fromkeys(names)]
 
 
 def measure_unit(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:

@@ -183,12 +183,12 @@ def register_rule(library: CellLibrary) -> str:
     pins = {register.clock: "C", register.data: "D", register.output: "state"}
     pins |= {pin: f"1'b{value}" for pin, value in register.tied.items()}
     ports = ", ".join(f".{pin} ({net})" for pin, net in pins.items())
-    shown = "\\$_NOT_ invert (.A(state), .Y(Q));" if register.inverted else "assign Q = state;"
+    output = "\\$_NOT_ invert (.A(state), .Y(Q));" if register.inverted else "assign Q = state;"
     return (
         "module \\$_DFF_P_ (input D, C, output Q);\n"
         "  wire state;\n"
         f"  \\{register.cell.name} _TECHMAP_REPLACE_ ({ports});\n"
-        f"  {shown}\n"
+        f"  {output}\n"
         "endmodule\n"
     )
 

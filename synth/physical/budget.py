@@ -99,5 +99,5 @@ def find_budget(name: str) -> Budget:
         raise SynthesisError(
             f"device {name!r}: {_ASIC} needs square millimetres after it, above 0 and at most 10000"
         )
-    known = ", ".join(("xc7vx690t", *DEVICES, f"{_ASIC}MM2"))
-    raise SynthesisError(f"unknown device {name!r}; there are: {known}")
+    names = ", ".join(("xc7vx690t", *DEVICES, f"{_ASIC}MM2"))
+    raise SynthesisError(f"unknown device {name!r}; there are: {names}")

@@ -123,8 +123,8 @@ def parts_area(
     chosen = find_target(target)
     built, shapes = config.with_sram(chosen.sram), config.with_sram("macro")
     found: dict[str, list[AreaRow]] = {}
-    made = zip(_parts(built, names), _parts(shapes, names), strict=True)
-    for (name, part, number), (_, shape, _) in made:
+    pairs = zip(_parts(built, names), _parts(shapes, names), strict=True)
+    for (name, part, number), (_, shape, _) in pairs:
         emission = emit(part, "part")
         unit = Unit(name, ((emission.top, number),))
         row = measure_unit(unit, chosen, emission, emit(shape, "part"))

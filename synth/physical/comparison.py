@@ -24,8 +24,8 @@ class AreaComparison:
         """
         before, after = self._rows(unit)
         was = before.values.get(measure, 0) if before else 0
-        now = after.values.get(measure, 0) if after else 0
-        return round(1 - now / was, 4) if was else 0.0
+        left = after.values.get(measure, 0) if after else 0
+        return round(1 - left / was, 4) if was else 0.0
 
     def _rows(self, unit: str | None) -> tuple[AreaRow | None, AreaRow | None]:
         if unit is None:

@@ -50,12 +50,12 @@ class CornerTiming:
 
     def to_json(self) -> dict[str, object]:
         """Plain JSON data: clocks in MHz, and units and ns of the longest path."""
-        found: dict[str, object] = {"corner": self.corner}
+        report: dict[str, object] = {"corner": self.corner}
         for name in ("pins", "wires", "open_sta_pins", "open_sta_wires"):
             path: Path | None = getattr(self, name)
-            found[f"{name}_mhz"] = None if path is None else path.fmax_mhz
-        found["critical_path"] = [{"unit": unit, "ns": ns} for unit, ns in self.pins.by_unit()]
-        return found
+            report[f"{name}_mhz"] = None if path is None else path.fmax_mhz
+        report["critical_path"] = [{"unit": unit, "ns": ns} for unit, ns in self.pins.by_unit()]
+        return report
 
 
 def stage_ns(library: CellLibrary) -> float:
@@ -107,7 +107,7 @@ def time_corners(
         check_corner(typical, corner)
     command = find_open_sta()
     stage = stage_ns(typical.library)
-    found = []
+    timed = []
     for corner in (typical, *others):
         library = corner.library
         macros = SramTimes(typical.library.node_nm, corner=stage_ns(library) / stage)
@@ -116,7 +116,7 @@ def time_corners(
             and open_sta_path(netlist, library, corner.text, macros, wires=wires, command=command)
             for wires in (False, True)
         ]
-        found.append(
+        timed.append(
             CornerTiming(
                 corner.name,
                 longest_path(netlist, library, macros),
@@ -125,4 +125,4 @@ def time_corners(
                 checks[1] or None,
             )
         )
-    return tuple(found)
+    return tuple(timed)

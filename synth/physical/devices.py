@@ -88,5 +88,5 @@ def find_device(name: str) -> Device:
     if name in DEVICES:
         return DEVICES[name]
     device, _, grade = name.rpartition("-")
-    known = DEVICES[device]
-    return replace(known, name=name, part=f"{known.part}-{grade}", speed=grade)
+    entry = DEVICES[device]
+    return replace(entry, name=name, part=f"{entry.part}-{grade}", speed=grade)

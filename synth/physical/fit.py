@@ -195,8 +195,8 @@ def ranked(
     for grid in grids(most_engines):
         needed = area(grid)
         if budget.fits(needed):
-            taken = max(budget.used(needed).values())
-            fitting.append((-speed(grid, demand), grid.total, taken, grid))
+            share = max(budget.used(needed).values())
+            fitting.append((-speed(grid, demand), grid.total, share, grid))
     return [grid for *_, grid in sorted(fitting)]
 
 
@@ -219,12 +219,12 @@ class Surroundings:
     def area(self, engine: Mapping[str, float], grid: Grid) -> dict[str, float]:
         """Estimate for a chip of engines of area ``engine``; a vault's area is linear in them."""
         few, many = _SAMPLES
-        found = {}
+        totals = {}
         for name in self.budget.capacity:
             slope = (self.vaults[many][name] - self.vaults[few][name]) / (many - few)
             vault = max(self.vaults[few][name] + slope * (grid.engines - few), 0.0)
-            found[name] = grid.total * engine[name] + grid.vaults * vault + self.host[name]
-        return found
+            totals[name] = grid.total * engine[name] + grid.vaults * vault + self.host[name]
+        return totals
 
     def ranked(self, engine: Mapping[str, float], demand: float) -> list[Grid]:
         """See :func:`ranked`, by these estimates."""

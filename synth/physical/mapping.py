@@ -101,7 +101,7 @@ def engine_netlist(
         return {name: map_module(unit, name, target, emission) for name, _ in unit.modules}
 
     mapped = each_unit(units(emission), work, progress, jobs)
-    results = {name: result for found in mapped for name, result in found.items()}
+    results = {name: result for counts in mapped for name, result in counts.items()}
     return _joined(results, emission.top, (emission.top, *OPENED))
 
 

@@ -118,9 +118,9 @@ def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what:
         SynthesisError: nextpnr refuses the design.
         MissingExtraError: it is not installed.
     """
-    known = kept_placement(netlist, device, seed, mhz)
-    if known is not None:
-        return known
+    cached = kept_placement(netlist, device, seed, mhz)
+    if cached is not None:
+        return cached
     with scratch_folder("nextpnr") as folder:
         write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
         options = [device.option, "--package", device.package, "--speed", device.speed]
@@ -162,9 +162,9 @@ def keep_placement(placement: Placement, netlist: Path, device: Device, mhz: flo
     Raises:
         OSError: the file can't be written.
     """
-    kept = _kept(netlist, device, placement.seed, mhz)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(kept, json.dumps(placement.to_json(), indent=1).encode() + b"\n")
+    file = _kept(netlist, device, placement.seed, mhz)
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, json.dumps(placement.to_json(), indent=1).encode() + b"\n")
 
 
 def _kept(netlist: Path, device: Device, seed: int, mhz: float) -> Path:

@@ -69,7 +69,7 @@ def reset_synchronisers(netlist: Path) -> frozenset[str]:
     """
     # Beside the design there are modules of the device, which have no cells.
     modules = json.loads(gzip.decompress(netlist.read_bytes()))["modules"]
-    found: dict[str, dict[str, list[int | str]]] = {
+    cells: dict[str, dict[str, list[int | str]]] = {
         name: cell["connections"]
         for module in modules.values()
         for name, cell in module["cells"].items()
@@ -78,17 +78,17 @@ def reset_synchronisers(netlist: Path) -> frozenset[str]:
 
     def known(pins: Mapping[str, list[int | str]], left: int) -> bool:
         # Constants are texts, nets numbers.
-        (given,) = pins["DI"]
-        if isinstance(given, str):
+        (driver,) = pins["DI"]
+        if isinstance(driver, str):
             return True
         return left > 0 and any(
-            other["Q"] == [given]
+            other["Q"] == [driver]
             and all(other[pin] == pins[pin] for pin in ("CLK", SET_PIN))
             and known(other, left - 1)
-            for other in found.values()
+            for other in cells.values()
         )
 
-    return frozenset(name for name, pins in found.items() if known(pins, len(found)))
+    return frozenset(name for name, pins in cells.items() if known(pins, len(cells)))
 
 
 def place_clocks(
@@ -109,10 +109,10 @@ def place_clocks(
     """
     content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, dict(mhz)]
     key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
-    kept = cache_folder() / f"{key}.clocked.json"
-    known = _read(kept)
-    if known is not None:
-        return known
+    file = cache_folder() / f"{key}.clocked.json"
+    cached = _read(file)
+    if cached is not None:
+        return cached
     with scratch_folder("nextpnr") as folder:
         write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
         lines = [f'FREQUENCY PORT "{clock}" {rate:g} MHZ;\n' for clock, rate in mhz.items()]
@@ -133,8 +133,8 @@ def place_clocks(
             raise SynthesisError(f"{what}: nextpnr: {reason}")
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
     placement = _placement(report, seed, mhz, what)
-    kept.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(kept, json.dumps(asdict(placement), indent=1).encode() + b"\n")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(file, json.dumps(asdict(placement), indent=1).encode() + b"\n")
     return placement
 
 
@@ -161,14 +161,14 @@ def _placement(
 
 def _clock(net: str) -> str:
     """The port of a clock's net; the net's own name for what is none."""
-    found = _NET.match(net)
-    return found[1] if found else net
+    match = _NET.match(net)
+    return match[1] if match else net
 
 
 def _read(path: Path) -> ClockedPlacement | None:
     try:
-        found = json.loads(path.read_text(encoding="utf-8"))
-        crossings = tuple(PlacedCrossing(**each) for each in found.pop("crossings"))
-        return ClockedPlacement(crossings=crossings, **found)
+        content = json.loads(path.read_text(encoding="utf-8"))
+        crossings = tuple(PlacedCrossing(**crossing) for crossing in content.pop("crossings"))
+        return ClockedPlacement(crossings=crossings, **content)
     except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None

@@ -130,8 +130,8 @@ def map_design(config: PeConfig, device: str, unit: str | None = None) -> Mapped
     emission = verilog(replace(config, sram="fpga"))
     module = emission.top if unit is None else unit
     if module not in emission.modules:
-        known = ", ".join(emission.modules)
-        raise SynthesisError(f"unknown unit {unit!r}; there are: {known}")
+        names = ", ".join(emission.modules)
+        raise SynthesisError(f"unknown unit {unit!r}; there are: {names}")
     mapped = map_in_shell(emission, module, chosen)
     return MappedDesign(
         unit=TOTAL if unit is None else unit,

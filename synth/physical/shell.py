@@ -117,22 +117,22 @@ def shell_verilog(name: str, ports: Sequence[Port], memory: Collection[str] = ()
 
 def _registers(clock: str, reset: str, ending: str, wide: int, out: int) -> str:
     """The registers of one clock, of ``wide`` inputs and ``out`` outputs."""
-    given = (
+    driven = (
         f"{{given{ending}[{wide - 2}:0], shift_in{ending}}}" if wide > 1 else f"shift_in{ending}"
     )
     chain = f"{{chain{ending}[{out - 2}:0], 1'b0}}" if out > 1 else "1'b0"
-    held = ""
+    assigned = ""
     if reset:
-        held = f"  reg reset{ending};\n  always @(posedge {clock}) reset{ending} <= {reset};\n"
+        assigned = f"  reg reset{ending};\n  always @(posedge {clock}) reset{ending} <= {reset};\n"
     return (
         f"  reg [{wide - 1}:0] given{ending};\n"
         f"  wire [{out - 1}:0] result{ending};\n"
         f"  reg [{out - 1}:0] taken{ending};\n"
         f"  reg [{out - 1}:0] chain{ending};\n"
-        f"{held}"
+        f"{assigned}"
         f"  assign shift_out{ending} = chain{ending}[{out - 1}];\n"
         f"  always @(posedge {clock}) begin\n"
-        f"    given{ending} <= {given};\n"
+        f"    given{ending} <= {driven};\n"
         f"    taken{ending} <= result{ending};\n"
         f"    chain{ending} <= capture{ending} ? taken{ending} : {chain};\n"
         f"  end\n"

@@ -67,12 +67,12 @@ class Target:
         for cell, number in result.cells.items():
             if cell in boxes or cell in self.free:
                 continue
-            known = bool(self.area) and not cell.startswith("$")
+            counted = bool(self.area) and not cell.startswith("$")
             for measure, types in self.types.items():
                 if cell in types:
                     total[measure] += types[cell] * number
-                    known = True
-            if not known:
+                    counted = True
+            if not counted:
                 raise SynthesisError(f"target {self.name}: what a cell {cell} counts is not known")
         return total
 
@@ -199,8 +199,8 @@ def find_target(name: str, *, gate_clocks: bool = False) -> Target:
     try:
         return TARGETS[name]
     except KeyError:
-        known = ", ".join((*TARGETS, NANGATE45, NANGATE45_AREA, f"{LIBERTY_PREFIX}PATH"))
-        raise SynthesisError(f"unknown target {name!r}; there are: {known}") from None
+        names = ", ".join((*TARGETS, NANGATE45, NANGATE45_AREA, f"{LIBERTY_PREFIX}PATH"))
+        raise SynthesisError(f"unknown target {name!r}; there are: {names}") from None
 
 
 def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLibrary]:
@@ -211,8 +211,8 @@ def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLib
     """
     target = find_target(name, gate_clocks=gate_clocks)
     if target.library is None:
-        known = f"{NANGATE45}, {NANGATE45_AREA}, {LIBERTY_PREFIX}PATH"
-        raise SynthesisError(f"target {name!r} has no standard cells; there are: {known}")
+        names = f"{NANGATE45}, {NANGATE45_AREA}, {LIBERTY_PREFIX}PATH"
+        raise SynthesisError(f"target {name!r} has no standard cells; there are: {names}")
     return target, target.library
 
 

@@ -70,7 +70,7 @@ class Unit:
 
 def units(emission: Emission) -> tuple[Unit, ...]:
     """The units of an engine in the order of its modules; the last one connects them."""
-    found: Counter[str] = Counter()
+    numbers: Counter[str] = Counter()
     glue: Counter[str] = Counter()
 
     def descend(module: str, times: int) -> None:
@@ -79,11 +79,11 @@ def units(emission: Emission) -> tuple[Unit, ...]:
             if part in OPENED:
                 descend(part, times * number)
             else:
-                found[part] += times * number
+                numbers[part] += times * number
 
     descend(emission.top, 1)
     order = {name: place for place, name in enumerate(emission.modules)}
-    rows = [Unit(name, ((name, found[name]),)) for name in sorted(found, key=order.__getitem__)]
+    rows = [Unit(name, ((name, numbers[name]),)) for name in sorted(numbers, key=order.__getitem__)]
     rows.append(Unit(OTHER, tuple(sorted(glue.items())), opened=True))
     return tuple(rows)
 
@@ -104,11 +104,11 @@ def closure(emission: Emission, module: str) -> tuple[str, ...]:
 
 def memories(emission: Emission, unit: Unit) -> Mapping[SramGeometry, int]:
     """The memories in ``unit`` of an engine with ``sram="macro"``: shape -> number."""
-    found: Counter[SramGeometry] = Counter()
+    numbers: Counter[SramGeometry] = Counter()
 
     def descend(module: str, times: int) -> None:
         if module not in emission.modules:
-            found[SramGeometry.parse(module)] += times
+            numbers[SramGeometry.parse(module)] += times
             return
         for part, number in emission.instances[module].items():
             descend(part, times * number)
@@ -116,4 +116,4 @@ def memories(emission: Emission, unit: Unit) -> Mapping[SramGeometry, int]:
     if not unit.opened:
         for module, times in unit.modules:
             descend(module, times)
-    return dict(sorted(found.items()))
+    return dict(sorted(numbers.items()))

@@ -50,7 +50,7 @@ class VaultPlacement:
 
     def fmax_mhz(self, clock: str) -> float:
         """Median of the seeds' rates of ``clock`` in MHz."""
-        return round(median(each.fmax_mhz[clock] for each in self.placements), 2)
+        return round(median(placement.fmax_mhz[clock] for placement in self.placements), 2)
 
 
 def _emitted(config: VaultTileConfig, sram: SramKind) -> Emission:
@@ -122,7 +122,7 @@ def place_vault(
         for seed in range(1, seeds + 1)
     )
     resets = reset_synchronisers(mapped.netlist)
-    for crossing in (crossing for each in placements for crossing in each.crossings):
+    for crossing in (crossing for placement in placements for crossing in placement.crossings):
         unit = unit_of_cell(emission, _TOP, crossing.first)
         is_reset = crossing.pin == SET_PIN and crossing.last in resets
         if unit not in CROSSINGS and not is_reset:

@@ -96,9 +96,9 @@ def run(work: Run, *, what: str) -> CellCount:
         OSError: the folder of results can't be written.
     """
     target = cache_folder() / work.key
-    known = _read(target, work.netlist)
-    if known is not None:
-        return known
+    cached = _read(target, work.netlist)
+    if cached is not None:
+        return cached
     target.parent.mkdir(parents=True, exist_ok=True)
     with (
         owned_folder(target.parent, ".running-") as own,

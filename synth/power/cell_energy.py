@@ -54,12 +54,12 @@ def _condition(cell: Cell, inputs: tuple[str, ...], when: str) -> _Condition | N
         text = re.sub(rf"\b{re.escape(pin)}\b", f"({function})" if function else pin, text)
     masks = []
     for level in "10":
-        now = text
+        rest = text
         for pin in cell.inputs:
             if cell.pins[pin].clock:
-                now = re.sub(rf"\b{re.escape(pin)}\b", level, now)
+                rest = re.sub(rf"\b{re.escape(pin)}\b", level, rest)
         try:
-            table = truth_table(now, inputs)
+            table = truth_table(rest, inputs)
         except FunctionError:
             return None
         rows = 1 << len(inputs)
@@ -128,12 +128,12 @@ def cell_energy(
                 edge = _edge(cell, activity, cell.pins[pin].power, CLOCK_SLEW_NS, net.load)
                 clock += 2 * clocked_cycles(activity) * edge
     for pin in cell.inputs:
-        own = [arc for arc in cell.pins[pin].power if not arc.related]
+        input_arcs = [arc for arc in cell.pins[pin].power if not arc.related]
         if cell.pins[pin].clock:
-            clock += 2 * clocked * _edge(cell, activity, own, CLOCK_SLEW_NS, 0.0)
-        elif own and pin in pins:
+            clock += 2 * clocked * _edge(cell, activity, input_arcs, CLOCK_SLEW_NS, 0.0)
+        elif input_arcs and pin in pins:
             edges, state = pins[pin]
-            internal += edges * _edge(cell, activity, own, state.slew, 0.0)
+            internal += edges * _edge(cell, activity, input_arcs, state.slew, 0.0)
     return CellEnergy(internal, clock, _leakage(cell, activity))
 
 

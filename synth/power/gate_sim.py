@@ -3,15 +3,21 @@
 Delays are not simulated, so a net changes at most once a cycle: hazards are not counted.
 """
 
+import ctypes
 import re
-from collections.abc import Mapping, Sequence
-from ctypes import POINTER, byref, c_int32, c_uint8, c_uint64
+from collections.abc import Callable, Mapping, Sequence
+from ctypes import POINTER, byref, c_int32, c_int64, c_uint8, c_uint64
 from dataclasses import dataclass
+from functools import cache
 from operator import add
+from pathlib import Path
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from hdl.sram_macro import SramGeometry
+from support.native import compile_library
 from synth.errors import SynthesisError
 from synth.netlist import RESET, Gate, Netlist
 from synth.timing.cell_library import Cell, CellLibrary
@@ -19,9 +25,105 @@ from synth.timing.gate_function import MAX_INPUTS, needed_inputs, truth_table
 from synth.timing.order import driven, ordered
 from synth.timing.registers import is_constant
 
-from .gate_sim_native import WHOLE_EDGE, Array, Arrays, Cells, Counts, Macros, Stimulus, simulator
+__all__ = [
+    "WHOLE_EDGE",
+    "Activity",
+    "Array",
+    "Arrays",
+    "CellActivity",
+    "Cells",
+    "Counts",
+    "GateSimulation",
+    "Macros",
+    "Recording",
+    "Stimulus",
+    "simulator",
+]
 
-__all__ = ["Activity", "CellActivity", "GateSimulation", "Recording"]
+_SOURCE = Path(__file__).with_name("gate_sim.cpp")
+#: Weight of one edge of an output in ``Counts.causes``.
+WHOLE_EDGE = 60
+
+Array = npt.NDArray[Any]
+
+
+class Cells(ctypes.Structure):
+    """Cells in the order of evaluation; see ``gate_sim.cpp``."""
+
+    _fields_ = (
+        ("count", c_int32),
+        ("input_start", POINTER(c_int32)),
+        ("inputs", POINTER(c_int32)),
+        ("output_start", POINTER(c_int32)),
+        ("outputs", POINTER(c_int32)),
+        ("truth", POINTER(c_uint64)),
+        ("needed", POINTER(c_int32)),
+        ("state", POINTER(c_int32)),
+        ("enable", POINTER(c_int32)),
+        ("next", POINTER(c_uint64)),
+        ("bins", POINTER(c_int32)),
+    )
+
+
+class Macros(ctypes.Structure):
+    """Memories."""
+
+    _fields_ = (("count", c_int32), ("shape", POINTER(c_int32)), ("pins", POINTER(c_int32)))
+
+
+class Stimulus(ctypes.Structure):
+    """Inputs and expected outputs."""
+
+    _fields_ = (
+        ("nets", c_int32),
+        ("cycles", c_int32),
+        ("checked_from", c_int32),
+        ("counted_from", c_int32),
+        ("counted_to", c_int32),
+        ("inputs", c_int32),
+        ("outputs", c_int32),
+        ("input_nets", POINTER(c_int32)),
+        ("output_nets", POINTER(c_int32)),
+        ("input_values", POINTER(c_uint8)),
+        ("output_values", POINTER(c_uint8)),
+        ("values", POINTER(c_uint8)),
+    )
+
+
+class Counts(ctypes.Structure):
+    """Counted activity."""
+
+    _fields_ = (
+        ("toggles", POINTER(c_uint64)),
+        ("states", POINTER(c_uint64)),
+        ("causes", POINTER(c_uint64)),
+        ("accesses", POINTER(c_uint64)),
+    )
+
+
+class Arrays:
+    """Arrays that a structure points to; they live as long as this object."""
+
+    def __init__(self) -> None:
+        self._kept: list[Array] = []
+
+    def __call__(self, values: Any, kind: Any) -> Any:
+        array = np.ascontiguousarray(values, dtype=np.dtype(kind))
+        # An empty array has no place to point to.
+        self._kept.append(array if array.size else np.zeros(1, dtype=np.dtype(kind)))
+        return self._kept[-1].ctypes.data_as(POINTER(kind))
+
+
+@cache
+def simulator() -> Callable[..., int]:
+    """The simulator's function, compiled if there is no cached library.
+
+    Raises:
+        support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+    function = compile_library("power", _SOURCE, ("-std=c++17", "-O2")).vip_gate_sim
+    function.restype = c_int64
+    return lambda *arguments: int(function(*arguments))
 
 
 @dataclass(frozen=True)
@@ -138,7 +240,7 @@ class GateSimulation:
 
     def _enables(self, places: Sequence[int]) -> dict[int, int]:
         """Net of a gated clock -> net that enables it."""
-        found = {}
+        enables = {}
         for place in places:
             gate = self.netlist.gates[place]
             cell = self.library.cells[gate.kind]
@@ -152,8 +254,8 @@ class GateSimulation:
                 )
                 for output in cell.outputs:
                     if gate.pins.get(output):
-                        found[gate.pins[output][0]] = gate.pins[enable][0]
-        return found
+                        enables[gate.pins[output][0]] = gate.pins[enable][0]
+        return enables
 
     def _model(self, gate: Gate) -> _Model:
         cell = self.library.cells[gate.kind]
@@ -185,7 +287,7 @@ class GateSimulation:
             )
         data = tuple(pin for pin in cell.inputs if not cell.pins[pin].clock)
         inputs = (*data, state.name)
-        held = self.nets + self._states
+        state_net = self.nets + self._states
         self._states += 1
 
         def table(function: str) -> int:
@@ -197,13 +299,13 @@ class GateSimulation:
         (clock,) = (gate.pins[pin][0] for pin in cell.inputs if cell.pins[pin].clock)
         return _Model(
             inputs=inputs,
-            nets=(*(gate.pins[pin][0] for pin in data), held),
+            nets=(*(gate.pins[pin][0] for pin in data), state_net),
             outputs=tuple(
                 (pin, gate.pins[pin][0], table(cell.pins[pin].function))
                 for pin in cell.outputs
                 if gate.pins.get(pin)
             ),
-            state=held,
+            state=state_net,
             enable=self._gated.get(clock, -1),
             next=table(state.next_state),
         )
@@ -312,7 +414,7 @@ class GateSimulation:
         causes: Array,
         used: Array,
     ) -> Activity:
-        found: list[CellActivity | None] = [None] * len(self.netlist.gates)
+        activities: list[CellActivity | None] = [None] * len(self.netlist.gates)
         edges = causes / WHOLE_EDGE
         row = 0
         for number, (place, model) in enumerate(zip(self._order, self._models, strict=True)):
@@ -320,7 +422,7 @@ class GateSimulation:
             for pin, _, _ in model.outputs:
                 outputs[pin] = edges[row][: len(model.inputs)]
                 row += 1
-            found[place] = CellActivity(
+            activities[place] = CellActivity(
                 model.inputs, states[bins[number] : bins[number + 1]], outputs
             )
         accesses, first = {}, 0
@@ -329,7 +431,7 @@ class GateSimulation:
             last = first + shape.read_ports + shape.write_ports
             accesses[place] = tuple(int(number) for number in used[first:last])
             first = last
-        return Activity(cycles, toggles, tuple(found), accesses)
+        return Activity(cycles, toggles, tuple(activities), accesses)
 
 
 def _columns(

@@ -11,14 +11,84 @@ from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Netlist
 from synth.physical.area import TOTAL
 from synth.sram import SramEnergies, SramTimes
-from synth.timing.cell_library import CellLibrary
-from synth.timing.sta import NetState, net_states
+from synth.timing.cell_library import Cell, CellLibrary
+from synth.timing.gate_function import FunctionError, truth_table
+from synth.timing.sta import CLOCK_SLEW_NS, NetState, net_states
 
 from .cell_energy import cell_energy, clocked_cycles
-from .clock_tree import clock_tree
 from .gate_sim import Activity, GateSimulation, Recording
 
-__all__ = ["THESIS_MHZ", "PowerReport", "PowerRow", "check_energies", "estimate", "measure_power"]
+__all__ = [
+    "THESIS_MHZ",
+    "ClockTree",
+    "PowerReport",
+    "PowerRow",
+    "check_energies",
+    "clock_tree",
+    "estimate",
+    "measure_power",
+]
+
+#: Pins that a buffer of the tree drives.
+FANOUT = 16
+
+
+@dataclass(frozen=True)
+class ClockTree:
+    """A tree: its buffers, fJ of one clock cycle in wires and buffers, and nW of leakage.
+
+    The pins and the inside of the flip-flops are not included.
+    """
+
+    buffers: int
+    fj: float
+    leakage: float
+
+
+def _buffer(library: CellLibrary, load: float) -> Cell:
+    """The smallest buffer that drives ``load`` fF."""
+    found = []
+    for cell in library.cells.values():
+        if cell.sequential or len(cell.inputs) != 1 or len(cell.outputs) != 1 or not cell.area:
+            continue
+        pin = cell.pins[cell.outputs[0]]
+        try:
+            buffers = truth_table(pin.function, cell.inputs) == 0b10
+        except FunctionError:
+            continue
+        if buffers and (not pin.max_load or pin.max_load >= load):
+            found.append(cell)
+    if not found:
+        raise SynthesisError(f"library {library.name} has no buffer that drives {load:.0f} fF")
+    return min(found, key=lambda cell: (cell.area, cell.name))
+
+
+def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
+    """The tree to ``sinks`` pins of ``pin_ff`` fF each, :data:`FANOUT` to a buffer.
+
+    Raises:
+        SynthesisError: the library has no buffer that is strong enough.
+    """
+    buffers, energy, leakage = 0, 0.0, 0.0
+    while sinks > 1:
+        fanout = min(FANOUT, sinks)
+        wire = library.wires.load(fanout)
+        load = fanout * pin_ff + wire
+        cell = _buffer(library, load)
+        number = -(-sinks // FANOUT)
+        (name,) = cell.inputs
+        inside = sum(
+            arc.rise.at(CLOCK_SLEW_NS, load) + arc.fall.at(CLOCK_SLEW_NS, load)
+            for arc in cell.pins[cell.outputs[0]].power
+        ) / max(1, len(cell.pins[cell.outputs[0]].power))
+        pin_ff = cell.pins[name].capacitance
+        # In a cycle each net rises and falls once, which takes its whole charge once.
+        energy += number * ((wire + pin_ff) * library.volts**2 + inside)
+        leakage += number * cell.leakage
+        buffers += number
+        sinks = number
+    return ClockTree(buffers, energy, leakage)
+
 
 #: Node of the thesis's engine (7.1.3), and its usual supply.
 THESIS_NM, THESIS_VOLTS, THESIS_MHZ = 28.0, 0.9, 1250.0
@@ -62,9 +132,9 @@ class PowerRow:
         """``mw`` at a clock of ``mhz``, and its parts: ``clock_mw`` and so on."""
         parts = {name: getattr(self, name) for name in _PARTS}
         leakage = parts.pop("leakage")
-        found = {"mw": round(self.milliwatts(mhz), 4)}
-        found |= {f"{name}_mw": round(value * mhz * 1e-6, 4) for name, value in parts.items()}
-        return {**found, "leakage_mw": round(leakage * 1e-6, 4)}
+        milliwatts = {"mw": round(self.milliwatts(mhz), 4)}
+        milliwatts |= {f"{name}_mw": round(value * mhz * 1e-6, 4) for name, value in parts.items()}
+        return {**milliwatts, "leakage_mw": round(leakage * 1e-6, 4)}
 
     def to_json(self, mhz: float) -> dict[str, object]:
         """The row as plain JSON data at a clock of ``mhz``: ``unit`` and :meth:`parts`."""
@@ -129,7 +199,7 @@ class PowerReport:
             "cycles": self.cycles,
             "gates": self.gates,
             **self.total.parts(mhz),
-            "pj_per": {what: round(self.energy_pj(what, mhz), 4) for what in self.work},
+            "pj_per": {kind: round(self.energy_pj(kind, mhz), 4) for kind in self.work},
             "units": [row.to_json(mhz) for row in self.rows],
         }
 

@@ -1,5 +1,6 @@
 """Standard cells of a Liberty file: areas, pins, delays, constraints, energies."""
 
+from bisect import bisect_right
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -10,7 +11,6 @@ from support.files import read_bytes
 
 from .gate_function import FunctionError, truth_table
 from .liberty_reader import Group, LibertyError, number, numbers, read_groups, unit
-from .timing_table import TimingTable
 from .wire_load import WireLoad, read_wire_load
 
 __all__ = [
@@ -21,9 +21,46 @@ __all__ = [
     "Pin",
     "PowerArc",
     "State",
+    "TimingTable",
     "parse_library",
     "read_library",
 ]
+
+
+@dataclass(frozen=True)
+class TimingTable:
+    """A table of times.
+
+    Attributes:
+        rows, columns: ascending values of the two quantities; one value: the quantity is ignored.
+        values: the times, a row after the other.
+    """
+
+    rows: tuple[float, ...]
+    columns: tuple[float, ...]
+    values: tuple[float, ...]
+
+    def at(self, row: float, column: float) -> float:
+        """The time at ``row`` and ``column``, linear between the table's points and beyond."""
+        rows, columns, values = self.rows, self.columns, self.values
+        wide = len(columns)
+        across = 0.0
+        j = 0
+        if wide > 1:
+            j = min(max(bisect_right(columns, column) - 1, 0), wide - 2)
+            across = (column - columns[j]) / (columns[j + 1] - columns[j])
+        if len(rows) == 1:
+            low = values[j]
+            return low + across * (values[j + 1] - low) if wide > 1 else low
+        i = min(max(bisect_right(rows, row) - 1, 0), len(rows) - 2)
+        along = (row - rows[i]) / (rows[i + 1] - rows[i])
+        at = i * wide + j
+        low, high = values[at], values[at + wide]
+        if wide > 1:
+            low += across * (values[at + 1] - low)
+            high += across * (values[at + wide + 1] - high)
+        return low + along * (high - low)
+
 
 #: The NAND gate of the Nangate library, um2, and its node in nm.
 _NANGATE_NAND_UM2 = 0.798
@@ -268,25 +305,28 @@ class _CellReader:
         self.templates = {group.name: group for group in library.groups if "template" in group.kind}
 
     def cell(self, group: Group) -> Cell:
-        what = f"cell {group.name}"
-        state = next((_state(found) for found in group.of("ff")), None)
+        place = f"cell {group.name}"
+        state = next((_state(group_of_state) for group_of_state in group.of("ff")), None)
         pins = {
-            pin.name: self._pin(pin, f"{what}, pin {pin.name}", state) for pin in group.of("pin")
+            pin.name: self._pin(pin, f"{place}, pin {pin.name}", state) for pin in group.of("pin")
         }
         value = group.values.get("cell_leakage_power", "0")
         gate = "clock_gating_integrated_cell" in group.values
         return Cell(
             name=group.name,
-            area=number(group.values.get("area", "0"), f"area of {what}"),
+            area=number(group.values.get("area", "0"), f"area of {place}"),
             pins=pins,
             sequential=gate or any(True for _ in group.of("ff", "latch")),
             state=state,
             gates_clock=gate,
-            leakage=self.leakage * number(value, f"leakage of {what}"),
+            leakage=self.leakage * number(value, f"leakage of {place}"),
             leakages=tuple(
-                (found.values["when"], self.leakage * number(found.values["value"], what))
-                for found in group.of("leakage_power")
-                if "when" in found.values and "value" in found.values
+                (
+                    group_of_state.values["when"],
+                    self.leakage * number(group_of_state.values["value"], place),
+                )
+                for group_of_state in group.of("leakage_power")
+                if "when" in group_of_state.values and "value" in group_of_state.values
             ),
             usable=group.values.get("dont_use", "false").lower() != "true",
         )
@@ -322,16 +362,16 @@ class _CellReader:
         )
 
     def _power(self, power: Group, what: str) -> PowerArc:
-        found = {
+        tables = {
             table.kind: self._table(table, self.energy, self.load, what)
             for table in power.of("rise_power", "fall_power", "power")
         }
-        both = found.get("power", TimingTable((0.0,), (0.0,), (0.0,)))
+        both = tables.get("power", TimingTable((0.0,), (0.0,), (0.0,)))
         return PowerArc(
             related=power.values.get("related_pin", ""),
             when=power.values.get("when", ""),
-            rise=found.get("rise_power", both),
-            fall=found.get("fall_power", both),
+            rise=tables.get("rise_power", both),
+            fall=tables.get("fall_power", both),
         )
 
     def _table(self, table: Group, value: float, second: float, what: str) -> TimingTable:

@@ -61,12 +61,12 @@ class DomainPaths:
             },
             "crossings": [
                 {
-                    "from": each.source,
-                    "to": each.target,
-                    "units": list(each.units),
-                    "ns": each.path.ns,
+                    "from": crossing.source,
+                    "to": crossing.target,
+                    "units": list(crossing.units),
+                    "ns": crossing.path.ns,
                 }
-                for each in self.crossings
+                for crossing in self.crossings
             ],
         }
 
@@ -113,8 +113,8 @@ def domain_paths(
         return lambda gate: gate.unit not in crossings and clock(gate) == name
 
     def paths(begins: Callable[[Gate], bool], ends: Callable[[Gate], bool]) -> list[Path]:
-        found = longest_paths(netlist, library, macros, wires, begins=begins, ends=ends)
-        return sorted(found.values(), key=lambda path: path.ns)
+        longest = longest_paths(netlist, library, macros, wires, begins=begins, ends=ends)
+        return sorted(longest.values(), key=lambda path: path.ns)
 
     longest: dict[str, Path] = {}
     crossed: list[Crossing] = []

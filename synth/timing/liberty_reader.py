@@ -61,9 +61,9 @@ class _Reader:
         self.quoted = False
         self.advance()
 
-    def fail(self, what: str) -> LibertyError:
+    def fail(self, problem: str) -> LibertyError:
         line = self.text.count("\n", 0, self.at) + 1
-        return LibertyError(f"line {line}: {what}")
+        return LibertyError(f"line {line}: {problem}")
 
     def advance(self) -> None:
         blank = _BLANK.match(self.text, self.at)
@@ -79,10 +79,10 @@ class _Reader:
         self.quoted = match[1] is not None
         self.token = match[1] if self.quoted else match[0]
 
-    def take(self, wanted: str) -> None:
-        if self.quoted or self.token != wanted:
-            found = repr(self.token) if self.token else "the end of the file"
-            raise self.fail(f"{wanted!r} expected, not {found}")
+    def take(self, expected: str) -> None:
+        if self.quoted or self.token != expected:
+            actual = repr(self.token) if self.token else "the end of the file"
+            raise self.fail(f"{expected!r} expected, not {actual}")
         self.advance()
 
     def is_sign(self, sign: str) -> bool:
@@ -90,8 +90,8 @@ class _Reader:
 
     def word(self) -> str:
         if not self.quoted and (not self.token or self.token in "(){};:,"):
-            found = repr(self.token) if self.token else "the end of the file"
-            raise self.fail(f"a name or a value expected, not {found}")
+            actual = repr(self.token) if self.token else "the end of the file"
+            raise self.fail(f"a name or a value expected, not {actual}")
         word = self.token
         self.advance()
         return word

@@ -154,15 +154,15 @@ def _verilog(
     """The netlist with a flip-flop at each bit of a port, whose other side is not timed."""
     nets = {bit: f"1'b{value}" for bit, value in netlist.constants.items()}
     trees = {bit: name for name, bits in netlist.trees.items() for bit in bits}
-    outside = [f"p{number}_d" for number, (_, _, given) in enumerate(ports) if given]
+    outside = [f"p{number}_d" for number, (_, _, port_name) in enumerate(ports) if port_name]
     inputs = [*dict.fromkeys((CLOCK, *netlist.trees)), *outside]
 
     def net(bit: int) -> str:
         return trees.get(bit) or nets.setdefault(bit, f"n{bit}")
 
     def instance(kind: str, name: str, pins: Mapping[str, str]) -> str:
-        given = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
-        return f"  {kind} {name} ({given});"
+        connections = ", ".join(f".{pin}({wire})" for pin, wire in pins.items())
+        return f"  {kind} {name} ({connections});"
 
     body = []
     for number, gate in enumerate(netlist.gates):
@@ -173,11 +173,11 @@ def _verilog(
             for place, bit in enumerate(bits)
         }
         body.append(instance(gate.kind, f"g{number}", pins))
-    for number, (_, bit, given) in enumerate(ports):
+    for number, (_, bit, port_name) in enumerate(ports):
         pins = {register.clock: CLOCK}
         pins |= {pin: f"1'b{value}" for pin, value in register.tied.items()}
-        pins[register.data] = f"p{number}_d" if given else net(bit)
-        if given:
+        pins[register.data] = f"p{number}_d" if port_name else net(bit)
+        if port_name:
             pins[register.output] = net(bit)
         body.append(instance(register.cell.name, f"p{number}", pins))
     yield f"module {_TOP} ({', '.join(inputs)});"
@@ -201,7 +201,7 @@ def _memory_library(
         "  delay_model : table_lookup;",
         '  time_unit : "1ns";',
         "  capacitive_load_unit (1, ff);",
-        *(f"  {found[0]}" for found in _THRESHOLD.finditer(cells)),
+        *(f"  {threshold[0]}" for threshold in _THRESHOLD.finditer(cells)),
         "  lu_table_template (by_load) { variable_1 : total_output_net_capacitance;"
         f' index_1 ("0, {_FAR_LOAD}"); }}',
     ]

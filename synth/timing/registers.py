@@ -86,12 +86,12 @@ def _registers(cell: Cell) -> Iterator[Register]:
     assert state is not None
     clock = state.clock.strip("() ")
     output = _output(cell)
-    others = [name for name in cell.inputs if name != clock]
-    if clock not in cell.inputs or output is None or len(others) >= MAX_INPUTS:
+    inputs = [name for name in cell.inputs if name != clock]
+    if clock not in cell.inputs or output is None or len(inputs) >= MAX_INPUTS:
         return
     name, opposite = output
-    for data in others:
-        rest = [pin for pin in others if pin != data]
+    for data in inputs:
+        rest = [pin for pin in inputs if pin != data]
         for values in product((0, 1), repeat=len(rest)):
             tied = dict(zip(rest, values, strict=True))
             stored = _stored(cell, data, tied)
@@ -129,9 +129,9 @@ def _output(cell: Cell) -> tuple[str, bool] | None:
     """The first output that is the state, or else its opposite, and whether it is that."""
     state = cell.state
     assert state is not None
-    for wanted, opposite in ((state.name, False), (state.inverse, True)):
+    for function, opposite in ((state.name, False), (state.inverse, True)):
         for name in cell.outputs:
-            if wanted and cell.pins[name].function.strip("() ") == wanted:
+            if function and cell.pins[name].function.strip("() ") == function:
                 return name, opposite
     return None
 

@@ -107,10 +107,10 @@ class _Analysis:
         self.register = port_register(library)
 
     def net(self, bit: int) -> _Net:
-        found = self.nets.get(bit)
-        if found is None:
-            found = self.nets[bit] = _Net()
-        return found
+        state = self.nets.get(bit)
+        if state is None:
+            state = self.nets[bit] = _Net()
+        return state
 
     def run(self) -> None:
         gates = self.netlist.gates
@@ -219,7 +219,7 @@ class _Analysis:
                         continue
                     self._through(gate, arc, self.net(gate.pins[related][0]), out)
 
-    def _through(self, gate: Gate, arc: Arc, given: _Net, out: _Net) -> None:
+    def _through(self, gate: Gate, arc: Arc, source: _Net, out: _Net) -> None:
         for edge, (delay, slew) in enumerate(_EDGES):
             if delay not in arc.tables:
                 continue
@@ -228,15 +228,15 @@ class _Analysis:
                     continue
                 if arc.sense == "negative_unate" and cause == edge:
                     continue
-                if given.arrival[cause] < 0:
+                if source.arrival[cause] < 0:
                     continue
-                before = given.slew[cause]
+                before = source.slew[cause]
                 self._arrive(
                     out,
                     edge,
-                    given.arrival[cause] + arc.tables[delay].at(before, out.load),
+                    source.arrival[cause] + arc.tables[delay].at(before, out.load),
                     arc.tables[slew].at(before, out.load),
-                    (given, cause, gate),
+                    (source, cause, gate),
                 )
 
     def ends(self) -> Iterable[tuple[float, int, _Net, Gate]]:
@@ -277,12 +277,12 @@ class _Analysis:
         steps = [PathStep(gate.unit, gate.name, gate.kind, round(time, 4))]
         source = net.source[edge]
         while source is not None:
-            now = round(net.arrival[edge], 4)
+            arrival = round(net.arrival[edge], 4)
             if isinstance(source, Gate):
-                steps.append(PathStep(source.unit, source.name, source.kind, now))
+                steps.append(PathStep(source.unit, source.name, source.kind, arrival))
                 break
             before, cause, through = source
-            steps.append(PathStep(through.unit, through.name, through.kind, now))
+            steps.append(PathStep(through.unit, through.name, through.kind, arrival))
             net, edge = before, cause
             source = net.source[edge]
         return Path(round(time, 4), tuple(reversed(steps)))

@@ -41,16 +41,16 @@ def read_wire_load(library: Group, load: float) -> WireLoad:
     for group in library.of("wire_load"):
         if group.name != name:
             continue
-        what = f"wire_load {name}"
-        unit = load * number(group.values.get("capacitance", "0"), what)
-        points = sorted(tuple(numbers(words, what)[:2]) for words in group.repeated)
+        place = f"wire_load {name}"
+        unit = load * number(group.values.get("capacitance", "0"), place)
+        points = sorted(tuple(numbers(words, place)[:2]) for words in group.repeated)
         if not points or any(len(point) != 2 for point in points):
-            raise LibertyError(f"{what}: no fanout_length(pins, length) in it")
+            raise LibertyError(f"{place}: no fanout_length(pins, length) in it")
         loads = []
         for pins in range(1, int(points[-1][0]) + 1):
             above = next(point for point in points if point[0] >= pins)
             below = next((point for point in reversed(points) if point[0] <= pins), above)
             share = (pins - below[0]) / (above[0] - below[0]) if above != below else 0.0
             loads.append(unit * (below[1] + share * (above[1] - below[1])))
-        return WireLoad(tuple(loads), unit * number(group.values.get("slope", "0"), what))
+        return WireLoad(tuple(loads), unit * number(group.values.get("slope", "0"), place))
     return WireLoad()

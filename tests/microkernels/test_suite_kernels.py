@@ -10,8 +10,13 @@ from microkernels.apps import gauss
 from microkernels.apps.bitonic_sort import bitonic_sort_job
 from microkernels.apps.convolve_image import ImageFilter, convolve_image, convolve_image_job
 from microkernels.apps.diffusion import diffusion_system
-from microkernels.apps.digits import ACTIVATION_FRACTION, load_digits
-from microkernels.apps.digits_nin import fit_nin, nin_fixed_scores, nin_scores
+from microkernels.apps.digits import (
+    ACTIVATION_FRACTION,
+    load_digits,
+    nin_fixed_scores,
+    nin_scores,
+    trained_nin,
+)
 from microkernels.apps.gauss import gauss_job, solve
 from microkernels.apps.kmeans import FRACTION, assign, kmeans_job, moved_centres
 from microkernels.apps.matrix_add import matrix_add_job
@@ -229,7 +234,7 @@ def test_what_can_not_be(make: object, message: str) -> None:
 
 def test_network_in_network_classifies_as_in_floating_point() -> None:
     digits = load_digits()
-    layers = fit_nin(digits)
+    layers = trained_nin()
     scores = nin_scores(layers, digits.test_images)
     assert np.mean(scores.argmax(axis=1) == digits.test_labels) >= 0.85
     for image, exact in zip(digits.test_images[:12], scores, strict=False):

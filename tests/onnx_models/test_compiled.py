@@ -9,9 +9,8 @@ import pytest
 from onnx import helper
 
 import vip
-from microkernels.apps.digits import load_digits
+from microkernels.apps.digits import load_digits, trained
 from microkernels.apps.digits_onnx import digits_model
-from microkernels.apps.digits_train import NETWORKS, train
 from support.errors import VipError
 from tests.onnx_models.graphs import model
 from vip.cli.app import main
@@ -28,8 +27,7 @@ def digits(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, np
     """A folder with the CNN compiled, and the test digits."""
     folder = tmp_path_factory.mktemp("digits")
     held = load_digits()
-    network = train(held, **NETWORKS["CNN"], epochs=4)
-    (folder / "cnn.onnx").write_bytes(digits_model(network).SerializeToString())
+    (folder / "cnn.onnx").write_bytes(digits_model(trained("CNN")).SerializeToString())
     images = held.train_images[:200].transpose(0, 3, 1, 2).astype(np.float32)
     report = vip.compile_model(folder / "cnn.onnx", {"x": images}, folder / "cnn")
     assert not report.saturated

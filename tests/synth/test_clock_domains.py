@@ -138,7 +138,7 @@ def test_the_shell_has_registers_of_each_clock(tmp_path: Path) -> None:
     text = shell_verilog("thing", ports, {"b", "z"})
     (tmp_path / "all.v").write_text(_MODULE + text)
     log = run_yosys(
-        ["read_verilog all.v", f"synth -top {SHELL} -flatten"], what="shell", folder=tmp_path
+        ["read_verilog all.v", f"synth -top {SHELL} -flatten"], purpose="shell", folder=tmp_path
     )
     flip_flops = sum(int(n) for n in re.findall(r"^ +(\d+) +\$_S?DFF\w*_ *$", log, re.MULTILINE))
     assert flip_flops == shell_ffs(ports) + 5 == (8 + 3) + 2 * (4 + 1) + 2 + 5

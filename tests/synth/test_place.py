@@ -50,7 +50,7 @@ def test_shell_adds_the_registers_that_it_says(tmp_path: Path) -> None:
     (tmp_path / "all.v").write_text(_MODULE + shell_verilog("thing", ports))
     log = run_yosys(
         ["read_verilog all.v", f"synth -top {SHELL} -flatten"],
-        what="shell",
+        purpose="shell",
         folder=tmp_path,
     )
     flip_flops = sum(int(n) for n in re.findall(r"^ +(\d+) +\$_S?DFF\w*_ *$", log, re.MULTILINE))

@@ -12,9 +12,8 @@ from synth.netlist import Gate, Netlist
 from synth.physical.mapping import unit_netlist
 from synth.physical.targets import find_cells
 from synth.physical.yosys import Run, run
-from synth.power.clock_tree import FANOUT, clock_tree
 from synth.power.gate_sim import GateSimulation, Recording
-from synth.power.power import measure_power
+from synth.power.power import FANOUT, clock_tree, measure_power
 from synth.sram import PUBLISHED, SramEnergies
 from synth.timing.cell_library import CellLibrary, parse_library
 from synth.timing.gate_function import FunctionError, truth_table

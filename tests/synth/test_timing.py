@@ -10,9 +10,14 @@ from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist, join
 from synth.physical.area import synthesise
 from synth.sram import SramTimes
-from synth.timing.cell_library import CellLibrary, LibertyError, parse_library, read_library
+from synth.timing.cell_library import (
+    CellLibrary,
+    LibertyError,
+    TimingTable,
+    parse_library,
+    read_library,
+)
 from synth.timing.sta import CLOCK_SLEW_NS, longest_paths, net_states
-from synth.timing.timing_table import TimingTable
 from tests.synth.small_library import LIBRARY
 
 

@@ -55,7 +55,7 @@ class Commands(LazyGroup):
             "Write hierarchical Verilog, a file a module, with its configuration and lint waivers.",
         ),
         "diagram": Entry(
-            "diagram",
+            "generate",
             "diagram",
             "Draw the units of a module, and the bits that go from one to another.",
         ),

@@ -155,8 +155,8 @@ class FileArguments:
         except FileNotFoundError:
             parent = Path(_real(path)).parent
             if not parent.is_dir():
-                shown = path.parent if not path.is_symlink() else parent
-                raise _unwritable(path, f"there is no folder {shown}") from None
+                folder = path.parent if not path.is_symlink() else parent
+                raise _unwritable(path, f"there is no folder {folder}") from None
             _check_right(parent)
             return True
         if stat.S_ISDIR(mode):
@@ -180,10 +180,10 @@ class FileArguments:
 
 def _place(path: Path, role: str) -> _Place:
     try:
-        held = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return _Place(_real(path), None, role)
-    return _Place(_real(path), (held.st_dev, held.st_ino), role)
+    return _Place(_real(path), (status.st_dev, status.st_ino), role)
 
 
 def _real(path: Path) -> str:
@@ -195,15 +195,15 @@ def _real(path: Path) -> str:
 
 
 def _check_folder(path: Path) -> None:
-    there = Path(_real(path))
+    folder = Path(_real(path))
     # An impossible name is an error here; a free name is not.
     with suppress(FileNotFoundError, NotADirectoryError):
-        os.stat(there)
-    while not there.exists():
-        there = there.parent
-    if not there.is_dir():
-        raise _unwritable(path, f"{there} is no folder")
-    _check_right(there)
+        os.stat(folder)
+    while not folder.exists():
+        folder = folder.parent
+    if not folder.is_dir():
+        raise _unwritable(path, f"{folder} is no folder")
+    _check_right(folder)
 
 
 def _check_right(folder: Path) -> None:

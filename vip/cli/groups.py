@@ -31,12 +31,12 @@ def grouped(command: Callable[..., None]) -> Callable[..., None]:
             )
 
     @wraps(command)
-    def run(**given: Any) -> None:
-        made = {
-            name: group(**{field.name: given.pop(field.name) for field in fields(group)})
+    def run(**values: Any) -> None:
+        groups_filled = {
+            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
             for name, group in groups.items()
         }
-        command(**given, **made)
+        command(**values, **groups_filled)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}

@@ -44,12 +44,12 @@ class LazyGroup(TyperGroup):
     def load(self, name: str) -> Any:
         """The command ``name`` itself, which must be one of ``entries``."""
         entry = self.entries[name]
-        found = getattr(import_module(f".commands.{entry.module}", __package__), entry.name)
-        if not isinstance(found, typer.Typer):
+        command = getattr(import_module(f".commands.{entry.module}", __package__), entry.name)
+        if not isinstance(command, typer.Typer):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-            alone.command(name)(found)
+            alone.command(name)(command)
             return _verbatim(typer.main.get_command(alone))
-        group = typer.main.get_group(found)
+        group = typer.main.get_group(command)
         group.name = name
         return _verbatim(group)
 

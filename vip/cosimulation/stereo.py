@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job
+from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import (
     StereoError,
@@ -18,6 +19,7 @@ from microkernels.data.stereo import (
     stereo_scene,
 )
 from microkernels.data.stereo_picture import draw
+from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import (
     KernelOutcome,
@@ -202,21 +204,8 @@ def cosim_bp(
     chosen = design(config)
     if scene is None:
         scene = stereo_pair(config=chosen)
-    problem = scene.problem
-    expected = _CYCLES_PER_UPDATE * problem.updates * iterations
-    stage = "cosimulation (cycles)"
-    ring = cut = None
-    if chosen.kind == "chip":
-        ring = chip_ring(chosen)
-        cut = fastest_cut(problem.width, problem.height, vaults=chosen.vaults, pes=chosen.slots)
-    job = bp_job(
-        problem,
-        iterations,
-        ring=ring,
-        pes=chosen.slots if pes is None else pes,
-        scratchpad_bytes=chosen.pe.scratchpad_bytes,
-        cut=cut,
-    )
+    job = _job(scene.problem, iterations, chosen, pes)
+    cycles = _CYCLES_PER_UPDATE * scene.problem.updates * iterations / (job.pes * job.vaults)
     with waves(job.program, chosen, on, trace=trace, pipeline=pipeline) as wave:
         outcome = run_on(
             job,
@@ -226,7 +215,7 @@ def cosim_bp(
             preload=on != "rtl" if preload is None else preload,
             outer=outer,
             trace=wave.path,
-            progress=counting(progress, stage, expected / (job.pes * job.vaults)),
+            progress=counting(progress, "cosimulation (cycles)", cycles),
         )
     return BpRun(
         config=chosen,
@@ -235,4 +224,19 @@ def cosim_bp(
         iterations=iterations,
         outcome=outcome,
         activity=wave.activity,
+    )
+
+
+def _job(problem: BpProblem, iterations: int, config: Configuration, pes: int | None) -> KernelJob:
+    ring = cut = None
+    if config.kind == "chip":
+        ring = chip_ring(config)
+        cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=config.slots)
+    return bp_job(
+        problem,
+        iterations,
+        ring=ring,
+        pes=config.slots if pes is None else pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+        cut=cut,
     )

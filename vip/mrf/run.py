@@ -14,7 +14,7 @@ from microkernels.bp.golden import energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import machine_labels, split_outputs
-from microkernels.bp.labels_kernel import labels_plan
+from microkernels.bp.labels_kernel import labels_shape
 from microkernels.bp.levels import BLOCK, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form, shifts_of
@@ -96,12 +96,10 @@ def solve_mrf(
         damping=damping,
     )
     machine = MrfMachine(design(config), on)
-    if options.by_trws and damping:
-        raise KernelError("damping is for BP-M, not for TRW-S")
+    levels = levels if options.hierarchical else 1
     if options.by_trws:
-        coarse = coarse_problems(problem, levels if options.hierarchical else 1, coarse_smoothness)
-        return solve_trws(problem, machine, options, coarse, progress)
-    return _BpSolver(problem, machine, options, levels if options.hierarchical else 1).run(progress)
+        return solve_trws(problem, machine, options, levels, progress)
+    return _BpSolver(problem, machine, options, levels).run(progress)
 
 
 class Cancel(threading.Event):
@@ -191,7 +189,7 @@ class _BpSolver:
         tail = UpdateVariant(problem.weights is not None).tail
         room = self._machine.config.pe.scratchpad_bytes
         try:
-            labels_plan(problem.labels, problem.bits, room, tail=tail)
+            labels_shape(problem.labels, problem.bits, room, tail=tail)
         except KernelError:
             return False
         return True

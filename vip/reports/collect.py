@@ -1,6 +1,6 @@
 """Contents of the report page of an engine: area, clock, power, scaling, devices."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -100,17 +100,7 @@ def collect(
         step(f"power of {kernel}")
         run = record(kernel, config)
         power[kernel] = engine_power([run], config, "nangate45", jobs=jobs).report
-    scaling = []
-    for parameter, (label, values) in _SWEEPS.items():
-        chosen = getattr(config, parameter)
-        points = []
-        for value in sorted({*values, chosen}):
-            step(f"{label}: {value}")
-            changed: dict[str, Any] = {parameter: value}
-            total = synthesise(replace(config, **changed), "generic", jobs=jobs).total.values
-            memories = total["sram_um2"]
-            points.append((value, total["area_um2"] - memories, memories))
-        scaling.append(Scaling(parameter, label, chosen, tuple(points)))
+    scaling = tuple(_scaling(config, jobs, step))
     placed = []
     for device in devices:
         step(f"placement on {device}")
@@ -124,6 +114,19 @@ def collect(
         netlists=tuple(netlists),
         fits={device.name: device.copies(ecp5) for device in DEVICES.values()},
         power=power,
-        scaling=tuple(scaling),
+        scaling=scaling,
         placed=tuple(placed),
     )
+
+
+def _scaling(config: PeConfig, jobs: int | None, step: Callable[[str], None]) -> Iterator[Scaling]:
+    for parameter, (label, values) in _SWEEPS.items():
+        chosen = getattr(config, parameter)
+        points = []
+        for value in sorted({*values, chosen}):
+            step(f"{label}: {value}")
+            changed: dict[str, Any] = {parameter: value}
+            total = synthesise(replace(config, **changed), "generic", jobs=jobs).total.values
+            memories = total["sram_um2"]
+            points.append((value, total["area_um2"] - memories, memories))
+        yield Scaling(parameter, label, chosen, tuple(points))

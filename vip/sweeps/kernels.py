@@ -109,11 +109,11 @@ def check_kernel(kernel: Mapping[str, Any], where: str) -> None:
         SweepError: the message begins with ``where``.
     """
     if "application" in kernel:
-        known = [one.name for one in suite()]
-        if kernel["application"] not in known:
+        names = [one.name for one in suite()]
+        if kernel["application"] not in names:
             raise SweepError(
                 f"{where}: unknown application {kernel['application']!r}; there are: "
-                f"{', '.join(known)}"
+                f"{', '.join(names)}"
             )
         allowed = {"application"}
     else:

@@ -158,10 +158,10 @@ def _specification(raw: Mapping[str, Any], folder: Path) -> Specification:
         if not isinstance(kernel, dict):
             raise SweepError(f"kernels[{number}] must be a table, not {kernel!r:.60}")
         check_kernel(kernel, f"kernels[{number}]")
-    given = {key: raw[key] for key in ("clock", "power", "mhz", "objectives") if key in raw}
+    settings = {key: raw[key] for key in ("clock", "power", "mhz", "objectives") if key in raw}
     if "target" in raw:
-        given["targets"] = _targets(raw["target"])
-    found = Specification(
+        settings["targets"] = _targets(raw["target"])
+    specification = Specification(
         base=configuration_json(base),
         vary=_varied(raw.get("vary", {})),
         kernels=kernels,
@@ -170,69 +170,75 @@ def _specification(raw: Mapping[str, Any], folder: Path) -> Specification:
         configurations=search.get("configurations", 0),
         seed=search.get("seed", 1),
         batch=search.get("batch", 8),
-        **given,
+        **settings,
     )
-    _check(found)
-    return found
+    _check(specification)
+    return specification
 
 
-def _targets(given: str | list[Any]) -> tuple[str, ...]:
+def _targets(targets: str | list[Any]) -> tuple[str, ...]:
     """The names in ``target``, a name or a list of names."""
-    if isinstance(given, str):
-        return (given,) if given else ()
-    for number, one in enumerate(given):
-        if not isinstance(one, str) or one in given[:number]:
-            raise SweepError(f"target must be a list of different names, not {given!r:.60}")
-    return tuple(given)
+    if isinstance(targets, str):
+        return (targets,) if targets else ()
+    for number, one in enumerate(targets):
+        if not isinstance(one, str) or one in targets[:number]:
+            raise SweepError(f"target must be a list of different names, not {targets!r:.60}")
+    return tuple(targets)
 
 
 def _varied(raw: Mapping[str, Any], before: str = "") -> dict[str, list[Any]]:
     """Paths and values; a table within ``vary`` is a part of the design."""
-    found: dict[str, list[Any]] = {}
+    varied: dict[str, list[Any]] = {}
     for key, value in raw.items():
         if isinstance(value, dict):
-            found |= _varied(value, f"{before}{key}.")
+            varied |= _varied(value, f"{before}{key}.")
         elif not isinstance(value, list) or not value:
             raise SweepError(f"vary.{before}{key} must be a list of values, not {value!r:.60}")
         else:
-            found[before + key] = value
-    return found
+            varied[before + key] = value
+    return varied
 
 
-def _check(found: Specification) -> None:
-    for target in found.targets:
+def _check(specification: Specification) -> None:
+    for target in specification.targets:
         if target not in TARGETS:
             find_target(target)
-    if found.power and configuration(found.base, {}).kind == "vault":
+    if specification.power and configuration(specification.base, {}).kind == "vault":
         raise SweepError("power is that of an engine; the design is a vault")
-    if not 0 < found.mhz < math.inf:
-        raise SweepError(f"mhz must be a number above 0, not {found.mhz}")
-    if found.method not in METHODS:
-        raise SweepError(f"search method must be one of {', '.join(METHODS)}, not {found.method!r}")
-    if found.size > _MOST and found.method == "grid":
-        raise SweepError(f"a grid of {found.size:,} configurations; at most {_MOST:,}")
-    if found.method != "grid" and found.configurations < 1:
-        raise SweepError(f"search configurations must be 1 or more for {found.method}")
-    if found.batch < 1:
-        raise SweepError(f"search batch must be 1 or more, not {found.batch}")
-    if not found.objectives or not all(isinstance(one, str) for one in found.objectives):
+    if not 0 < specification.mhz < math.inf:
+        raise SweepError(f"mhz must be a number above 0, not {specification.mhz}")
+    if specification.method not in METHODS:
+        raise SweepError(
+            f"search method must be one of {', '.join(METHODS)}, not {specification.method!r}"
+        )
+    if specification.size > _MOST and specification.method == "grid":
+        raise SweepError(f"a grid of {specification.size:,} configurations; at most {_MOST:,}")
+    if specification.method != "grid" and specification.configurations < 1:
+        raise SweepError(f"search configurations must be 1 or more for {specification.method}")
+    if specification.batch < 1:
+        raise SweepError(f"search batch must be 1 or more, not {specification.batch}")
+    if not specification.objectives or not all(
+        isinstance(one, str) for one in specification.objectives
+    ):
         raise SweepError("objectives must be names of columns")
-    for number, one in enumerate(found.rtl):
+    for number, one in enumerate(specification.rtl):
         for key in one if isinstance(one, dict) else [str(one)]:
-            if key not in found.vary:
+            if key not in specification.vary:
                 raise SweepError(f"rtl[{number}] names {key!r}, which does not vary")
-    for path, values in found.vary.items():
+    for path, values in specification.vary.items():
         for value in values:
-            _check_value(found, path, value)
+            _check_value(specification, path, value)
 
 
-def _check_value(found: Specification, path: str, value: Any) -> None:
+def _check_value(specification: Specification, path: str, value: Any) -> None:
     """Refuse a value that no configuration of the space allows."""
-    others = {name: ([value] if name == path else values) for name, values in found.vary.items()}
+    combined = {
+        name: ([value] if name == path else values) for name, values in specification.vary.items()
+    }
     problem = ""
-    for values in islice(product(*others.values()), _TRIED):
+    for values in islice(product(*combined.values()), _TRIED):
         try:
-            configuration(found.base, dict(zip(others, values, strict=True)))
+            configuration(specification.base, dict(zip(combined, values, strict=True)))
         except ConfigurationError as error:
             problem = problem or str(error)
         else:

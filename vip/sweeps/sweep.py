@@ -1,5 +1,6 @@
 """The verb ``sweep``: measure configurations on kernels, and find the best ones."""
 
+import json
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +11,9 @@ from hdl.yosys import need_yosys
 from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import write_configuration
 from soc.generate.generate import configuration_json
+from support.cache import build_folder
 from support.extras import need
+from support.files import write_atomically
 from synth.physical.area import MEASURES
 from synth.physical.asic import need_nangate
 from vip.executor.executor import Executor, opened
@@ -21,11 +24,40 @@ from .kernels import SweepError
 from .page import write_page
 from .search import search
 from .specification import Choice, Specification, configuration, read_specification
-from .store import Store
 from .table import Row, Summary, pareto, summaries, winner, write_parquet
 from .tasks import WORK, code_version, task_key
 
-__all__ = ["FILES", "SweepResult", "sweep"]
+__all__ = [
+    "FILES",
+    "Store",
+    "SweepResult",
+    "sweep",
+]
+
+
+class Store:
+    """Results by key (:func:`vip.sweeps.tasks.task_key`), a file each in the build folder."""
+
+    def __init__(self) -> None:
+        self._folder = build_folder() / "sweeps"
+
+    def get(self, key: str) -> dict[str, Any] | None:
+        """The result of ``key``; None: there is none, or its file is damaged."""
+        try:
+            measured = json.loads((self._folder / f"{key}.json").read_text())
+        except (FileNotFoundError, ValueError):
+            return None
+        return measured if isinstance(measured, dict) else None
+
+    def put(self, key: str, result: dict[str, Any]) -> None:
+        """Keep a result.
+
+        Raises:
+            OSError: the file can't be written.
+        """
+        self._folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(self._folder / f"{key}.json", json.dumps(result).encode())
+
 
 #: Files of the output folder: all points, the front as a plot, the winner's configuration.
 FILES = ("points.parquet", "front.html", "winner.json")
@@ -85,18 +117,18 @@ class _Work:
     def results(self, tasks: Sequence[Task]) -> list[dict[str, Any]]:
         """The result of each task."""
         keys = [task_key(task, self.code) for task in tasks]
-        found = {key: self.store.get(key) for key in dict.fromkeys(keys)}
-        missing = {key: task for key, task in zip(keys, tasks, strict=True) if found[key] is None}
-        self.kept += len(found) - len(missing)
+        cached = {key: self.store.get(key) for key in dict.fromkeys(keys)}
+        missing = {key: task for key, task in zip(keys, tasks, strict=True) if cached[key] is None}
+        self.kept += len(cached) - len(missing)
         self._show()
         order = list(missing)
         for number, result in self.executor(list(missing.values())):
             if not result.keys() & {"lost", "error"}:
                 self.store.put(order[number], result)
-            found[order[number]] = result
+            cached[order[number]] = result
             self.measured += 1
             self._show()
-        return [found[key] or {} for key in keys]
+        return [cached[key] or {} for key in keys]
 
     def _show(self) -> None:
         self.progress(_STAGE, self.measured + self.kept, self.total)
@@ -152,15 +184,15 @@ def sweep(
             rows += new
             learned = summaries(new, tuple(specification.vary))
             searched.learn([_objectives(one, specification) for one in learned])
-    found = summaries(rows, tuple(specification.vary))
-    best = winner(found, specification.objectives)
+    summarised = summaries(rows, tuple(specification.vary))
+    best = winner(summarised, specification.objectives)
     if best is None:
         raise SweepError(f"no configuration has a result; the first: {rows[0]['message']}")
     result = SweepResult(
         specification=specification,
         rows=rows,
-        configurations=found,
-        front=pareto(found, specification.objectives),
+        configurations=summarised,
+        front=pareto(summarised, specification.objectives),
         winner=best,
         measured=work.measured,
         kept=work.kept,
@@ -197,14 +229,14 @@ def _area_column(spec: Specification, target: str, measure: str) -> str:
 
 
 def _check_objectives(spec: Specification) -> None:
-    known = ["cycles", "time_us"]
-    known += [_area_column(spec, target, name) for target in spec.targets for name in MEASURES]
-    known += ["speed_logic_ge"] if spec.clock else []
-    known += ["power_mw", "energy_nj"] if spec.power else []
-    known = [name for name in known if not name.endswith("fmax_mhz")]
+    measures = ["cycles", "time_us"]
+    measures += [_area_column(spec, target, name) for target in spec.targets for name in MEASURES]
+    measures += ["speed_logic_ge"] if spec.clock else []
+    measures += ["power_mw", "energy_nj"] if spec.power else []
+    measures = [name for name in measures if not name.endswith("fmax_mhz")]
     for name in spec.objectives:
-        if name not in known:
-            raise SweepError(f"objective {name!r}: there are {', '.join(known)}")
+        if name not in measures:
+            raise SweepError(f"objective {name!r}: there are {', '.join(measures)}")
 
 
 def _objectives(one: Summary, spec: Specification) -> tuple[float, ...] | None:
@@ -234,11 +266,11 @@ def _rows(
             plans.append(_tasks(spec, choice, config))
     running = [plan for plan in plans if not isinstance(plan, str)]
     cycles = _parted(work.results([task for plan in running for task in plan]), len(spec.kernels))
-    whole = [plan for plan, found in zip(running, cycles, strict=True) if not _problem(found)]
-    more = [_hardware(spec, plan[0]["configuration"]) for plan in whole]
+    sound = [plan for plan, result in zip(running, cycles, strict=True) if not _problem(result)]
+    more = [_hardware(spec, plan[0]["configuration"]) for plan in sound]
     extra = _hardware_tasks(spec)
     if work.total is not None:
-        work.total -= (len(running) - len(whole)) * extra
+        work.total -= (len(running) - len(sound)) * extra
     shared = work.results([task for plan in more for task in plan])
     hardware = iter(_parted(shared, extra) if extra else [[] for _ in more])
     results = iter(cycles)
@@ -296,18 +328,18 @@ def _row(
     measured: Sequence[dict[str, Any]],
 ) -> Row:
     """The row of a kernel, from the results of the tasks of its configuration."""
-    own, kernels = spec.names.index(name), len(spec.kernels)
+    place, kernels = spec.names.index(name), len(spec.kernels)
     areas = measured[kernels : kernels + len(spec.targets)]
-    others = measured[kernels + len(spec.targets) :]
-    clock, powers = others[: int(spec.clock)], others[int(spec.clock) :]
-    parts = [measured[own], *areas, *clock, *powers[own : own + 1]]
+    shared = measured[kernels + len(spec.targets) :]
+    clock, powers = shared[: int(spec.clock)], shared[int(spec.clock) :]
+    parts = [measured[place], *areas, *clock, *powers[place : place + 1]]
     problem = _problem(parts)
-    row: Row = {"number": number, **choice, "kernel": name, "on": plan[own]["on"]}
+    row: Row = {"number": number, **choice, "kernel": name, "on": plan[place]["on"]}
     if problem is not None:
         message = problem.get("error") or problem["lost"]
         return {**row, "status": "refused" if "error" in problem else "failed", "message": message}
     row |= {"status": "ok", "message": ""}
-    row |= measured[own]
+    row |= measured[place]
     for target, part in zip(spec.targets, areas, strict=False):
         row |= {_area_column(spec, target, key): value for key, value in part.items()}
     for part in clock:
@@ -315,7 +347,7 @@ def _row(
     mhz = row.get("fmax_mhz", spec.mhz)
     row["time_us"] = row["cycles"] / mhz
     if powers:
-        row |= powers[own]
+        row |= powers[place]
         row["power_mw"] = row["pj_per_cycle"] * mhz * 1e-3 + row["leakage_mw"]
         row["energy_nj"] = row["power_mw"] * row["time_us"]
     return row

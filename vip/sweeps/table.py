@@ -54,10 +54,10 @@ def _summary(number: int, rows: list[Row], fields: Sequence[str]) -> Summary:
     values: dict[str, float] = {}
     skipped = {"number", "kernel", "on", "status", "message", *fields}
     for name in {name for row in rows for name in row} - skipped:
-        found = [row[name] for row in rows if isinstance(row.get(name), (int, float))]
-        if len(found) == len(rows) and min(found) > 0:
+        numbers = [row[name] for row in rows if isinstance(row.get(name), (int, float))]
+        if len(numbers) == len(rows) and min(numbers) > 0:
             values[name] = (
-                exp(sum(map(log, found)) / len(found)) if len(set(found)) > 1 else found[0]
+                exp(sum(map(log, numbers)) / len(numbers)) if len(set(numbers)) > 1 else numbers[0]
             )
     choice = {name: rows[0][name] for name in fields}
     return Summary(number=number, choice=choice, values=values, failed=failed)

@@ -84,10 +84,10 @@ def _cycles(config: Configuration, kernel: Mapping[str, Any], on: Timed) -> dict
 
 
 def _clock(config: PeConfig) -> dict[str, Any]:
-    found = timing(config, _STANDARD_CELLS, jobs=1)
+    timed = timing(config, _STANDARD_CELLS, jobs=1)
     return {
-        "fmax_mhz": round(found.corners[0].pins.fmax_mhz, 1),
-        "speed_logic_ge": found.logic_ge,
+        "fmax_mhz": round(timed.corners[0].pins.fmax_mhz, 1),
+        "speed_logic_ge": timed.logic_ge,
     }
 
 

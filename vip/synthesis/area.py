@@ -55,16 +55,16 @@ class SynthReport:
             totals |= area.total.values
             for row in area.rows:
                 units[row.unit] = {**units.get(row.unit, none), **row.values}
-        found: dict[str, object] = {
+        report: dict[str, object] = {
             "targets": {name: area.to_json() for name, area in self.areas.items()}
         }
         if "generic" in self.areas:
-            found["table_7_4_um2"] = {
+            report["table_7_4_um2"] = {
                 row.component: {"thesis": row.thesis, "ours": round(row.ours, 1)}
                 for row in beside_thesis(self.areas["generic"])
             }
         if self.placed:
-            found["devices"] = {
+            report["devices"] = {
                 device: {one.unit: one.to_json() for one in reports}
                 for device, reports in self.placed.items()
             }
@@ -74,7 +74,12 @@ class SynthReport:
                 totals |= values
             else:
                 units[one.unit] = {**units.get(one.unit, none), **values}
-        return {**totals, "units": units, **found, "configuration": configuration_json(self.config)}
+        return {
+            **totals,
+            "units": units,
+            **report,
+            "configuration": configuration_json(self.config),
+        }
 
 
 def check_targets(targets: Sequence[str]) -> None:
@@ -88,8 +93,8 @@ def check_targets(targets: Sequence[str]) -> None:
     for name in targets:
         library = name in cells or name.startswith(LIBERTY_PREFIX)
         if not is_device(name) and name not in TARGETS and not library:
-            known = ", ".join((*TARGETS, *cells, f"{LIBERTY_PREFIX}PATH", *DEVICES))
-            raise SynthesisError(f"unknown target or device {name!r}; there are: {known}")
+            names = ", ".join((*TARGETS, *cells, f"{LIBERTY_PREFIX}PATH", *DEVICES))
+            raise SynthesisError(f"unknown target or device {name!r}; there are: {names}")
     need_yosys()
     if any(map(is_device, targets)):
         need_nextpnr()

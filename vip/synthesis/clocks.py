@@ -82,10 +82,10 @@ def timing(
             refuses.
     """
     chosen = engine(config)
-    others = [Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")) for path in corners]
+    further = [Corner(path.name, *library_of(f"{LIBERTY_PREFIX}{path}")) for path in corners]
     cells, library = find_cells(target)
     typical = Corner(target, library, library_of(target)[1])
-    for corner in (typical, *others):
+    for corner in (typical, *further):
         check_corner(typical, corner)
     report = by_part(progress, f"synthesis for {target}")
     netlist = engine_netlist(verilog(replace(chosen, sram="macro")), cells, report, jobs)
@@ -94,5 +94,5 @@ def timing(
         target=target,
         library=library.name,
         logic_ge=round(logic_ge(netlist, library), 1),
-        corners=time_corners(netlist, typical, others),
+        corners=time_corners(netlist, typical, further),
     )

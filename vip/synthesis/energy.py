@@ -71,6 +71,6 @@ def engine_power(
     work: Counter[str] = Counter()
     for run in runs:
         work.update(run.work)
-    what = f"engine for {target}"
-    report = measure_power(netlist, library, recordings, what=what, work=work)
+    label = f"engine for {target}"
+    report = measure_power(netlist, library, recordings, what=label, work=work)
     return EnginePower(report, longest_path(netlist, library).fmax_mhz)

@@ -60,8 +60,8 @@ def place(
     stage = f"place and route on {device}"
     progress(stage, 0, seeds)
     mapped = map_design(config, device, unit)
-    found = {seed: mapped.kept(seed) for seed in range(1, seeds + 1)}
-    missing = [seed for seed, placement in found.items() if placement is None]
+    by_seed = {seed: mapped.kept(seed) for seed in range(1, seeds + 1)}
+    missing = [seed for seed, placement in by_seed.items() if placement is None]
     shared = {"configuration": configuration_json(config), "device": device, "unit": unit}
     if missing:
         with opened(WORK, scheduler=scheduler, jobs=jobs) as executor:
@@ -70,8 +70,8 @@ def place(
                 if "placement" not in result:
                     lost = f"{mapped.what}, seed {seed}: {result.get('lost')}"
                     raise SynthesisError(result.get("error") or lost)
-                found[seed] = placement = Placement.from_json(result["placement"])
+                by_seed[seed] = placement = Placement.from_json(result["placement"])
                 mapped.keep(placement)
-                done = seeds - sum(one is None for one in found.values())
+                done = seeds - sum(one is None for one in by_seed.values())
                 progress(stage, done, seeds, f"seed {seed}")
-    return mapped.report([placement for placement in found.values() if placement is not None])
+    return mapped.report([placement for placement in by_seed.values() if placement is not None])

@@ -118,7 +118,7 @@ def power(
         program = load_program(source, chosen.instruction_words)
         with DramImage(1 << chosen.address_bits) as memory:
             run = record_program(program, memory, chosen, max_cycles)
-    found = engine_power(
+    measured = engine_power(
         [run],
         chosen,
         target,
@@ -131,6 +131,6 @@ def power(
         kernel=name,
         gated_clocks=gate_clocks,
         mhz=mhz,
-        fmax_mhz=found.fmax_mhz,
-        report=found.report,
+        fmax_mhz=measured.fmax_mhz,
+        report=measured.report,
     )

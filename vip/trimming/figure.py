@@ -62,11 +62,11 @@ def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path
         left.set(xlim=(0, 100), xlabel=f"saved, % (Xilinx 7-series; power: {CELLS})")
         left.set_yticks(range(len(names)), names)
         left.invert_yaxis()
-        others = [name for name in names if name not in simulated]
-        if others:
+        estimated = [name for name in names if name not in simulated]
+        if estimated:
             right.plot(
-                [gains[name].throughput_gain for name in others],
-                [names.index(name) for name in others],
+                [gains[name].throughput_gain for name in estimated],
+                [names.index(name) for name in estimated],
                 "D",
                 color=COLOURS[0],
                 fillstyle="none",
@@ -86,14 +86,14 @@ def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path
             axes.legend(loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=2, frameon=False)
 
 
-def _bars(axes: "Axes", names: Sequence[str], shown: Mapping[str, Mapping[str, float]]) -> None:
-    """Bars of each of ``shown``: label -> row -> value."""
-    for number, (label, values) in enumerate(shown.items()):
+def _bars(axes: "Axes", names: Sequence[str], series: Mapping[str, Mapping[str, float]]) -> None:
+    """Bars of each of ``series``: label -> row -> value."""
+    for number, (label, values) in enumerate(series.items()):
         if not values:
             continue
-        thick = _BARS / len(shown)
+        thick = _BARS / len(series)
         places = np.array([names.index(name) for name in values])
-        shift = (number - (len(shown) - 1) / 2) * thick
+        shift = (number - (len(series) - 1) / 2) * thick
         axes.barh(
             places + shift,
             list(values.values()),

@@ -169,19 +169,19 @@ def fit_application(application: Application, budget: Budget, step: Step) -> Fit
     return fit_both(full, replace(cut.trimmed, address_bits=WINDOW_BITS), budget, runs, step)
 
 
-def fit_json(found: Fitting) -> dict[str, object]:
+def fit_json(fitting: Fitting) -> dict[str, object]:
     """The fitting as plain JSON data."""
-    board = found.full.chip.budget.board
-    gain = found.board_gain
+    board = fitting.full.chip.budget.board
+    gain = fitting.board_gain
     return {
-        "device": found.full.chip.budget.name,
-        "bytes_per_cycle": round(found.demand, 3),
+        "device": fitting.full.chip.budget.name,
+        "bytes_per_cycle": round(fitting.demand, 3),
         "clock_mhz": CLOCK_MHZ,
-        "full": found.full.to_json(),
-        "trimmed": found.trimmed.to_json(),
-        "throughput_gain": round(found.gain, 3),
+        "full": fitting.full.to_json(),
+        "trimmed": fitting.trimmed.to_json(),
+        "throughput_gain": round(fitting.gain, 3),
         "board": None if board is None else board.name,
         "board_gigabytes_per_second": board and round(board.bytes_per_second / 1e9, 2),
         "board_throughput_gain": gain and round(gain, 3),
-        "match": found.match,
+        "match": fitting.match,
     }

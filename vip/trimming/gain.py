@@ -69,19 +69,19 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
             around[pe] = surroundings(pe, budget, tag_bits=pe.tag_bits, step=step)
         return around[pe].ranked(area, row.demand)[0]
 
-    found: dict[str, Gain] = {}
+    estimates: dict[str, Gain] = {}
     for row in rows:
         full = best(row, row.area_full)
         trimmed = best(row, row.trimmed.area)
         faster = speed(trimmed, row.demand / (1 + row.slower)) / speed(full, row.demand)
-        found[row.name] = Gain(
+        estimates[row.name] = Gain(
             engines_full=full.total,
             vaults_full=full.vaults,
             engines_trimmed=trimmed.total,
             vaults_trimmed=trimmed.vaults,
             throughput_gain=round(faster / (1 + row.slower), 3),
         )
-    return found
+    return estimates
 
 
 def simulate_gain(application: Application, step: Step) -> dict[str, Any]:

@@ -188,8 +188,8 @@ def _elements(
             for port in compiled.inputs
         }
     arrays = input_arrays(inputs) if isinstance(inputs, Path) else inputs
-    what = str(inputs) if isinstance(inputs, Path) else "the inputs"
-    images = spread(compiled, arrays, what, compiled.carry.values())
+    source = str(inputs) if isinstance(inputs, Path) else "the inputs"
+    images = spread(compiled, arrays, source, compiled.carry.values())
     elements = {
         name: values[: compiled.batch] for name, values in elements_of(compiled, images).items()
     }
@@ -207,16 +207,16 @@ def _fewest(
         return run_on(job, replace(full, pe=pe), on="model").cycles
 
     entries, requests = cut.trimmed.arc_entries, cut.trimmed.load_store_queue
-    taken = cycles(entries, requests)
-    if taken > _MOST_CYCLES_TO_REPEAT:
+    measured = cycles(entries, requests)
+    if measured > _MOST_CYCLES_TO_REPEAT:
         return cut
-    most = int(taken * (1 + slower))
-    while requests > _LEAST_REQUESTS and cycles(entries, requests // 2) <= most:
+    limit = int(measured * (1 + slower))
+    while requests > _LEAST_REQUESTS and cycles(entries, requests // 2) <= limit:
         requests //= 2
     low, high = 1, entries
     while low < high:
         middle = (low + high) // 2
-        if cycles(middle, requests) <= most:
+        if cycles(middle, requests) <= limit:
             high = middle
         else:
             low = middle + 1

@@ -122,8 +122,8 @@ class TrimRow:
         most the fraction :data:`vip.trimming.runs.SLOWER` more cycles, and each removed instruction
         faults."""
         engine = self.trimmed
-        more = engine.cycles - self.cycles_full
-        in_time = 0 <= more <= SLOWER * self.cycles_full
+        extra = engine.cycles - self.cycles_full
+        in_time = 0 <= extra <= SLOWER * self.cycles_full
         return in_time and not engine.different and not engine.unfaulted
 
     @property
@@ -189,13 +189,17 @@ def means(rows: Sequence[TrimRow]) -> dict[str, float]:
     """Mean savings over the rows of single applications (at least one); ``mean_power_saved`` only
     where power was measured of all."""
     single = [row for row in rows if len(row.applications) == 1]
-    found = {
+    savings = {
         f"mean_{key}": _mean([row.saved(measure) for row in single])
         for key, measure in SAVED.items()
     }
     power = [row.power_saved for row in single]
-    known = [saved for saved in power if saved is not None]
-    return {**found, "mean_power_saved": _mean(known)} if len(known) == len(single) else found
+    measured = [saved for saved in power if saved is not None]
+    return (
+        {**savings, "mean_power_saved": _mean(measured)}
+        if len(measured) == len(single)
+        else savings
+    )
 
 
 def _mean(values: Sequence[float]) -> float:

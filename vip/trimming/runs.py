@@ -128,8 +128,8 @@ def observe(
     measured = measure(work, full, progress, slower=slower)
     if measured.in_flight is not None:
         entries, requests = measured.in_flight
-        found = InFlight(arc_entries=entries, requests=requests, slower=slower)
-        profile = replace(profile, in_flight=found)
+        in_flight = InFlight(arc_entries=entries, requests=requests, slower=slower)
+        profile = replace(profile, in_flight=in_flight)
     return Observed(work=work, profile=profile, measured=measured)
 
 

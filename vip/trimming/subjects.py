@@ -129,44 +129,44 @@ def load_subjects(
         DeclarationError: declarations that the memory, or the memories of one program, contradict.
         OSError: a file that can't be read.
     """
-    found = []
-    for number, each in enumerate(_listed(programs)):
-        subject = each if isinstance(each, Subject) else Subject(program=each)
+    loaded = []
+    for number, item in enumerate(_listed(programs)):
+        subject = item if isinstance(item, Subject) else Subject(program=item)
         if not subject.name:
             path = subject.program
             name = path.name if isinstance(path, Path) else f"program {number}"
             subject = replace(subject, name=name)
-        found.append(_loaded(subject, full, parameters))
-    return found
+        loaded.append(_loaded(subject, full, parameters))
+    return loaded
 
 
 def _listed(
     programs: Sequence[Subject | Program | Path | str],
 ) -> list[Subject | Program | Path]:
-    known = {each.name: each for each in applications()}
-    found: list[Subject | Program | Path] = []
-    for each in programs:
-        if not isinstance(each, str):
-            found.append(each)
-        elif each in known:
-            found += subjects_of(known[each])
+    suite = {item.name: item for item in applications()}
+    listed: list[Subject | Program | Path] = []
+    for item in programs:
+        if not isinstance(item, str):
+            listed.append(item)
+        elif item in suite:
+            listed += subjects_of(suite[item])
         else:
-            found.append(Path(each))
-    return found
+            listed.append(Path(item))
+    return listed
 
 
 def _loaded(subject: Subject, full: PeConfig, parameters: int) -> Loaded:
     size = 1 << full.address_bits
-    most = min(size, _MEMORY_BYTES)
+    limit = min(size, _MEMORY_BYTES)
     memories = tuple(
-        read_bytes(memory, most) if isinstance(memory, Path) else memory
+        read_bytes(memory, limit) if isinstance(memory, Path) else memory
         for memory in subject.memories
     )
     declared = subject.declared
     if (declared.constants or declared.numbers) and not memories:
-        span = (*declared.constants, *(each.span for each in declared.numbers))[0]
+        span = (*declared.constants, *(numbers.span for numbers in declared.numbers))[0]
         raise DeclarationError(f"{subject.name}: {span} is declared, but no memory is given")
-    given = subject.parameters
+    start = subject.parameters
     try:
         contents = [contents_of(declared, memory, size) for memory in memories or (b"",)]
         for other in contents[1:]:
@@ -179,7 +179,7 @@ def _loaded(subject: Subject, full: PeConfig, parameters: int) -> Loaded:
         memories=memories,
         known=Known(
             contents=contents[0],
-            parameters=parameters if given is None else given,
+            parameters=parameters if start is None else start,
             slots=declared.slots,
         ),
     )

@@ -47,8 +47,8 @@ def run_row(task: Task) -> dict[str, Any]:
 
 
 def _members(names: Sequence[str]) -> list[Application]:
-    known = {item.name: item for item in applications()}
-    return [known[name] for name in names]
+    suite = {item.name: item for item in applications()}
+    return [suite[name] for name in names]
 
 
 def measure_trims(
@@ -76,18 +76,20 @@ def measure_trims(
         vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
     check_scheduler(_WORK, scheduler)
-    wanted: dict[str, tuple[str, ...]] = {item.name: (item.name,) for item in choose(names)}
+    rows_of: dict[str, tuple[str, ...]] = {item.name: (item.name,) for item in choose(names)}
     if not names:
-        wanted |= UNIONS
+        rows_of |= UNIONS
     if power:
         check_power_target(CELLS)
-    kept = Kept("trim_rows")
+    cache = Kept("trim_rows")
     sources = made_from()
-    keys = {name: _key(name, of, sources, power) for name, of in wanted.items()}
-    found = {name: kept.known(key) for name, key in keys.items()}
-    missing = [name for name, row in found.items() if row is None]
-    progress(_STAGE, len(wanted) - len(missing), len(wanted))
-    tasks = [{"name": name, "applications": list(wanted[name]), "power": power} for name in missing]
+    keys = {name: _key(name, of, sources, power) for name, of in rows_of.items()}
+    rows = {name: cache.known(key) for name, key in keys.items()}
+    missing = [name for name, row in rows.items() if row is None]
+    progress(_STAGE, len(rows_of) - len(missing), len(rows_of))
+    tasks = [
+        {"name": name, "applications": list(rows_of[name]), "power": power} for name in missing
+    ]
     if tasks and scheduler is None:
         need_simulator()
     if tasks:
@@ -96,11 +98,11 @@ def measure_trims(
                 name = missing[number]
                 if "row" not in result:
                     raise TrimSuiteError(f"{name}: {result.get('error') or result['lost']}")
-                found[name] = result["row"]
-                kept.keep(keys[name], result["row"])
-                done = sum(row is not None for row in found.values())
-                progress(_STAGE, done, len(wanted), name)
-    return [TrimRow.from_json(row) for row in found.values() if row is not None]
+                rows[name] = result["row"]
+                cache.keep(keys[name], result["row"])
+                done = sum(row is not None for row in rows.values())
+                progress(_STAGE, done, len(rows_of), name)
+    return [TrimRow.from_json(row) for row in rows.values() if row is not None]
 
 
 def _key(name: str, of: Sequence[str], sources: str, power: bool) -> str:

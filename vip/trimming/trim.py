@@ -151,10 +151,12 @@ def trim_work(
         result = replace(result, fitting=fit_both(cut.full, cut.trimmed, budget, work.runs, step))
     if output is None or result.failure:
         return result
-    beside = {}
+    extra_files = {}
     if result.fitting is not None:
-        beside[CHIP_FILE] = configuration_text(result.fitting.trimmed.chip.config)
-    return replace(result, verilog=write_verilog(vault or cut.trimmed, output, extra_files=beside))
+        extra_files[CHIP_FILE] = configuration_text(result.fitting.trimmed.chip.config)
+    return replace(
+        result, verilog=write_verilog(vault or cut.trimmed, output, extra_files=extra_files)
+    )
 
 
 def need_tools(*, check: bool, synthesis: bool) -> None:

@@ -35,7 +35,7 @@ from numpy.typing import NDArray
 
 from microkernels.common.errors import CHECK, KernelError
 
-from ..golden import energy
+from ..golden import energy, least_sums
 from ..problem import BpProblem, Messages, check_messages, element_type
 from ..shifts.transform import Transform, transform_of
 
@@ -323,7 +323,7 @@ class _Minima:
             return totals
         if self._transform is not None:
             return _shifted(self._transform, totals)
-        return _least_sums(self._matrix if forwards else self._matrix.T, totals)
+        return least_sums(self._matrix if forwards else self._matrix.T, totals)
 
 
 def _shifted(transform: Transform, totals: _Costs) -> _Costs:
@@ -339,18 +339,6 @@ def _shifted(transform: Transform, totals: _Costs) -> _Costs:
     if limit is not None:
         np.minimum(totals, limit, out=totals)
     return totals
-
-
-def _least_sums(matrix: _Costs, totals: _Costs) -> _Costs:
-    """The minima by all pairs of labels."""
-    by_label = np.ascontiguousarray(totals.T)
-    raw = np.add.outer(matrix[:, 0], by_label[0])
-    sums = np.empty_like(raw)
-    for column, values in zip(matrix.T[1:], by_label[1:], strict=True):
-        np.add.outer(column, values, out=sums)
-        np.minimum(raw, sums, out=raw)
-    result: _Costs = raw.T
-    return result
 
 
 def _skewed(values: NDArray[_Scalar]) -> NDArray[_Scalar]:

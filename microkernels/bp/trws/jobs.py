@@ -1,6 +1,6 @@
 """TRW-S as a job of an engine or a vault."""
 
-from functools import lru_cache
+from functools import lru_cache, partial
 
 from isa.program import Program
 from isa.run import Launch
@@ -66,12 +66,6 @@ def trws_job(
     program = _program(shape, block, instruction_words)
     updates = problem.updates * iterations
 
-    def golden() -> Messages:
-        field = TrwsField(problem, messages)
-        for _ in range(iterations):
-            field.iterate()
-        return field.messages
-
     return KernelJob(
         name="TRW-S",
         launches=(
@@ -83,7 +77,7 @@ def trws_job(
         ),
         prepare=lambda memory: layout.pack(memory, iterations, messages),
         outputs=layout.unpack,
-        golden=Golden(golden, lazy=True),
+        golden=Golden(partial(_golden, problem, iterations, messages), lazy=True),
         end=layout.end,
         declared=layout.declared,
         pes=pes,
@@ -92,6 +86,13 @@ def trws_job(
         operations=updates * (9 * problem.labels // 2 + 2 * problem.labels**2),
         updates=updates,
     )
+
+
+def _golden(problem: BpProblem, iterations: int, messages: Messages | None) -> Messages:
+    field = TrwsField(problem, messages)
+    for _ in range(iterations):
+        field.iterate()
+    return field.messages
 
 
 def trws_transform(

@@ -8,8 +8,7 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.run import Launch
-from microkernels.apps.digits import load_digits
-from microkernels.apps.digits_train import NETWORKS, train
+from microkernels.apps.digits import NETWORKS, load_digits, trained
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.conv_plan import plan_conv
 from microkernels.nn.conv_shape import ConvShape
@@ -172,8 +171,7 @@ def test_vector_unit_hardly_waits(
 @pytest.mark.parametrize("name", NETWORKS)
 def test_digits_are_known_as_in_floating_point(name: str) -> None:
     digits = load_digits()
-    network = train(digits, **NETWORKS[name])
-    outcome = cosim_digits(network, digits, PE, images=8)
+    outcome = cosim_digits(trained(name), digits, PE, images=8)
     assert outcome.match
     assert outcome.engine == outcome.golden
     assert outcome.all_real > 0.96

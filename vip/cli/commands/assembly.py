@@ -41,9 +41,9 @@ class ProgramFormat(Enum):
     MEM = "mem"
 
 
-def _constants(given: list[str]) -> dict[str, int]:
+def _constants(texts: list[str]) -> dict[str, int]:
     constants = {}
-    for item in given:
+    for item in texts:
         name, _, value = item.partition("=")
         try:
             constants[name] = int(value, 0) if len(value) <= _NUMBER_CHARACTERS else int("")

@@ -48,9 +48,9 @@ def browser(
 
     Example: vip browser -o build/browser && python -m http.server -d build/browser
     """
-    found = vip.browser_page(output, pyodide=pyodide)
-    write_json(json, found.to_json())
+    page = vip.browser_page(output, pyodide=pyodide)
+    write_json(json, page.to_json())
     console.print(
-        f"{found.index}: {found.files} files, {found.bytes:,} bytes; to see it: "
+        f"{page.index}: {page.files} files, {page.bytes:,} bytes; to see it: "
         f"python -m http.server -d {output}"
     )

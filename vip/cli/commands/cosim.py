@@ -110,13 +110,13 @@ _KINDS = {
 }
 
 
-def _check_options(context: typer.Context, what: str | Path, config: Configuration) -> None:
+def _check_options(context: typer.Context, design: str | Path, config: Configuration) -> None:
     """Refuse options that have no effect for the kind of configuration."""
     for kind, names in _ONLY_FOR.items():
         for name in () if config.kind == kind else names:
             source = context.get_parameter_source(name)
             if source is not None and source.name == "COMMANDLINE":
-                named = f"preset {what!r}" if isinstance(what, str) else what
+                named = f"preset {design!r}" if isinstance(design, str) else design
                 raise UserError(
                     f"--{name.replace('_', '-')} can't be used: {named} is {_KINDS[config.kind]}"
                 )

@@ -1,5 +1,6 @@
-"""``vip generate``."""
+"""``vip generate`` and ``vip diagram``: a design's Verilog, and a drawing of it."""
 
+from pathlib import Path
 from typing import Annotated
 
 import typer
@@ -10,9 +11,12 @@ from vip.cli.console import console, shown
 from vip.output import write_json
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
-from .options import JsonOption, OutputDirectory
+from .options import JsonOption, OutputDirectory, drawing
 
-__all__ = ["generate"]
+__all__ = [
+    "diagram",
+    "generate",
+]
 
 
 def generate(
@@ -29,13 +33,51 @@ def generate(
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
-    what = chosen(preset_name, file)
+    design = chosen(preset_name, file)
     with shown() as progress:
-        progress("generate", part=str(what))
-        found = vip.generate(what, output, memories=memories)
-    write_json(json, found.to_json())
-    report = found.report
+        progress("generate", part=str(design))
+        generated = vip.generate(design, output, memories=memories)
+    write_json(json, generated.to_json())
+    report = generated.report
     console.print(
         f"{report.directory}: {len(report.modules)} modules, {report.lines:,} lines of Verilog, "
         f"top module {report.top}"
+    )
+
+
+def diagram(
+    picture: Annotated[
+        Path,
+        typer.Argument(
+            metavar="PICTURE", help="File to write, PNG or SVG by its ending.", callback=drawing()
+        ),
+    ],
+    preset_name: DesignPresetOption = None,
+    file: ConfigOption = None,
+    module: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="Verilog module to draw.", show_default="the top"),
+    ] = None,
+    least_bits: Annotated[
+        int, typer.Option(help="Links of fewer bits are not drawn.", min=1, max=10_000)
+    ] = 8,
+    json: JsonOption = None,
+) -> None:
+    """Draw the units of a module, and the bits that go from one to another.
+
+    Both are those of its Verilog.
+
+    Example: vip diagram controller.svg --preset vault --module controller --least-bits 32
+    """
+    design = chosen(preset_name, file)
+    with shown() as progress:
+        drawn = vip.diagram(
+            design, picture, module=module, least_bits=least_bits, progress=progress
+        )
+    write_json(json, drawn.to_json())
+    blocks = drawn.graph.blocks.values()
+    units = sum(block.number for block in blocks if block.module)
+    links = drawn.graph.links
+    console.print(
+        f"{picture}: {drawn.graph.module}, {units} units, {len(drawn.drawn)} of {len(links)} links"
     )

@@ -63,15 +63,15 @@ def certify(
     Example: vip model certify --kind engine --kind vault --json certificate.json
     """
     with shown() as progress:
-        found = vip.certify(kind or KINDS, layers=layers, progress=progress)
-    for machine, rows in groupby(found.certificate.rows, lambda row: row.kind):
+        report = vip.certify(kind or KINDS, layers=layers, progress=progress)
+    for machine, rows in groupby(report.certificate.rows, lambda row: row.kind):
         _show(machine, list(rows))
-    median, worst = found.certificate.errors
+    median, worst = report.certificate.errors
     console.print(
-        f"certificate {found.certificate.number}: {found.certificate.equal} of "
-        f"{len(found.certificate.rows)} runs are equal in every counter; difference of cycles: "
+        f"certificate {report.certificate.number}: {report.certificate.equal} of "
+        f"{len(report.certificate.rows)} runs are equal in every counter; difference of cycles: "
         f"median {median:.2f} %, largest {worst:.2f} %"
     )
-    write_json(json, found.to_json())
-    if not found.holds:
+    write_json(json, report.to_json())
+    if not report.holds:
         raise typer.Exit(1)

@@ -11,7 +11,6 @@ from rich.table import Table
 
 from microkernels.bp.problem import BpProblem
 from microkernels.mrf.disparities import ENDINGS
-from microkernels.mrf.matching import Cost
 from microkernels.mrf.pair import PairOptions
 from microkernels.mrf.pixels import (
     denoising_problem,
@@ -32,8 +31,10 @@ from .option_groups.mrf import (
     BitsOption,
     CutOption,
     LabelsOption,
+    MatchingOptions,
     SmoothOption,
     SolveOptions,
+    TruthOptions,
     WeightOption,
 )
 from .options import JsonOption, reading, writing
@@ -63,6 +64,8 @@ def stereo(
         typer.Argument(metavar="RIGHT", help="Right photograph, rectified.", callback=reading()),
     ],
     solve: SolveOptions,
+    matching: MatchingOptions,
+    against: TruthOptions,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -71,36 +74,6 @@ def stereo(
             metavar="FILE",
             help="Write the disparities: .npy, .pfm, or .png (8 bits, scaled).",
             callback=writing(*ENDINGS),
-        ),
-    ] = None,
-    labels: Annotated[int, typer.Option(help="Disparities.", min=2, max=256)] = 16,
-    first: Annotated[int, typer.Option(help="Disparity of the first label.", min=0)] = 0,
-    scale: Annotated[
-        float, typer.Option(help="Scale both photographs first, with antialiasing; up to 1.")
-    ] = 1.0,
-    cost: Annotated[
-        Cost,
-        typer.Option(help="Absolute differences, Birchfield-Tomasi, or census transform."),
-    ] = "ad",
-    cut: CutOption = None,
-    truth: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="True disparities: picture (0: unknown), .pfm, .npy or .npz.",
-            callback=reading(),
-        ),
-    ] = None,
-    truth_factor: Annotated[
-        float | None,
-        typer.Option(help="The truth's numbers are disparities times this (default: 1)."),
-    ] = None,
-    mask: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Picture that is white where both photographs show a point, for the errors.",
-            callback=reading(),
         ),
     ] = None,
     smooth: SmoothOption = "linear:2",
@@ -126,18 +99,18 @@ def stereo(
     Example: vip mrf stereo left.png right.png --scale 0.5 --on model --energies energies.json
     """
     options = PairOptions(
-        labels=labels,
-        first=first,
-        scale=scale,
-        cost=cost,
-        truncation=cut,
+        labels=matching.labels,
+        first=matching.first,
+        scale=matching.scale,
+        cost=matching.cost,
+        truncation=matching.cut,
         smooth=smooth,
         weight=weight,
         edges=edges,
         bits=bits,
     )
     with shown() as progress:
-        found = mrf_stereo(
+        result = mrf_stereo(
             left_image,
             right_image,
             options,
@@ -149,21 +122,21 @@ def stereo(
             on=solve.on,
             form=solve.messages,
             damping=solve.damping,
-            truth=truth,
-            truth_factor=truth_factor,
-            mask=mask,
+            truth=against.truth,
+            truth_factor=against.truth_factor,
+            mask=against.mask,
             progress=progress,
         )
     if output is not None:
-        found.save(output)
-    _write_energies(found.run, solve)
-    write_json(json, found.to_json())
+        result.save(output)
+    _write_energies(result.run, solve)
+    write_json(json, result.to_json())
     rows: dict[str, str] = {}
-    for name, errors in found.errors.items():
+    for name, errors in result.errors.items():
         rows[f"bad 1.0, {name} pixels"] = f"{errors.bad_1:.2f} %"
         rows[f"bad 2.0, {name} pixels"] = f"{errors.bad_2:.2f} %"
         rows[f"mean error, {name} pixels"] = f"{errors.mean:.2f}"
-    _show(found.run, rows)
+    _show(result.run, rows)
 
 
 @app.command()

@@ -61,36 +61,36 @@ def check(
     Example: vip nn check model.onnx --preset thesis
     """
     with shown() as progress:
-        found = vip.check_model(model, preset=preset_name, batch=batch, progress=progress)
+        report = vip.check_model(model, preset=preset_name, batch=batch, progress=progress)
     table = Table(title="operators", box=box.SIMPLE)
     table.add_column("operator")
     for column in ("nodes", "supported"):
         table.add_column(column, justify="right")
-    for name, (count, mapped) in found.operators.items():
+    for name, (count, mapped) in report.operators.items():
         table.add_row(name, f"{count}", f"{mapped}")
     console.print(table)
-    for each in found.refused:
-        console.print(f"node {each.node} ({each.op}): {each.why}")
-    if found.problem:
-        console.print(found.problem)
-    if found.layers and found.vault_bytes:
-        layers = Table(title=f"predicted cycles, batch {found.batch}", box=box.SIMPLE)
+    for refusal in report.refused:
+        console.print(f"node {refusal.node} ({refusal.op}): {refusal.why}")
+    if report.problem:
+        console.print(report.problem)
+    if report.layers and report.vault_bytes:
+        layers = Table(title=f"predicted cycles, batch {report.batch}", box=box.SIMPLE)
         for column in ("layer", "kind", "output"):
             layers.add_column(column)
         layers.add_column("cycles", justify="right")
-        for layer in found.layers:
+        for layer in report.layers:
             size = " x ".join(map(str, layer.output))
             layers.add_row(layer.name, layer.kind, size, f"{layer.cycles:,.0f}")
         layers.add_section()
-        layers.add_row("moves between vaults", "", "", f"{found.moved_cycles:,.0f}")
-        layers.add_row("all", "", "", f"{found.cycles:,.0f}")
+        layers.add_row("moves between vaults", "", "", f"{report.moved_cycles:,.0f}")
+        layers.add_row("all", "", "", f"{report.cycles:,.0f}")
         console.print(layers)
         console.print(
-            f"about {found.ms:.3f} ms at 1.25 GHz on {found.vaults} vault(s); "
-            f"{found.vault_bytes / 2**20:.1f} of {found.room_bytes / 2**20:.0f} MiB of each vault"
+            f"about {report.ms:.3f} ms at 1.25 GHz on {report.vaults} vault(s); "
+            f"{report.vault_bytes / 2**20:.1f} of {report.room_bytes / 2**20:.0f} MiB of each vault"
         )
-    write_json(json, found.to_json())
-    if not found.supported:
+    write_json(json, report.to_json())
+    if not report.supported:
         raise typer.Exit(1)
 
 
@@ -129,7 +129,7 @@ def compile_command(
     Example: vip nn compile digits.onnx --calibrate digits_train.npz -o build/digits
     """
     with shown() as progress:
-        found = vip.compile_model(
+        report = vip.compile_model(
             model,
             calibrate,
             output,
@@ -142,41 +142,44 @@ def compile_command(
     table.add_column("layer")
     for column in ("fraction bits", "of weights", "largest", "rounding", "saturated"):
         table.add_column(column, justify="right")
-    for each in found.maps:
-        weights = "" if each.weight_fraction is None else f"{each.weight_fraction}"
+    for feature_map in report.maps:
+        weights = "" if feature_map.weight_fraction is None else f"{feature_map.weight_fraction}"
         table.add_row(
-            each.layer,
-            f"{each.fraction}",
+            feature_map.layer,
+            f"{feature_map.fraction}",
             weights,
-            f"{each.largest:.4g}",
-            f"{each.error:.2e}",
-            f"{each.saturated:,}" if each.saturated else "",
+            f"{feature_map.largest:.4g}",
+            f"{feature_map.error:.2e}",
+            f"{feature_map.saturated:,}" if feature_map.saturated else "",
         )
     console.print(table)
-    for tensor in found.outputs:
+    for tensor in report.outputs:
         console.print(
             f"{tensor.tensor} beside onnxruntime, {tensor.images} image(s): error "
             f"{tensor.error:.2e} of its magnitude, largest difference {tensor.largest:.3g}"
         )
     console.print(
-        f"{found.folder}: {found.launches} launches of {found.programs} programs, "
-        f"{found.vault_bytes:,} bytes of each vault, about {found.predicted_cycles:,.0f} cycles"
+        f"{report.folder}: {report.launches} launches of {report.programs} programs, "
+        f"{report.vault_bytes:,} bytes of each vault, about {report.predicted_cycles:,.0f} cycles"
     )
-    _warn({each.layer: each.saturated for each in found.saturated}, "on the calibration data")
+    _warn(
+        {feature_map.layer: feature_map.saturated for feature_map in report.saturated},
+        "on the calibration data",
+    )
     _warn_beyond(
-        {each.layer: each.beyond for each in found.beyond},
+        {feature_map.layer: feature_map.beyond for feature_map in report.beyond},
         "on the calibration data, ",
         "they are in floating point",
     )
-    write_json(json, found.to_json())
+    write_json(json, report.to_json())
 
 
 def _warn(saturated: Mapping[str, int], where: str) -> None:
     if saturated:
-        most = max(saturated, key=lambda name: saturated[name])
+        layer = max(saturated, key=lambda name: saturated[name])
         warn(
             f"saturation: {where}, {sum(saturated.values()):,} values were limited to 16 bits, "
-            f"most of them in {most}"
+            f"most of them in {layer}"
         )
 
 
@@ -184,10 +187,10 @@ def _warn_beyond(
     beyond: Mapping[str, int], where: str = "", what: str = "the calibration data had"
 ) -> None:
     if beyond:
-        most = max(beyond, key=lambda name: beyond[name])
+        layer = max(beyond, key=lambda name: beyond[name])
         warn(
             f"range: {where}{sum(beyond.values()):,} arguments of functions were beyond what "
-            f"{what}, where functions keep their value; most of them in {most}"
+            f"{what}, where functions keep their value; most of them in {layer}"
         )
 
 
@@ -227,21 +230,21 @@ def run(
     Example: vip nn run build/digits --input digit.npy --on rtl
     """
     with shown() as progress:
-        found = vip.run_model(folder, inputs, on=on, progress=progress)
-    for name, values in found.outputs.items():
+        result = vip.run_model(folder, inputs, on=on, progress=progress)
+    for name, values in result.outputs.items():
         flat = values.ravel()
-        some = ", ".join(f"{each:.5g}" for each in flat[:10])
-        more = f" and {flat.size - 10:,} more" if flat.size > 10 else ""
-        console.print(f"{name} {list(values.shape)}: {some}{more}")
-    if found.launches:
-        console.print(f"{found.cycles:,} cycles in {len(found.launches)} launches")
-    if found.instructions:
-        console.print(f"{found.instructions:,} instructions")
-    _warn(found.saturated, _BEYOND)
-    _warn_beyond(found.beyond)
+        some = ", ".join(f"{value:.5g}" for value in flat[:10])
+        rest = f" and {flat.size - 10:,} more" if flat.size > 10 else ""
+        console.print(f"{name} {list(values.shape)}: {some}{rest}")
+    if result.launches:
+        console.print(f"{result.cycles:,} cycles in {len(result.launches)} launches")
+    if result.instructions:
+        console.print(f"{result.instructions:,} instructions")
+    _warn(result.saturated, _BEYOND)
+    _warn_beyond(result.beyond)
     if output is not None:
-        write_atomically(output, _packed(found.outputs))
-    write_json(json, found.to_json())
+        write_atomically(output, _packed(result.outputs))
+    write_json(json, result.to_json())
 
 
 def _packed(arrays: Mapping[str, Reals]) -> bytes:
@@ -273,19 +276,19 @@ def evaluate(
     Example: vip nn evaluate build/digits --data digits_test.npz
     """
     with shown() as progress:
-        found = vip.evaluate_model(folder, data, progress=progress)
-    single = found.threshold is not None
-    if found.accuracy is not None:
-        rule = f" (label 1: an output above {found.threshold:.4g})" if single else ""
+        result = vip.evaluate_model(folder, data, progress=progress)
+    single = result.threshold is not None
+    if result.accuracy is not None:
+        rule = f" (label 1: an output above {result.threshold:.4g})" if single else ""
         console.print(
-            f"accuracy {found.accuracy:.2%}, of onnxruntime in floating point "
-            f"{found.float_accuracy:.2%}{rule}"
+            f"accuracy {result.accuracy:.2%}, of onnxruntime in floating point "
+            f"{result.float_accuracy:.2%}{rule}"
         )
     console.print(
-        f"{found.images} images: error {found.error:.2e} of the outputs' magnitude, largest "
-        f"difference {found.largest:.3g}, same {'label' if single else 'highest output'} in "
-        f"{found.agreement:.2%}"
+        f"{result.images} images: error {result.error:.2e} of the outputs' magnitude, largest "
+        f"difference {result.largest:.3g}, same {'label' if single else 'highest output'} in "
+        f"{result.agreement:.2%}"
     )
-    _warn(found.saturated, _BEYOND)
-    _warn_beyond(found.beyond)
-    write_json(json, found.to_json())
+    _warn(result.saturated, _BEYOND)
+    _warn_beyond(result.beyond)
+    write_json(json, result.to_json())

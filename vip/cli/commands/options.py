@@ -42,11 +42,11 @@ _KEY = "vip.cli.file_arguments"
 
 def file_arguments(context: typer.Context) -> FileArguments:
     """The files that the call of ``context`` declared so far."""
-    found = context.meta.get(_KEY)
-    if found is None:
-        found = context.meta[_KEY] = FileArguments()
-        context.call_on_close(found.close)
-    return found
+    files = context.meta.get(_KEY)
+    if files is None:
+        files = context.meta[_KEY] = FileArguments()
+        context.call_on_close(files.close)
+    return files
 
 
 def _role(parameter: typer.CallbackParam) -> str:

@@ -78,7 +78,7 @@ def power(
     Example: vip power bp --json power.json
     """
     with shown() as progress:
-        found = vip.power(
+        result = vip.power(
             kernel,
             preset_name,
             target=target,
@@ -88,14 +88,14 @@ def power(
             jobs=jobs,
             progress=progress,
         )
-    write_json(json, found.to_json())
-    report, thesis = found.report, found.report.at_thesis_node()
+    write_json(json, result.to_json())
+    report, thesis = result.report, result.report.at_thesis_node()
     title = f"{preset_name} runs {kernel}: mW at {mhz:g} MHz, {report.library}"
     console.print(_table(title, report, mhz))
-    for what in report.work:
-        console.print(f"{report.energy_pj(what, mhz):,.2f} pJ a {what}")
+    for kind in report.work:
+        console.print(f"{report.energy_pj(kind, mhz):,.2f} pJ a {kind}")
     console.print(
-        f"{report.total.milliwatts(found.fmax_mhz):.1f} mW at {found.fmax_mhz:g} MHz, the clock"
+        f"{report.total.milliwatts(result.fmax_mhz):.1f} mW at {result.fmax_mhz:g} MHz, the clock"
         f" that the netlist allows; {thesis.total.milliwatts(THESIS_MHZ):.1f} mW scaled to"
         f" {thesis.node_nm:g} nm, {thesis.volts:g} V and {THESIS_MHZ:g} MHz"
     )

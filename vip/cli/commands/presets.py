@@ -64,17 +64,17 @@ def presets(
     Example: vip presets
     """
     with shown() as progress:
-        found = list_presets(measure=measure, progress=progress)
+        listed = list_presets(measure=measure, progress=progress)
     sizes = _table("preset", "machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5")
     uses = _table("preset", "ports", "fits")
-    for row in found.rows:
+    for row in listed.rows:
         sizes.add_row(row.name, _machine(row), _size(row.memory_bytes), *_cells(row))
         fits = "?" if row.fits is None else ", ".join(row.fits) or "none"
         uses.add_row(row.name, row.ports, fits)
     console.print(sizes)
     console.print(uses)
-    origin = f"areas: {found.origin}, units mapped alone; kGE without memories"
+    origin = f"areas: {listed.origin}, units mapped alone; kGE without memories"
     console.print(origin, soft_wrap=True)
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
     console.print(f"fits: takes at most {parts}, of {', '.join(FPGAS)}", soft_wrap=True)
-    write_json(json, found.to_json())
+    write_json(json, listed.to_json())

@@ -20,8 +20,10 @@ __all__ = ["prove_command"]
 
 def _files(names: Sequence[str] | None) -> list[Path]:
     """Those of ``names`` that are files; what is neither is refused with the applications."""
-    known = {each.name for each in applications()}
-    return [Path(name) for name in names or () if name not in known and Path(name).exists()]
+    names_of_suite = {application.name for application in applications()}
+    return [
+        Path(name) for name in names or () if name not in names_of_suite and Path(name).exists()
+    ]
 
 
 def prove_command(
@@ -42,8 +44,8 @@ def prove_command(
     failing conditions and a counterexample.
     """
     with shown() as progress:
-        found = vip.prove(what or DEFAULT, preset_name, progress=progress)
-    show_proofs(found.proofs)
-    write_json(json_path, found.to_json())
-    if not found.holds:
+        report = vip.prove(what or DEFAULT, preset_name, progress=progress)
+    show_proofs(report.proofs)
+    write_json(json_path, report.to_json())
+    if not report.holds:
         raise typer.Exit(1)

@@ -73,7 +73,7 @@ def report(
     if output is not None:
         raise UserError("--output is of a page on a result; a page on an engine is in its folder")
     with shown() as progress:
-        found = vip.report(
+        written = vip.report(
             preset_name,
             folder,
             devices=device or (),
@@ -81,8 +81,8 @@ def report(
             jobs=jobs,
             progress=progress,
         )
-    console.print(f"written to {found.page}")
-    write_json(json, {"page": str(found.page)})
+    console.print(f"written to {written.page}")
+    write_json(json, {"page": str(written.page)})
 
 
 def _on_result(
@@ -97,6 +97,6 @@ def _on_result(
     if page is None:
         page = result.with_suffix(".html")
         file_arguments(context).writes(page, "the page")
-    made = vip.report_run(result, page)
-    write_json(json, made.to_json())
-    console.print(f"{page}: {made.bytes:,} bytes, {len(made.figures)} figures")
+    page_written = vip.report_run(result, page)
+    write_json(json, page_written.to_json())
+    console.print(f"{page}: {page_written.bytes:,} bytes, {len(page_written.figures)} figures")

@@ -50,7 +50,7 @@ def synth(
     Example: vip synth --target generic --json area.json
     """
     with shown() as progress:
-        found = vip.synth(
+        result = vip.synth(
             preset_name,
             target or DEFAULT_TARGETS,
             units=unit or (),
@@ -60,12 +60,12 @@ def synth(
             jobs=jobs,
             progress=progress,
         )
-    write_json(json, found.to_json())
-    if found.placed:
-        show_placed(preset_name, found.placed)
-    if not found.areas:
+    write_json(json, result.to_json())
+    if result.placed:
+        show_placed(preset_name, result.placed)
+    if not result.areas:
         return
-    show_area(preset_name, found.areas)
+    show_area(preset_name, result.areas)
     for name in SHOWN:
-        if any(name in area.total.values for area in found.areas.values()):
+        if any(name in area.total.values for area in result.areas.values()):
             console.print(f"{name}: {MEASURES[name]}", style="dim")

@@ -22,13 +22,13 @@ def _mhz(path: TimingPath | None) -> str:
     return "" if path is None else f"{path.fmax_mhz:.0f}"
 
 
-def _table(title: str, found: tuple[CornerTiming, ...]) -> Table:
+def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
     table = Table(title=title)
     table.add_column("corner")
     for name in ("pins", "wires", "pins\nOpenSTA", "wires\nOpenSTA"):
         table.add_column(name, justify="right")
     table.add_column("longest path (ns)")
-    for row in found:
+    for row in corners:
         table.add_row(
             row.corner,
             *map(_mhz, (row.pins, row.wires, row.open_sta_pins, row.open_sta_wires)),
@@ -69,9 +69,11 @@ def timing(
     """
     with shown() as progress:
         netlist = vip.timing(preset_name, target, corner or (), jobs=jobs, progress=progress)
-    found = netlist.corners
+    corners = netlist.corners
     write_json(json, netlist.to_json())
     logic = f"{netlist.logic_ge / 1000:.1f} kGE of logic"
-    console.print(_table(f"{preset_name} in {netlist.library}, {logic}: MHz before layout", found))
-    if found[0].open_sta_pins is None:
+    console.print(
+        _table(f"{preset_name} in {netlist.library}, {logic}: MHz before layout", corners)
+    )
+    if corners[0].open_sta_pins is None:
         console.print(f"OpenSTA is not installed (no command {OPEN_STA})", style="dim")

@@ -42,8 +42,8 @@ _OF_MODELS = frozenset({"keep_counters", "proved", "check", "area", "prove", "sl
 
 def _program_files(names: Sequence[str] | None) -> list[Path]:
     """Those of ``names`` that are no applications; of a compiled model the manifest."""
-    known = {application.name for application in applications()}
-    return [manifest_of(Path(name)) for name in names or () if name not in known]
+    suite = {application.name for application in applications()}
+    return [manifest_of(Path(name)) for name in names or () if name not in suite]
 
 
 @grouped
@@ -164,12 +164,12 @@ def _subjects(
     memories: Mapping[str, list[Path]], declared: Mapping[str, Declared]
 ) -> list[vip.Subject]:
     """The programs, by names that differ."""
-    known = {application.name: application for application in applications()}
+    suite = {application.name: application for application in applications()}
     short = {Path(program).name for program in memories}
     subjects = []
     for program, files in memories.items():
-        if program in known:
-            subjects += subjects_of(known[program])
+        if program in suite:
+            subjects += subjects_of(suite[program])
             continue
         path = Path(program)
         if not files:

@@ -17,7 +17,7 @@ SHOWN = ("logic_ge", "luts", "ffs", "dsps", "brams", "sram_bits", "fmax_mhz")
 def show_area(config_name: str, report: Mapping[str, AreaReport]) -> None:
     """Print the areas for several targets, a row a unit."""
     first = next(iter(report.values()))
-    shown = [
+    columns = [
         (target, name)
         for target, area in report.items()
         for name in SHOWN
@@ -25,12 +25,12 @@ def show_area(config_name: str, report: Mapping[str, AreaReport]) -> None:
     ]
     table = Table(title=f"Area of {config_name}")
     table.add_column("unit")
-    for target, name in shown:
+    for target, name in columns:
         table.add_column(f"{name}\n{target}", justify="right")
 
     def cells(unit: str, rows: dict[str, AreaRow | None]) -> list[str]:
         values = []
-        for target, name in shown:
+        for target, name in columns:
             row = rows[target]
             number = None if row is None else row.values.get(name)
             values.append("" if number is None else f"{number:,.0f}")
@@ -50,8 +50,8 @@ def show_placed(config_name: str, placed: Mapping[str, Sequence[PlaceReport]]) -
     table = Table(title=f"{config_name}, placed and routed")
     for name in ("device", "unit", "MHz (median)", "least", "most", "fit", "longest path (ns)"):
         table.add_column(name, justify="left" if name in ("device", "unit") else "right")
-    for device, found in placed.items():
-        for report in found:
+    for device, reports in placed.items():
+        for report in reports:
             clocks = [placement.fmax_mhz for placement in report.placements]
             table.add_row(
                 device,

@@ -16,20 +16,20 @@ _SHOWN = 8
 
 def show_difference(located: Located) -> None:
     """Print the instruction, what it reads, what differs and the last commits."""
-    found = located.difference
-    first = found.instruction
+    difference = located.difference
+    first = difference.instruction
     console.print(
         f"first difference after instruction {first.number}, word {first.pc}{_source(first)}:"
     )
     console.print(f"  {first.text}")
-    for operand in found.operands:
+    for operand in difference.operands:
         console.print(f"  reads {_place(operand)}: {_operand(operand)}")
-    if found.end:
-        console.print(f"  {found.end}")
-    for place in found.differing[:_SHOWN]:
+    if difference.end:
+        console.print(f"  {difference.end}")
+    for place in difference.differing[:_SHOWN]:
         _show_place(place)
-    if len(found.differing) > _SHOWN:
-        console.print(f"  and {len(found.differing) - _SHOWN} places more")
+    if len(difference.differing) > _SHOWN:
+        console.print(f"  and {len(difference.differing) - _SHOWN} places more")
     _show_commits(located)
 
 
@@ -57,10 +57,10 @@ def _operand(operand: Operand) -> str:
 
 
 def _show_place(place: Differing) -> None:
-    pairs = [_numbers(each, place.bytes_each) for each in (place.expected, place.got)]
+    pairs = [_numbers(content, place.bytes_each) for content in (place.expected, place.got)]
     for name, numbers in zip(("expected", "got"), pairs, strict=True):
-        shown = " ".join(map(str, numbers[:_SHOWN])) + (" ..." if len(numbers) > _SHOWN else "")
-        console.print(f"  {_place(place)}: {name:8} {shown}")
+        text = " ".join(map(str, numbers[:_SHOWN])) + (" ..." if len(numbers) > _SHOWN else "")
+        console.print(f"  {_place(place)}: {name:8} {text}")
 
 
 def _show_commits(located: Located) -> None:

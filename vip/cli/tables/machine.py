@@ -33,12 +33,12 @@ def show_saturated(program: Program, saturated: Sequence[int]) -> None:
     """
     if not any(saturated):
         return
-    most = max(range(len(saturated)), key=saturated.__getitem__)
-    line = program.source.get(most)
-    place = f"word {most}" if line is None else f"word {most} ({line.file}:{line.line})"
+    word = max(range(len(saturated)), key=saturated.__getitem__)
+    line = program.source.get(word)
+    place = f"word {word}" if line is None else f"word {word} ({line.file}:{line.line})"
     warn(
         f"saturation: {sum(saturated)} values were limited to the width of their element, "
-        f"{saturated[most]} of them at {place}"
+        f"{saturated[word]} of them at {place}"
     )
 
 

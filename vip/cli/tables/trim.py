@@ -29,9 +29,9 @@ def _instructions(cut: TrimReport) -> Table:
     for heading in ("unit", "kept", "removed", "why the unit is still there"):
         table.add_column(heading, justify="right" if heading in ("kept", "removed") else "left")
     for unit in Unit:
-        kept, removed = len(cut.kept[unit]), len(cut.removed[unit])
+        left, removed = len(cut.kept[unit]), len(cut.removed[unit])
         why = cut.why_unit(unit).partition(": ")[2]
-        table.add_row(unit.value, str(kept), str(removed), why)
+        table.add_row(unit.value, str(left), str(removed), why)
     return table
 
 

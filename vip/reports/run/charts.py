@@ -10,7 +10,7 @@ Treemaps: areas as rectangles within a rectangle.
 The roofline of engines: operations a cycle over operations a byte of memory.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from html import escape
 from math import isfinite, log10
 from typing import NamedTuple
@@ -75,14 +75,14 @@ def legend(colours: Mapping[str, str]) -> str:
     return f'<div class="legend" role="group" aria-label="series">{buttons}</div>'
 
 
-def bars(rows: Sequence[Bar], colours: Mapping[str, str], most: float) -> str:
-    """Stacked bars, one a row, of which ``most`` takes the whole width."""
+def bars(rows: Sequence[Bar], colours: Mapping[str, str], largest: float) -> str:
+    """Stacked bars, one a row, of which ``largest`` takes the full width."""
     thin = " thin" if len(rows) > 24 else ""
     lines = []
     for row in rows:
         parts = "".join(
             f'<b tabindex="0" data-series="{escape(name)}" data-tip="{escape(text)}" '
-            f'style="width:{100 * value / most:.4f}%;background:{colours[name]}"></b>'
+            f'style="width:{100 * value / largest:.4f}%;background:{colours[name]}"></b>'
             for name, (value, text) in row.parts.items()
             if value > 0
         )
@@ -199,11 +199,11 @@ def _worst(row: Sequence[float], side: float) -> float:
     return max(max(depth * depth / area, area / (depth * depth)) for area in row)
 
 
-def treemap(sizes: dict[str, float], unit: str, whole: float | None = None) -> str:
+def treemap(sizes: dict[str, float], unit: str, all_sizes: float | None = None) -> str:
     """A map of ``sizes`` by name.
 
     Parameters:
-        unit: of the sizes. whole: the size that the full width stands for; None: their sum.
+        unit: of the sizes. all_sizes: the size that the full width stands for; None: their sum.
     """
     chosen = sorted(
         ((name, size) for name, size in sizes.items() if size > 0), key=lambda entry: -entry[1]
@@ -219,7 +219,7 @@ def treemap(sizes: dict[str, float], unit: str, whole: float | None = None) -> s
             f'background:{colours[name]}"><span>{escape(name)}</span></b>'
         )
     # Areas of two maps compare: both sides shrink alike.
-    share = 100.0 if whole is None else 100 * (total / whole) ** 0.5
+    share = 100.0 if all_sizes is None else 100 * (total / all_sizes) ** 0.5
     return f'<div class="treemap" style="width:{share:.2f}%">{"".join(cells)}</div>'
 
 
@@ -229,6 +229,18 @@ PEAK = 2 * WORD_BYTES // 2
 _PORT = 8
 _WIDTH, _HEIGHT = 640, 340
 _LEFT, _RIGHT, _BOTTOM = 60, 30, 70
+#: Values that may have a line.
+_POWERS = [10.0**power for power in range(-6, 7)]
+
+
+def _grid(columns: Mapping[float, float], rows: Mapping[float, float]) -> Iterator[str]:
+    """Lines with their values: ``columns`` at x, ``rows`` at y."""
+    for value, x in columns.items():
+        yield f'<line x1="{x:.1f}" x2="{x:.1f}" y1="10" y2="{_HEIGHT - _BOTTOM}"/>'
+        yield f'<text x="{x:.1f}" y="{_HEIGHT - 48}" text-anchor="middle">{value:g}</text>'
+    for value, y in rows.items():
+        yield f'<line y1="{y:.1f}" y2="{y:.1f}" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}"/>'
+        yield f'<text x="{_LEFT - 6}" y="{y:.1f}" text-anchor="end">{value:g}</text>'
 
 
 def roofline(engines: Sequence[Mapping[str, int]], sharing: int = 1) -> str:
@@ -269,17 +281,10 @@ def roofline(engines: Sequence[Mapping[str, int]], sharing: int = 1) -> str:
     marks = [roof(_PORT, "roof")]
     if sharing > 1:
         marks.append(roof(_PORT / sharing, "roof share"))
-    for power in range(-6, 7):
-        value = 10.0**power
-        if low <= value <= high:
-            at = f"{x(value):.1f}"
-            marks.append(f'<line x1="{at}" x2="{at}" y1="10" y2="{_HEIGHT - _BOTTOM}"/>')
-            label = f"{value:g}"
-            marks.append(f'<text x="{at}" y="{_HEIGHT - 48}" text-anchor="middle">{label}</text>')
-        if bottom <= value <= 2 * PEAK:
-            at = f"{y(value):.1f}"
-            marks.append(f'<line y1="{at}" y2="{at}" x1="{_LEFT}" x2="{_WIDTH - _RIGHT}"/>')
-            marks.append(f'<text x="{_LEFT - 6}" y="{at}" text-anchor="end">{value:g}</text>')
+    marks += _grid(
+        {value: x(value) for value in _POWERS if low <= value <= high},
+        {value: y(value) for value in _POWERS if bottom <= value <= 2 * PEAK},
+    )
     for slot, intensity, rate in points:
         tip = (
             f"engine {slot}: {number(round(rate, 3))} operations a cycle of {PEAK}, "

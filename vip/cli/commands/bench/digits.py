@@ -6,8 +6,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from microkernels.apps.digits import load_digits
-from microkernels.apps.digits_train import NETWORKS, train
+from microkernels.apps.digits import NETWORKS, load_digits, trained
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.runner.build import need_simulator
 from soc.generate.generate import configuration_json
@@ -38,11 +37,10 @@ def digits(
     need_simulator()
     data = load_digits()
     outcomes = {}
-    for name, layers in NETWORKS.items():
-        network = train(data, **layers)
+    for name in NETWORKS:
         with shown() as progress:
             done = counting(progress, f"{name} (layers run)")
-            outcomes[name] = cosim_digits(network, data, config, images=images, progress=done)
+            outcomes[name] = cosim_digits(trained(name), data, config, images=images, progress=done)
     write_json(
         json,
         {

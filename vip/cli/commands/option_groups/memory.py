@@ -40,13 +40,13 @@ DumpOption = Annotated[
 ]
 
 
-def dump_of(given: tuple[str, str, Path] | None) -> Dump | None:
+def dump_of(values: tuple[str, str, Path] | None) -> Dump | None:
     """The value of ``--dump``.
 
     Raises:
         typer.BadParameter: what is no number.
     """
-    return None if given is None else Dump(address(given[0]), address(given[1]), given[2])
+    return None if values is None else Dump(address(values[0]), address(values[1]), values[2])
 
 
 @contextmanager

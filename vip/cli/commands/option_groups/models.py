@@ -53,29 +53,29 @@ class ModelOptions:
         ),
     ] = None
 
-    def check(self, kind: str, *taken: str) -> None:
-        """Refuse options other than those with the names ``taken``, for what ``kind`` says.
+    def check(self, kind: str, *allowed: str) -> None:
+        """Refuse options other than those with the names ``allowed``, for what ``kind`` says.
 
         Raises:
             UserError: one is given.
         """
         for name in ("calibrate", "carry", "batch", "inputs"):
-            if name not in taken and getattr(self, name) is not None:
+            if name not in allowed and getattr(self, name) is not None:
                 raise UserError(f"--{name.removesuffix('s')} is {kind}")
 
 
-def carried(given: Sequence[str]) -> dict[str, str]:
+def carried(texts: Sequence[str]) -> dict[str, str]:
     """Outputs and the inputs that they become.
 
     Raises:
         UserError: another form, or an output that is named twice.
     """
-    found = {}
-    for text in given:
+    pairs = {}
+    for text in texts:
         output, separator, name = text.partition("=")
         if not (separator and output and name):
             raise UserError(f"--carry {text}: give OUTPUT=INPUT, names of tensors")
-        if output in found:
+        if output in pairs:
             raise UserError(f"--carry {text}: output {output} is named twice")
-        found[output] = name
-    return found
+        pairs[output] = name
+    return pairs

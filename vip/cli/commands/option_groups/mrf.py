@@ -7,7 +7,8 @@ from typing import Annotated
 import typer
 
 from microkernels.bp.shifts.choice import Form
-from vip.cli.commands.options import PresetOption, drawing, writing
+from microkernels.mrf.matching import Cost
+from vip.cli.commands.options import PresetOption, drawing, reading, writing
 from vip.mrf.machine import Place
 from vip.mrf.result import Method
 from vip.mrf.run import MOST_LEVELS
@@ -16,8 +17,10 @@ __all__ = [
     "BitsOption",
     "CutOption",
     "LabelsOption",
+    "MatchingOptions",
     "SmoothOption",
     "SolveOptions",
+    "TruthOptions",
     "WeightOption",
 ]
 
@@ -104,5 +107,47 @@ class SolveOptions:
             metavar="FILE",
             help="Draw the energy after each iteration as PNG or SVG.",
             callback=drawing(),
+        ),
+    ] = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class MatchingOptions:
+    """How two photographs are compared."""
+
+    labels: Annotated[int, typer.Option(help="Disparities.", min=2, max=256)] = 16
+    first: Annotated[int, typer.Option(help="Disparity of the first label.", min=0)] = 0
+    scale: Annotated[
+        float, typer.Option(help="Scale both photographs first, with antialiasing; up to 1.")
+    ] = 1.0
+    cost: Annotated[
+        Cost,
+        typer.Option(help="Absolute differences, Birchfield-Tomasi, or census transform."),
+    ] = "ad"
+    cut: CutOption = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class TruthOptions:
+    """What disparities are compared with."""
+
+    truth: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="True disparities: picture (0: unknown), .pfm, .npy or .npz.",
+            callback=reading(),
+        ),
+    ] = None
+    truth_factor: Annotated[
+        float | None,
+        typer.Option(help="The truth's numbers are disparities times this (default: 1)."),
+    ] = None
+    mask: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Picture that is white where both photographs show a point, for the errors.",
+            callback=reading(),
         ),
     ] = None

@@ -129,7 +129,7 @@ class SizeOptions:
         Raises:
             UserError: some do.
         """
-        most = preset(preset_name).address_bits
+        limit = preset(preset_name).address_bits
         if self.proved and self.tight:
             raise UserError("--proved and --tight exclude each other")
         if self.rom and len(programs) > 1:
@@ -140,9 +140,9 @@ class SizeOptions:
                 f"{min(named)} is an application, which brings its memory and "
                 "declarations: --memory, --constant, --range and --slots are for programs"
             )
-        if self.address_bits is not None and self.address_bits > most:
+        if self.address_bits is not None and self.address_bits > limit:
             raise UserError(
-                f"--address-bits {self.address_bits}: preset {preset_name!r} has {most}"
+                f"--address-bits {self.address_bits}: preset {preset_name!r} has {limit}"
             )
 
     def sizes(self) -> vip.Sizes:

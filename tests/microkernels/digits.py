@@ -1,50 +1,49 @@
-"""Training of the digits' networks with NumPy: gradient descent (Adam) on the cross entropy.
+"""``python -m tests.microkernels.digits FILE``: trains the networks of
+:mod:`microkernels.apps.digits` with NumPy, from fixed seeds, and writes their weights.
 
-``python -m microkernels.apps.digits_train`` trains both and prints their accuracy on the test
-digits.
+Networks of layers are trained by gradient descent (Adam) on the cross entropy. The scores of the
+network in network are linear in the weights of its third convolution, which are fitted by least
+squares.
 """
 
-from typing import TypedDict
+import io
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 
-from microkernels.common.fixed_point import Elements
-
-from .digits import (
+from microkernels.apps.digits import (
     CLASSES,
     SIDE,
     Digits,
     Network,
     Weights,
-    batches,
     blocks,
     convolved,
     load_digits,
+    nin_hidden,
     pooled,
     windows,
 )
+from microkernels.common.fixed_point import Elements
+from support.files import write_file
 
-__all__ = ["NETWORKS", "Layers", "accuracy", "train"]
-
-
-class Layers(TypedDict):
-    """Parameters of :func:`train` that make a network."""
-
-    convolutions: tuple[int, ...]
-    hidden: tuple[int, ...]
-
-
-#: The networks by name.
-NETWORKS: dict[str, Layers] = {
-    "CNN": {"convolutions": (8, 16), "hidden": ()},
-    "MLP": {"convolutions": (), "hidden": (48,)},
+#: Filters of each convolution, outputs of each hidden layer, and epochs of each network.
+NETWORKS: dict[str, tuple[tuple[int, ...], tuple[int, ...], int]] = {
+    "CNN": ((8, 16), (), 20),
+    "MLP": ((), (48,), 20),
+    "CNN of 2 epochs": ((8, 16), (), 2),
 }
-_EPOCHS = 20
 _BATCH = 32
 _RATE = 3e-3
 _MEMORY = (0.9, 0.999)
 _TINY = 1e-8
 _SEED = 11
+_FILTERS = 32
+_NIN_SEED = 5
+#: Weight of the fit's penalty for large weights.
+_RIDGE = 1e-1
 
 
 def _initial(rng: np.random.Generator, outputs: int, *inputs: int) -> Weights:
@@ -52,28 +51,16 @@ def _initial(rng: np.random.Generator, outputs: int, *inputs: int) -> Weights:
     return Weights(rng.normal(0, scale, (outputs, *inputs)), np.zeros(outputs))
 
 
-def accuracy(scores: Elements, labels: Elements) -> float:
-    """Share of the digits whose highest score is that of their label."""
-    return float(np.mean(scores.argmax(axis=1) == labels))
+def _batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Elements]:
+    """Indices of 0..count - 1 in random order, ``size`` at a time."""
+    order = rng.permutation(count)
+    for first in range(0, count, size):
+        yield order[first : first + size]
 
 
-def train(
-    digits: Digits,
-    *,
-    convolutions: tuple[int, ...],
-    hidden: tuple[int, ...],
-    epochs: int = _EPOCHS,
-) -> Network:
-    """A trained network.
-
-    Parameters:
-        convolutions: filters of each convolution, 0 to 3 of them.
-        hidden: outputs of each fully connected layer before the last.
-        epochs: passes over the training digits, at least 0.
-
-    Raises:
-        KernelError: more convolutions than the pictures can be halved.
-    """
+def train(digits: Digits, name: str) -> Network:
+    """A trained network, one of :data:`NETWORKS`."""
+    convolutions, hidden, epochs = NETWORKS[name]
     rng = np.random.default_rng(_SEED)
     channels, side = 1, SIDE
     conv = []
@@ -93,9 +80,9 @@ def train(
     moments = [(np.zeros_like(array), np.zeros_like(array)) for array in arrays]
     step = 0
     for _ in range(epochs):
-        for chosen in batches(len(digits.train_labels), _BATCH, rng):
+        for batch in _batches(len(digits.train_labels), _BATCH, rng):
             step += 1
-            slopes = _gradient(network, digits.train_images[chosen], digits.train_labels[chosen])
+            slopes = _gradient(network, digits.train_images[batch], digits.train_labels[batch])
             for array, slope, (mean, square) in zip(arrays, slopes, moments, strict=True):
                 mean += (1 - _MEMORY[0]) * (slope - mean)
                 square += (1 - _MEMORY[1]) * (slope * slope - square)
@@ -107,11 +94,11 @@ def train(
 
 def _gradient(network: Network, images: Elements, labels: Elements) -> list[Elements]:
     """Slope of the loss for weights and bias of each layer."""
-    inputs, made, values = [], [], images
+    inputs, outputs, values = [], [], images
     for layer in network.convolutions:
         inputs.append(values)
-        made.append(np.maximum(convolved(values, layer), 0))
-        values = pooled(made[-1])
+        outputs.append(np.maximum(convolved(values, layer), 0))
+        values = pooled(outputs[-1])
     shape = values.shape
     vectors = [values.reshape(len(images), -1)]
     for layer in network.connected[:-1]:
@@ -128,7 +115,7 @@ def _gradient(network: Network, images: Elements, labels: Elements) -> list[Elem
         slope = (slope @ layer.weights) * (vector > 0)
     slope = slope.reshape(shape)
     for layer, value, output in zip(
-        reversed(network.convolutions), reversed(inputs), reversed(made), strict=True
+        reversed(network.convolutions), reversed(inputs), reversed(outputs), strict=True
     ):
         slope = _unpool(slope, output) * (output > 0)
         flat = slope.reshape(-1, slope.shape[-1])
@@ -151,13 +138,46 @@ def _unpool(slope: Elements, output: Elements) -> Elements:
     return back.transpose(0, 1, 3, 2, 4, 5).reshape(output.shape)
 
 
-def main() -> None:
-    """Train both networks; print the accuracy of each on the test digits."""
-    digits = load_digits()
-    for name, layers in NETWORKS.items():
-        network = train(digits, **layers)
-        print(f"{name}: {accuracy(network.scores(digits.test_images), digits.test_labels):.1%}")
+def fit_nin(digits: Digits) -> tuple[Weights, ...]:
+    """Parameters of the three convolutions."""
+    rng = np.random.default_rng(_NIN_SEED)
+    first = Weights(rng.normal(0, np.sqrt(2 / 9), (_FILTERS, 3, 3, 1)), np.zeros(_FILTERS))
+    second = Weights(
+        rng.normal(0, np.sqrt(2 / _FILTERS), (_FILTERS, 1, 1, _FILTERS)), np.zeros(_FILTERS)
+    )
+    values = nin_hidden((first, second), digits.train_images).mean(axis=(1, 2))
+    values = np.column_stack([values, np.ones(len(values))])
+    targets = np.eye(CLASSES)[digits.train_labels] - 1 / CLASSES
+    squares = values.T @ values + _RIDGE * np.eye(_FILTERS + 1)
+    solution = np.linalg.solve(squares, values.T @ targets).T
+    return (
+        first,
+        second,
+        Weights(solution[:, :-1].reshape(CLASSES, 1, 1, _FILTERS), solution[:, -1]),
+    )
+
+
+def arrays(digits: Digits) -> dict[str, Elements]:
+    """All weights and biases by network, layer and part, as in the file."""
+    networks = {name: train(digits, name) for name in NETWORKS}
+    layers = {
+        f"{name}/{kind}{number}": layer
+        for name, network in networks.items()
+        for kind, group in (
+            ("convolution", network.convolutions),
+            ("connected", network.connected),
+        )
+        for number, layer in enumerate(group)
+    }
+    layers |= {f"NIN/convolution{n}": layer for n, layer in enumerate(fit_nin(digits))}
+    return {
+        f"{name}/{part}": values
+        for name, layer in layers.items()
+        for part, values in (("weights", layer.weights), ("bias", layer.bias))
+    }
 
 
 if __name__ == "__main__":
-    main()
+    content = io.BytesIO()
+    np.savez_compressed(content, **arrays(load_digits()))
+    write_file(Path(sys.argv[1]), content.getvalue())
