@@ -37,8 +37,7 @@ from sim_tb.timed.library import compile_model
 from sim_tb.timed.words import TimedWord, timed_words
 from soc.tile.config import VaultTileConfig
 
-from .line_sizes import LineSizes
-from .vault_sizes import COUNTERS, VaultSizes, vault_constants
+from .vault_sizes import COUNTERS, LineSizes, VaultSizes, vault_constants
 
 __all__ = [
     "StartedTile",
