@@ -55,10 +55,10 @@ bugs: $(INSTALLED) ## seed bugs into trimmed engines, and into both engines: a p
 	  tests/synth/test_prove_sizes.py tests/synth/test_prove_vector.py
 
 bench: $(INSTALLED) ## name stale records; measure everything (hours) and compare with bench/results
-	$(BIN)/python -m bench
+	$(BIN)/vip bench --all
 
 stale: $(INSTALLED) ## name the records of bench/results that are older than what they measured
-	$(BIN)/python -m bench --stale
+	$(BIN)/vip bench --stale
 
 wheel: $(INSTALLED) ## install the wheel of a clone into an empty environment, and try its commands
 	$(BIN)/python -m tests.wheel
@@ -67,11 +67,10 @@ vault: $(INSTALLED) ## measure bandwidth and latency of a vault's memory in its 
 	$(BIN)/vip bench vault
 
 stress: $(INSTALLED) ## twelve million random accesses to random vaults, every one checked
-	$(BIN)/python -m sim_tb.measure.vault_stress
-	$(BIN)/python -m sim_tb.measure.two_clocks.stress
+	$(BIN)/vip bench vault_stress clocks
 
 network: $(INSTALLED) ## a hundred million flits through networks of six sizes; latency over rate
-	$(BIN)/vip bench network --flits 105000000
+	$(BIN)/vip bench network
 
 report: $(INSTALLED) ## a page on an engine in build/report: area, clock, power, scaling, devices
 	$(BIN)/vip report build/report

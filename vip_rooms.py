@@ -26,6 +26,7 @@ ROOMS = (
     "sim_tb",
     "synth",
     "vip",
+    "bench",
 )
 
 _USER_ERROR = 2

@@ -1,1 +1,5 @@
-"""Benchmarks with recorded results: cycles, simulation speed, generation time, area."""
+"""Experiments: cycles, bandwidth, area, clock and power, with their records."""
+
+from vip_rooms import check_rooms
+
+check_rooms()

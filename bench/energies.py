@@ -1,47 +1,91 @@
-"""``python -m bench.energies``: how fast BP-M's energy falls, on one level and on two.
+"""How fast energies fall: of BP-M on one level and on two, and of all methods against time."""
 
-Thesis 7.2.1: five iterations of hierarchical BP-M reach the energy of eight of BP-M. The golden
-models compute; the machine's messages are the same to the bit.
-"""
-
+from collections.abc import Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
-from rich.table import Table
 
 from microkernels.bp.golden import energy, iterate, labels
 from microkernels.bp.levels import coarse_problem, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.data.stereo import motorcycle
-from support.picture import SUFFIXES, check_picture, picture
+from microkernels.suite import suite
+from support.picture import MARKERS, picture
+from synth.analysis.histogram import draw_needs
+from synth.analysis.needs import needed, union
+from vip.mrf.result import Method
+from vip.mrf.run import solve_mrf
 
-from .terminal import console, run, say
+from .experiment import AMARANTH, BenchError, Measurement, experiment, figure, say
+from .options import ImageOption
+
+__all__ = ["bp_energies", "instruction_types", "mrf_energies"]
 
 #: Iterations on the coarse level, as in the thesis, and most iterations on the fine level.
-_COARSE = 5
-_FLAT = 10
-_LEVELS = 7
+_COARSE, _FLAT, _LEVELS = 5, 10, 7
 #: Iterations on one level whose energy two levels are to reach (thesis 7.2.1).
 _REFERENCE = 8
 _INCHES = (7.5, 4.0)
-_PICTURE = Path(__file__).parent.parent / "docs" / "images" / "bp_energies.png"
+_CYCLES_A_MS = 1.25e6
+_NAMES: dict[Method, str] = {
+    "bp": "BP-M",
+    "hbp": "hierarchical BP-M",
+    "trws": "TRW-S",
+    "htrws": "hierarchical TRW-S",
+}
+#: Launches between the levels of hierarchical BP-M. The host does their work for TRW-S, whose
+#: vectors are as many and as long, so its time counts them, too.
+_BETWEEN = ("construct", "copy")
+#: Launch that chooses the labels of BP-M.
+_LABELS = "labels"
+
+_Columns = Annotated[int, typer.Option(help="Columns of the Motorcycle pair's grid.", min=2)]
+_Rows = Annotated[int, typer.Option(help="Its rows.", min=2)]
 
 
 def _energies(problem: BpProblem, messages: Messages, iterations: int) -> list[int]:
     """Energies of the labels before the first iteration and after each."""
-    found = [energy(problem, labels(problem, messages))]
+    energies = [energy(problem, labels(problem, messages))]
     for _ in range(iterations):
         messages = iterate(problem, 1, messages)
-        found.append(energy(problem, labels(problem, messages)))
-    return found
+        energies.append(energy(problem, labels(problem, messages)))
+    return energies
 
 
-def _draw(flat: list[int], levels: list[int], title: str, path: Path) -> None:
+@experiment(tools=("numpy",), minutes=3)
+def bp_energies(
+    width: _Columns = 741, height: _Rows = 500, image: ImageOption = None
+) -> Iterator[Measurement]:
+    """How fast BP-M's energy falls, on one level and on two.
+
+    Thesis 7.2.1: five iterations of hierarchical BP-M reach the energy of eight of BP-M. The golden
+    models compute; the machine's messages are the same to the bit.
+
+    Example: vip bench bp_energies --width 370 --height 250 --image energies.png
+    """
+    problem = motorcycle(width, height, 16).problem
+    say(f"{_FLAT} iterations of {width} x {height} pixels")
+    flat = _energies(problem, problem.no_messages(), _FLAT)
+    say(f"{_COARSE} coarse iterations, {_LEVELS} more")
+    begin = copied(problem, iterate(coarse_problem(problem), _COARSE))
+    levels = _energies(problem, begin, _LEVELS)
+    for name, energies in (("flat", flat), ("levels", levels)):
+        for count, value in enumerate(energies):
+            yield Measurement(f"{name}_{count}", value, "")
+    reached = [count for count, value in enumerate(levels) if value <= flat[_REFERENCE]]
+    if reached:
+        yield Measurement(f"levels_reach_flat_{_REFERENCE}", reached[0], "iterations")
+    if image is not None:
+        _draw_levels(flat, levels, f"Motorcycle, {width} x {height} pixels, 16 labels", image)
+
+
+def _draw_levels(flat: list[int], levels: list[int], title: str, path: Path) -> None:
     reference = flat[_REFERENCE]
-    with picture(*_INCHES, path) as figure:
-        axis = figure.subplots()
+    with picture(*_INCHES, path) as drawing:
+        axis = drawing.subplots()
         for energies, first, style, label in (
             (flat, 1, "o-", "BP-M"),
             (levels, 0, "s-", f"hierarchical BP-M, {_COARSE} iterations at a quarter of the size"),
@@ -61,34 +105,110 @@ def _draw(flat: list[int], levels: list[int], title: str, path: Path) -> None:
         axis.legend()
 
 
-def main(
-    path: Annotated[Path, typer.Option(help="Picture to write, .png or .svg.")] = _PICTURE,
-    width: Annotated[int, typer.Option(help="Columns of the Motorcycle pair's grid.")] = 741,
-    height: Annotated[int, typer.Option(help="Its rows.")] = 500,
-) -> None:
-    """Compute the energies, print them and draw them; the document's picture as PNG and SVG.
+@dataclass(frozen=True, kw_only=True)
+class _Line:
+    """Energies of a method.
 
-    Example: python -m bench.energies --width 370 --height 250
+    Attributes:
+        cycles: of each launch of a run with one iteration.
+        times: ms from the start to each energy.
+        energies: before the first iteration on all pixels, and after each.
+        bound: no energy is below; None: the method has none.
     """
-    check_picture(path)
+
+    cycles: dict[str, int]
+    times: list[float]
+    energies: tuple[int, ...]
+    bound: int | None
+
+
+def _line(
+    problem: BpProblem, method: Method, iterations: int, coarse: int, lines: dict[Method, _Line]
+) -> _Line:
+    one = solve_mrf(
+        problem, "vault", method=method, iterations=1, coarse_iterations=coarse, on="model"
+    )
+    if not one.match:
+        raise BenchError(f"{_NAMES[method]}: messages differ from the golden model's")
+    every = solve_mrf(problem, method=method, iterations=iterations, coarse_iterations=coarse)
+    last = "fine" if method in ("hbp", "htrws") else ""
+    before = sum(cycles for name, cycles in one.cycles.items() if name not in (last, _LABELS))
+    if method == "htrws":
+        before += sum(lines["hbp"].cycles[name] for name in _BETWEEN)
+    return _Line(
+        cycles=one.cycles,
+        times=[
+            (before + number * one.cycles[last]) / _CYCLES_A_MS for number in range(iterations + 1)
+        ],
+        energies=every.energies,
+        bound=every.bounds[-1] if every.bounds else None,
+    )
+
+
+@experiment(presets=("vault",), tools=AMARANTH, minutes=5)
+def mrf_energies(
+    width: _Columns = 370,
+    height: _Rows = 250,
+    iterations: Annotated[int, typer.Option(help="Iterations.", min=1)] = 10,
+    coarse: Annotated[
+        int,
+        typer.Option(help="Iterations of hierarchical methods on a quarter of the size.", min=1),
+    ] = 2,
+    image: ImageOption = None,
+) -> Iterator[Measurement]:
+    """Energies of BP-M and TRW-S, also hierarchical, against time.
+
+    The timing model counts the cycles of four engines of a vault, at 1.25 GHz, for one iteration,
+    of which every message is compared with the golden model's; the others do the same work, and
+    their energies come from the golden model. The choice of labels is not counted: those of BP-M
+    are the least beliefs, those of TRW-S are chosen in raster order by the host. The lower bound is
+    that of TRW-S after its last iteration.
+
+    Example: vip bench mrf_energies --width 96 --height 64 --image energies.svg
+    """
     problem = motorcycle(width, height, 16).problem
-    say(f"{_FLAT} iterations of {width} x {height} pixels")
-    flat = _energies(problem, problem.no_messages(), _FLAT)
-    say(f"{_COARSE} coarse iterations, {_LEVELS} more")
-    begin = copied(problem, iterate(coarse_problem(problem), _COARSE))
-    levels = _energies(problem, begin, _LEVELS)
-    table = Table("iterations at full size", "BP-M", "hierarchical")
-    for count, value in enumerate(flat):
-        other = f"{levels[count]:,}" if count < len(levels) else ""
-        table.add_row(str(count), f"{value:,}", other)
-    console.print(table)
-    reached = [count for count, value in enumerate(levels) if value <= flat[_REFERENCE]]
-    said = f"after {reached[0]} iterations" if reached else f"not within {_LEVELS} iterations"
-    console.print(f"two levels reach the energy of {_REFERENCE} iterations on one {said}")
-    for suffix in SUFFIXES if path == _PICTURE else (path.suffix,):
-        title = f"Motorcycle, {width} x {height} pixels, 16 labels"
-        _draw(flat, levels, title, path.with_suffix(suffix))
+    lines: dict[Method, _Line] = {}
+    for method, name in _NAMES.items():
+        say(f"{name} on {width} x {height} pixels")
+        line = lines[method] = _line(problem, method, iterations, coarse, lines)
+        for number, (ms, value) in enumerate(zip(line.times, line.energies, strict=True)):
+            yield Measurement(figure(method, number), value, "")
+            yield Measurement(figure(method, number, "ms"), ms, "ms")
+    bound = max(line.bound for line in lines.values() if line.bound is not None)
+    yield Measurement("bound", bound, "", more_is_better=True)
+    if image is not None:
+        _draw_methods(lines, bound, f"Motorcycle, {width} x {height} pixels, 16 labels", image)
 
 
-if __name__ == "__main__":
-    run(main)
+def _draw_methods(lines: dict[Method, _Line], bound: int, title: str, path: Path) -> None:
+    with picture(*_INCHES, path) as drawing:
+        axis = drawing.subplots()
+        for (method, line), marker in zip(lines.items(), MARKERS, strict=False):
+            excess = [100 * (value / bound - 1) for value in line.energies]
+            # The labels of the data costs alone are far above all others.
+            axis.plot(line.times[1:], excess[1:], marker=marker, label=_NAMES[method])
+        axis.set(
+            xlabel="time of four engines of a vault at 1.25 GHz, ms",
+            ylabel="energy above the lower bound, in %",
+            yscale="log",
+            xlim=(0, None),
+            title=title,
+        )
+        axis.grid(which="both")
+        axis.legend()
+
+
+@experiment(tools=AMARANTH, minutes=1)
+def instruction_types(image: ImageOption = None) -> Iterator[Measurement]:
+    """Reachable instructions of each application of the suite, by unit and type.
+
+    Example: vip bench instruction_types --image types.png
+    """
+    needs = {
+        application.name: union(needed(program) for program in application.programs)
+        for application in suite()
+    }
+    for name, need in needs.items():
+        yield Measurement(figure(name), len(need.instructions), "instructions")
+    if image is not None:
+        draw_needs(needs, image)

@@ -1,7 +1,7 @@
 """``python -m bench.pictures``: the pictures of README and the guides, each as PNG and SVG.
 
-Each comes from a command that a user can give, run once for each kind of file; results that the
-commands cache are not measured twice.
+Each comes from a command of ``vip`` that a user can give, run once for each kind of file; results
+that the commands cache are not measured twice.
 """
 
 import subprocess
@@ -13,64 +13,56 @@ from typing import Annotated
 
 import typer
 
+from support.command import run_command
 from support.files import write_atomically
 from support.picture import SUFFIXES
+from vip.cli.console import console
 
-from .checkout import ROOT
-from .measurement import BenchError
-from .screens.shots import SHOTS, shoot
-from .terminal import console, run
+from .experiment import BenchError
+from .record import ROOT
 
 __all__ = ["COMMANDS", "REPORTED", "draw"]
 
 _IMAGES = ROOT / "docs" / "images"
 #: Placeholder in a command for the file to write.
 FILE = "{file}"
-#: Picture -> arguments of Python.
+#: Picture -> arguments of ``vip``.
 COMMANDS: Mapping[str, tuple[str, ...]] = {
-    "bp_energies": ("bench.energies", "--path", FILE),
-    "mrf_energies": ("bench.mrf_energies", "--path", FILE),
-    "agents": ("bench.policies.curves", "--path", FILE),
-    "instruction_types": ("bench.instruction_types", "--path", FILE),
-    "scaling": ("bench.chips", "--path", FILE),
+    **{
+        name: ("bench", name, "--image", FILE)
+        for name in ("bp_energies", "mrf_energies", "instruction_types", "scaling", "stereo")
+    },
     "motorcycle": (
-        *("vip", "cosim", "bp", "--width", "96", "--height", "64", "--labels", "16"),
+        *("cosim", "bp", "--width", "96", "--height", "64", "--labels", "16"),
         *("--iterations", "5", "--latency", "60", "--picture", FILE),
     ),
     "vault_bandwidth": (
-        *("vip", "cosim", "bp", "--preset", "vault", "--iterations", "1", "--plot", FILE),
+        *("cosim", "bp", "--preset", "vault", "--iterations", "1", "--plot", FILE),
     ),
-    "stereo": (
-        *("vip", "bench", "stereo", "--width", "370", "--height", "250"),
-        *("--iterations", "1", "--verilog", "--image", FILE),
+    "roofline": ("bench", "kernels", "--on", "model", "--image", FILE),
+    "whole_networks": ("bench", "networks", "--network", "vgg16", "--image", FILE),
+    "trimming": ("bench", "trim", "--image", FILE),
+    "engine_units": ("diagram", FILE),
+    "tile_units": ("diagram", FILE, "--preset", "tiny", "--module", "chip_tile"),
+    "chip_units": ("diagram", FILE, "--preset", "tiny"),
+    "network": (
+        *("bench", "network", "--flits", "1000000", "--only", "4x4", "--only", "8x4"),
+        *("--image", FILE),
     ),
-    "roofline": ("vip", "bench", "kernels", "--roofline", FILE),
-    "whole_networks": (
-        *("vip", "bench", "networks", "--name", "vgg16", "--preset", "thesis", "--plot", FILE),
-    ),
-    "trimming": ("vip", "bench", "trim", "--fill", "0", "--image", FILE),
-    "engine_units": ("vip", "diagram", FILE),
-    "tile_units": ("vip", "diagram", FILE, "--preset", "tiny", "--module", "chip_tile"),
-    "chip_units": ("vip", "diagram", FILE, "--preset", "tiny"),
-    "network": ("vip", "bench", "network", "--size", "4x4", "--size", "8x4", "--image", FILE),
 }
 #: Picture -> its name among those of ``vip report``, which writes both kinds at once.
 REPORTED: Mapping[str, str] = {"engine_area": "area", "engine_power": "power"}
 
 
 def draw(name: str, folder: Path = _IMAGES) -> None:
-    """Draw a picture of :data:`COMMANDS`, :data:`REPORTED` or
-    :data:`bench.screens.shots.SHOTS` into ``folder``.
+    """Draw a picture of :data:`COMMANDS` or :data:`REPORTED` into ``folder``.
 
     Raises:
         BenchError: the command failed; its message is on standard error.
     """
-    if name in SHOTS:
-        shoot(name, folder / f"{name}.png")
-        return
     if name in REPORTED:
         with TemporaryDirectory() as page:
-            _run(name, ("vip", "report", page))
+            _run(name, ("report", page))
             for suffix in SUFFIXES:
                 content = (Path(page) / f"{REPORTED[name]}{suffix}").read_bytes()
                 write_atomically(folder / f"{name}{suffix}", content)
@@ -81,22 +73,21 @@ def draw(name: str, folder: Path = _IMAGES) -> None:
 
 
 def _run(name: str, arguments: tuple[str, ...]) -> None:
-    if subprocess.run([sys.executable, "-m", *arguments], cwd=ROOT).returncode != 0:
-        raise BenchError(f"{name}: not drawn: python -m {' '.join(arguments)} failed")
+    if subprocess.run([sys.executable, "-m", "vip", *arguments], cwd=ROOT).returncode != 0:
+        raise BenchError(f"{name}: not drawn: vip {' '.join(arguments)} failed")
 
 
 def main(
     names: Annotated[
         list[str] | None,
-        typer.Argument(help=f"Of {', '.join((*COMMANDS, *REPORTED, *SHOTS))} (default: all)."),
+        typer.Argument(help=f"Of {', '.join((*COMMANDS, *REPORTED))} (default: all)."),
     ] = None,
 ) -> None:
-    """Draw pictures of README and the guides, as PNG and SVG; screenshots, which need Chromium, as
-    PNG.
+    """Draw pictures of README and the guides, as PNG and SVG.
 
     Example: python -m bench.pictures motorcycle bp_energies
     """
-    known = (*COMMANDS, *REPORTED, *SHOTS)
+    known = (*COMMANDS, *REPORTED)
     for name in names or known:
         if name not in known:
             raise BenchError(f"unknown picture {name!r}; there are: {', '.join(known)}")
@@ -106,4 +97,4 @@ def main(
 
 
 if __name__ == "__main__":
-    run(main)
+    run_command(lambda: typer.run(main))

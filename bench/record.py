@@ -1,13 +1,15 @@
-"""Records of measurements: one format, one writer and one reader for all of ``bench/results``.
+"""Records of measurements: one format, one writer and one reader for all of ``bench/results``; and
+the checkout that a record is made in.
 
 A record is a JSON file: the figures, the commit of a clean checkout that they were measured at, the
 command, the machine, the configurations, the versions of the tools, and fingerprints of what was
-measured (:mod:`bench.fingerprints`), which show later whether the measured parts have changed.
+measured (:mod:`bench.sources`), which show later whether it has changed.
 """
 
 import json
 import os
 import platform
+import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib.metadata import PackageNotFoundError, version
@@ -16,13 +18,30 @@ from typing import Any
 
 from support.files import write_atomically
 
-from .checkout import ROOT
-from .measurement import BenchError, Measurement
+from .experiment import BenchError, Measurement
 
-__all__ = ["FORMAT", "RESULTS", "Record", "read_record", "tool_versions", "values", "write_record"]
+__all__ = [
+    "ARCHIVED",
+    "FORMAT",
+    "RESULTS",
+    "ROOT",
+    "Record",
+    "clean_commit",
+    "has_commit",
+    "read_record",
+    "tool_versions",
+    "values",
+    "write_record",
+]
 
+#: The checkout's top folder.
+ROOT = Path(__file__).parent.parent
+#: Files that recording itself changes: the records, and files rendered from them.
+_WRITTEN = ("bench/results", "docs", "README.md")
 #: Folder of the records.
 RESULTS = ROOT / "bench" / "results"
+#: Record of an experiment that is gone -> the last commit that has it.
+ARCHIVED = {"agents": "118c5bbc3f67d24550b5146fa884f6883205f444"}
 #: Format of the records written now; records of another format, or without one, count as stale.
 FORMAT = 3
 #: Fields of a record on its measurement that :class:`Record` holds.
@@ -38,7 +57,7 @@ class Record:
         format: of the file; 1 for one that has none, 0 if there is no file.
         commit: 40 hexadecimal digits; "" in older formats.
         command: that made it.
-        measured: measured part -> fingerprint.
+        measured: room -> fingerprint of what it has of the experiment.
         tools: package -> version.
         machine: of the measurement.
     """
@@ -62,8 +81,11 @@ class Record:
         """The changes since the record, a line each.
 
         Parameters:
-            measured: fingerprints of the parts measured now. tools: versions now.
+            measured: fingerprints now. tools: versions now.
         """
+        if not measured.keys() & self.measured.keys():
+            yield f"{self.commit[:12]} has fingerprints of another kind"
+            return
         for what, now in measured.items():
             if what not in self.measured:
                 yield f"{what} is not in the record of {self.commit[:12]}"
@@ -71,7 +93,7 @@ class Record:
                 yield f"{what} changed since {self.commit[:12]}"
         for what in self.measured:
             if what not in measured:
-                yield f"{what} is no longer measured"
+                yield f"{what} is no longer imported"
         for tool, now in tools.items():
             if self.tools.get(tool) != now:
                 yield f"{tool} is {now}, was {self.tools.get(tool, 'missing')}"
@@ -131,7 +153,7 @@ def write_record(
     """Replace the record ``name``; a figure that moved keeps its old value beside it.
 
     Parameters:
-        commit: that was measured (:func:`bench.checkout.clean_commit`).
+        commit: that was measured (:func:`clean_commit`).
         measured, tools: see :class:`Record`. configurations: name -> plain data.
         cpu_seconds: of processors, that measuring took.
 
@@ -149,7 +171,7 @@ def write_record(
     report = {
         "format": FORMAT,
         "provenance": {
-            "command": f"python -m bench {name} --record",
+            "command": f"vip bench {name} --record",
             "commit": commit,
             "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs, "
             f"Python {platform.python_version()}",
@@ -162,3 +184,48 @@ def write_record(
     }
     folder.mkdir(parents=True, exist_ok=True)
     write_atomically(folder / f"{name}.json", json.dumps(report, indent=2).encode() + b"\n")
+
+
+def _git(*arguments: str, root: Path) -> str:
+    command = ["git", "-C", str(root), *arguments]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, check=True)
+    except FileNotFoundError:
+        raise BenchError("a record needs git, to name the commit that was measured") from None
+    except subprocess.CalledProcessError as error:
+        reason = error.stderr.strip().splitlines()[:1]
+        raise BenchError(f"{root}: no commit to record: {''.join(reason)}") from None
+    return found.stdout
+
+
+def clean_commit(root: Path = ROOT) -> str:
+    """The commit in the checkout ``root``, as 40 hexadecimal digits.
+
+    Raises:
+        BenchError: there is no git or no checkout, or files differ from the commit or are not in
+            it. Records, ``README.md`` and ``docs`` may differ: no measurement reads them.
+    """
+    top = Path(_git("rev-parse", "--show-toplevel", root=root).strip())
+    if top.resolve() != root.resolve():
+        raise BenchError(f"{root}: a record needs a checkout of VIP; this is a part of {top}")
+    paths = [".", *(f":(exclude){path}" for path in _WRITTEN)]
+    changed = _git("status", "--porcelain", "--untracked-files=all", "--", *paths, root=root)
+    if lines := changed.splitlines():
+        more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+        raise BenchError(
+            f"a record needs a clean checkout; {lines[0][3:]}{more} differ from the commit"
+        )
+    return _git("rev-parse", "HEAD", root=root).strip()
+
+
+def has_commit(commit: str, root: Path = ROOT) -> bool:
+    """Whether ``commit`` is an ancestor of the checked-out commit, or this commit itself; true in a
+    checkout without its history.
+
+    Raises:
+        BenchError: there is no git or no checkout.
+    """
+    if _git("rev-parse", "--is-shallow-repository", root=root).strip() == "true":
+        return True
+    command = ["git", "-C", str(root), "merge-base", "--is-ancestor", commit, "HEAD"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0

@@ -35,7 +35,7 @@ from microkernels.apps.matrix_transpose import matrix_transpose_job
 from microkernels.apps.median_pool import median_pool_job
 from microkernels.bp.jobs import bp_construct_job, bp_copy_job, bp_job
 from microkernels.common.fixed_point import Elements, to_fixed
-from microkernels.data.photograph import photograph
+from microkernels.data.pictures import photograph
 from microkernels.data.stereo import motorcycle
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape

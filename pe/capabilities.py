@@ -4,9 +4,10 @@ Every unit asks a :class:`Capabilities` what to build: subsets of the instructio
 false), the widths that follow, and the encodings of fields, in no more bits than are needed.
 """
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
+from typing import Any
 
 from amaranth.hdl import Value
 
@@ -16,10 +17,12 @@ from isa.table import (
     BY_KEY,
     FIELD_C,
     MAX_VL,
+    OPCODE,
     PAIRS,
     REDUCTION,
     VERTICAL,
     WIDTH,
+    BitField,
     BranchOp,
     Instruction,
     Opcode,
@@ -33,14 +36,23 @@ from isa.table import (
 from .codes import CLASSES, CONTROL, DECLARE, ControlOp, IssueClass
 from .config import PeConfig
 
-__all__ = ["FOLDED", "LONG", "Capabilities"]
+__all__ = ["FOLDED", "LONG", "OPERATION", "Capabilities"]
 
 #: Widths whose lanes are folded before they are paired (:mod:`pe.vector.fold`).
 FOLDED = frozenset({Width.W8, Width.W16})
 #: Widths whose elements have several limbs to multiply (:mod:`pe.vector.products`).
 LONG = frozenset({Width.W32, Width.W64})
 
-_KIND_BITS = 2
+_KIND = BitField("kind", OPCODE.low + 1, OPCODE.low)
+#: Fields of a word that decide the operation of a vector instruction, from decode to the vector
+#: unit; a new one is a line here and an encoding of the same name in :class:`Capabilities`.
+OPERATION: Mapping[str, BitField] = {
+    "kind": _KIND,
+    "vertical": VERTICAL,
+    "reduction": REDUCTION,
+    "pairs": PAIRS,
+    "width": WIDTH,
+}
 #: Bits of ``kind`` of a load or store.
 _STORE, _REGISTER = 0, 1
 #: Bits by which a sum over the longest row outgrows its elements.
@@ -89,7 +101,7 @@ class Capabilities:
     @staticmethod
     @cache
     def of(config: PeConfig) -> "Capabilities":
-        """Those of ``config``."""
+        """The instructions of ``config``."""
         return Capabilities(config.rows)
 
     def __bool__(self) -> bool:
@@ -285,7 +297,7 @@ class Capabilities:
         """Low bits of the opcode: operand form of a vector instruction; of a load or store bit 0 is
         set for a store and bit 1 for a register."""
         rows = (*self.vector.rows, *self.memory.rows)
-        return _packing((row.opcode & 3 for row in rows), _KIND_BITS)
+        return _packing((row.opcode & 3 for row in rows), _KIND.bits)
 
     @cached_property
     def width(self) -> Packing:
@@ -306,6 +318,28 @@ class Capabilities:
     def pairs(self) -> Packing:
         """Whether the elements of a vector instruction are pairs."""
         return _packing((int(row.pairs) for row in self.vector.rows), PAIRS.bits)
+
+    @cached_property
+    def operation(self) -> dict[str, Packing]:
+        """Of each field of :data:`OPERATION`."""
+        return {name: getattr(self, name) for name in OPERATION}
+
+    @property
+    def operation_members(self) -> dict[str, Any]:
+        """Shapes of the fields of :data:`OPERATION`, members of each layout on their way."""
+        return {name: packing.shape for name, packing in self.operation.items()}
+
+    def carry(self, target: Any, source: Any, encoding: "Capabilities") -> list[Any]:
+        """Assignments of an operation's fields in ``source``, as ``encoding`` encodes them, to
+        those in ``target``."""
+        return [
+            target[name].eq(
+                source[name]
+                if packing == encoding.operation[name]
+                else packing.pack(encoding.operation[name].unpack(source[name]))
+            )
+            for name, packing in self.operation.items()
+        ]
 
     @cached_property
     def scalar(self) -> Packing:

@@ -65,9 +65,7 @@ def vector_command(config: PeConfig) -> data.StructLayout:
     """A vector instruction with its operands, as issued; all addresses lie in the scratchpad.
 
     Members:
-        kind: operand form.
-        vertical, reduction, width: encodings of :mod:`isa.table`; ``reduction`` is 0 without one.
-        pairs: elements are pairs (:class:`isa.table.Instruction`).
+        kind (operand form), vertical, reduction, pairs, width: :data:`pe.capabilities.OPERATION`.
         result, first, second: scratchpad byte addresses of A, B and C (C unused with ``nop``).
         vl: elements, 1..256. mr: rows, 1..256 (used with a reduction only). fx: 0..63.
 
@@ -78,11 +76,7 @@ def vector_command(config: PeConfig) -> data.StructLayout:
     address = config.scratchpad_bits if caps else 0
     return data.StructLayout(
         {
-            "kind": caps.kind.shape,
-            "vertical": caps.vertical.shape,
-            "reduction": caps.reduction.shape,
-            "pairs": caps.pairs.shape,
-            "width": caps.width.shape,
+            **caps.operation_members,
             "result": address,
             "first": address,
             "second": address if caps.binary else 0,

@@ -37,7 +37,8 @@ def read_roles(config: PeConfig) -> tuple[str, ...]:
 
 
 def write_roles(config: PeConfig) -> tuple[str, ...]:
-    """Users of the write ports: the vector ``result``, ``load``; likewise."""
+    """Users of the write ports: the vector ``result``, ``load``; only those that an instruction
+    needs."""
     caps = Capabilities.of(config)
     roles = {"result": caps.vector, "load": caps.transfers.loads}
     return tuple(role for role, used in roles.items() if used)

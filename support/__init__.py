@@ -1,1 +1,5 @@
 """Utilities that all rooms share: errors, files, processes, pictures."""
+
+from vip_rooms import check_rooms
+
+check_rooms()

@@ -1,6 +1,6 @@
 """The presets: their engines, ports, memory, area, and the devices that they fit.
 
-Areas are measured: ``python -m bench presets --record`` keeps those of all presets in
+Areas are measured: ``vip bench presets --record`` keeps those of all presets in
 ``bench/results/presets.json``, which :func:`recorded_areas` reads, and :func:`measure_areas`
 synthesises them on demand.
 """

@@ -11,11 +11,11 @@ from memory.config import VaultConfig
 from .scheduler import first_stamp, oldest_of, scheduler_members
 from .starvation import GROUP_BURSTS, PATIENCE_CYCLES
 
-__all__ = ["Direction", "FirstReady"]
+__all__ = ["BusDirection", "FirstReady"]
 
 
 @dataclass(frozen=True)
-class Direction:
+class BusDirection:
     """The direction of the data bus.
 
     Attributes:
@@ -99,7 +99,7 @@ class FirstReady(Component):
         count = Signal(range(GROUP_BURSTS + 1))
         same = Signal.like(self.column)
         m.d.comb += same.eq(Mux(writing, self.write, ~self.write))
-        direction = Direction(writing, count, same)
+        direction = BusDirection(writing, count, same)
         self._begin(m, direction, patience, platform)
         # The other direction has priority until it has had one burst.
         switch = self._turn(m, direction)
@@ -122,10 +122,12 @@ class FirstReady(Component):
             with m.Elif(count != GROUP_BURSTS):
                 m.d.sync += count.eq(count + 1)
 
-    def _begin(self, m: Module, direction: Direction, patience: Signal, platform: object) -> None:
+    def _begin(
+        self, m: Module, direction: BusDirection, patience: Signal, platform: object
+    ) -> None:
         """Add what a policy needs to select the command."""
 
-    def _turn(self, m: Module, direction: Direction) -> Signal:
+    def _turn(self, m: Module, direction: BusDirection) -> Signal:
         """Whether column commands of the present direction are held back."""
         switch = Signal()
         candidates = self.ready if self.config.timed_turns else self.hit

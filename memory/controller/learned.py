@@ -10,7 +10,7 @@ from memory.agent.sarsa import Sarsa
 from memory.agent.state import VaultState
 from memory.timing import BURST_CLOCKS
 
-from .first_ready import Direction, FirstReady
+from .first_ready import BusDirection, FirstReady
 from .snapshot import WaitingSnapshot
 from .starvation import GROUP_BURSTS
 
@@ -35,7 +35,9 @@ class Learned(FirstReady):
     Members: :func:`memory.controller.scheduler.scheduler_members`.
     """
 
-    def _begin(self, m: Module, direction: Direction, patience: Signal, platform: object) -> None:
+    def _begin(
+        self, m: Module, direction: BusDirection, patience: Signal, platform: object
+    ) -> None:
         # A cycle late: a bank's next column command comes no sooner than a burst later.
         served = Signal.like(self.issue)
         m.d.sync += served.eq(self.issue & self.column)
@@ -85,7 +87,7 @@ class Learned(FirstReady):
             self._held.eq(agent.action[3] & free & (agent.begins | (burst != 0))),
         ]
 
-    def _turn(self, m: Module, direction: Direction) -> Signal:
+    def _turn(self, m: Module, direction: BusDirection) -> Signal:
         """As in "first-ready-timed", a cycle late."""
         switch = Signal()
         opposite = self.ready & ~direction.same

@@ -6,7 +6,7 @@ from amaranth.hdl import Module, Mux, Signal, Value
 
 from memory.agent.sarsa import Sarsa
 
-from .first_ready import Direction
+from .first_ready import BusDirection
 from .learned import Learned
 from .starvation import GROUP_BURSTS
 
@@ -36,7 +36,7 @@ class Meta(Learned):
             self._batches.eq(agent.action[3] & free),
         ]
 
-    def _turn(self, m: Module, direction: Direction) -> Signal:
+    def _turn(self, m: Module, direction: BusDirection) -> Signal:
         switch = Signal()
         opposite = self.ready & ~direction.same
         limit = Mux(self._short, SHORT_BURSTS, GROUP_BURSTS)

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from .first_ready import Direction, FirstReady
+from .first_ready import BusDirection, FirstReady
 from .snapshot import WaitingSnapshot
 
 __all__ = ["ParBs"]
@@ -65,7 +65,9 @@ class ParBs(FirstReady):
         favourite: Value = Cat(source == fewest for source in self.sources)
         return favourite
 
-    def _begin(self, m: Module, direction: Direction, patience: Signal, platform: object) -> None:
+    def _begin(
+        self, m: Module, direction: BusDirection, patience: Signal, platform: object
+    ) -> None:
         self._snapshot = WaitingSnapshot(m, self.waiting, self.issue & self.column)
 
     def _classes(self, same: Signal, switch: Value) -> Sequence[Value]:

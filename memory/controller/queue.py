@@ -71,7 +71,6 @@ class TransactionQueue(Component):
         new: Any = self.input.payload
         picked: Any = self.picked
         entries: list[Any] = [Signal(layout, name=f"entry_{number}") for number in range(size)]
-        bits = (size - 1).bit_length()
 
         push = Signal()
         target = Signal(size)
@@ -100,7 +99,18 @@ class TransactionQueue(Component):
             with m.Else():
                 m.d.sync += self.older[number].eq(self.older[number] & ~target)
 
-        # Requests for one column form a chain: each waits for the one before it.
+        chained = self._chain(m, entries, target, push)
+        self._compare(m, entries, target)
+        target_ready = Cat(self.bank_ready.bit_select(entry.bank, 1) for entry in entries)
+        m.d.comb += self.eligible.eq(self.occupied & ~chained & target_ready)
+        return m
+
+    def _chain(self, m: Module, entries: list[Any], target: Signal, push: Signal) -> Signal:
+        """Chains of requests for one column: each waits for the one before it. The result has a bit
+        for each entry that waits."""
+        size = len(entries)
+        bits = (size - 1).bit_length()
+        new: Any = self.input.payload
         chained = Signal(size)
         newest = Signal(size)
         predecessor = Signal(size)
@@ -130,8 +140,13 @@ class TransactionQueue(Component):
             ),
             newest.eq((newest & ~Mux(push, predecessor, 0)) | target),
         ]
+        return chained
 
-        # The row and the direction of the last request that went to each bank.
+    def _compare(self, m: Module, entries: list[Any], target: Signal) -> None:
+        """Compare each entry with the last request that went to its bank: its row and direction."""
+        config = self.config
+        new: Any = self.input.payload
+        picked: Any = self.picked
         rows = Array(Signal(config.row_bits, name=f"row_{bank}") for bank in range(config.banks))
         writes = Signal(config.banks)
         pick_valid = Signal()
@@ -154,6 +169,3 @@ class TransactionQueue(Component):
             with m.Elif(pick_valid & (entry.bank == picked.bank)):
                 m.d.sync += self.row_hit[number].eq(entry.entry.row == picked.entry.row)
                 m.d.sync += self.turnaround[number].eq(entry.entry.write != picked.entry.write)
-        target_ready = Cat(self.bank_ready.bit_select(entry.bank, 1) for entry in entries)
-        m.d.comb += self.eligible.eq(self.occupied & ~chained & target_ready)
-        return m

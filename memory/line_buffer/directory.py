@@ -22,7 +22,7 @@ class LineDirectory(Component):
     over the lines, clears the mark of each that was used since, and stops at one without a mark.
 
     Parameters:
-        lines: see :func:`memory.line_buffer.layout.check_lines`. merges: likewise.
+        lines, merges: see :func:`memory.line_buffer.layout.check_lines`.
         address_bits: of a byte address of the memory.
 
     Members:

@@ -137,7 +137,7 @@ class _BitonicSort:
         self.source = w.register("source", "the row to turn")
         self.reach = w.register("reach", "first distance of the stage in bytes")
         self.distance = w.register("distance", "distance in bytes")
-        self.view = w.register("view", "row from the partner; for the moment")
+        self.view = w.register("view", "row from the partner; temporary")
 
     def build(self) -> KernelBuilder:
         """The whole program."""

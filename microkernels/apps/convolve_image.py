@@ -155,7 +155,10 @@ class _ConvolveImage:
         )
         (self.product,) = self.rows.buffers
         w = self.rows.writer
-        self.views = (w.register("view", "row as a tap sees it"), w.register("other", "likewise"))
+        self.views = (
+            w.register("view", "row at a tap"),
+            w.register("other", "row at the next tap"),
+        )
         self.factor = w.register("factor", "factor of the tap; value for a setting")
 
     def build(self) -> KernelBuilder:
@@ -163,7 +166,7 @@ class _ConvolveImage:
         return self.rows.build(self._sum)
 
     def _sum(self) -> None:
-        w, kernel, made = self.rows.writer, self.kernel, self.rows.made
+        w, kernel, result = self.rows.writer, self.kernel, self.rows.made
         w.op("set.vl", self.rows.outputs)
         if kernel.shift and len(kernel.factors) > 1:
             w.op("set.fx", w.zero)
@@ -171,18 +174,18 @@ class _ConvolveImage:
         for number, (y, x, tap) in enumerate(kernel.terms):
             view = self.rows.shifted(self.views[number % 2], self.rows.rows[y], x)
             if not total:
-                total = view if tap == 1 else self._multiply(made, view, tap)
+                total = view if tap == 1 else self._multiply(result, view, tap)
             elif tap in (1, -1):
-                w.vector("v.v.add" if tap == 1 else "v.v.sub", made, total, view)
-                total = made
+                w.vector("v.v.add" if tap == 1 else "v.v.sub", result, total, view)
+                total = result
             else:
                 product = self._multiply(self.product, view, tap)
-                w.vector("v.v.add", made, total, product)
-                total = made
-        if kernel.shift or total != made:
+                w.vector("v.v.add", result, total, product)
+                total = result
+        if kernel.shift or total != result:
             w.op("mov", self.factor, kernel.shift)
             w.op("set.fx", self.factor)
-            self._multiply(made, total, 1)
+            self._multiply(result, total, 1)
 
     def _multiply(self, result: str, view: str, tap: int) -> str:
         place = self.kernel.factors.index(tap) * ELEMENT_BYTES

@@ -32,8 +32,8 @@ def diffusion_system(image: Elements) -> Elements:
     number = np.arange(values.size).reshape(image.shape)
     matrix = np.eye(values.size)
     neighbours = [(number[1:], number[:-1]), (number[:, 1:], number[:, :-1])]
-    for ones, others in neighbours:
-        for one, other in zip(ones.flat, others.flat, strict=True):
+    for ones, neighbour_values in neighbours:
+        for one, other in zip(ones.flat, neighbour_values.flat, strict=True):
             difference = (values[one] - values[other]) / _EDGE
             strength = _STRENGTH / (1 + difference * difference)
             matrix[one, one] += strength

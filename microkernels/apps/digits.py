@@ -130,10 +130,10 @@ class Network:
                 CHECK.kind(f"a layer of {name}", layer, Weights)
         side, channels = SIDE, 1
         for number, layer in enumerate(self.convolutions):
-            wanted = (len(layer.bias), _KERNEL, _KERNEL, channels)
-            if layer.weights.shape != wanted:
+            expected = (len(layer.bias), _KERNEL, _KERNEL, channels)
+            if layer.weights.shape != expected:
                 raise KernelError(
-                    f"weights of convolution {number} must have the shape {wanted}, not "
+                    f"weights of convolution {number} must have the shape {expected}, not "
                     f"{layer.weights.shape}"
                 )
             side, channels = side // _WINDOW, len(layer.bias)
@@ -206,7 +206,7 @@ class Network:
             kernel=_KERNEL,
             padding=_KERNEL // 2,
         )
-        made = run(
+        convolved_values = run(
             conv_job(
                 shape,
                 value,
@@ -219,7 +219,7 @@ class Network:
         pool = PoolShape(
             width=width, height=height, channels=shape.filters, window=_WINDOW, stride=_WINDOW
         )
-        return run(pool_job(pool, made[np.newaxis], sharers=sharers))
+        return run(pool_job(pool, convolved_values[np.newaxis], sharers=sharers))
 
 
 def _checked(images: Elements) -> Elements:

@@ -65,17 +65,17 @@ def digits_model(network: Network) -> "ModelProto":
             weights_of = weights_of.reshape(len(layer.bias), side, side, -1)
             weights_of = weights_of.transpose(0, 3, 1, 2).reshape(len(layer.bias), -1)
         final = number == len(network.connected)
-        made = "scores" if final else f"fc{number}"
+        output = "scores" if final else f"fc{number}"
         inputs = [
             last,
             constant(f"fc{number}_w", weights_of),
             constant(f"fc{number}_b", layer.bias),
         ]
-        nodes.append(helper.make_node("Gemm", inputs, [made], transB=1))
-        last = made
+        nodes.append(helper.make_node("Gemm", inputs, [output], transB=1))
+        last = output
         if not final:
-            nodes.append(helper.make_node("Relu", [made], [f"relu_{made}"]))
-            last = f"relu_{made}"
+            nodes.append(helper.make_node("Relu", [output], [f"relu_{output}"]))
+            last = f"relu_{output}"
     graph = helper.make_graph(
         nodes,
         "digits",

@@ -134,17 +134,17 @@ def solve(systems: Elements) -> Elements:
             inverse = _times(inverse, _saturated(2 * _ONE - _times(pivots, inverse)))
         rows[:, k] = _times(rows[:, k], inverse[:, np.newaxis])
         below = rows[:, k + 1 :]
-        taken = _times(rows[:, k, np.newaxis], below[:, :, k, np.newaxis])
-        rows[:, k + 1 :] = _saturated(below - taken)
+        multiples = _times(rows[:, k, np.newaxis], below[:, :, k, np.newaxis])
+        rows[:, k + 1 :] = _saturated(below - multiples)
     factors = np.zeros((shape.systems, shape.row), object)
     factors[:, -1] = _ONE
-    found = np.zeros((shape.systems, shape.unknowns), np.int64)
+    solution = np.zeros((shape.systems, shape.unknowns), np.int64)
     for k in reversed(range(shape.unknowns)):
         # Sums of 64-bit products need more than 64 bits.
         sums = (rows[:, k].astype(object) * factors).sum(axis=1)
-        found[:, k] = _saturated((sums + (_ONE >> 1)) >> FRACTION)
-        factors[:, k] = _saturated(-found[:, k])
-    return found.astype(_NUMBER)
+        solution[:, k] = _saturated((sums + (_ONE >> 1)) >> FRACTION)
+        factors[:, k] = _saturated(-solution[:, k])
+    return solution.astype(_NUMBER)
 
 
 def _shape_of(systems: Elements) -> GaussShape:
@@ -192,8 +192,8 @@ class _Gauss:
         self.product = w.variable("product", product, "a row's product")
         other = w.place("the next product", self.row_bytes)
         self.other = w.variable("other", other, "the next row's")
-        found = w.place("unknowns", self.row_bytes)
-        self.found = w.constant("found", found, "unknowns")
+        solution = w.place("unknowns", self.row_bytes)
+        self.found = w.constant("found", solution, "unknowns")
         self.constants = w.variable("constants", constants, "address of the constants")
         self.start = w.constant("start", start, "what the negated unknowns begin with")
         self.ahead = w.variable("ahead", source, "address of the next system")
@@ -206,7 +206,7 @@ class _Gauss:
         self.pivot = w.register("pivot", "address of the pivot")
         self.below = w.register("below", "row below it")
         self.next_row = w.register("next_row", "the row below that")
-        self.element = w.register("element", "its element below the pivot; for the moment")
+        self.element = w.register("element", "its element below the pivot; temporary")
         self.end = w.register("end", "end of the system in use")
 
     def build(self) -> KernelBuilder:

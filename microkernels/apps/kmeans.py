@@ -97,8 +97,8 @@ class KmeansShape:
     @property
     def group(self) -> int:
         """Points of a group."""
-        most = min(self.points, _MOST_GROUP, MAX_VL // self.centres)
-        fitting = (n for n in range(1, most + 1) if _held(self, n)[-1] <= DEFAULT_SCRATCHPAD)
+        limit = min(self.points, _MOST_GROUP, MAX_VL // self.centres)
+        fitting = (n for n in range(1, limit + 1) if _held(self, n)[-1] <= DEFAULT_SCRATCHPAD)
         return max(fitting, default=0)
 
 
@@ -191,10 +191,10 @@ def _program(shape: KmeansShape) -> Program:
     out = w.variable("out", target, "where the results go")
     use = w.variable("use", use_at, "group in use")
     fill = w.variable("fill", fill_at, "group on its way")
-    made = w.variable("made", made_at, "results being made")
-    kept = w.variable("kept", kept_at, "the other ones")
+    result = w.variable("made", made_at, "results being made")
+    stored = w.variable("kept", kept_at, "the other ones")
     point = w.register("point", "point of the group; its least cost")
-    cost = w.register("cost", "its costs; for the moment")
+    cost = w.register("cost", "its costs; temporary")
     final = w.variable("final", 0, "1 if the group in use is the last")
 
     w.set_constants()
@@ -244,11 +244,11 @@ def _program(shape: KmeansShape) -> Program:
     w.vector("v.s.mul", costs, costs, factor)
     w.op("set.vl", rows)
     w.op("v.drain")
-    w.vector("m.v.add.min", made, costs, number, note="the first with the least")
+    w.vector("m.v.add.min", result, costs, number, note="the first with the least")
     w.op("v.drain")
-    w.store(out, made, count)
+    w.store(out, result, count)
     w.swap(use, fill, cost)
-    w.swap(made, kept, cost)
+    w.swap(result, stored, cost)
     with w.unless("bne", final, w.zero):
         w.op("add", out, out, group * ELEMENT_BYTES)
         w.op("blt", out, last_out, "group")

@@ -75,8 +75,8 @@ def lowered_convolution_job(
     image_at, filters_at, target, descriptor, window = addresses(
         image.nbytes, filters.nbytes, positions * shape.out_bytes, DESCRIPTOR_BYTES
     )
-    found = Workspace(**{**vars(plan), "image": image_at, "window": window})
-    found.check(window + found.window_bytes)
+    workspace = Workspace(**{**vars(plan), "image": image_at, "window": window})
+    workspace.check(window + workspace.window_bytes)
     return array_job(
         "convolution by a product",
         matrix_multiply_program(
@@ -85,7 +85,7 @@ def lowered_convolution_job(
         {
             image_at: image,
             filters_at: filters.reshape(count, -1),
-            descriptor: np.frombuffer(found.pack(), np.int16),
+            descriptor: np.frombuffer(workspace.pack(), np.int16),
         },
         target,
         lambda: dot(

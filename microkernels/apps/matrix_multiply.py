@@ -107,13 +107,13 @@ def _plan(shape: MultiplyShape, *, repeats: bool) -> tuple[int, int]:
             return once * -(-shape.rows // group) * -(-shape.columns // block)
         return once / (group * block)
 
-    found = [
+    fitting = [
         (group, block)
         for group in range(1, min(_MOST_GROUP, shape.rows) + 1)
         for block in range(1, min(MAX_MR, shape.columns) + 1)
         if _held(shape, group, block)[-1] <= DEFAULT_SCRATCHPAD
     ]
-    return min(found, key=cycles)
+    return min(fitting, key=cycles)
 
 
 @CHECK.arguments
@@ -162,15 +162,15 @@ def matrix_multiply_program(
     span = w.constant("span", (shape.rows - group) * shape.out_bytes, "to the last group's results")
     last_columns = second + (shape.columns - block) * shape.row_bytes
     end = w.constant("end", last_columns, "last block of columns")
-    ahead = w.variable("ahead", first, "address of the group on its way")
+    load_group = w.variable("ahead", first, "address of the group on its way")
     at = w.register("at", "address of the group in use")
     columns = w.variable("columns", second, "address of the block of columns")
     out = w.register("out", "address of the group's results")
     corner = w.variable("corner", target, "address of the block's first results")
     use = w.variable("use", use_at, "rows in use")
     fill = w.variable("fill", fill_at, "rows on their way")
-    made = w.variable("made", results[0], "results being made")
-    kept = w.variable("kept", results[group], "the other ones")
+    sums = w.variable("made", results[0], "results being made")
+    stored_sums = w.variable("kept", results[group], "the other ones")
     row = w.register("row", "row of the group")
     result = w.register("result", "results of that row; value on its way to a setting")
 
@@ -182,30 +182,30 @@ def matrix_multiply_program(
     w.op("set.mr", outs)
     w.op("mov", result, fraction)
     w.op("set.fx", result)
-    w.load(use, ahead, group_size)
+    w.load(use, load_group, group_size)
     w.label("block")
     w.load(w.zero, columns, block_size)
     w.op("mov", out, corner)
     w.label("group")
-    w.op("mov", at, ahead)
+    w.op("mov", at, load_group)
     w.note("The group after this one, or the first.")
-    w.op("mov", row, ahead)
-    w.op("mov", ahead, start)
+    w.op("mov", row, load_group)
+    w.op("mov", load_group, start)
     w.op("beq", row, last, "chosen")
-    w.offset(ahead, row, group * shape.row_bytes)
-    w.op("blt", ahead, last, "chosen")
-    w.op("mov", ahead, last)
+    w.offset(load_group, row, group * shape.row_bytes)
+    w.op("blt", load_group, last, "chosen")
+    w.op("mov", load_group, last)
     w.label("chosen")
-    w.load(fill, ahead, group_size)
+    w.load(fill, load_group, group_size)
     w.op("mov", row, use)
-    w.op("mov", result, made)
+    w.op("mov", result, sums)
     for number in range(group):
         if number:
             w.op("add", row, row, shape.row_bytes)
             w.op("add", result, result, result_bytes)
         w.vector("m.v.mul.add", result, w.zero, row)
     w.op("v.drain")
-    w.op("mov", result, made)
+    w.op("mov", result, sums)
     w.op("mov", row, out)
     for number in range(group):
         if number:
@@ -213,10 +213,10 @@ def matrix_multiply_program(
             w.op("add", row, row, row_step)
         w.store(row, result, outs)
     w.swap(use, fill, result)
-    w.swap(made, kept, result)
+    w.swap(sums, stored_sums, result)
     with w.unless("beq", at, last):
         w.offset(out, out, group * shape.out_bytes)
-        w.op("bne", ahead, last, "group")
+        w.op("bne", load_group, last, "group")
         w.op("add", out, corner, span)
         w.op("jmp", "group")
     with w.unless("beq", columns, end):

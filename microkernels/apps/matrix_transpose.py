@@ -83,7 +83,7 @@ class _Transpose:
         )
         w.place("vectors that pick an element each", self.across * self.piece)
         use, fill = (w.place(f"{name} tile", self.down * self.piece) for name in ("a", "another"))
-        made, kept = (
+        result, stored = (
             w.place(f"columns of {name} tile", self.across * self.result_bytes)
             for name in ("a", "another")
         )
@@ -105,10 +105,10 @@ class _Transpose:
         self.final = w.variable("final", 0, "1 if that is the last tile")
         self.use = w.variable("use", use, "tile in use")
         self.fill = w.variable("fill", fill, "tile on its way")
-        self.made = w.variable("made", made, "columns being made")
-        self.kept = w.variable("kept", kept, "the other ones")
+        self.made = w.variable("made", result, "columns being made")
+        self.kept = w.variable("kept", stored, "the other ones")
         self.mask = w.register("mask", "vector that picks the element")
-        self.place = w.register("place", "for the moment")
+        self.place = w.register("place", "temporary")
         self.row = w.register("row", "address of the row to load")
         self.row_end = w.register("row_end", "where in the scratchpad the turn ends")
         self.masks = w.variable("masks", masks, "address of those vectors")

@@ -107,7 +107,7 @@ class _MedianPool:
     def _medians(self) -> None:
         rows, step = self.rows, self.rows.writer.vector
         top, middle, bottom = rows.rows
-        spare, high, low, mid, most, least = rows.buffers
+        spare, high, low, mid, highest, lowest = rows.buffers
         rows.writer.op("set.vl", rows.pixels)
         step("v.v.min", spare, top, middle, note="sort each column")
         step("v.v.max", high, top, middle)
@@ -117,23 +117,23 @@ class _MedianPool:
         step("v.v.max", high, high, spare)
         rows.writer.op("set.vl", self.positions)
         second, third = self._shifted(low)
-        step("v.v.max", most, low, second, note="the largest of the lowest")
-        step("v.v.max", most, most, third)
+        step("v.v.max", highest, low, second, note="the largest of the lowest")
+        step("v.v.max", highest, highest, third)
         second, third = self._shifted(high)
-        step("v.v.min", least, high, second, note="the smallest of the highest")
-        step("v.v.min", least, least, third)
+        step("v.v.min", lowest, high, second, note="the smallest of the highest")
+        step("v.v.min", lowest, lowest, third)
         second, third = self._shifted(mid)
         step("v.v.min", spare, mid, second, note="the median of the middle ones")
         step("v.v.max", low, mid, second)
         step("v.v.min", low, low, third)
         step("v.v.max", low, low, spare)
-        step("v.v.min", spare, most, low, note="the median of the three")
-        step("v.v.max", most, most, low)
-        step("v.v.min", most, most, least)
+        step("v.v.min", spare, highest, low, note="the median of the three")
+        step("v.v.max", highest, highest, low)
+        step("v.v.min", highest, highest, lowest)
         if self.stride == 1:
-            step("v.v.max", rows.made, most, spare)
+            step("v.v.max", rows.made, highest, spare)
             return
-        step("v.v.max", spare, most, spare)
+        step("v.v.max", spare, highest, spare)
         w = rows.writer
         w.op("set.vl", self.between)
         w.op("set.mr", rows.outputs)

@@ -106,21 +106,21 @@ class RowWindow:
     ) -> None:
         self.shape = shape
         self.unit = unit = width.bytes
-        count, what = constants
+        count, purpose = constants
         head = round_up(count * unit, RANGE_BYTES)
-        held = shape.down + shape.new_rows
+        slots = shape.down + shape.new_rows
 
         def row_bytes(strip: int) -> int:
             return round_up(self._span(strip) * unit, RANGE_BYTES)
 
         def fits(strip: int) -> bool:
-            used = head + (held + buffers + 2) * row_bytes(strip)
+            used = head + (slots + buffers + 2) * row_bytes(strip)
             return self._span(strip) <= MAX_VL and used <= DEFAULT_SCRATCHPAD
 
         self.strip = max(n for n in range(1, min(shape.out_width, MAX_VL) + 1) if fits(n))
         self.span = self._span(self.strip)
         row = row_bytes(self.strip)
-        places = [head + number * row for number in range(held + 2 + buffers)]
+        places = [head + number * row for number in range(slots + 2 + buffers)]
         self._count = count
         self._constants, source, target, _ = shape.places(count, width)
         self.writer = w = KernelBuilder(
@@ -129,10 +129,10 @@ class RowWindow:
             f"Strips of {self.strip} outputs.",
             "",
             "Scratchpad",
-            f"  {0:>4} {what}",
-            f"  {places[0]:>4} {held} rows of the image",
-            f"  {places[held]:>4} two rows of outputs",
-            *([f"  {places[held + 2]:>4} {buffers} buffers"] if buffers else []),
+            f"  {0:>4} {purpose}",
+            f"  {places[0]:>4} {slots} rows of the image",
+            f"  {places[slots]:>4} two rows of outputs",
+            *([f"  {places[slots + 2]:>4} {buffers} buffers"] if buffers else []),
             width=width,
             place_drains=True,
         )
@@ -153,15 +153,15 @@ class RowWindow:
         self._out = w.register("out", "address of the row of outputs")
         self._left = w.register("left", "rows of outputs left")
         self._ring = [
-            w.variable(f"row{n}", places[n], f"row {n} of those held") for n in range(held)
+            w.variable(f"row{n}", places[n], f"row {n} of those held") for n in range(slots)
         ]
         self.rows = self._ring[: shape.down]
-        self.made = w.variable("made", places[held], "outputs being made")
-        self._kept = w.variable("kept", places[held + 1], "those before")
+        self.made = w.variable("made", places[slots], "outputs being made")
+        self._kept = w.variable("kept", places[slots + 1], "those before")
         self.buffers = [
-            w.constant(f"buffer{n}", place, "buffer") for n, place in enumerate(places[held + 2 :])
+            w.constant(f"buffer{n}", place, "buffer") for n, place in enumerate(places[slots + 2 :])
         ]
-        self.spare = w.register("spare", "for the moment")
+        self.spare = w.register("spare", "temporary")
 
     def _span(self, strip: int) -> int:
         """Pixels across under the windows of ``strip`` outputs."""

@@ -128,10 +128,10 @@ class KernelBuilder:
         if name in self._names and name not in self._released:
             raise KernelError(f"the name {name!r} is taken: {self._names[name][1]}")
         if not self._free:
-            holders = (held for held in self._names.items() if held[0] not in self._released)
+            holders = (holder for holder in self._names.items() if holder[0] not in self._released)
             raise KernelError(
                 f"no scalar register is left for {name} ({purpose}); they are held by: "
-                + "; ".join(f"{held} ({what})" for held, (_, what) in holders)
+                + "; ".join(f"{holder} ({use})" for holder, (_, use) in holders)
             )
         number = self._free[0]
         if name in self._released:
@@ -186,13 +186,13 @@ class KernelBuilder:
                 break
             at = max(at, -(-end // align) * align)
         if at + size > self._scratchpad_bytes:
-            held = "; ".join(
+            uses = "; ".join(
                 f"{name} ({end - start} from {start} on)"
                 for name, (start, end) in self._places.items()
             )
             raise KernelError(
                 f"no {size} bytes are left for {name} in a scratchpad of {self._scratchpad_bytes}; "
-                f"it is held by: {held or 'nobody'}"
+                f"it is held by: {uses or 'nobody'}"
             )
         self._places[name] = (at, at + size)
         self._listed.append(f";   {at:>4} {name}, {size} bytes")
@@ -315,14 +315,14 @@ class KernelBuilder:
 
     def _needs_drain(self, line: Line) -> bool:
         """Whether a ``v.drain`` must be placed before ``line``; if so, the check includes it."""
-        found = self._check.before(line)
-        if not found:
+        hazards = self._check.before(line)
+        if not hazards:
             return False
         if self._place_drains:
             self._check.done(Line("v.drain", (), line.site))
-            found = self._check.before(line)
-        if found:
-            raise KernelError(found[0])
+            hazards = self._check.before(line)
+        if hazards:
+            raise KernelError(hazards[0])
         return True
 
     @staticmethod

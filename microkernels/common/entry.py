@@ -22,6 +22,6 @@ class Entry:
 
 def line_text(line: Line, note: str) -> str:
     """The text of an instruction, with its note where there is one."""
-    shown = [f"#{operand}" if isinstance(operand, int) else operand for operand in line.operands]
-    text = f"    {line.mnemonic} {', '.join(shown)}".rstrip()
+    operands = [f"#{operand}" if isinstance(operand, int) else operand for operand in line.operands]
+    text = f"    {line.mnemonic} {', '.join(operands)}".rstrip()
     return f"{text:<{_NOTE_COLUMN}}; {note}" if note else text

@@ -63,11 +63,11 @@ class FeatureMap:
         Raises:
             KernelError: the map has another size.
         """
-        found, wanted = (self.width, self.height, self.channels), (width, height, channels)
-        if found != wanted:
+        size, expected = (self.width, self.height, self.channels), (width, height, channels)
+        if size != expected:
             raise KernelError(
-                f"{name} must be {' x '.join(map(str, wanted))} (width, height, channels), "
-                f"not {' x '.join(map(str, found))}"
+                f"{name} must be {' x '.join(map(str, expected))} (width, height, channels), "
+                f"not {' x '.join(map(str, size))}"
             )
 
     @property
@@ -315,5 +315,5 @@ class PartMap(FeatureMap):
         raise KernelError("a part of a map has no memory of its own: store the whole map")
 
     def load(self, memory: Readable) -> Elements:
-        found = self.whole.load(memory)
-        return found[self.top : self.top + self.height, self.left : self.left + self.width]
+        elements = self.whole.load(memory)
+        return elements[self.top : self.top + self.height, self.left : self.left + self.width]

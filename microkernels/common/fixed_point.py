@@ -72,27 +72,27 @@ def check_elements(
         KernelError: another shape, no whole numbers, or numbers beyond the element.
     """
     fixed = all(isinstance(size, int) for size in shape)
-    wanted = str(shape) if fixed else " x ".join(map(str, shape))
+    expected = str(shape) if fixed else " x ".join(map(str, shape))
     try:
-        found = np.asarray(values)
+        elements = np.asarray(values)
     except ValueError:
         raise KernelError(
-            f"{name} must have the shape {wanted}, not rows of different lengths"
+            f"{name} must have the shape {expected}, not rows of different lengths"
         ) from None
-    if len(found.shape) != len(shape) or any(
-        isinstance(size, int) and size != given
-        for size, given in zip(shape, found.shape, strict=True)
+    if len(elements.shape) != len(shape) or any(
+        isinstance(size, int) and size != actual
+        for size, actual in zip(shape, elements.shape, strict=True)
     ):
-        raise KernelError(f"{name} must have the shape {wanted}, not {found.shape}")
-    if not np.issubdtype(found.dtype, np.integer):
-        raise KernelError(f"{name} must be whole numbers (see to_fixed), not {found.dtype}")
+        raise KernelError(f"{name} must have the shape {expected}, not {elements.shape}")
+    if not np.issubdtype(elements.dtype, np.integer):
+        raise KernelError(f"{name} must be whole numbers (see to_fixed), not {elements.dtype}")
     limits = np.iinfo(dtype)
-    if found.size and not limits.min <= found.min() <= found.max() <= limits.max:
+    if elements.size and not limits.min <= elements.min() <= elements.max() <= limits.max:
         raise KernelError(
-            f"{name} must be from {limits.min} to {limits.max}, but goes from {found.min()} to "
-            f"{found.max()}"
+            f"{name} must be from {limits.min} to {limits.max}, but goes from {elements.min()} to "
+            f"{elements.max()}"
         )
-    return found.astype(dtype)
+    return elements.astype(dtype)
 
 
 def _wide(first: Elements, second: Elements) -> type[np.signedinteger[Any]]:

@@ -50,8 +50,8 @@ class Line(NamedTuple):
     @property
     def row(self) -> Instruction | None:
         """Row of the instruction table, if a width is written."""
-        found = _MNEMONIC.fullmatch(self.mnemonic)
-        return BY_KEY.get(f"{found[1]}[{found[2]}]") if found else None
+        match = _MNEMONIC.fullmatch(self.mnemonic)
+        return BY_KEY.get(f"{match[1]}[{match[2]}]") if match else None
 
     def __str__(self) -> str:
         return f"{self.mnemonic} {', '.join(map(str, self.operands))} ({self.site})"
@@ -97,11 +97,11 @@ class HazardCheck:
     def before(self, line: Line) -> list[str]:
         """The hazards of ``line`` if it comes next, each as a message."""
         row = line.row
-        found: list[Hazard] = []
+        hazards: list[Hazard] = []
         if row is not None and row.unit is Unit.VECTOR:
             operation = self._operation(row, line)
             if operation is not None:
-                found = self._model.before_vector(operation) + own_operand(operation)
+                hazards = self._model.before_vector(operation) + own_operand(operation)
         elif row is not None and row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
             first, second, count = map(self._value, line.operands)
             assert row.width is not None
@@ -109,8 +109,8 @@ class HazardCheck:
                 load = row.opcode == Opcode.LD_SRAM
                 span = Span(first if load else second, count * row.width.bytes)
                 check = self._model.before_load if load else self._model.before_store
-                found = check(row, span)
-        return [self._message(line, hazard) for hazard in found]
+                hazards = check(row, span)
+        return [self._message(line, hazard) for hazard in hazards]
 
     def _message(self, line: Line, hazard: Hazard) -> str:
         if hazard.what is HazardKind.OWN_OPERAND:
@@ -146,13 +146,13 @@ class HazardCheck:
     def _write(self, mnemonic: str, target: str | int, *sources: str | int) -> None:
         """An instruction that writes a register."""
         values = [self._value(source) for source in sources]
-        known = [value < _APART // 2 for value in values]
+        is_number = [value < _APART // 2 for value in values]
         self._values.pop(str(target), None)
         if mnemonic in ("li", "mov"):
             self._values[str(target)] = values[0]
-        elif mnemonic == "add" and any(known):
+        elif mnemonic == "add" and any(is_number):
             self._values[str(target)] = sum(values)
-        elif mnemonic == "sub" and known[1]:
+        elif mnemonic == "sub" and is_number[1]:
             self._values[str(target)] = values[0] - values[1]
 
     def _value(self, operand: str | int) -> int:

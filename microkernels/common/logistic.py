@@ -25,8 +25,8 @@ def _parabolas() -> tuple[Elements, Elements, Elements]:
     nodes = (1 + np.cos(np.pi * (2 * np.arange(3) + 1) / 6)) / 2
     u = (_STARTS[:, None] + nodes * _LENGTHS[:, None]) / _U_ONE
     constant, slope, curve = np.linalg.solve(np.vander(nodes, increasing=True), np.tanh(u).T)
-    whole = np.rint(np.array([constant, slope, -curve]) * _VALUE_ONE).astype(np.int64)
-    constants, slopes, bends = np.maximum(whole, 0)
+    coefficients = np.rint(np.array([constant, slope, -curve]) * _VALUE_ONE).astype(np.int64)
+    constants, slopes, bends = np.maximum(coefficients, 0)
     return constants, slopes, bends
 
 

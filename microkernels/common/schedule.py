@@ -64,7 +64,7 @@ class ScheduleModel:
         values: tuple[int, ...],
         vl: int,
         mr: int,
-        taken: bool,
+        branched: bool,
     ) -> None:
         """One executed instruction.
 
@@ -91,7 +91,7 @@ class ScheduleModel:
             time = max(time, self._answered)
             if instruction.key == "halt":
                 time = max(time, self._end + VECTOR_LATENCY)
-        self._issue = time + 1 + (_BRANCH_PENALTY if taken else 0)
+        self._issue = time + 1 + (_BRANCH_PENALTY if branched else 0)
         self.cycles = time
 
     def _vector(
@@ -131,17 +131,19 @@ class ScheduleModel:
     ) -> int:
         assert row.width is not None
         size = row.width.bytes
-        held = {operand.role: value for operand, value in zip(row.operands, values, strict=True)}
-        memory = held[Role.DRAM_ADDRESS]
+        operands = {
+            operand.role: value for operand, value in zip(row.operands, values, strict=True)
+        }
+        memory = operands[Role.DRAM_ADDRESS]
         if not row.scratchpad:
             _, ready = self._request(time, memory, size, words_out=int(not row.loads))
             if row.loads:
                 self._registers[numbers[0]] = ready
             return time
-        length = held[Role.LENGTH] * size
+        length = operands[Role.LENGTH] * size
         if length == 0:
             return time
-        address = held[Role.SCRATCHPAD_ADDRESS]
+        address = operands[Role.SCRATCHPAD_ADDRESS]
         self._log.transfer(row, address, length, pc)
         time = self._clear(time, [(address, address + length)], self._loads)
         if row.loads:
@@ -201,8 +203,8 @@ class Watched:
             )
         outcome = simulator.step()
         if row is not None and outcome.state != "faulted":
-            taken = simulator.pc not in (pc, pc + 1)
-            self.model.step(pc, row, numbers, values, vl, mr, taken)
+            branched = simulator.pc not in (pc, pc + 1)
+            self.model.step(pc, row, numbers, values, vl, mr, branched)
         return outcome
 
 

@@ -1,5 +1,7 @@
 """Places of vectors in an engine's scratchpad, before the program that uses them is written."""
 
+from collections.abc import Mapping
+
 from .feature_map import round_up
 
 __all__ = ["ScratchpadPlan"]
@@ -13,6 +15,7 @@ class ScratchpadPlan:
     ``places["sums"]`` is the address of a place.
 
     Parameters:
+        sizes: bytes of the first places, by name.
         align: places and slots begin at a multiple of it, so that an access to one doesn't wait for
             a transfer to the place beside it.
 
@@ -22,11 +25,13 @@ class ScratchpadPlan:
         vector: bytes from a vector of a slot to the next.
     """
 
-    def __init__(self, *, align: int = _ALIGN) -> None:
+    def __init__(self, sizes: Mapping[str, int] | None = None, *, align: int = _ALIGN) -> None:
         self._align = align
         self._places: dict[str, int] = {}
         self.used = 0
         self.ring = self.slot = self.slots = self.vector = 0
+        for name, size in (sizes or {}).items():
+            self.take(name, size)
 
     def __getitem__(self, name: str) -> int:
         return self._places[name]

@@ -9,6 +9,7 @@ import sys
 import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -16,16 +17,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.common.errors import KernelError
+from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.fixed_point import Elements
 from support.extras import need
 from support.files import read_bytes
 
 __all__ = [
     "HEADER_GAP",
     "MAX_PIXELS",
+    "SIDE",
     "Photograph",
     "Samples",
     "displayed",
+    "photograph",
     "read_content",
     "read_photographs",
     "read_samples",
@@ -273,3 +277,29 @@ def displayed(photograph: NDArray[np.integer | np.floating]) -> NDArray[np.uint8
     """A photograph with 8 bits a channel, for display."""
     levels: NDArray[np.uint8] = np.rint(photograph).astype(np.uint8)
     return levels
+
+
+#: Pixels across and down of the whole photograph.
+SIDE = 512
+
+
+def photograph(height: int, width: int) -> Elements:
+    """The photograph's middle, shrunk to height x width pixels (1..512 each) from 0 to 255, 16-bit
+    elements.
+
+    Raises:
+        KernelError: a size outside its range.
+        MissingExtraError: scikit-image or Pillow is not installed.
+    """
+    for package in ("skimage", "PIL"):
+        need(package, "photographs")
+    CHECK.within("height", height, 1, SIDE)
+    CHECK.within("width", width, 1, SIDE)
+    scale = min(SIDE // height, SIDE // width)
+    with as_file(files("skimage") / "data" / "camera.png") as path:
+        pixels = read_samples(path).values[..., 0].astype(np.int64)
+    top, left = (SIDE - height * scale) // 2, (SIDE - width * scale) // 2
+    middle = pixels[top : top + height * scale, left : left + width * scale]
+    blocks = middle.reshape(height, scale, width, scale)
+    means: Elements = blocks.mean(axis=(1, 3))
+    return means.astype(np.int16)

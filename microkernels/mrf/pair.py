@@ -8,18 +8,58 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.bp.problem import BpProblem
+from microkernels.bp.problem import MOST_WEIGHT, BpProblem, EdgeWeights
 from microkernels.common.errors import KernelError
 from microkernels.data.pictures import Photograph, displayed
 from microkernels.data.stereo import read_pair
+from support.errors import clipped
 from support.extras import need
 
 from .disparities import Disparities, StereoErrors, read_mask, read_truth, sampled, stereo_errors
-from .edges import edge_weights
 from .matching import Cost, matching_costs
 from .smoothness import smoothness_costs
 
-__all__ = ["PairOptions", "StereoField", "stereo_field"]
+__all__ = ["PairOptions", "StereoField", "edge_weights", "stereo_field"]
+
+_MOST_THRESHOLD = 255
+
+
+def edge_weights(name: str, picture: Photograph) -> EdgeWeights:
+    """Weights of all edges by name.
+
+    ``gradient:T,P``: P for an edge between pixels of like colour, else 1, as the option of that
+    name in MRF 2.2. Colours are alike if the root mean square of their channels' differences is
+    below T grey levels.
+
+    Parameters:
+        name: of the weights; T is from 1 to 255, P from 1 to 255.
+        picture: ``[y, x, channel]``.
+
+    Raises:
+        KernelError: another name, or numbers out of range.
+    """
+    kind, _, numbers = name.partition(":")
+    parameters = numbers.split(",")
+    if (
+        kind != "gradient"
+        or len(parameters) != 2
+        or not all(one.isascii() and one.isdigit() and len(one) < 6 for one in parameters)
+        or not 1 <= int(parameters[0]) <= _MOST_THRESHOLD
+        or not 1 <= int(parameters[1]) <= MOST_WEIGHT
+    ):
+        raise KernelError(
+            f"unknown edges {clipped(name, 40)!r}; there is gradient:T,P with a threshold T from 1 "
+            f"to {_MOST_THRESHOLD} and a weight P from 1 to {MOST_WEIGHT}"
+        )
+    threshold, weight = map(int, parameters)
+    colours = picture.astype(np.float64)
+    weights = []
+    for axis in (1, 0):
+        squares = np.diff(colours, axis=axis) ** 2
+        alike = squares.sum(axis=2) < threshold**2 * picture.shape[2]
+        weights.append(np.where(alike, weight, 1))
+    return EdgeWeights(*weights)
+
 
 _LEAST_SIDE = 2
 #: An array over the pixels of a picture.
@@ -39,7 +79,7 @@ class PairOptions:
         smooth: name of the smoothness costs. weight: their factor
             (:func:`microkernels.mrf.smoothness.smoothness_costs`).
         edges: name of weights of the edges, which follow the left picture
-            (:func:`microkernels.mrf.edges.edge_weights`); None: all are 1.
+            (:func:`microkernels.mrf.pair.edge_weights`); None: all are 1.
         bits: element width, 8, 16 or 32.
     """
 

@@ -131,7 +131,7 @@ class Dense(WeightLayer):
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         real = parameters.real[self.name]
         flat = sources[0].transpose(0, 3, 1, 2).reshape(len(sources[0]), -1)
-        sums = (flat @ real.weights.T + real.bias).reshape(-1, 1, 1, self.outputs)
+        sums: Reals = (flat @ real.weights.T + real.bias).reshape(-1, 1, 1, self.outputs)
         return np.maximum(sums, 0) if self.relu else sums
 
 

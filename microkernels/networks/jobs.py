@@ -208,9 +208,6 @@ def network_job(
         end=layout.end,
         pes=machine.pes,
         ring=machine.ring,
-        operations=sum(
-            layer_plan.layer.operations(layer_plan) for layer_plan in plan.layers.values()
-        )
-        * batch,
+        operations=plan.operations * batch,
     )
     return NetworkJob(layout=layout, job=job)

@@ -18,6 +18,16 @@ from .lstm_sequence_kernel import lstm_sequence_program
 __all__ = ["lstm_sequence_job"]
 
 
+def _checked_state(shape: LstmShape, state: LstmState | None) -> LstmState:
+    """A state whose arrays fit the shape; None: all 0."""
+    before = LstmState.start(shape) if state is None else state
+    return replace(
+        before,
+        c=check_elements("c of the state", before.c, (shape.batch, shape.cells)),
+        y=check_elements("y of the state", before.y, (shape.batch, shape.outputs)),
+    )
+
+
 @CHECK.arguments
 def lstm_sequence_job(
     shape: LstmShape,
@@ -48,12 +58,7 @@ def lstm_sequence_job(
     weights = weights.checked(shape)
     x = check_elements("x", x, ("steps", shape.batch, shape.inputs))
     steps = len(x)
-    before = LstmState.start(shape) if state is None else state
-    before = replace(
-        before,
-        c=check_elements("c of the state", before.c, (shape.batch, shape.cells)),
-        y=check_elements("y of the state", before.y, (shape.batch, shape.outputs)),
-    )
+    before = _checked_state(shape, state)
     plan, parts = plan_sequence(shape, machine)
     layout = SequenceLayout(plan=plan, parts=parts, engines=machine, steps=steps)
     program = lstm_sequence_program(layout, fraction=fraction, weight_fraction=weight_fraction)
@@ -66,7 +71,7 @@ def lstm_sequence_job(
         return np.concatenate([layout.outputs(memory).ravel(), layout.cells(memory).ravel()])
 
     def model() -> Elements:
-        steps, state = [], before
+        results, state = [], before
         for inputs in x:
             state = lstm_step(
                 plan.cut,
@@ -76,8 +81,8 @@ def lstm_sequence_job(
                 fraction=fraction,
                 weight_fraction=weight_fraction,
             )
-            steps.append(state.y.ravel())
-        return np.concatenate([*steps, state.c.ravel()])
+            results.append(state.y.ravel())
+        return np.concatenate([*results, state.c.ravel()])
 
     return KernelJob(
         name="LSTM sequence",

@@ -18,7 +18,6 @@ from .curves import Function
 __all__ = [
     "Fractions",
     "Peaks",
-    "Real",
     "RealParameters",
     "Reals",
     "Weights",
@@ -32,23 +31,15 @@ Reals = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
-    """Weights of a layer.
+    """Weights of a layer: elements, or real numbers where fraction bits are still open.
 
     Attributes:
         weights: in the shape of :attr:`microkernels.networks.network.Network.weights`.
-        bias: an element for each filter or output.
+        bias: a number for each filter or output.
     """
 
-    weights: Elements
-    bias: Elements
-
-
-@dataclass(frozen=True, kw_only=True, eq=False)
-class Real:
-    """Real weights of a layer, in the shapes of :class:`Weights`."""
-
-    weights: Reals
-    bias: Reals
+    weights: NDArray[Any]
+    bias: NDArray[Any]
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -63,7 +54,7 @@ class RealParameters:
         epsilons: of layers that normalise rows, what they add to the mean of the squares.
     """
 
-    real: Mapping[str, Real]
+    real: Mapping[str, Weights]
     bounds: Mapping[str, tuple[float, float]]
     affine: Mapping[str, tuple[float, float]]
     curves: Mapping[str, Function]

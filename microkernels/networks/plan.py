@@ -151,6 +151,11 @@ class NetworkPlan:
         """The vaults."""
         return self.engines.ring
 
+    @property
+    def operations(self) -> int:
+        """Additions, multiplications and comparisons of an image."""
+        return sum(part.layer.operations(part) for part in self.layers.values())
+
     @cached_property
     def inputs_in_place(self) -> frozenset[Use]:
         """Inputs that layers read where their sources wrote them."""

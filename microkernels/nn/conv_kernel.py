@@ -80,7 +80,10 @@ class ConvStream:
         self._row_left = w.register("load_row_left", "slots left in the row")
         self._rows_left = w.register("load_rows_left", "rows left in the slice")
         self._slices_left = w.register("load_slices_left", "slices left")
-        self._pieces = (w.register("piece", "for one load"), w.register("piece_from", "likewise"))
+        self._pieces = (
+            w.register("piece", "place of a load"),
+            w.register("piece_from", "address of a load"),
+        )
         self.ring = w.constant("ring", plan.ring, "input ring")
         self.ring_end = w.constant("ring_end", plan.ring_end, "its end")
         if plan.repeated:
@@ -243,9 +246,9 @@ class _ConvKernel:
         # All outputs of bytes have one slice, and so the same threshold.
         limits = 3 if plan.narrow is None else 0
         self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(limits)]
-        self.a = reg("a", "for the moment")
-        self.b = reg("b", "likewise")
-        self.c = reg("c", "likewise")
+        self.tmp = reg("tmp", "temporary")
+        self.tmp1 = reg("tmp1", "temporary")
+        self.tmp2 = reg("tmp2", "temporary")
         self.one = w.constant("one", 1, "1")
         self.length = w.constant("length", plan.length, "elements of a part")
         self.filters = w.constant("filters", plan.filters, "filters at once")
@@ -289,13 +292,13 @@ class _ConvKernel:
         w.note("Weights of the first pass, thresholds.")
         for part in range(plan.parts):
             self._load_weights(part)
-        w.op("li", self.a, 2 if plan.narrow is None else 4)
-        w.load(self.lowest, self.limits, self.a, note="thresholds")
+        w.op("li", self.tmp, 2 if plan.narrow is None else 4)
+        w.load(self.lowest, self.limits, self.tmp, note="thresholds")
         self.stream.begin()
         w.note("Settings; an empty pipeline, whose stores go where nobody reads.")
         w.op("set.mr", self.filters)
-        w.op("li", self.a, self.fraction)
-        w.op("set.fx", self.a)
+        w.op("li", self.tmp, self.fraction)
+        w.op("set.fx", self.tmp)
         w.op("mov", self.window, self.stream.ring)
         for age, result in enumerate(self.result):
             w.op("li", result, plan.results + age * plan.result_bytes)
@@ -316,8 +319,8 @@ class _ConvKernel:
 
     def _load_weights(self, part: int) -> None:
         w, plan = self.writer, self.plan
-        w.op("li", self.b, part * plan.part_pitch)
-        w.load(self.b, self.weights, self.part, note=f"weights of part {part}")
+        w.op("li", self.tmp1, part * plan.part_pitch)
+        w.load(self.tmp1, self.weights, self.part, note=f"weights of part {part}")
         w.offset(self.weights, self.weights, plan.part_bytes)
 
     def _pixel(self) -> None:
@@ -348,25 +351,25 @@ class _ConvKernel:
     def _load_earlier(self) -> None:
         """Load the partial sum of the earlier slices, or the biases, for the youngest pixel."""
         w, plan = self.writer, self.plan
-        w.op("and", self.a, self.out[0], self.earlier)
-        w.op("add", self.a, self.a, self.earlier_base)
-        w.offset(self.b, self.result[0], plan.earlier)
-        w.load(self.b, self.a, self.filters, note="earlier sums")
+        w.op("and", self.tmp, self.out[0], self.earlier)
+        w.op("add", self.tmp, self.tmp, self.earlier_base)
+        w.offset(self.tmp1, self.result[0], plan.earlier)
+        w.load(self.tmp1, self.tmp, self.filters, note="earlier sums")
 
     def _product(self, part: int) -> None:
         w, plan = self.writer, self.plan
         column = self.window
         if part:
-            column = self.c
+            column = self.tmp2
             distance = plan.slot_bytes if plan.sliding else plan.column_pitch
             w.offset(column, self.window, part * distance)
             if plan.sliding:
                 self._wrap(column)
-        w.offset(self.a, self.result[0], part * plan.group_bytes)
-        w.op("li", self.b, part * plan.part_pitch)
+        w.offset(self.tmp, self.result[0], part * plan.group_bytes)
+        w.op("li", self.tmp1, part * plan.part_pitch)
         w.op("set.vl", self.length)
         product = "m.v.dot.add" if plan.pairs else "m.v.mul.add"
-        w.vector(product, self.a, self.b, column, note=f"product of part {part}")
+        w.vector(product, self.tmp, self.tmp1, column, note=f"product of part {part}")
         w.op("set.vl", self.filters)
         if not plan.spaced:
             w.op("v.drain")
@@ -382,11 +385,11 @@ class _ConvKernel:
         """Addition ``number`` of a pixel: the sums of the parts after the first one, then the
         earlier sums."""
         w, plan = self.writer, self.plan
-        what, place = "earlier sums", plan.earlier
+        operand, place = "earlier sums", plan.earlier
         if number + 1 < plan.parts:
-            what, place = f"sum of part {number + 1}", (number + 1) * plan.group_bytes
-        w.offset(self.a, result, place)
-        w.vector("v.v.add", result, result, self.a, note=f"add {what}")
+            operand, place = f"sum of part {number + 1}", (number + 1) * plan.group_bytes
+        w.offset(self.tmp, result, place)
+        w.vector("v.v.add", result, result, self.tmp, note=f"add {operand}")
 
     def _threshold(self, age: int) -> None:
         result, limit = self.result[age], self.limit[age] if self.limit else self.relu
@@ -396,22 +399,22 @@ class _ConvKernel:
         """The byte of each sum becomes the high byte of its element."""
         w, plan, result = self.writer, self.plan, self.result[age]
         if plan.byte_shift:
-            w.op("li", self.a, plan.thresholds + 2 * ELEMENT_BYTES)
-            w.vector("v.s.mul", result, result, self.a, note="shift to the high byte")
+            w.op("li", self.tmp, plan.thresholds + 2 * ELEMENT_BYTES)
+            w.vector("v.s.mul", result, result, self.tmp, note="shift to the high byte")
 
     def _pick_bytes(self, age: int) -> None:
         """The high bytes of a pixel's elements, one beside the other."""
         w, result = self.writer, self.result[age]
-        w.op("li", self.a, self.plan.thresholds + 3 * ELEMENT_BYTES)
-        w.op("li", self.b, ELEMENT_BYTES)
-        w.op("set.vl", self.b)
-        w.op("m.v.mul.add [8-bit]", result, result, self.a, note="pick the high bytes")
+        w.op("li", self.tmp, self.plan.thresholds + 3 * ELEMENT_BYTES)
+        w.op("li", self.tmp1, ELEMENT_BYTES)
+        w.op("set.vl", self.tmp1)
+        w.op("m.v.mul.add [8-bit]", result, result, self.tmp, note="pick the high bytes")
 
     def _store(self, age: int, note: str = "") -> None:
         """Store the outputs of the pixel of this age."""
         w, elements = self.writer, self.filters
         if self.plan.narrow is not None:
-            elements = self.a
+            elements = self.tmp
             w.op("li", elements, self.plan.group_elements)
         w.store(self.out[age], self.result[age], elements, note=note)
 
@@ -421,22 +424,22 @@ class _ConvKernel:
         skip = w.new_label("keep")
         w.op("bne", self.pixels, self.one, skip)
         if pad:
-            w.offset(self.a, self.result[-1], self.plan.group_bytes)
-            w.vector("v.s.max", self.a, self.a, self.lowest, note="pad: nobody reads it")
+            w.offset(self.tmp, self.result[-1], self.plan.group_bytes)
+            w.vector("v.s.max", self.tmp, self.tmp, self.lowest, note="pad: nobody reads it")
         self._load_weights(part)
         w.label(skip)
 
     def _turn(self) -> None:
         w, plan = self.writer, self.plan
         w.note("All grow older.")
-        w.op("mov", self.a, self.result[-1])
+        w.op("mov", self.tmp, self.result[-1])
         for ring in (self.result, self.out, self.limit):
             for age in range(len(ring) - 1, 0, -1):
                 w.op("mov", ring[age], ring[age - 1])
-        w.op("mov", self.result[0], self.a)
+        w.op("mov", self.result[0], self.tmp)
         w.note("Next window.")
         w.op("mov", self.stream.count, plan.advance)
-        w.offset(self.b, self.window, plan.advance * plan.slot_bytes)
+        w.offset(self.tmp1, self.window, plan.advance * plan.slot_bytes)
         w.offset(self.out[0], self.out[0], self.layout.target.x_step)
         same = "same_row"
         w.op("sub", self.row_left, self.row_left, 1)
@@ -446,9 +449,9 @@ class _ConvKernel:
         w.op("mov", self.out[0], self.out_row)
         if plan.sliding:
             w.op("mov", self.stream.count, plan.window_slots)
-            w.offset(self.b, self.window, plan.window_slots * plan.slot_bytes)
+            w.offset(self.tmp1, self.window, plan.window_slots * plan.slot_bytes)
         w.label(same)
-        w.op("mov", self.window, self.b)
+        w.op("mov", self.window, self.tmp1)
         self._wrap(self.window)
         w.op("sub", self.pixels, self.pixels, 1)
 

@@ -195,9 +195,9 @@ class ConvLayout(BlockLayout):
         size = (shape.filters, shape.down, shape.kernel, shape.channels)
         weights = check_elements("weights", weights, size)
         bias = check_elements("bias", bias, (shape.filters,))
-        more = plan.groups * plan.filters - shape.filters
+        padding = plan.groups * plan.filters - shape.filters
         deeper = plan.slices * plan.depth - shape.channels
-        weights = np.pad(weights, ((0, more), (0, 0), (0, 0), (0, deeper)))
+        weights = np.pad(weights, ((0, padding), (0, 0), (0, 0), (0, deeper)))
         # group, filter, down, across, slice, channel -> group, slice, across, filter, down, channel
         split = weights.reshape(
             plan.groups, plan.filters, shape.down, shape.kernel, plan.slices, plan.depth
@@ -209,7 +209,7 @@ class ConvLayout(BlockLayout):
             block = np.ascontiguousarray(passes[share.groups.start :: share.groups.step])
             memory.write(self._weights_of(share), block.astype(ELEMENT).tobytes())
         biases = np.zeros((plan.groups, self._spare_step // ELEMENT.itemsize), ELEMENT)
-        biases[:, : plan.filters] = np.pad(bias, (0, more)).reshape(plan.groups, plan.filters)
+        biases[:, : plan.filters] = np.pad(bias, (0, padding)).reshape(plan.groups, plan.filters)
         memory.write(self.bias, biases.tobytes())
         thresholds = [LOWEST, 0 if relu else LOWEST]
         if plan.narrow is not None:

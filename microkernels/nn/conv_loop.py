@@ -102,7 +102,7 @@ def conv_loop_program(positions: int) -> Program:
     three = w.register("three", "sums of a position")
     result = w.register("result", "scratchpad address of the next result")
     end = w.register("end", "scratchpad address after the last")
-    held = w.register("held", "value on its way to a setting")
+    temporary = w.register("held", "value on its way to a setting")
     for number, name in enumerate((*taps, *ring)):
         w.op("mov", name, number * _BYTES)
     for number, name in enumerate(sums):
@@ -111,8 +111,8 @@ def conv_loop_program(positions: int) -> Program:
         w.op("mov", name, value)
     w.op("mov", end, _RESULTS + 2 * positions)
     for register, setting in ((1, "set.mr"), (FRACTION, "set.fx")):
-        w.op("mov", held, register)
-        w.op(setting, held)
+        w.op("mov", temporary, register)
+        w.op(setting, temporary)
     for name in (*taps, *ring[:TAPS]):
         w.op("ld.sram [16-bit]", name, source, length)
         w.op("add", source, source, _BYTES)
@@ -132,9 +132,9 @@ def conv_loop_program(positions: int) -> Program:
         w.op("add", result, result, 2)
     w.op("bne", result, end, "next")
     w.op("v.drain")
-    w.op("mov", held, _RESULTS)
-    w.op("sub", end, end, held)
+    w.op("mov", temporary, _RESULTS)
+    w.op("sub", end, end, temporary)
     w.op("srl", end, end, 1)
-    w.op("st.sram [16-bit]", source, held, end)
+    w.op("st.sram [16-bit]", source, temporary, end)
     w.op("halt")
     return w.program("conv_loop.s")

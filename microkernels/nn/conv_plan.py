@@ -52,7 +52,7 @@ _MOST_REPEATING = 14
 SHARERS = 4
 _BUS_CLOCKS = 4
 _BUS_EFFICIENCY = 0.8
-#: Clocks that the vector unit loses when it takes a short instruction; likewise for estimates.
+#: Clocks that the vector unit loses when it takes a short instruction, for estimates.
 _SHORT_COST = 1
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 
@@ -311,7 +311,7 @@ def plan_conv(
         strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
         reuse: windows of one part share columns, too, where they can: about half as many columns
             are read, in as many cycles.
-        pairs: as of :class:`ConvPlan`. narrow: likewise, 0..8; the input then has one slice.
+        pairs, narrow: as of :class:`ConvPlan`; ``narrow`` is 0..8, with one slice of the input.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -349,9 +349,9 @@ def plan_conv(
         kinds.append(True)
     best = []
     for sliding in kinds:
-        found = []
+        fitting = []
         for count in candidates:
-            bare = ConvPlan(
+            ringless = ConvPlan(
                 shape=shape,
                 depth=depth,
                 filters=count,
@@ -362,13 +362,13 @@ def plan_conv(
                 pairs=pairs,
                 narrow=narrow,
             )
-            slots = (scratchpad_bytes - bare.ring) // bare.slot_bytes - bare.repeated
-            most = _MOST_REPEATING if bare.repeated else _MOST_LOADS // bare.slot_loads
-            slots = min(slots, max(bare.least_slots, most))
-            if slots >= bare.least_slots:
-                found.append(replace(bare, slots=slots))
-        if found:
-            best.append(min(found, key=lambda plan: (plan.cycles, -plan.slots)))
+            slots = (scratchpad_bytes - ringless.ring) // ringless.slot_bytes - ringless.repeated
+            most = _MOST_REPEATING if ringless.repeated else _MOST_LOADS // ringless.slot_loads
+            slots = min(slots, max(ringless.least_slots, most))
+            if slots >= ringless.least_slots:
+                fitting.append(replace(ringless, slots=slots))
+        if fitting:
+            best.append(min(fitting, key=lambda plan: (plan.cycles, -plan.slots)))
     if not best:
         raise KernelError(
             f"{candidates[0]} filter(s) of {shape.kernel} x {shape.down} pixels of {depth} "
@@ -395,10 +395,10 @@ def best_depth(
         KernelError: no slice fits.
     """
     CHECK.at_least("out_depth", out_depth, 1)
-    most = min(MAX_VL // shape.down, shape.channels)
+    limit = min(MAX_VL // shape.down, shape.channels)
     best: tuple[float, int] | None = None
     for least, depth in sorted(
-        (_least_cycles(shape, depth, out_depth), depth) for depth in range(1, most + 1)
+        (_least_cycles(shape, depth, out_depth), depth) for depth in range(1, limit + 1)
     ):
         if best is not None and least > best[0]:
             break
@@ -411,11 +411,11 @@ def best_depth(
         # Of the fastest, the thinnest slices.
         best = min(best or (plan.cycles, depth), (plan.cycles, depth))
     if best is None:
-        most = _largest_kernel(shape, scratchpad_bytes)
+        limit = _largest_kernel(shape, scratchpad_bytes)
         raise KernelError(
             f"a filter of {shape.kernel} x {shape.down} pixels does not fit a scratchpad of "
             f"{scratchpad_bytes} bytes, even one channel at a time: "
-            + (f"at most {most} x {most} pixels do" if most else "none does")
+            + (f"at most {limit} x {limit} pixels do" if limit else "none does")
         )
     return best[1]
 

@@ -219,9 +219,9 @@ def pair_bytes(values: Elements) -> Elements:
     Raises:
         KernelError: values beyond 8 bits.
     """
-    found = check_elements("bytes", values, np.shape(values), BYTE)
-    found = np.pad(found, [(0, 0)] * (found.ndim - 1) + [(0, found.shape[-1] % 2)])
-    return np.ascontiguousarray(found).view(ELEMENT)
+    elements = check_elements("bytes", values, np.shape(values), BYTE)
+    elements = np.pad(elements, [(0, 0)] * (elements.ndim - 1) + [(0, elements.shape[-1] % 2)])
+    return np.ascontiguousarray(elements).view(ELEMENT)
 
 
 def split_pairs(elements: Elements, channels: int) -> Elements:

@@ -68,10 +68,10 @@ class Polynomial:
         Parameters:
             fraction: bits of operand and result, 0..:data:`MOST_FRACTION`.
         """
-        whole = 1 << fraction
-        limit = min((self.limit * whole >> 1) - 1, HIGHEST)
+        one = 1 << fraction
+        limit = min((self.limit * one >> 1) - 1, HIGHEST)
         factor = round((1 << UNIT_FRACTION + 2) / self.limit)
-        fixed = (max(limit, 1), -(self.limit * whole >> 2), factor, -1, 1, whole, 0, whole - 1)
+        fixed = (max(limit, 1), -(self.limit * one >> 2), factor, -1, 1, one, 0, one - 1)
         return (*fixed, *reversed(self.coefficients))
 
 
@@ -94,21 +94,21 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
         image: elements with ``fraction`` bits, 0..:data:`MOST_FRACTION`.
     """
     CHECK.within("fraction bits", fraction, 0, MOST_FRACTION)
-    limit, moved, factor, minus, one, whole, zero, below, *coefficients = (
-        np.array(each, np.int16) for each in POLYNOMIALS[name].constants(fraction)
+    limit, offset, factor, minus, one, unity, zero, below, *coefficients = (
+        np.array(constant, np.int16) for constant in POLYNOMIALS[name].constants(fraction)
     )
     magnitude = np.maximum(image, multiply(image, minus, 0))
-    unit = multiply(add(np.minimum(magnitude, limit), moved), factor, fraction)
-    found = add(multiply(unit, coefficients[0], UNIT_FRACTION), coefficients[1])
+    unit = multiply(add(np.minimum(magnitude, limit), offset), factor, fraction)
+    power_sum = add(multiply(unit, coefficients[0], UNIT_FRACTION), coefficients[1])
     for coefficient in coefficients[2:]:
-        found = add(multiply(found, unit, UNIT_FRACTION), coefficient)
+        power_sum = add(multiply(power_sum, unit, UNIT_FRACTION), coefficient)
     if name == "gelu":
-        part = multiply(found, one, UNIT_FRACTION - fraction)
+        part = multiply(power_sum, one, UNIT_FRACTION - fraction)
         return subtract(np.maximum(image, zero), part)
     # The slope of erf is below 2, so that twice the operand is beyond the magnitude.
-    most = add(multiply(found, minus, UNIT_FRACTION - fraction), whole)
+    bound = add(multiply(power_sum, minus, UNIT_FRACTION - fraction), unity)
     near = np.minimum(np.maximum(image, multiply(below, minus, 0)), below)
-    return np.minimum(np.maximum(add(near, near), multiply(most, minus, 0)), most)
+    return np.minimum(np.maximum(add(near, near), multiply(bound, minus, 0)), bound)
 
 
 #: Pieces at most, for the instruction buffer, and coefficients of each.
@@ -123,7 +123,7 @@ class Piece(NamedTuple):
         low, high: range of the argument, ``low`` not above ``high``.
         factor, shift: of the difference from the middle, so that it is from -1 to 1 with
             :data:`UNIT_FRACTION` bits: it is multiplied, and the product is shifted right.
-        scale, result_shift: likewise, of the polynomial, so that it is part of the result.
+        scale, result_shift: factor and shift of the polynomial, so that it is part of the result.
         coefficients: by falling power, with :data:`UNIT_FRACTION` bits, 2 to 8.
     """
 
@@ -160,8 +160,8 @@ class Curve(NamedTuple):
     @property
     def constants(self) -> tuple[int, ...]:
         """Elements that the kernel needs, in the order of their use."""
-        first, *others = (piece.constants for piece in self.pieces)
-        return (*first, self.start, *(value for held in others for value in held))
+        first, *rest = (piece.constants for piece in self.pieces)
+        return (*first, self.start, *(value for constants in rest for value in constants))
 
     @property
     def operations(self) -> int:
@@ -175,8 +175,8 @@ def curve_of(start: int, pieces: Sequence[Sequence[Any]]) -> Curve:
     Raises:
         TypeError: it is no such data.
     """
-    held = (Piece._make((*numbers, tuple(last))) for *numbers, last in pieces)
-    return Curve(start, tuple(held))
+    parts = (Piece._make((*numbers, tuple(last))) for *numbers, last in pieces)
+    return Curve(start, tuple(parts))
 
 
 def check_curve(curve: Curve) -> None:
@@ -199,32 +199,32 @@ def check_curve(curve: Curve) -> None:
 
 def part(piece: Piece, image: Elements) -> Elements:
     """What a piece adds."""
-    low, high, moved, factor, first, *coefficients, scale = (
-        np.array(each, np.int16) for each in piece.constants
+    low, high, offset, factor, first, *coefficients, scale = (
+        np.array(constant, np.int16) for constant in piece.constants
     )
-    unit = multiply(add(np.minimum(np.maximum(image, low), high), moved), factor, piece.shift)
-    found = multiply(unit, first, UNIT_FRACTION)
+    unit = multiply(add(np.minimum(np.maximum(image, low), high), offset), factor, piece.shift)
+    sums = multiply(unit, first, UNIT_FRACTION)
     for coefficient in coefficients[:-1]:
-        found = multiply(add(found, coefficient), unit, UNIT_FRACTION)
-    return multiply(add(found, coefficients[-1]), scale, piece.result_shift)
+        sums = multiply(add(sums, coefficient), unit, UNIT_FRACTION)
+    return multiply(add(sums, coefficients[-1]), scale, piece.result_shift)
 
 
-def arguments_beyond(given: Curve, image: Elements) -> int:
+def arguments_beyond(function: Curve, image: Elements) -> int:
     """How many elements lie outside the range of all pieces, at whose ends the curve keeps its
     value."""
-    low, high = given.pieces[0].low, given.pieces[-1].high
+    low, high = function.pieces[0].low, function.pieces[-1].high
     return int(np.count_nonzero((image < low) | (image > high)))
 
 
-def curve(given: Curve, image: Elements) -> Elements:
+def curve(function: Curve, image: Elements) -> Elements:
     """Golden model of a curve, bit-exact.
 
     Parameters:
         given: function.
         image: elements.
     """
-    first, *others = given.pieces
-    found = add(part(first, image), np.array(given.start, np.int16))
-    for piece in others:
-        found = add(found, part(piece, image))
-    return found
+    first, *rest = function.pieces
+    total = add(part(first, image), np.array(function.start, np.int16))
+    for piece in rest:
+        total = add(total, part(piece, image))
+    return total

@@ -102,12 +102,12 @@ class _DenseKernel:
         self.flags_end = reg("flags_end", "end of its flags")
         self.event = reg("event", "number of the next barrier")
         self.at = (
-            reg("at0", "for the moment"),
-            reg("at1", "likewise"),
-            reg("at2", "likewise"),
-            reg("at3", "likewise"),
+            reg("at0", "temporary"),
+            reg("at1", "temporary"),
+            reg("at2", "temporary"),
+            reg("at3", "temporary"),
         )
-        self.count = [reg(f"count{n}", "likewise") for n in range(4)]
+        self.count = [reg(f"count{n}", "temporary count") for n in range(4)]
         self.left = reg("left", "elements left")
         self.vectors = reg("vectors", "vectors left")
         self.groups = reg("groups", "row groups left")
@@ -272,22 +272,22 @@ class _DenseKernel:
 
     def _turn(self) -> None:
         w, plan = self.writer, self.plan
-        made, now, ready, total = self.at
+        product, chunk, ready, total = self.at
         for pointer, start in zip(
             self.at, (self.made, self.now, self.ready, self.total), strict=True
         ):
             w.op("mov", pointer, start)
         self._loop_vectors("products")
         w.op("set.vl", self.chunk)
-        w.vector("m.v.mul.add", made, self.use, now, note="product")
+        w.vector("m.v.mul.add", product, self.use, chunk, note="product")
         w.op("set.vl", self.block)
         if not plan.spaced:
             w.op("v.drain")
         w.vector("v.v.add", total, total, ready, note="add the sums of the block before")
         self._end_loop(
             "products",
-            (made, plan.product_bytes),
-            (now, plan.chunk_bytes),
+            (product, plan.product_bytes),
+            (chunk, plan.chunk_bytes),
             (ready, plan.product_bytes),
             (total, plan.group_bytes),
         )

@@ -129,14 +129,14 @@ class DenseLayout:
         shape = self.plan.shape
         if self.base < 0 or self.base % COLUMN_BYTES:
             raise KernelError(f"base must be a multiple of {COLUMN_BYTES}, not {self.base}")
-        for name, found, length in (
+        for name, vectors, length in (
             ("source", self.source, shape.inputs),
             ("target", self.target, shape.outputs),
         ):
-            if found is not None and (found.batch, found.length) != (shape.batch, length):
+            if vectors is not None and (vectors.batch, vectors.length) != (shape.batch, length):
                 raise KernelError(
                     f"{name} must be {shape.batch} vectors of {length} elements, not "
-                    f"{found.batch} of {found.length}"
+                    f"{vectors.batch} of {vectors.length}"
                 )
         if not 0 <= self.segment < self.plan.segments:
             raise KernelError(
@@ -228,8 +228,8 @@ class DenseLayout:
         memory.write(self.bias, bias.astype(ELEMENT).tobytes())
         copied = self.copied
         copied.store(memory, np.zeros((copied.batch, copied.length), ELEMENT))
-        more = (0, plan.sharers * plan.pe_outputs - shape.outputs)
-        filled = np.pad(weights, (more, (0, copied.length - shape.inputs)))
+        padding = (0, plan.sharers * plan.pe_outputs - shape.outputs)
+        filled = np.pad(weights, (padding, (0, copied.length - shape.inputs)))
         blocks = filled.reshape(
             plan.sharers, plan.groups, plan.blocks, plan.block, plan.chunks, plan.chunk
         ).transpose(0, 1, 4, 2, 3, 5)

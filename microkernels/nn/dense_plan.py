@@ -277,7 +277,7 @@ def plan_dense(
             f"{segments} segments do not fit a scratchpad of {scratchpad_bytes} bytes: at most "
             f"{scratchpad_bytes // RANGE_BYTES - 2}"
         )
-    bare = DensePlan(
+    ringless = DensePlan(
         shape=shape,
         segments=segments,
         sharers=sharers,
@@ -289,7 +289,7 @@ def plan_dense(
     )
     plans = []
     for block in range(1, min(group, MAX_MR) + 1):
-        plan = replace(bare, block=block, blocks=-(-group // block))
+        plan = replace(ringless, block=block, blocks=-(-group // block))
         slots = min(_MOST_BLOCKS, (scratchpad_bytes - plan.ring) // plan.slot_bytes)
         if slots >= _FEWEST_BLOCKS:
             plans.append(replace(plan, slots=slots))
@@ -302,7 +302,7 @@ def plan_dense(
     return min(plans, key=lambda p: (p.pe_outputs, p.slots < _GOOD_BLOCKS, -p.block))
 
 
-def _best_chunk(inputs: int, most: int) -> int:
+def _best_chunk(inputs: int, limit: int) -> int:
     """Inputs in a chunk, at most ``most``, for which a row of weights takes the fewest columns;
     the longest of those. A row of a chunk that does not fill its columns shares one with the next
     row, and both load it."""
@@ -312,6 +312,6 @@ def _best_chunk(inputs: int, most: int) -> int:
         each = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
         return -(-inputs // chunk) * each
 
-    longest = min(most, round_up(inputs, _LANES))
+    longest = min(limit, round_up(inputs, _LANES))
     candidates: list[int] = [longest, *range(_LANES, longest, _LANES)]
     return min(candidates, key=lambda chunk: (columns(chunk), -chunk))

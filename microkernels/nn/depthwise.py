@@ -41,8 +41,9 @@ from microkernels.common.fixed_point import (
     multiply,
 )
 from microkernels.common.memory import Writable
+from microkernels.common.scratchpad import ScratchpadPlan
 
-from .line import LineKernel, LineLayout, Scratchpad
+from .line import LineKernel, LineLayout
 
 __all__ = [
     "DepthwiseLayout",
@@ -156,10 +157,10 @@ def _vector_bytes(pixels: int, depth: int) -> int:
     return round_up(pixels * depth * ELEMENT_BYTES, RANGE_BYTES)
 
 
-def _scratchpad(shape: DepthwiseShape, depth: int, pixels: int) -> Scratchpad:
+def _scratchpad(shape: DepthwiseShape, depth: int, pixels: int) -> ScratchpadPlan:
     vectors = 2 * _vector_bytes(pixels, depth)
     slot = _vector_bytes(_slot_pixels(shape, pixels), depth)
-    return Scratchpad(
+    return ScratchpadPlan(
         {
             "threshold": ELEMENT_BYTES,
             "weights": (shape.taps + 1) * pixels * depth * ELEMENT_BYTES,
@@ -175,7 +176,7 @@ def _fits(shape: DepthwiseShape, depth: int, pixels: int, scratchpad_bytes: int)
         1 if shape.stride_down == 1 else (pixels - 1) * shape.stride_down + shape.down
     )
     small = shape.stride_down > 1 or loads <= _MOST_LOADS
-    end = _scratchpad(shape, depth, pixels).end
+    end = _scratchpad(shape, depth, pixels).used
     return small and pixels * depth <= MAX_VL and end <= scratchpad_bytes
 
 
@@ -273,7 +274,7 @@ class DepthwiseLayout(LineLayout):
         return self.pixels * self.depth
 
     @property
-    def scratchpad(self) -> Scratchpad:
+    def scratchpad(self) -> ScratchpadPlan:
         """Threshold, weights and biases, two outputs, two vectors of products, and the ring."""
         return _scratchpad(self.shape, self.depth, self.pixels)
 

@@ -165,7 +165,7 @@ def element(shape: ElementShape, image: Elements, other: Elements | None = None)
 
     Parameters:
         image: height x width x channels elements.
-        other: likewise, of an operation of two maps, else None.
+        other: the second map of an operation of two, else None.
 
     Returns:
         height x width x channels elements.

@@ -267,13 +267,13 @@ def dense_job(
         KernelError: a shape that does not fit, or data that do not fit the shape.
     """
     size = (shape.batch, shape.outputs)
-    found = np.zeros((0, *size), np.int16) if others is None else np.asarray(others)
-    if found.ndim != len(size) + 1:
-        raise KernelError(f"others must be segments x batch x outputs, not {found.shape}")
-    found = check_elements("others", found, (len(found), *size))
+    other_sums = np.zeros((0, *size), np.int16) if others is None else np.asarray(others)
+    if other_sums.ndim != len(size) + 1:
+        raise KernelError(f"others must be segments x batch x outputs, not {other_sums.shape}")
+    other_sums = check_elements("others", other_sums, (len(other_sums), *size))
     plan = plan_dense(
         shape,
-        segments=1 + len(found),
+        segments=1 + len(other_sums),
         sharers=sharers,
         chunk=chunk,
         scratchpad_bytes=scratchpad_bytes,
@@ -290,13 +290,13 @@ def dense_job(
 
     def model() -> Elements:
         sums = partial_sums(shape, plan.chunk, inputs, weights, fraction=fraction)
-        every = np.concatenate([sums[np.newaxis], found])
+        every = np.concatenate([sums[np.newaxis], other_sums])
         return dense(every, bias, relu=relu) if completes else sums
 
     def prepare(memory: Writable) -> None:
         source.store(memory, inputs)
         layout.store(memory, weights, bias, relu=relu)
-        for number, segment in enumerate(found):
+        for number, segment in enumerate(other_sums):
             layout.sums(1 + number).store(memory, segment)
 
     return KernelJob(
@@ -310,7 +310,7 @@ def dense_job(
         prepare=prepare,
         outputs=target.load if completes else layout.sums(0).load,
         golden=Golden(model),
-        operations=2 * shape.inputs * shape.batch * shape.outputs + completes * found.size,
+        operations=2 * shape.inputs * shape.batch * shape.outputs + completes * other_sums.size,
     )
 
 
@@ -440,8 +440,8 @@ def byte_conv_job(
         )
 
     def outputs(memory: Readable) -> Elements:
-        found = layout.target.load(memory)
-        return split_pairs(found, shape.filters) if narrow else found
+        pairs = layout.target.load(memory)
+        return split_pairs(pairs, shape.filters) if narrow else pairs
 
     return KernelJob(
         name="convolution of bytes",
@@ -516,9 +516,9 @@ def element_job(
     golden = Golden(lambda: element(shape, image, other))
 
     def prepare(memory: Writable) -> None:
-        for held, values in zip(read, (image, other), strict=False):
+        for feature_map, values in zip(read, (image, other), strict=False):
             assert values is not None
-            held.store(memory, values)
+            feature_map.store(memory, values)
         layout.store(memory)
 
     return KernelJob(

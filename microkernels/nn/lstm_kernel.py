@@ -106,7 +106,7 @@ class LstmCode:
         self.results = reg("results", "list of places for results, the next one")
         self.cursor = reg("cursor", "chunk after the next one, in its list")
         self.address = reg("address", "address of the next chunk")
-        self.at = [reg(f"at{n}", "for the moment") for n in range(6)]
+        self.at = [reg(f"at{n}", "temporary") for n in range(6)]
         self.groups = reg("groups", "groups left")
         self.chunks = reg("chunks", "chunks left")
         self.blocks = reg("blocks", "blocks left in the chunk")
@@ -181,7 +181,9 @@ class LstmCode:
     def _multiply(self, name: str, chunks: int, blocks: int) -> None:
         """Add the products of all chunks to the sums; ends with a ``v.drain``."""
         w, plan = self.writer, self.plan
-        there, pair, turn, loop = (f"{name}_{what}" for what in ("there", "pair", "turn", "chunk"))
+        further, pair, turn, loop = (
+            f"{name}_{part}" for part in ("there", "pair", "turn", "chunk")
+        )
         w.note("The first chunk; no products yet.")
         w.op("mov", self.cursor, self.inputs)
         w.read(self.address, self.cursor)
@@ -220,11 +222,11 @@ class LstmCode:
         w.advance_ring(self.use, plan.block_bytes, self.ring, self.ring_end)
         w.note("In a chunk's first turn: load the next one, if there is one.")
         w.op("li", self.at[0], blocks)
-        w.op("bne", self.blocks, self.at[0], there)
-        w.op("beq", self.chunks, self.one, there)
+        w.op("bne", self.blocks, self.at[0], further)
+        w.op("beq", self.chunks, self.one, further)
         w.load(self.then, self.address, self.chunk_all, note="chunk of inputs")
         w.read(self.address, self.cursor)
-        w.label(there)
+        w.label(further)
         w.op("sub", self.blocks, self.blocks, 1)
         w.op("bne", self.blocks, w.zero, turn)
         w.swap(self.now, self.then, self.at[0])

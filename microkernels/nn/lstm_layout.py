@@ -172,12 +172,12 @@ class LstmLayout:
         x = check_elements("x", x, (shape.batch, shape.inputs))
         y = check_elements("y", state.y, (shape.batch, shape.outputs))
         c = check_elements("c", state.c, (shape.batch, shape.cells))
-        own = slice(self.vault * cut.cells, (self.vault + 1) * cut.cells)
-        others = np.array(check_elements("m", m, (shape.batch, shape.cells)))
-        others[:, own] = 0
+        cells = slice(self.vault * cut.cells, (self.vault + 1) * cut.cells)
+        rest = np.array(check_elements("m", m, (shape.batch, shape.cells)))
+        rest[:, cells] = 0
         memory.write(self.flags.base, self.flags.words())
         self._store_chunks(memory, self.inputs, cut.inputs(y, x))
-        self._store_chunks(memory, self.cell_inputs, cut.cell_inputs(others))
+        self._store_chunks(memory, self.cell_inputs, cut.cell_inputs(rest))
         self.store_own(memory, weights, c)
         words = [self._words(member) for member in range(self.plan.sharers)]
         memory.write(self.parameters, block_bytes(self.parameters, words))
@@ -235,21 +235,21 @@ class LstmLayout:
         ]
         y = np.concatenate(chunks, axis=1)[: shape.batch]
         first = self.vault * cut.outputs
-        own = y[:, first : first + self._real(shape.outputs, cut.outputs)]
-        return np.concatenate([cells, own], axis=1)
+        vault_y = y[:, first : first + self._real(shape.outputs, cut.outputs)]
+        return np.concatenate([cells, vault_y], axis=1)
 
     def own(self, state: LstmState) -> Elements:
         """The expected result of :meth:`state`, taken from a state of the whole layer."""
         cut = self.plan.cut
         c, y = (
-            values[:, self.vault * each : (self.vault + 1) * each]
-            for values, each in ((state.c, cut.cells), (state.y, cut.outputs))
+            values[:, self.vault * size : (self.vault + 1) * size]
+            for values, size in ((state.c, cut.cells), (state.y, cut.outputs))
         )
         return np.concatenate([c, y], axis=1)
 
-    def _real(self, total: int, each: int) -> int:
+    def _real(self, total: int, size: int) -> int:
         """How many of the vault's cells or outputs belong to the layer."""
-        return max(0, min(each, total - self.vault * each))
+        return max(0, min(size, total - self.vault * size))
 
     @property
     def _zeros(self) -> int:
@@ -270,9 +270,9 @@ class LstmLayout:
 
     def _of_vault(self, cells: Elements) -> Elements:
         """The vault's part of vectors x cells elements, filled up with zeros."""
-        each = self.plan.cut.cells
-        own = cells[:, self.vault * each : (self.vault + 1) * each]
-        return np.pad(own, ((0, self._vectors - len(own)), (0, each - own.shape[1])))
+        size = self.plan.cut.cells
+        part = cells[:, self.vault * size : (self.vault + 1) * size]
+        return np.pad(part, ((0, self._vectors - len(part)), (0, size - part.shape[1])))
 
     def _grouped(self, cells: Elements) -> Elements:
         """Vectors x cells elements of an engine in the scratchpad's order, group after group."""
@@ -282,10 +282,10 @@ class LstmLayout:
 
     def _expanded(self, rows: Elements) -> Elements:
         """Rows x cells elements for every vector, as the scratchpad has them: group, row, cells."""
-        plan, each = self.plan, self.plan.cut.cells
-        own = rows[:, self.vault * each : (self.vault + 1) * each]
-        own = np.pad(own, ((0, 0), (0, each - own.shape[1])))
-        repeated = np.repeat(own[:, np.newaxis], plan.vectors, axis=1)
+        plan, size = self.plan, self.plan.cut.cells
+        part = rows[:, self.vault * size : (self.vault + 1) * size]
+        part = np.pad(part, ((0, 0), (0, size - part.shape[1])))
+        repeated = np.repeat(part[:, np.newaxis], plan.vectors, axis=1)
         return np.stack([self._grouped(row) for row in repeated], axis=1)
 
     def _weight_stream(self, weights: LstmWeights) -> Elements:
@@ -300,12 +300,12 @@ class LstmLayout:
         )
         return np.concatenate([np.stack(gates, axis=2).ravel(), projection.ravel()])
 
-    def _blocks(self, rows: Elements, each: int, chunks: int, groups: int) -> Elements:
+    def _blocks(self, rows: Elements, size: int, chunks: int, groups: int) -> Elements:
         """Weights of the vault: group, chunk, block, row of the block, input."""
         cut = self.plan.cut
-        own = rows[self.vault * each : (self.vault + 1) * each]
-        own = np.pad(own, ((0, each - len(own)), (0, 0)))
-        split = own.reshape(groups, -1, cut.block, chunks, cut.chunk)
+        part = rows[self.vault * size : (self.vault + 1) * size]
+        part = np.pad(part, ((0, size - len(part)), (0, 0)))
+        split = part.reshape(groups, -1, cut.block, chunks, cut.chunk)
         return split[:, :, :, cut.order(self.vault, chunks)].transpose(0, 3, 1, 2, 4)
 
     def _words(self, member: int) -> list[int]:
@@ -317,14 +317,14 @@ class LstmLayout:
                 base + number * self._slot_bytes + shift for number in cut.order(self.vault, count)
             ]
 
-        def blocks(base: int, each: int) -> list[int]:
-            first = self.vault * each
+        def blocks(base: int, size: int) -> list[int]:
+            first = self.vault * size
             return [
                 base
                 + place // cut.chunk * self._slot_bytes
                 + place % cut.chunk * ELEMENT_BYTES
                 + shift
-                for place in range(first, first + each, cut.block)
+                for place in range(first, first + size, cut.block)
             ]
 
         return [

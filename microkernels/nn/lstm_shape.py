@@ -297,14 +297,14 @@ def lstm_step(
     matrix = cut.inputs(weights.gates[..., : shape.outputs], weights.gates[..., shape.outputs :])
     cells = []
     for vault in range(cut.vaults):
-        own = slice(vault * cut.cells, (vault + 1) * cut.cells)
+        part = slice(vault * cut.cells, (vault + 1) * cut.cells)
         order = cut.order(vault, cut.input_chunks)
         f, i, g, o = (
-            _sums(weights.bias[gate, own], inputs, matrix[gate, own], order, of_weights)
+            _sums(weights.bias[gate, part], inputs, matrix[gate, part], order, of_weights)
             for gate in range(GATES)
         )
-        peep_f, peep_i, peep_o = weights.peepholes[:, own]
-        old = c[:, own]
+        peep_f, peep_i, peep_o = weights.peepholes[:, part]
+        old = c[:, part]
         f = sigmoid(add(f, multiply(peep_f, old, of_weights)), fraction)
         i = sigmoid(add(i, multiply(peep_i, old, of_weights)), fraction)
         new = add(multiply(f, old, fraction), multiply(i, tanh(g, fraction), fraction))
@@ -317,10 +317,10 @@ def lstm_step(
     projection = cut.cell_inputs(weights.projection)
     outputs = []
     for vault in range(cut.vaults):
-        own = slice(vault * cut.outputs, (vault + 1) * cut.outputs)
+        part = slice(vault * cut.outputs, (vault + 1) * cut.outputs)
         order = cut.order(vault, cut.cell_chunks)
         start = np.zeros(1, np.int16)
-        outputs.append(_sums(start, cell_inputs, projection[own], order, of_weights))
+        outputs.append(_sums(start, cell_inputs, projection[part], order, of_weights))
     return LstmState(c=new, y=np.concatenate(outputs, axis=1), m=m)
 
 
@@ -489,6 +489,6 @@ def plan_lstm(
     )
 
 
-def _largest(count: int, most: int) -> int:
+def _largest(count: int, limit: int) -> int:
     """The largest divisor of ``count`` that is at most ``most``."""
-    return max(part for part in range(1, min(count, most) + 1) if count % part == 0)
+    return max(part for part in range(1, min(count, limit) + 1) if count % part == 0)

@@ -35,8 +35,9 @@ from microkernels.common.fixed_point import (
     dot,
 )
 from microkernels.common.memory import Writable
+from microkernels.common.scratchpad import ScratchpadPlan
 
-from .line import LineKernel, LineLayout, Scratchpad
+from .line import LineKernel, LineLayout
 
 __all__ = [
     "MOST_INNER",
@@ -140,8 +141,8 @@ def _block_bytes(shape: ProductShape, columns: int) -> int:
     return round_up(columns * shape.inner * ELEMENT_BYTES, RANGE_BYTES)
 
 
-def _scratchpad(shape: ProductShape, rows: int, columns: int) -> Scratchpad:
-    return Scratchpad(
+def _scratchpad(shape: ProductShape, rows: int, columns: int) -> ScratchpadPlan:
+    return ScratchpadPlan(
         {
             "rows": rows * shape.inner * ELEMENT_BYTES,
             "ring": _SLOTS * _block_bytes(shape, columns),
@@ -172,7 +173,7 @@ def plan_product(
             count = -(-shape.rows // rows)
             if -(-shape.rows // count) != rows:
                 continue
-            if _scratchpad(shape, rows, columns).end > scratchpad_bytes:
+            if _scratchpad(shape, rows, columns).used > scratchpad_bytes:
                 break
             lines = -(-shape.groups * count // sharers)
             load = sharers * columns * beats
@@ -184,7 +185,7 @@ def plan_product(
     if fastest is None:
         raise KernelError(
             f"rows of {shape.inner} elements need a scratchpad of "
-            f"{_scratchpad(shape, 1, 1).end} bytes, not {scratchpad_bytes}"
+            f"{_scratchpad(shape, 1, 1).used} bytes, not {scratchpad_bytes}"
         )
     return fastest
 
@@ -230,7 +231,7 @@ class ProductLayout(LineLayout):
         )
 
     @property
-    def scratchpad(self) -> Scratchpad:
+    def scratchpad(self) -> ScratchpadPlan:
         """The rows of a line, the ring of blocks, and the results of a block, row after row."""
         return _scratchpad(self.shape, self.blocks.rows, self.blocks.columns)
 

@@ -32,8 +32,9 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
+from microkernels.common.scratchpad import ScratchpadPlan
 
-from .line import LineKernel, LineLayout, Scratchpad
+from .line import LineKernel, LineLayout
 from .rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
 
 __all__ = ["WIDE_BYTES", "RowsLayout", "predict_rows"]
@@ -61,10 +62,10 @@ class _Cut:
     cycles: float
 
 
-def _scratchpad(shape: NormalizeShape, rows: int, chunk: int) -> Scratchpad:
+def _scratchpad(shape: NormalizeShape, rows: int, chunk: int) -> ScratchpadPlan:
     levels = len(shape.scale.shifts)
     count, segment = len(shape.segments), shape.segments[0][1]
-    return Scratchpad(
+    return ScratchpadPlan(
         {
             "narrow": len(_narrow(shape)) * ELEMENT_BYTES,
             "wide": len(_wide(shape)) * WIDE_BYTES,
@@ -120,7 +121,7 @@ def _plan(shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int) -> _Cut
             continue
         limit = min(max(MAX_VL // shape.channels, 1), rows)
         chunk = max(divisor for divisor in range(1, limit + 1) if rows % divisor == 0)
-        if _scratchpad(shape, rows, chunk).end > scratchpad_bytes:
+        if _scratchpad(shape, rows, chunk).used > scratchpad_bytes:
             break
         blocks = -(-shape.width * count // sharers)
         block_cycles = (levels + 3) * rows * max(beats, 10)
@@ -134,7 +135,7 @@ def _plan(shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int) -> _Cut
     if fastest is None:
         raise KernelError(
             f"{shape.operation} of rows of {shape.channels} elements needs a scratchpad of "
-            f"{_scratchpad(shape, 1, 1).end} bytes, not {scratchpad_bytes}"
+            f"{_scratchpad(shape, 1, 1).used} bytes, not {scratchpad_bytes}"
         )
     return fastest
 
@@ -186,7 +187,7 @@ class RowsLayout(LineLayout):
         return self._cut.chunk
 
     @cached_property
-    def places(self) -> Scratchpad:
+    def places(self) -> ScratchpadPlan:
         """Places in the scratchpad."""
         return _scratchpad(self.shape, self.rows, self.chunk)
 
@@ -376,7 +377,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
         w.vector(last, result, self.parts, self.parts)
 
     def _each_reduced(self, name: str, operation: str, operand: str | None, last: str) -> None:
-        """Likewise of all rows, into the element of each."""
+        """The reductions of all rows, into the element of each."""
         w = self.writer
         w.op("mov", self.row, self.rows)
         w.op("mov", self.row_element, self.row_elements)

@@ -232,15 +232,15 @@ def _root_factor(shape: NormalizeShape) -> Factor:
     shifts = [top - 4 * level for level in range(4)]
     value = ROOT["value"]
     # The mantissa is the sum by 2 to the power of 16 plus its shift.
-    whole = 2.0**shape.factor * sqrt(shape.channels) * 2.0 ** (-8 - top / 2)
-    bits = 22 - int(np.floor(np.log2(whole)))
+    scale = 2.0**shape.factor * sqrt(shape.channels) * 2.0 ** (-8 - top / 2)
+    bits = 22 - int(np.floor(np.log2(scale)))
     bits = min(max(bits, -value), 63 - value)
     return Factor(
         shifts=tuple(shifts),
         added=tuple(
             min(round(shape.channels * shape.epsilon / (1 << shift)), 1 << 15) for shift in shifts
         ),
-        scales=tuple(round(whole * 2.0**bits) << (2 * level) for level in range(4)),
+        scales=tuple(round(scale * 2.0**bits) << (2 * level) for level in range(4)),
         mantissa=ROOT["mantissa"] - UNIT_FRACTION - 1,
         # 44 % off at first from 1/32 to 1, 1.8e-4 after four rounds; more for smaller ones.
         start=(round(3.25 * (1 << value)), round(2.65 * (1 << value))),
@@ -258,43 +258,43 @@ def _rounded(values: _I64, shift: int) -> _I64:
 def _scaled(first: _I64, second: _I64 | int, shift: int) -> _I64:
     """Products of elements of 32 bits; no value here is limited on the way but the last."""
     # Products have 63 bits with their sign, and the half that rounds fits.
-    found = _rounded(first * second, shift)
-    return np.clip(found, -(1 << 31), (1 << 31) - 1)
+    products = _rounded(first * second, shift)
+    return np.clip(products, -(1 << 31), (1 << 31) - 1)
 
 
 def _summed(sums: _I64, shift: int) -> _I64:
     """Sums of rows from exact sums of their segments, along the last axis, each shifted right."""
     parts: _I64 = np.clip(_rounded(sums, shift), LOWEST, HIGHEST)
-    found: _I64 = np.clip(parts.sum(axis=-1, keepdims=True), LOWEST, HIGHEST)
-    return found
+    totals: _I64 = np.clip(parts.sum(axis=-1, keepdims=True), LOWEST, HIGHEST)
+    return totals
 
 
-def factors(how: Factor, sums: _I64) -> _I64:
+def factors(factor: Factor, sums: _I64) -> _I64:
     """Factors of rows, from exact sums of their segments along the last axis; they are limited to
     an element."""
-    levels = [_summed(sums, shift) for shift in how.shifts]
-    found = levels[0] + how.added[0]
-    scale = np.full_like(found, how.scales[0])
-    for level, added, scales in zip(levels[1:], how.added[1:], how.scales[1:], strict=True):
+    levels = [_summed(sums, shift) for shift in factor.shifts]
+    total = levels[0] + factor.added[0]
+    scale = np.full_like(total, factor.scales[0])
+    for level, added, scales in zip(levels[1:], factor.added[1:], factor.scales[1:], strict=True):
         full = np.maximum(level - (HIGHEST - 1), 0)
-        own = level + added
-        found = own + full * (found - own)
+        level_sum = level + added
+        total = level_sum + full * (total - level_sum)
         scale = scales + full * (scale - scales)
-    kind = ROOT if how.root else PLAIN
-    negative = _scaled(found, -(1 << how.mantissa), 0)
-    first, slope = how.start
+    kind = ROOT if factor.root else PLAIN
+    negative = _scaled(total, -(1 << factor.mantissa), 0)
+    first, slope = factor.start
     value = first + _scaled(negative, slope, kind["mantissa"])
-    for _ in range(how.rounds):
+    for _ in range(factor.rounds):
         shift = kind["mantissa"] + kind["value"] - kind["product"]
         product = _scaled(negative, value, shift)
-        if how.root:
+        if factor.root:
             product = _scaled(product, value, kind["product"])
             three = product + (3 << kind["value"])
             value = _scaled(value, three, kind["value"] + 1)
         else:
             two = product + (2 << kind["product"])
             value = _scaled(value, two, kind["product"])
-    return np.minimum(_scaled(value, scale, how.shift), HIGHEST)
+    return np.minimum(_scaled(value, scale, factor.shift), HIGHEST)
 
 
 def exponentials(shape: NormalizeShape, below: Elements) -> Elements:
@@ -306,12 +306,12 @@ def exponentials(shape: NormalizeShape, below: Elements) -> Elements:
     elif wide < 0:
         below = multiply(below, np.array(1), -wide)
     second, third, fourth, fifth = EXPONENTIAL
-    found = multiply(below, np.array(fifth), UNIT_FRACTION) + fourth
-    found = multiply(found, below, UNIT_FRACTION) + third
-    found = multiply(found, below, UNIT_FRACTION) + second
-    found = multiply(multiply(found, below, UNIT_FRACTION), below, UNIT_FRACTION)
+    powers = multiply(below, np.array(fifth), UNIT_FRACTION) + fourth
+    powers = multiply(powers, below, UNIT_FRACTION) + third
+    powers = multiply(powers, below, UNIT_FRACTION) + second
+    powers = multiply(multiply(powers, below, UNIT_FRACTION), below, UNIT_FRACTION)
     # Exponentials less 1.
-    less: _I64 = found.astype(np.int64) + below
+    less: _I64 = powers.astype(np.int64) + below
     for _ in range(shape.squarings):
         square = np.minimum(_rounded(less * less, UNIT_FRACTION), HIGHEST)
         less = np.maximum(less + (square + less), LOWEST)
@@ -336,8 +336,8 @@ def normalize(shape: NormalizeShape, image: Elements) -> Elements:
     starts = [start for start, _ in shape.segments]
 
     def segment_sums(values: _I64) -> _I64:
-        found: _I64 = np.add.reduceat(values, starts, axis=2)
-        return found
+        sums: _I64 = np.add.reduceat(values, starts, axis=2)
+        return sums
 
     if shape.operation == "softmax":
         values = exponentials(shape, subtract(image, image.max(axis=2, keepdims=True)))

@@ -5,19 +5,20 @@ from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from support.errors import clipped, printable
 from support.extras import MissingExtraError, need
 
 from .errors import ModelError, one_line
-from .graph import Array
 
-if TYPE_CHECKING:
-    from onnx import NodeProto
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto
 
-__all__ = ["evaluate", "fold", "output_shape"]
+__all__ = ["Array", "evaluate", "fold", "output_shape"]
+
+#: A constant of a graph, or a tensor.
+Array = NDArray[np.generic]
 
 #: Kernels of onnxruntime begin with this opset.
 _OLDEST_OPSET = 7

@@ -14,14 +14,14 @@ from numpy.typing import NDArray
 
 from microkernels.networks.curves import Function
 from microkernels.networks.network import INPUT, Activation, Layer, MapSize, Rearrange, Source
-from microkernels.networks.parameters import Real, Reals
+from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.rearrange import ZERO
 from support.errors import clipped, printable
 
 from .errors import ModelError
-from .fold import output_shape
-from .graph import Array, Graph, Node, attribute
+from .fold import Array, output_shape
 from .model import Norm, Port, as_map, to_maps
+from .read import Graph, Node, attribute
 
 __all__ = [
     "Importer",
@@ -103,7 +103,7 @@ class Importer:
         self.values: dict[str, Value] = {}
         self.layers: dict[str, Layer] = {}
         self.sizes: dict[str, MapSize] = {}
-        self.real: dict[str, Real] = {}
+        self.real: dict[str, Weights] = {}
         self.bounds: dict[str, tuple[float, float]] = {}
         self.affine: dict[str, tuple[float, float]] = {}
         self.curves: dict[str, Function] = {}

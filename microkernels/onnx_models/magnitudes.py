@@ -15,10 +15,9 @@ import numpy as np
 from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST
 from microkernels.networks.curves import Function, has_pole
 from microkernels.networks.network import Layer, Network
-from microkernels.networks.parameters import Fractions, Real, Reals, Weights
+from microkernels.networks.parameters import Fractions, Reals, Weights
 
 from .errors import ModelError
-from .integers import check_integers
 from .model import LOGISTIC_LIMIT, Model, logistic_operands, real_layers
 
 __all__ = [
@@ -161,14 +160,14 @@ def balanced(model: Model, inputs: Mapping[str, Reals]) -> Model:
                 continue
             exponents = np.ceil(np.log2(np.maximum(columns, 1e-30) / least))
         factors = np.exp2(np.clip(exponents, 0, room))
-        real[first] = Real(
+        real[first] = Weights(
             weights=writer.weights * factors.reshape(-1, *(1,) * (writer.weights.ndim - 1)),
             bias=writer.bias * factors,
         )
         scaled = by_channel / factors
         if reader.weights.ndim == 2:
             scaled = scaled.swapaxes(1, 2)
-        real[second] = Real(weights=scaled.reshape(reader.weights.shape), bias=reader.bias)
+        real[second] = Weights(weights=scaled.reshape(reader.weights.shape), bias=reader.bias)
         largest[first] = largest[first] * factors
     return replace(model, real=real)
 
@@ -274,9 +273,36 @@ def magnitudes(model: Model, inputs: Mapping[str, Reals]) -> Magnitudes:
                 f"node {model.origins.get(name, name)}: numbers on the calibration data reach "
                 f"{peak:.3g}; at most {MOST_MAGNITUDE:.3g} have a scale"
             )
-    check_integers(model, ends, peaks)
+    _check_integers(model, ends, peaks)
     limited = {
         name: min(peak, LOGISTIC_LIMIT) if name in logistic else peak
         for name, peak in peaks.items()
     }
     return Magnitudes(limited, factors, ranges)
+
+
+def _check_integers(
+    model: Model, ends: Mapping[str, tuple[float, float]], largest: Mapping[str, float]
+) -> None:
+    """Refuse integers that must be exact and are beyond their type, or beyond elements.
+
+    Parameters:
+        ends: least and greatest number of each layer, and input. largest: magnitude of what is
+            computed on the way to them, too.
+
+    Raises:
+        ModelError: there are some.
+    """
+    for layer, (tensor, kind) in model.exact.items():
+        low, high = ends[layer]
+        limits = np.iinfo(kind)
+        if low < limits.min or high > limits.max:
+            raise ModelError(
+                f"tensor {tensor}: on the calibration data its integers are from {low:,.0f} to "
+                f"{high:,.0f}, which {kind} does not hold"
+            )
+        if largest[layer] > HIGHEST:
+            raise ModelError(
+                f"tensor {tensor}: on the calibration data its integers need {largest[layer]:,.0f}"
+                f"; elements hold up to {HIGHEST:,}: end the model in real numbers, by Cast"
+            )

@@ -9,14 +9,24 @@ from microkernels.networks.network import INPUT, Layer, Network
 from support.errors import VipError, clipped, printable
 
 from .errors import MixedImagesError, ModelError
-from .graph import Graph
 from .importer import Importer, Operator, Value, affine_layer
-from .integers import exact_layers, integer_layers, refused_integers
 from .model import Model, Port
+from .read import Graph, Node
 
 __all__ = ["Coverage", "Refusal", "map_graph"]
 
 ValueT = TypeVar("ValueT")
+#: Operators that take integers: those whose results of integers are integers, and others.
+_TAKES = frozenset(
+    (
+        "Abs", "Add", "Cast", "CastLike", "CenterCropPad", "Clip", "Compress", "Concat",
+        "ConvInteger", "DepthToSpace", "DequantizeLinear", "Dropout", "Expand", "Flatten", "Gather",
+        "GatherElements", "GatherND", "GlobalMaxPool", "Identity", "MatMul", "MatMulInteger", "Max",
+        "MaxPool", "Min", "Mul", "Neg", "Pad", "QLinearConv", "QLinearMatMul", "ReduceMax",
+        "ReduceMin", "Relu", "Reshape", "Slice", "SpaceToDepth", "Split", "Squeeze", "Sub", "Sum",
+        "Tile", "Transpose", "Trilu", "Unsqueeze",
+    )
+)  # fmt: skip
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -86,7 +96,7 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
             why = "the operator is not supported"
         elif unknown := importer.extra_outputs(node):
             why = f"its output {unknown} is not supported"
-        elif unlike := refused_integers(importer, node):
+        elif unlike := _refused_integers(importer, node):
             why = unlike
         elif available.issuperset(node.inputs):
             try:
@@ -140,9 +150,9 @@ def _model(importer: Importer) -> Model:
         outputs=tuple(outputs),
         origins=importer.origins,
         norms=of_layers(importer.norms),
-        integers=frozenset(integer_layers(importer) & {INPUT, *layers}),
+        integers=frozenset(_integer_layers(importer) & {INPUT, *layers}),
         rounded=frozenset(importer.rounded & set(layers)),
-        exact=exact_layers(importer),
+        exact=_exact_layers(importer),
         inner=_inner(importer, layers),
         approximation=importer.approximation,
     )
@@ -176,3 +186,34 @@ def _inner(importer: Importer, layers: Collection[str]) -> tuple[Port, ...]:
         if name in tensors and value.layer in layers
     }
     return tuple(importer.port(name, importer.values[name]) for name in last.values())
+
+
+def _refused_integers(importer: Importer, node: Node) -> str:
+    """Why an operator that takes real numbers does not take those of the node; "": it does."""
+    kinds = importer.graph.integers
+    names = [name for name in node.inputs if name in importer.values and name in kinds]
+    if node.op in _TAKES or not names:
+        return ""
+    return f"its input {names[0]} has integers; make real numbers of them by Cast before"
+
+
+def _integer_layers(importer: Importer) -> set[str]:
+    """Layers, and inputs, that hold integers and nothing else."""
+    integers: set[str] = set(importer.whole)
+    reals: set[str] = set()
+    for name, value in importer.values.items():
+        is_integer = name in importer.graph.integers and name not in importer.scaled
+        (integers if is_integer else reals).add(value.layer)
+    return integers - (reals - importer.whole)
+
+
+def _exact_layers(importer: Importer) -> dict[str, tuple[str, str]]:
+    """Layers, and inputs, on whose integers outputs of integers depend -> the tensor, and the type
+    of its integers."""
+    kinds = importer.graph.integers
+    exact = {name for name in importer.graph.outputs if name in kinds}
+    for node in reversed(importer.graph.nodes):
+        if exact.intersection(node.outputs):
+            names = [name for name in node.inputs if name in kinds and name in importer.values]
+            exact.update(name for name in names if name not in importer.scaled)
+    return {importer.values[name].layer: (name, kinds[name]) for name in sorted(exact)}

@@ -5,6 +5,7 @@ constant are compared with the bytes that are there, and what constant nodes wou
 """
 
 from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,14 +14,88 @@ from support.errors import clipped, printable
 from support.extras import need
 from support.files import read_bytes
 
-from .errors import ModelError, one_line
-from .fold import fold
-from .graph import Array, Graph, Node
+from .errors import MixedImagesError, ModelError, one_line
+from .fold import Array, fold
 
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
 
-__all__ = ["load_proto", "read_graph"]
+__all__ = ["Graph", "Node", "attribute", "load_proto", "read_graph"]
+
+_MOST_SHOWN = 60
+
+
+@dataclass(frozen=True, kw_only=True)
+class Node:
+    """A node.
+
+    Attributes:
+        op: type of the operator, with its domain if it is another than ONNX's own.
+        name: of the node; its first output's, or its number, if it has none.
+        inputs, outputs: names of tensors; "" for an optional one that is left out.
+        attributes: by name, as Python values.
+    """
+
+    op: str
+    name: str
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    attributes: Mapping[str, Any]
+
+    def proto(self) -> "NodeProto":
+        """The node as ONNX has it."""
+        from onnx import helper
+
+        return helper.make_node(self.op, self.inputs, self.outputs, **self.attributes)
+
+    def refused(self, why: str) -> ModelError:
+        """The exception that refuses this node."""
+        return ModelError(self._message(why))
+
+    def mixing(self, why: str) -> MixedImagesError:
+        """The exception that refuses this node in a model with a batch."""
+        return MixedImagesError(self._message(why))
+
+    def _message(self, why: str) -> str:
+        name = clipped(printable(self.name), _MOST_SHOWN)
+        return f"node {name} ({clipped(printable(self.op), _MOST_SHOWN)}): {why}"
+
+
+def attribute(node: Node, name: str, default: Any) -> Any:
+    """An attribute of a node; text as text."""
+    value = node.attributes.get(name, default)
+    return value.decode(errors="replace") if isinstance(value, bytes) else value
+
+
+@dataclass(frozen=True, kw_only=True)
+class Graph:
+    """A graph whose sizes are all known.
+
+    Attributes:
+        nodes: those that depend on the inputs, each after those whose outputs it takes.
+        constants: tensors that do not depend on the inputs, by name.
+        shapes: of all tensors whose shape is known, by name.
+        inputs, outputs: names of tensors.
+        opset: version of ONNX's operators.
+        integers: tensors of integers, by name, with the name of their type.
+        rounding: largest share by which the types of its real numbers round.
+        open_inputs: those whose first size the model leaves open, and the caller too; none where a
+            constant shape says that there is one image.
+        batch: images along the first axis, if the model or the caller declares that axis a batch;
+            None: the operators must show whether it is one.
+    """
+
+    nodes: tuple[Node, ...]
+    constants: Mapping[str, Array]
+    shapes: Mapping[str, tuple[int, ...]]
+    opset: int
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...]
+    integers: Mapping[str, str]
+    rounding: float
+    open_inputs: tuple[str, ...]
+    batch: int | None
+
 
 #: Bytes of a file, which protocol buffers limit; elements and dimensions of a tensor; nodes.
 _MOST_BYTES = (1 << 31) - 1
@@ -98,20 +173,15 @@ def read_graph(
         inferred = shape_inference.infer_shapes(work, strict_mode=False, data_prop=True)
     except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
         raise ModelError(f"the model's shapes contradict: {one_line(error)}") from error
+    graph = inferred.graph
+    tensors = [*graph.input, *graph.value_info, *graph.output]
     shapes = {name: array.shape for name, array in constants.items()}
-    integers: dict[str, str] = {}
-    rounding = 0.0
-    described = (inferred.graph.input, inferred.graph.value_info, inferred.graph.output)
-    for value in (item for group in described for item in group):
-        dims = _dims(value)
-        if dims is not None:
-            shapes[value.name] = dims
-        if value.name in constants:
-            continue
-        kind = value.type.tensor_type.elem_type
-        if kind in _INTEGERS:
-            integers[value.name] = _INTEGERS[kind]
-        rounding = max(rounding, _ROUNDING.get(kind, 0.0))
+    shapes |= {value.name: dims for value in tensors if (dims := _dims(value)) is not None}
+    kinds = {
+        value.name: value.type.tensor_type.elem_type
+        for value in tensors
+        if value.name not in constants
+    }
     fold(work, constants, opset, shapes)
     nodes = [
         _node(number, node)
@@ -120,13 +190,8 @@ def read_graph(
     ]
     nodes = _needed(nodes, [item.name for item in work.graph.output])
     # A constant shape of one image, which no size of an input has decided.
-    alone = any(
-        node.op == "Reshape"
-        and node.inputs[1] in written
-        and _first(constants[node.inputs[1]]) == 1
-        for node in nodes
-        if len(node.inputs) > 1
-    )
+    targets = [node.inputs[1] for node in nodes if node.op == "Reshape" and len(node.inputs) > 1]
+    alone = any(name in written and _first(constants[name]) == 1 for name in targets)
     return Graph(
         nodes=tuple(nodes),
         constants=constants,
@@ -134,8 +199,8 @@ def read_graph(
         opset=opset,
         inputs=tuple(item.name for item in inputs),
         outputs=tuple(item.name for item in work.graph.output),
-        integers=integers,
-        rounding=rounding,
+        integers={name: _INTEGERS[kind] for name, kind in kinds.items() if kind in _INTEGERS},
+        rounding=max((_ROUNDING.get(kind, 0.0) for kind in kinds.values()), default=0.0),
         open_inputs=() if alone or batch is not None else tuple(opened),
         batch=1 if opened and batch is None else batch,
     )

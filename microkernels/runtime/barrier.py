@@ -166,13 +166,13 @@ class FlagTable:
         def flags(first: int, end: int, low: int, high: int) -> list[Numbers]:
             return [Numbers(Span(at, 8), low, high) for at in range(first, end, FLAG_BYTES)]
 
-        found = flags(self.handover(0), self.end, 0, _MOST_EVENTS)
+        rings = flags(self.handover(0), self.end, 0, _MOST_EVENTS)
         for number, count in enumerate(self._groups):
             first, end = self._range(number)
             used = first + count * FLAG_BYTES
-            found += flags(first, used, 0, _MOST_EVENTS)
-            found += flags(used, end, _ALWAYS_FULL, _ALWAYS_FULL)
-        return tuple(sorted(found))
+            rings += flags(first, used, 0, _MOST_EVENTS)
+            rings += flags(used, end, _ALWAYS_FULL, _ALWAYS_FULL)
+        return tuple(sorted(rings))
 
 
 class FlagCode:

@@ -80,13 +80,13 @@ class _LateStores(DramImage):
     def _complete(self, address: int, n: int) -> None:
         """Complete the stores to the columns of ``n`` bytes from ``address`` on, in order."""
         first, last = address // _COLUMN_BYTES, (address + n - 1) // _COLUMN_BYTES
-        held = []
+        waiting = []
         for where, data in self._waiting:
             if first <= where // _COLUMN_BYTES <= last:
                 self._shared.write(where, data)
             else:
-                held.append((where, data))
-        self._waiting = held
+                waiting.append((where, data))
+        self._waiting = waiting
 
 
 class Together:
@@ -204,9 +204,9 @@ def one_behind(slow: int, handicap: int) -> Schedule:
 
     def choose(alive: Sequence[int]) -> int:
         turn[0] += 1
-        others = [member for member in alive if member != slow]
-        if slow in alive and (not others or turn[0] % handicap == 0):
+        rest = [member for member in alive if member != slow]
+        if slow in alive and (not rest or turn[0] % handicap == 0):
             return slow
-        return others[turn[0] % len(others)]
+        return rest[turn[0] % len(rest)]
 
     return choose

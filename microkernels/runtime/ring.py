@@ -47,10 +47,10 @@ class VaultRing:
         for name in ("columns", "rows"):
             if getattr(self, name) < 1:
                 raise KernelError(f"{name} of vaults must be at least 1, not {getattr(self, name)}")
-        most = _MOST_ADDRESS_BITS - (self.vaults - 1).bit_length()
-        if not 12 <= self.address_bits <= most:
+        limit = _MOST_ADDRESS_BITS - (self.vaults - 1).bit_length()
+        if not 12 <= self.address_bits <= limit:
             raise KernelError(
-                f"address_bits of each of {self.vaults} vaults must be 12 to {most}, "
+                f"address_bits of each of {self.vaults} vaults must be 12 to {limit}, "
                 f"not {self.address_bits}"
             )
 

@@ -12,10 +12,6 @@ from isa.table import (
     IMM14,
     IMM20,
     OPCODE,
-    PAIRS,
-    REDUCTION,
-    VERTICAL,
-    WIDTH,
     BitField,
     Format,
     Instruction,
@@ -23,7 +19,7 @@ from isa.table import (
     ScalarOp,
     Unit,
 )
-from pe.capabilities import Capabilities
+from pe.capabilities import OPERATION, Capabilities
 from pe.codes import CLASSES, CONTROL
 from pe.config import PeConfig
 
@@ -45,8 +41,8 @@ def decoded(config: PeConfig) -> data.StructLayout:
         unit: where it goes.
         a, b, c: register numbers. reads_a, reads_b, reads_c: those registers are read.
         writes: register ``a`` is written.
-        width, vertical, reduction, pairs, kind, scalar, condition, control: as kept by
-            :class:`pe.capabilities.Capabilities`, like ``unit``.
+        scalar, condition, control, and the fields of :data:`pe.capabilities.OPERATION`: as encoded
+            by :class:`pe.capabilities.Capabilities`, like ``unit``.
         immediate: the second operand of a scalar instruction is ``value``.
         zero: its first operand is 0, not register ``b``.
         inverted: its second operand is to be inverted: a branch or a subtraction, as it subtracts,
@@ -67,11 +63,8 @@ def decoded(config: PeConfig) -> data.StructLayout:
             "reads_b": 1,
             "reads_c": 1,
             "writes": 1,
-            "width": caps.width.shape,
-            "vertical": caps.vertical.shape,
-            "reduction": caps.reduction.shape,
-            "pairs": caps.pairs.shape,
-            "kind": caps.kind.shape,
+            # In the order in which the bits are in the Verilog.
+            **dict(sorted(caps.operation_members.items(), reverse=True)),
             "scalar": caps.scalar.shape,
             "immediate": 1,
             "zero": 1,
@@ -128,11 +121,10 @@ class Decode(Component):
             out.a.eq(a),
             out.b.eq(b),
             out.c.eq(c),
-            out.width.eq(caps.width.pack(word[WIDTH.low : WIDTH.high + 1])),
-            out.vertical.eq(caps.vertical.pack(word[VERTICAL.low : VERTICAL.high + 1])),
-            out.reduction.eq(caps.reduction.pack(word[REDUCTION.low : REDUCTION.high + 1])),
-            out.pairs.eq(caps.pairs.pack(word[PAIRS.low : PAIRS.high + 1])),
-            out.kind.eq(caps.kind.pack(opcode[:2])),
+            *(
+                out[name].eq(packing.pack(word[OPERATION[name].low : OPERATION[name].high + 1]))
+                for name, packing in caps.operation.items()
+            ),
             out.scalar.eq(caps.scalar.pack(opcode[:3])),
             out.condition.eq(caps.condition.pack(opcode[:3])),
             out.value.eq(

@@ -35,7 +35,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
     """A vector or load-store instruction with its operands' values and the bytes that it touches.
 
     Members:
-        vector: it goes to the vector unit. kind, vertical, reduction, pairs, width: as decoded.
+        vector: it goes to the vector unit; :data:`pe.capabilities.OPERATION`, as decoded.
         used: which of the operands A, B and C are scratchpad ranges.
         operands: ``places``, where those start and end (as in
             :func:`pe.frontend.arc.scratchpad_range`), or ``value``, of a register to store.
@@ -55,11 +55,7 @@ def dispatched(config: PeConfig) -> data.StructLayout:
     return data.StructLayout(
         {
             "vector": int(bool(caps.vector and caps.memory)),
-            "kind": caps.kind.shape,
-            "vertical": caps.vertical.shape,
-            "reduction": caps.reduction.shape,
-            "pairs": caps.pairs.shape,
-            "width": caps.width.shape,
+            **caps.operation_members,
             "used": RANGES,
             "operands": data.UnionLayout(
                 {
@@ -108,11 +104,13 @@ class Dispatch(Component):
     fault stays until ``run`` falls.
 
     Members:
-        offer: stream of :func:`dispatched`, in. run: in. drop: in; discard the held instruction:
-            it waited for data that could not be loaded.
+        offer: stream of :func:`dispatched`, in.
+        run: in.
+        drop: in; discard the held instruction: it waited for data that could not be loaded.
         empty, cause, pc, stall: :func:`held_instruction`, out.
-        ranges: out, and conflict, full, entry: in; allocate, allocated, start, end, columns, store:
-            out; see :class:`pe.frontend.arc.Arc`.
+        ranges: array of :func:`pe.frontend.arc.scratchpad_range`, out.
+        conflict, full, entry: :func:`pe.frontend.arc.free_entry`, in.
+        allocate, allocated, start, end, columns, store: :func:`pe.frontend.arc.allocation`, out.
         vector: stream of :func:`pe.ports.vector_command`, out.
         load_store: stream of :func:`pe.ports.load_store_command`, out.
         loaded, stored: :func:`moved_bytes`, out.
@@ -208,11 +206,7 @@ class Dispatch(Component):
         target, source, second = instruction.operands.places
         m.d.comb += [
             self.vector.valid.eq(step.fire & step.is_vector),
-            vector.kind.eq(caps.vector.kind.pack(caps.kind.unpack(instruction.kind))),
-            vector.vertical.eq(instruction.vertical),
-            vector.reduction.eq(instruction.reduction),
-            vector.pairs.eq(instruction.pairs),
-            vector.width.eq(caps.vector.width.pack(caps.width.unpack(instruction.width))),
+            *caps.vector.carry(vector, instruction, caps),
             vector.result.eq(target.start),
             vector.first.eq(source.start),
             vector.second.eq(second.start),

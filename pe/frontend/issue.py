@@ -42,21 +42,24 @@ class Issue(Component):
         next: stream of :func:`pe.frontend.operands.with_operands`, in.
         next_waits, next_pc: :func:`pe.frontend.operands.waiting`, in.
         writes: out; the instruction at issue is a scalar one that writes its register A when it
-            executes. loads: out; it is a load that will write it.
+            executes.
+        loads: out; it is a load that will write it.
         invalidate: out; that load goes on to dispatch.
         decoded, first, second: :func:`pe.frontend.scalar.at_issue`, out.
-        write: out; a scalar instruction executes and writes. taken: in; its branch is taken.
-            overflow: in; registers can't hold its result.
+        write: out; a scalar instruction executes and writes.
+        taken: in; its branch is taken.
+        overflow: in; registers can't hold its result.
         redirect, target: :func:`pe.frontend.fetch.redirection`, out; in the cycle after a taken
             branch. After ``halt``, ``redirect`` too.
         offer: stream of :func:`pe.frontend.dispatch.dispatched`, out.
         dispatch_empty, dispatch_cause, dispatch_pc, dispatch_stall:
             :func:`pe.frontend.dispatch.held_instruction`, in.
         vector_busy, load_store_idle: in.
-        halt: out; ``halt`` executes. cause: out; fault of the instruction at dispatch, or else of
-            that at issue, or ``NONE``. fault_pc: out; address of the instruction at dispatch if it
-            has a fault, else of that at issue.
-            waiting_pc: out; address of the oldest instruction that waits, else of the last one.
+        halt: out; ``halt`` executes.
+        cause: out; fault of the instruction at dispatch, or else of that at issue, or ``NONE``.
+        fault_pc: out; address of the instruction at dispatch if it has a fault, else of that at
+            issue.
+        waiting_pc: out; address of the oldest instruction that waits, else of the last one.
         event: out; :class:`pe.interface.PeCounter` of this cycle, as if an instruction that moves
             on to dispatch had no fault there; only with counters.
 
@@ -155,8 +158,10 @@ class Issue(Component):
         ]
         present = Signal()
         is_legal = Signal()
-        issue_cause = Signal(cause_bits(config))
         dispatch_fault = Signal()
+        is_scalar = caps.is_unit(d.unit, IssueClass.SCALAR)
+        overflow = is_scalar & d.writes & self.overflow if config.narrow else Const(0, 1)
+        issue_cause = Signal(cause_bits(config))
         m.d.comb += [
             present.eq(self.run & occupied),
             dispatch_fault.eq(self.dispatch_cause != FaultCause.NONE),
@@ -173,23 +178,7 @@ class Issue(Component):
                 )
             ),
         ]
-        with m.If(present & instruction.outside):
-            m.d.comb += issue_cause.eq(FaultCause.PC_OUT_OF_PROGRAM)
-        with m.Elif(present & ~d.legal):
-            m.d.comb += issue_cause.eq(FaultCause.ILLEGAL_INSTRUCTION)
-        with m.Elif(present & check.bad_setting):
-            m.d.comb += issue_cause.eq(FaultCause.VECTOR_SETTING)
-        for extension in extensions(config):
-            for condition, cause in extension.faults(self, check):
-                with m.Elif(present & condition):
-                    m.d.comb += issue_cause.eq(cause)
-        is_scalar = caps.is_unit(d.unit, IssueClass.SCALAR)
-        overflow: Value = Const(0, 1)
-        if config.narrow:
-            overflow = is_scalar & d.writes & self.overflow
-            with m.Elif(present & overflow):
-                m.d.comb += issue_cause.eq(FaultCause.REGISTER_RANGE)
-
+        self._fault(m, present, instruction, check, overflow, issue_cause)
         moves = self._offer(m, settings, check, instruction, is_legal)
         # A bad setting is stored, too: no instruction after its fault could use it.
         ends = self._control(m, settings, check, is_legal)
@@ -204,6 +193,29 @@ class Issue(Component):
         if config.counters:
             self._count(m, present, fire)
         return m
+
+    def _fault(
+        self,
+        m: Module,
+        present: Value,
+        instruction: Any,
+        check: RangeCheck,
+        overflow: Value,
+        cause: Signal,
+    ) -> None:
+        """Set ``cause`` to that of the fault at issue, the first of several."""
+        faults: list[tuple[Value, FaultCause | Value]] = [
+            (instruction.outside, FaultCause.PC_OUT_OF_PROGRAM),
+            (~self.decoded.legal, FaultCause.ILLEGAL_INSTRUCTION),
+            (check.bad_setting, FaultCause.VECTOR_SETTING),
+        ]
+        for extension in extensions(self.config):
+            faults += extension.faults(self, check)
+        if self.config.narrow:
+            faults.append((overflow, FaultCause.REGISTER_RANGE))
+        for number, (condition, value) in enumerate(faults):
+            with m.Elif(present & condition) if number else m.If(present & condition):
+                m.d.comb += cause.eq(value)
 
     def _offer(
         self,
@@ -230,11 +242,7 @@ class Issue(Component):
             to_dispatch.eq((vector & sized) | transfer),
             self.offer.valid.eq(is_legal & to_dispatch),
             offer.vector.eq(vector),
-            offer.kind.eq(d.kind),
-            offer.vertical.eq(d.vertical),
-            offer.reduction.eq(d.reduction),
-            offer.pairs.eq(d.pairs),
-            offer.width.eq(d.width),
+            *caps.carry(offer, d, caps),
             offer.bytes.eq(check.bytes),
             offer.columns.eq(check.columns),
             offer.is_empty.eq(check.is_empty),

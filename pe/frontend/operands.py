@@ -156,10 +156,20 @@ class Operands(Component):
         for index, number, later in zip(self.index, numbers, following, strict=True):
             m.d.comb += index.eq(Mux(again, number, later))
 
+        self._offer(m, occupied & ~waits & ~again, same, pc, outside)
+        return m
+
+    def _offer(
+        self, m: Module, valid: Value, same: list[Signal], pc: Value, outside: Value
+    ) -> None:
+        """Offer the instruction with its operands; ``same``: its registers A, B and C are that of
+        the result."""
+
         def passed(flag: Value, otherwise: Value) -> Value:
             # If the instruction ahead stays where it is, so does this one.
             return Mux(self.writes & flag, self.result, otherwise)
 
+        d = self.decoded
         a, b, c = self.value
         width = self.config.register_width
         immediate = Signal(width)
@@ -167,7 +177,7 @@ class Operands(Component):
         m.d.comb += [immediate.eq(d.value), target.eq(pc + d.value)]
         offer: Any = self.offer.payload
         m.d.comb += [
-            self.offer.valid.eq(occupied & ~waits & ~again),
+            self.offer.valid.eq(valid),
             *(offer.decoded[name].eq(d[name]) for name, _ in issued(self.config)),
             offer.pc.eq(pc),
             offer.outside.eq(outside),
@@ -187,7 +197,6 @@ class Operands(Component):
                 ^ d.inverted.replicate(width)
             ),
         ]
-        return m
 
     def _shortened(self, target: Signal) -> Value:
         """The branch target in the form of :func:`pe.interface.pc_shape`."""

@@ -71,7 +71,7 @@ def is_store(config: PeConfig, transfer: Any) -> Value:
 
 
 def is_register(config: PeConfig, transfer: Any) -> Value:
-    """Whether ``transfer``, of the first two of these layouts, moves a register; likewise."""
+    """Whether ``transfer`` moves a register; constant if there is no choice."""
     caps = Capabilities.of(config)
     if caps.transfers and caps.registers:
         return Value.cast(transfer.register)

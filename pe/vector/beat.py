@@ -98,7 +98,7 @@ class ResultFields:
 
     @staticmethod
     def of(config: PeConfig, beat: Any) -> "ResultFields":
-        """Those of ``beat``."""
+        """The fields of ``beat``, decoded."""
         caps, product, _ = _packings(config)
         return ResultFields(
             width=caps.width.unpack(beat.width),

@@ -223,7 +223,7 @@ class VectorControl(Component):
         m.d.comb += self.operands.eq(operands[-1])
 
     def _hand_to_special(self, m: Module, work: "_Work", active: dict[str, Value]) -> None:
-        """The same for special units."""
+        """Pass the fields of a beat to special units."""
         for port in self.special:
             step = SpecialStep(
                 work.running & active[port.name], work.vertical, work.current.fx, work.pass_index

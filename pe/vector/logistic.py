@@ -208,11 +208,10 @@ class LogisticPort:
         return _beat()
 
     def begin(self, beat: Any, step: SpecialStep) -> list[Any]:
-        most = MOST_FRACTION
         return [
             beat.active.eq(step.active),
             beat.function.eq(step.function),
-            beat.missing.eq(Mux(step.fx > most, 0, most - step.fx)),
+            beat.missing.eq(Mux(step.fx > MOST_FRACTION, 0, MOST_FRACTION - step.fx)),
             beat.lane.eq(step.pass_index),
         ]
 

@@ -13,6 +13,6 @@ SPECIAL_PORTS: tuple[SpecialPort, ...] = (LOGISTIC,)
 
 
 def special_ports(config: PeConfig) -> tuple[SpecialPort, ...]:
-    """Those of which ``config`` has an instruction."""
+    """The special units of which ``config`` has an instruction."""
     caps = Capabilities.of(config)
     return tuple(port for port in SPECIAL_PORTS if caps.of_special(port.name))

@@ -20,21 +20,21 @@ SIGNALS = (
     "fetch.pc",
     "fetch.redirect",
     "operands.take",
-    "operands.leaves",
+    "operands.fire",
     "operands.waits",
     "issue.fire",
-    "issue.sound",
+    "issue.is_legal",
     "issue.cause",
-    "issue.leads_away",
+    "issue.redirects",
     "issue.redirect",
     "issue.offer__valid",
     "issue.offer__ready",
     "counters.event",
     "counters.waits",
     "counters.stays",
-    "dispatch.held",
-    "dispatch.goes",
-    "dispatch.leaves",
+    "dispatch.occupied",
+    "dispatch.fire",
+    "dispatch.fire_next",
     "dispatch.drop",
     "dispatch.stall",
     "dispatch.vector__valid",
@@ -232,7 +232,7 @@ class Follower:
         if self._issue is not None and event in STALLS and not now["issue.fire"]:
             self._issue.stall(STALLS[event], cycle)
         held = self._dispatch
-        if held is not None and not now["dispatch.leaves"] and held.stages[-1].start < cycle:
+        if held is not None and not now["dispatch.fire_next"] and held.stages[-1].start < cycle:
             cause = STALLS.get(PeCounter(now["dispatch.stall"]))
             if cause is not None:
                 held.stall(cause, cycle)
@@ -241,7 +241,7 @@ class Follower:
         held = self._dispatch
         if held is None:
             return
-        if now["dispatch.goes"]:
+        if now["dispatch.fire"]:
             self._dispatch = None
             if now["dispatch.vector__valid"]:
                 held.enter("Q", cycle + 1)
@@ -251,7 +251,7 @@ class Follower:
                 self._transfers.append(held)
             else:
                 self._retire(held, cycle + 1)
-        elif now["dispatch.drop"] or not now["dispatch.held"]:
+        elif now["dispatch.drop"] or not now["dispatch.occupied"]:
             self._dispatch = None
             self._discard(held, cycle + 1)
 
@@ -259,7 +259,7 @@ class Follower:
         here = self._issue
         if here is None:
             return
-        executes = now["issue.fire"] and now["issue.sound"] and not now["issue.cause"]
+        executes = now["issue.fire"] and now["issue.is_legal"] and not now["issue.cause"]
         if now["sequencer.run"] and executes:
             self._issue = None
             if now["issue.offer__valid"] and now["issue.offer__ready"]:
@@ -276,11 +276,11 @@ class Follower:
         if here is None:
             return
         away = now["issue.redirect"] or not now["sequencer.run"]
-        if now["operands.leaves"] and not away and not now["issue.leads_away"]:
+        if now["operands.fire"] and not away and not now["issue.redirects"]:
             self._operands = None
             here.enter("I", cycle + 1)
             self._issue = here
-        elif now["operands.leaves"] or away:
+        elif now["operands.fire"] or away:
             self._operands = None
             self._discard(here, cycle + 1)
 

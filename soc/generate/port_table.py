@@ -10,7 +10,7 @@ from amaranth.lib import data, wiring
 
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN
 
-__all__ = ["Port", "PortField", "port_table", "ports_of", "verilog_names"]
+__all__ = ["PortField", "PortRow", "port_table", "ports_of", "verilog_names"]
 
 #: Letters for the numbers in names of ports of arrays.
 _LETTERS = "nmk"
@@ -34,7 +34,7 @@ class PortField(NamedTuple):
     values: str
 
 
-class Port(NamedTuple):
+class PortRow(NamedTuple):
     """A port in Verilog, or all ports of an array that are equal but for their numbers.
 
     Attributes:
@@ -54,9 +54,9 @@ class Port(NamedTuple):
     fields: tuple[PortField, ...]
 
 
-def ports_of(component: "wiring.Component[Any]") -> tuple[Port, ...]:
+def ports_of(component: "wiring.Component[Any]") -> tuple[PortRow, ...]:
     """The ports of ``component`` as emission names them, without clock and reset."""
-    ports: dict[str, Port] = {}
+    ports: dict[str, PortRow] = {}
     for path, member, signal in component.signature.flatten(component):
         indices = [step for step in path if isinstance(step, int)]
         letters = iter(_LETTERS)
@@ -65,7 +65,7 @@ def ports_of(component: "wiring.Component[Any]") -> tuple[Port, ...]:
         listed = ports.get(name)
         if listed is not None:
             counts = tuple(map(max, counts, listed.counts))
-        ports[name] = Port(
+        ports[name] = PortRow(
             name=name,
             counts=counts,
             is_input=member.flow == wiring.In,
@@ -123,7 +123,7 @@ def port_table(
     return "\n".join(rows) + "\n"
 
 
-def verilog_names(port: Port) -> list[str]:
+def verilog_names(port: PortRow) -> list[str]:
     """The names that ``port`` stands for."""
     names = [port.name]
     for letter, count in zip(_LETTERS, port.counts, strict=False):

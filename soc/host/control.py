@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from amaranth.hdl import Elaboratable, Module, Mux, Signal
+from amaranth.hdl import Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib import data
 from amaranth.lib.wiring import In, Out, connect, flipped
 
@@ -120,7 +120,18 @@ class HostControl(Component):
             outgoing.input.payload.eq(decode.message),
         ]
 
-        # Responses.
+        wrote, read = self._responses(m, platform)
+        m.d.sync += [
+            writes.eq(writes + accept_write - wrote),
+            reads.eq(reads + accept_read - read),
+        ]
+        self._interrupts(m, decode)
+        return m
+
+    def _responses(self, m: Module, platform: object) -> tuple[Value, Value]:
+        """Answer the host with what the messages brought back; the result says that it takes the
+        response of a write, and of a read."""
+        axi = self.axi
         message: Any = self.last.message.payload
         arrived = self.last.message.valid
         response = Signal(AxiResponse)
@@ -147,12 +158,7 @@ class HostControl(Component):
             axi.rresp.eq(r.output.payload.response),
             r.output.ready.eq(axi.rready),
         ]
-        m.d.sync += [
-            writes.eq(writes + accept_write - (b.output.valid & axi.bready)),
-            reads.eq(reads + accept_read - (r.output.valid & axi.rready)),
-        ]
-        self._interrupts(m, decode)
-        return m
+        return b.output.valid & axi.bready, r.output.valid & axi.rready
 
     def _interrupts(self, m: Module, decode: HostDecode) -> None:
         """Store events until the host clears them."""

@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from functools import reduce
 from operator import or_
-from typing import Any
+from typing import Any, NamedTuple
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -91,35 +91,10 @@ class TileControl(Component):
         connect(m, buffer.output, flipped(self.output.message))
         message: Any = self.input.message.payload
 
-        # The addressed PEs or vault.
         numbers = [Signal(INDEX_BITS, name=f"number_{slot}") for slot in range(self.pes)]
         m.d.sync += [number.eq(self.first_pe + slot) for slot, number in enumerate(numbers)]
         selected = Signal(self.pes, init=-1)
-        select_all_pes = Signal()
-        command_selected = Signal(self.pes)
-        pe_selected = Signal(self.pes)
-        group_selected = Signal(self.pes)
-        vault_selected, addressed = Signal(), Signal()
-        m.d.comb += [
-            select_all_pes.eq(message.register == ControlCommand.SELECT_ALL.value),
-            vault_selected.eq(
-                (message.space == ControlSpace.VAULT) & (message.index == self.vault)
-            ),
-            addressed.eq(
-                command_selected.any() | pe_selected.any() | group_selected.any() | vault_selected
-            ),
-        ]
-        for slot, number in enumerate(numbers):
-            is_group = message.index == number[_GROUP_BITS:]
-            m.d.comb += [
-                command_selected[slot].eq(
-                    (message.space == ControlSpace.COMMAND) & (selected[slot] | select_all_pes)
-                ),
-                pe_selected[slot].eq(
-                    (message.space == ControlSpace.PE) & (message.index == number)
-                ),
-                group_selected[slot].eq((message.space == ControlSpace.GROUP) & is_group),
-            ]
+        to = self._addressed(m, message, numbers, selected)
 
         # A write is performed in the cycle in which it moves on. A read stays until it has its
         # response, so that ready does not depend on the message offered.
@@ -131,23 +106,23 @@ class TileControl(Component):
             self.input.message.ready.eq(buffer.input.ready & ~busy),
             fire.eq(self.input.message.valid & self.input.message.ready),
             write_fire.eq(fire & message.write),
-            capture.eq(fire & addressed & ~message.write),
+            capture.eq(fire & to.any & ~message.write),
         ]
         with m.If(capture):
             m.d.sync += [
                 captured.eq(message),
-                captured_pe.eq(pe_selected),
-                captured_group.eq(group_selected),
-                captured_vault.eq(vault_selected),
+                captured_pe.eq(to.pes),
+                captured_group.eq(to.group),
+                captured_vault.eq(to.vault),
             ]
 
-        with m.If(write_fire & select_all_pes & command_selected.any()):
+        with m.If(write_fire & to.all_pes & to.commands.any()):
             m.d.sync += selected.eq(message.data[0].replicate(self.pes))
         for slot, number in enumerate(numbers):
-            with m.If(write_fire & group_selected[slot]):
+            with m.If(write_fire & to.group[slot]):
                 m.d.sync += selected[slot].eq(message.data.bit_select(number[:_GROUP_BITS], 1))
-        parameters = self._parameters(m, write_fire, command_selected, pe_selected)
-        refused = self._commands(m, write_fire, command_selected, parameters)
+        parameters = self._parameters(m, write_fire, to.commands, to.pes)
+        refused = self._commands(m, write_fire, to.commands, parameters)
 
         step = Signal(range(READ_CYCLES + 1))
         read_data = Signal(_DATA_BITS)
@@ -173,7 +148,7 @@ class TileControl(Component):
         m.d.comb += [
             buffer.input.valid.eq(read_done | (fire & ~capture)),
             forwarded.eq(message),
-            forwarded.addressed.eq(message.addressed | addressed),
+            forwarded.addressed.eq(message.addressed | to.any),
         ]
         with m.If(refused):
             m.d.comb += forwarded.response.eq(AxiResponse.SLVERR)
@@ -184,18 +159,41 @@ class TileControl(Component):
                 forwarded.addressed.eq(1),
             ]
 
-        # State of the PEs.
+        self._summarise(m)
+        return m
+
+    def _addressed(
+        self, m: Module, message: Any, numbers: Sequence[Value], selected: Value
+    ) -> "_Addressed":
+        """What ``message`` is for; ``selected``: PEs that commands are for."""
+        to = _Addressed.of(self.pes)
+        m.d.comb += [
+            to.all_pes.eq(message.register == ControlCommand.SELECT_ALL.value),
+            to.vault.eq((message.space == ControlSpace.VAULT) & (message.index == self.vault)),
+            to.any.eq(to.commands.any() | to.pes.any() | to.group.any() | to.vault),
+        ]
+        for slot, number in enumerate(numbers):
+            is_group = message.index == number[_GROUP_BITS:]
+            m.d.comb += [
+                to.commands[slot].eq(
+                    (message.space == ControlSpace.COMMAND) & (selected[slot] | to.all_pes)
+                ),
+                to.pes[slot].eq((message.space == ControlSpace.PE) & (message.index == number)),
+                to.group[slot].eq((message.space == ControlSpace.GROUP) & is_group),
+            ]
+        return to
+
+    def _summarise(self, m: Module) -> None:
+        """Add the states of the tile's PEs to the summary that passes."""
         was_faulted = Signal(self.pes)
         faulted = self._in_state(PeState.FAULTED)
+        summary = self.input.summary
         m.d.sync += [
             was_faulted.eq(faulted),
-            self.output.summary.running.eq(
-                self.input.summary.running | self._in_state(PeState.RUNNING).any()
-            ),
-            self.output.summary.faulted.eq(self.input.summary.faulted | faulted.any()),
-            self.output.summary.fault.eq(self.input.summary.fault | (faulted & ~was_faulted).any()),
+            self.output.summary.running.eq(summary.running | self._in_state(PeState.RUNNING).any()),
+            self.output.summary.faulted.eq(summary.faulted | faulted.any()),
+            self.output.summary.fault.eq(summary.fault | (faulted & ~was_faulted).any()),
         ]
-        return m
 
     def _in_state(self, state: PeState) -> Value:
         """For each PE, whether it is in ``state``."""
@@ -348,3 +346,34 @@ class TileControl(Component):
             with m.If(pe_selected.any() & named(PE, name)):
                 m.d.comb += read_value.eq(of_pe(values))
         return read_value
+
+
+class _Addressed(NamedTuple):
+    """What a message is for.
+
+    Attributes:
+        all_pes: a command to select all PEs.
+        commands: the PEs that it commands. pes: the PE whose register it accesses. group: the PEs
+            whose bits are in the bitmap register that it accesses.
+        vault: it accesses a register of this vault.
+        any: it is for this tile.
+    """
+
+    all_pes: Signal
+    commands: Signal
+    pes: Signal
+    group: Signal
+    vault: Signal
+    any: Signal
+
+    @staticmethod
+    def of(pes: int) -> "_Addressed":
+        """Signals for a tile with ``pes`` PEs."""
+        return _Addressed(
+            all_pes=Signal(name="select_all_pes"),
+            commands=Signal(pes, name="command_selected"),
+            pes=Signal(pes, name="pe_selected"),
+            group=Signal(pes, name="group_selected"),
+            vault=Signal(name="vault_selected"),
+            any=Signal(name="addressed"),
+        )

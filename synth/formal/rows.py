@@ -8,9 +8,6 @@ from isa.table import (
     FIELD_A,
     FIELD_B,
     FIELD_C,
-    PAIRS,
-    REDUCTION,
-    VERTICAL,
     WIDTH,
     BitField,
     Format,
@@ -20,7 +17,7 @@ from isa.table import (
     Unit,
 )
 from isa.timing import WORD_BYTES
-from pe.capabilities import Capabilities
+from pe.capabilities import OPERATION, Capabilities
 from pe.codes import CLASSES, CONTROL
 from pe.config import PeConfig
 
@@ -40,6 +37,8 @@ __all__ = [
     "transfer_values",
 ]
 
+#: Fields of an operation that loads and stores have, too.
+_OF_TRANSFERS = ("kind", "width")
 _IMMEDIATE = (Format.AB_IMM, Format.A_IMM, Format.IMM)
 #: Members that a register has for an instruction; None: anything.
 Values = Mapping[str, int | None]
@@ -105,11 +104,12 @@ def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
             "control": caps.control.code(CONTROL[Opcode(row.opcode)])
             if row.unit is Unit.ISSUE
             else None,
-            "kind": caps.kind.code(row.opcode & 3) if plain else None,
-            "width": caps.width.code(WIDTH.extract(word)) if plain else None,
-            "vertical": caps.vertical.code(VERTICAL.extract(word)) if vector else None,
-            "reduction": caps.reduction.code(REDUCTION.extract(word)) if vector else None,
-            "pairs": caps.pairs.code(PAIRS.extract(word)) if vector else None,
+            **{
+                name: packing.code(OPERATION[name].extract(word))
+                if vector or (plain and name in _OF_TRANSFERS)
+                else None
+                for name, packing in caps.operation.items()
+            },
         }
     ]
 
@@ -117,21 +117,17 @@ def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:
 def dispatched_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.frontend.dispatch.dispatched` that ``row`` decides."""
     (decoded,) = decoded_values(config, row)
-    names = ("kind", "width", "vertical", "reduction", "pairs")
-    return [{"vector": int(row.unit is Unit.VECTOR), **{name: decoded[name] for name in names}}]
+    operation = {name: decoded[name] for name in OPERATION}
+    return [{"vector": int(row.unit is Unit.VECTOR), **operation}]
 
 
 def command_values(config: PeConfig, row: Instruction) -> list[Values]:
     """Members of :func:`pe.ports.vector_command` that ``row`` decides."""
-    caps = Capabilities.of(config).vector
-    (every,) = decoded_values(config, row)
+    operation = Capabilities.of(config).vector.operation
     return [
         {
-            "kind": caps.kind.code(row.opcode & 3),
-            "width": caps.width.code(WIDTH.extract(row.match)),
-            "vertical": every["vertical"],
-            "reduction": every["reduction"],
-            "pairs": every["pairs"],
+            name: packing.code(OPERATION[name].extract(row.match))
+            for name, packing in operation.items()
         }
     ]
 

@@ -1,6 +1,5 @@
 """The figures of benchmarks have the names that README and guides use; nothing is measured."""
 
-import re
 from collections import defaultdict
 from collections.abc import Callable, Iterator
 from types import SimpleNamespace
@@ -8,29 +7,34 @@ from typing import Any
 
 import pytest
 
-from bench import applications, chips, engine, functional, memories, proofs, timing_model
-from bench.benchmarks import BENCHMARKS
-from bench.figures import read_spec
-from bench.measurement import Measurement
-from bench.policies import agents, schedulers
-from bench.two_clocks import clocks, rates
-from memory.agent.config import AgentConfig
-from memory.agent.features import FEATURES
+from bench import (
+    belief,
+    chip,
+    clocks,
+    digits,
+    engine,
+    kernels,
+    network,
+    parts,
+    preload,
+    proofs,
+    schedulers,
+    speed,
+    stereo,
+    timing_model,
+    vault,
+)
+from bench.belief import Phase, Point
+from bench.experiment import Measurement, find
+from bench.figures import documents, figures_named
+from bench.record import ROOT
+from bench.schedulers import ALL_MIXES, LENGTHS, MIXES_LEARNED
+from microkernels.data.stereo import motorcycle
 from microkernels.suite import suite
 from pe.interface import PeCounter
 from sim_tb.harness.network import Destinations
-from sim_tb.measure.agents.feature_search import Generation
-from sim_tb.measure.agents.learning import LENGTHS, MIXES_LEARNED
-from sim_tb.measure.certificate import CertifiedRun
-from sim_tb.measure.full_hd import Phase
-from sim_tb.measure.kernel_rows import KernelRow
-from sim_tb.measure.kernels import BATCHES, LSTM
-from sim_tb.measure.network_cases import SIZES, stress_cases
-from sim_tb.measure.scaling import Point
-from sim_tb.measure.schedulers import ALL_MIXES
-from sim_tb.measure.two_clocks.suite import BUS_LATENCIES
-from sim_tb.measure.vault import TRAFFICS, VARIANTS
-from sim_tb.measure.vgg import LAYERS
+from sim_tb.workloads.certificate import CertifiedRun
+from sim_tb.workloads.traffic import TRAFFICS
 from soc.generate.generate import verilog
 from soc.generate.presets import preset
 from synth.physical.devices import find_device
@@ -49,30 +53,17 @@ class Anything(SimpleNamespace):
 
 
 def asked(record: str) -> set[str]:
-    """Figures of ``record`` that the specifications of the guides name."""
-    found = set()
-    for spec in read_spec():
-        templates = [spec.text, *(t for cells in spec.cells.values() for t in cells.values())]
-        rows = set(spec.names.values()) or {"@"}
-        templates += [
-            template.replace("@", row) for template in spec.columns.values() for row in rows
-        ]
-        for template in templates:
-            found |= set(re.findall(rf"{{{record}\[([^]]*)\]", template))
-            found |= set(
-                re.findall(rf"{{(?:percent|thousandth|thousandfold)\[{record}_([^]]*)\]", template)
-            )
-    # percent[vault_bp_late] is of vault_bp, not of vault.
-    longer = [other[len(record) + 1 :] for other in BENCHMARKS if other.startswith(f"{record}_")]
-    others = tuple(f"{rest}_" for rest in longer)
-    return {name for name in found if "@" not in name and not name.startswith(others)}
+    """Figures of ``record`` that the sources in README and the guides name."""
+    pages = [(ROOT / file).read_text(encoding="utf-8") for file in documents()]
+    named = {name for page in pages for of, name in figures_named(page) if of == record}
+    return {name for name in named if "*" not in name}
 
 
 def check(name: str, *others: str) -> dict[str, float]:
     """Figures of a benchmark by name: all that the guides name, each once."""
     wanted = asked(name)
     assert wanted, f"no guide names a figure of {name}"
-    results = list(BENCHMARKS[name].run())
+    results = list(find(name).run())
     assert all(isinstance(item, Measurement) for item in results)
     found = {item.name: item.value for item in results}
     assert len(found) == len(results)
@@ -80,139 +71,114 @@ def check(name: str, *others: str) -> dict[str, float]:
     return found
 
 
-def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
-    def row(name: str, batch: int, scaled: str = "") -> KernelRow:
-        units = 7972 if scaled else 0
-        return KernelRow(
-            name=name,
-            batch=batch,
-            limit_ms=1,
-            thesis_ms=1,
-            ours_ms=1,
-            match=True,
-            cycles=0 if name.startswith("VGG") else 100,
-            scaled=scaled,
-            units=units,
-            engines=4,
-        )
+AREA = SimpleNamespace(
+    values=dict.fromkeys(("luts", "ffs", "dsps", "brams", "logic_ge", "sram_bits"), 1.0)
+)
 
-    rows = [row(name, 1, "updates") for name in ("bp_m", "bp_coarse")]
-    rows += [row(name, 1, "pixels") for name in ("bp_construct", "bp_copy")]
-    names = [*(layer.name for layer in LAYERS), "VGG-16 convolutions", "VGG-16"]
-    rows += [row(name, batch) for name in names for batch in BATCHES]
-    rows.append(row(LSTM, 32))
-    monkeypatch.setattr(applications, "measure_kernels", lambda config: rows)
-    # Rows without updates have no rate, and the table of layers is named by its rows.
+
+@pytest.fixture(autouse=True)
+def _no_synthesis(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(parts, "measure_unit", lambda *_: AREA)
+    monkeypatch.setattr(parts, "synthesise", lambda *_: SimpleNamespace(total=AREA))
+
+
+def test_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
+    def run(name: str, batch: int, *_: object) -> Anything:
+        return Anything(name=name, batch=batch, updates=int(name in ("bp_m", "bp_coarse")))
+
+    monkeypatch.setattr(kernels, "run_kernel", run)
+    # The table is named by its rows, of which two have no updates.
     check(
         "kernels",
         "bp_construct_batch_1_cycles_per_update",
         "bp_copy_batch_1_cycles_per_update",
     )
+    check("buffered_kernels")
 
 
 def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = {variant.name: dict.fromkeys(TRAFFICS, Anything()) for variant in VARIANTS}
-    monkeypatch.setattr(memories, "measure", lambda *_, **__: SimpleNamespace(rows=rows))
+    monkeypatch.setattr(vault, "run_variant", lambda *_, **__: dict.fromkeys(TRAFFICS, Anything()))
     check("vault")
-    found = {variant.name: Anything() for variant in VARIANTS if not variant.requesters}
-    monkeypatch.setattr(memories, "measure_bp", lambda config: found)
+    outcome = Anything(match=True, result=Anything(latencies=[1] * 20, vaults=[defaultdict(int)]))
+    monkeypatch.setattr(vault, "run_on", lambda *_, **__: outcome)
     check("vault_bp")
-    monkeypatch.setattr(memories, "run_stress", lambda **_: Anything())
+    monkeypatch.setattr(vault, "run_stress", lambda **_: Anything())
     check("vault_stress")
 
 
 def test_preload(monkeypatch: pytest.MonkeyPatch) -> None:
-    area = SimpleNamespace(values=dict.fromkeys(("luts", "ffs", "brams"), 1.0))
-    monkeypatch.setattr(memories, "measure_unit", lambda *_: area)
-    monkeypatch.setattr(memories, "synthesise", lambda *_: SimpleNamespace(total=area))
-    filled = [Anything(name=each.name, cycles=(1, 1, 1), beside=(1, 1)) for each in suite()]
-    monkeypatch.setattr(memories, "measure_preload", lambda **_: filled)
+    monkeypatch.setattr(preload, "synthesise", lambda *_: SimpleNamespace(total=AREA))
+    monkeypatch.setattr(preload, "run_on", lambda *_, **__: Anything())
+    copies = Anything(differing=(), throughput=1)
+    monkeypatch.setattr(preload, "run_copies", lambda *_, **__: copies)
     check("preload")
 
 
 def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    rows = [
-        Anything(name=each.name, latency=latency, faster=(1, 1, 1), same_ns=(1, 1, 1))
-        for each in suite()
-        for latency in BUS_LATENCIES
-    ]
-    monkeypatch.setattr(clocks, "measure_clocks", lambda **_: rows)
+    monkeypatch.setattr(clocks, "run_on", lambda *_, **__: Anything())
     monkeypatch.setattr(clocks, "run_clock_stress", lambda **_: Anything())
-    area = SimpleNamespace(values=dict.fromkeys(("luts", "ffs", "brams"), 1.0))
-    monkeypatch.setattr(clocks, "measure_unit", lambda *_: area)
     assert "cnn_240_same_ns_4_gain" in check("clocks")
 
 
-def test_policies_and_agents(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_policies(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = {mix: Anything() for mix in ALL_MIXES}
     curves = {mix: [1.0 for _ in LENGTHS] for mix in MIXES_LEARNED}
-    for module in (schedulers, agents):
-        monkeypatch.setattr(module, "measure_alone", dict)
-        monkeypatch.setattr(module, "measure_policy", lambda *_: rows)
-        monkeypatch.setattr(module, "measure_bandwidth", lambda *_: curves)
-        monkeypatch.setattr(module, "part_kge", lambda _: 1.0)
+    monkeypatch.setattr(schedulers, "measure_alone", dict)
+    monkeypatch.setattr(schedulers, "measure_policy", lambda *_: rows)
+    monkeypatch.setattr(schedulers, "measure_bandwidth", lambda *_: curves)
     assert check("schedulers")["learned_applications_gbs"] == 1
-    ones = [Anything(agent=AgentConfig(seed=1 + number)) for number in range(4)]
-    ranked = tuple((one, 1.0) for one in ones)
-    past = [Generation(number, ranked, ranked) for number in range(agents.GENERATIONS)]
-    monkeypatch.setattr(agents, "search", lambda *_, **__: past)
-    monkeypatch.setattr(agents, "cost", lambda _: 1.0)
-    monkeypatch.setattr(agents, "without_each_feature", lambda _: dict.fromkeys(FEATURES, 1.0))
-    monkeypatch.setattr(agents, "engine_netlist", lambda *_: None)
-    monkeypatch.setattr(agents, "longest_paths", lambda *_: {"output": Anything()})
-    found = check("agents")
-    assert found["winner_3_reads"] == 4
-    assert found["winner_3_queue"] == 0
-    assert "winner_4_reads" not in found
 
 
 def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     both = dict.fromkeys(("clk", "clk_mem"), Anything(fmax_mhz=1, ns=1))
     crossings = [Anything(path=Anything())]
     timed = SimpleNamespace(longest=both, crossings=crossings)
-    monkeypatch.setattr(rates, "time_vault", lambda _: timed)
+    monkeypatch.setattr(clocks, "time_vault", lambda _: timed)
     each = SimpleNamespace(fmax_mhz=dict.fromkeys(both, 1.0), crossings=crossings)
     used = dict.fromkeys(("luts", "ffs", "brams"), 1.0)
     placed = SimpleNamespace(placements=[each], used=used, fmax_mhz=lambda _: 1.0)
-    monkeypatch.setattr(rates, "place_vault", lambda *_, **__: placed)
+    monkeypatch.setattr(clocks, "place_vault", lambda *_, **__: placed)
     check("clock_rates")
 
 
 def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    stress = [Anything(case=case.name) for case in stress_cases(SIZES, flits=1_000_000, seed=1)]
-    curves = [
-        Anything(columns=8, rows=4, destinations=kind.name.lower(), points=[Anything()])
-        for kind in Destinations
-    ]
-    report = SimpleNamespace(stress=stress, curves=curves)
-    monkeypatch.setattr(memories, "measure_network", lambda **_: report)
+    row = {"case": "", "flits": 1, "packets": 1, "cycles": 1, "longest": 1}
+    monkeypatch.setattr(network, "_stress_row", lambda case: row | {"case": case.name})
+    monkeypatch.setattr(network, "_row_key", lambda *_: "")
+    monkeypatch.setattr(network.Kept, "get", lambda self, key, make: make())
+
+    def curve(size: tuple[int, int], kind: Destinations, seed: int) -> Anything:
+        return Anything(
+            columns=size[0], rows=size[1], destinations=kind.name.lower(), points=[Anything()]
+        )
+
+    monkeypatch.setattr(network, "measure_curve", curve)
     names = {f"8x4_{kind}_answers_cycles" for kind in ("neighbour", "uniform", "hot_spot")}
     assert names <= set(check("network"))
-    area = SimpleNamespace(values=dict.fromkeys(("logic_ge", "luts", "ffs"), 1.0))
-    monkeypatch.setattr(memories, "measure_unit", lambda *_: area)
     check("network_area")
 
 
 def test_stereo(monkeypatch: pytest.MonkeyPatch) -> None:
-    cycles = dict.fromkeys(("construct", "coarse", "copy", "fine"), 1)
-    figures = Anything(cycles=cycles, match=True)
-    monkeypatch.setattr(applications, "measure_stereo", lambda *_, **__: (figures, None))
-    monkeypatch.setattr(applications, "_STEREO", (24, 18, 8))
+    results = dict.fromkeys(("construct", "coarse", "copy", "fine"), Anything())
+    monkeypatch.setattr(stereo, "run_on", lambda *_: SimpleNamespace(match=True, results=results))
+    scene = motorcycle(24, 18, 8)
+    monkeypatch.setattr(stereo, "motorcycle", lambda *_: scene)
     check("stereo")
 
 
 def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     seconds = iter(number * number for number in range(1, 1000))
-    monkeypatch.setattr(applications, "cpu_seconds", lambda: next(seconds))
-    monkeypatch.setattr(applications, "child_seconds", lambda: next(seconds))
+    for module in (chip, speed):
+        monkeypatch.setattr(module, "cpu_seconds", lambda: next(seconds))
+    monkeypatch.setattr(chip, "child_seconds", lambda: next(seconds))
     outcome = Anything(match=True, result=Anything())
-    for name in ("generate", "build_chip", "run_on", "run_on"):
-        monkeypatch.setattr(applications, name, lambda *_, **__: Anything())
-    monkeypatch.setattr(applications, "run_on", lambda *_, **__: outcome)
+    for name in ("generate", "build_chip"):
+        monkeypatch.setattr(chip, name, lambda *_, **__: Anything())
+    monkeypatch.setattr(chip, "run_on", lambda *_, **__: outcome)
     check("chip")
     cycles = iter(range(1, 100))
     for name in ("run_on", "run_on"):
-        monkeypatch.setattr(applications, name, lambda *_, **__: Anything(cycles=next(cycles)))
+        monkeypatch.setattr(speed, name, lambda *_, **__: Anything(cycles=next(cycles)))
     check("speed")
 
 
@@ -223,7 +189,7 @@ def test_timing_model(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(timing_model, "run_certified", run)
     monkeypatch.setattr(timing_model, "values", lambda _: defaultdict(lambda: 100.0))
     bandwidths = [Measurement("one", 100.0, "GB/s"), Measurement("other", 99.0, "GB/s")]
-    monkeypatch.setattr(timing_model, "vault_figures", lambda on: {"model": bandwidths}[on])
+    monkeypatch.setattr(timing_model, "vault", lambda on: {"model": bandwidths}[on])
     found = check("timing_model")
     # Six layers have a launch more, for their pooling.
     assert (found["vault_runs"], found["vault_equal_runs"]) == (24, 18)
@@ -252,8 +218,8 @@ def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
         )
         for name, iterations in (("construct", 1), ("fine", 5))
     ]
-    monkeypatch.setattr(chips, "measure_full_hd", lambda *_: phases)
-    found = {item.name: item.value for item in chips.full_hd()}
+    monkeypatch.setattr(belief, "measure_full_hd", lambda *_: phases)
+    found = {item.name: item.value for item in belief.full_hd()}
     assert found["levels_fine_ms"] == pytest.approx(1000 / 5 * 0.8 / 1e6)
     assert found["levels_total_ms"] == pytest.approx(2 * 1000 * 0.8 / 1e6)
     assert found["levels_kcycles_per_second"] == 0.125
@@ -270,28 +236,28 @@ def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
         bus_busy=0.1,
     )
     series = [("vaults", point), ("small", point), ("engines", point), ("image", point)]
-    monkeypatch.setattr(chips, "measure_scaling", lambda *_: series)
-    found = {item.name: item.value for item in chips.scaling()}
+    monkeypatch.setattr(belief, "measure_scaling", lambda *_: series)
+    found = {item.name: item.value for item in belief.scaling()}
     assert found["vaults_2_ms"] == pytest.approx(0.0016)
     assert found["small_2_cycles"] == 2000
     assert found["image_8x6_waits"] == 25
 
 
 def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(functional, "_job", Anything)
-    monkeypatch.setattr(functional, "execute", lambda _: Anything(match=True))
-    monkeypatch.setattr(functional, "_SECONDS", 1e-9)
-    monkeypatch.setattr(functional, "_LAUNCHES", 2)
+    monkeypatch.setattr(speed, "_job", Anything)
+    monkeypatch.setattr(speed, "execute", lambda _: Anything(match=True))
+    monkeypatch.setattr(speed, "_SECONDS", 1e-9)
+    monkeypatch.setattr(speed, "_LAUNCHES", 2)
     check("functional")
-    rates = [item for item in functional.functional() if item.unit == "k/s"]
+    rates = [item for item in speed.functional() if item.unit == "k/s"]
     assert len(rates) == len(suite())
     assert all(item.value > 0 for item in rates)
 
 
 def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(applications, "load_digits", lambda: None)
-    monkeypatch.setattr(applications, "train", lambda *_, **__: None)
-    monkeypatch.setattr(applications, "cosim_digits", lambda *_, **__: Anything(match=True))
+    monkeypatch.setattr(digits, "load_digits", lambda: None)
+    monkeypatch.setattr(digits, "trained", lambda _: None)
+    monkeypatch.setattr(digits, "cosim_digits", lambda *_, **__: Anything(match=True))
     check("digits")
     found = {each.name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for each in suite()}
     monkeypatch.setattr(proofs, "prove", lambda **_: SimpleNamespace(proofs=found))

@@ -2,10 +2,9 @@
 
 import pytest
 
-from bench.memories import buffered_runs
 from bench.record import values
+from bench.reuse import buffered_job, buffered_runs
 from sim_tb.cosim.kernels import run_on
-from sim_tb.measure.reuse.line_buffer import buffered_job
 
 RUNS = {prefix: run for prefix, *run in buffered_runs() if run[1].line_buffer}
 RECORDED = values("line_buffer")

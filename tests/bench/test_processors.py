@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 from numpy.lib.stride_tricks import sliding_window_view
 
-from bench.measurement import BenchError
-from bench.processors import belief, vgg
+from bench import processors as belief
+from bench import processors as vgg
+from bench.experiment import BenchError
 from microkernels.bp.golden import iterate
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import to_fixed
@@ -30,7 +31,7 @@ def problem(bits: int = 16) -> BpProblem:
 def test_messages_equal_the_golden_models(threads: int) -> None:
     found = problem().no_messages()
     for _ in range(2):
-        assert belief.iterate(problem(), found, threads=threads) > 0
+        assert belief.iterate_bp(problem(), found, threads=threads) > 0
     expected = iterate(problem(), 2)
     assert np.array_equal(found, expected)
     # Sums that do not saturate would be others.
@@ -40,7 +41,7 @@ def test_messages_equal_the_golden_models(threads: int) -> None:
 
 def test_another_problem_is_refused() -> None:
     with pytest.raises(BenchError, match="16 labels of 16 bits"):
-        belief.iterate(problem(8), problem(8).no_messages())
+        belief.iterate_bp(problem(8), problem(8).no_messages())
 
 
 def test_a_network_in_float32_is_that_of_its_weights() -> None:

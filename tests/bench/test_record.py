@@ -3,18 +3,20 @@
 import json
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
 
-from bench.__main__ import _verdict, main
-from bench.benchmarks import BENCHMARKS
-from bench.checkout import ROOT, clean_commit, has_commit
-from bench.measurement import BenchError, Measurement
+from bench.command import verdict as judge
+from bench.experiment import BenchError, Measurement, find
 from bench.record import (
     FORMAT,
     RESULTS,
+    ROOT,
     Record,
+    clean_commit,
+    has_commit,
     read_record,
     tool_versions,
     values,
@@ -61,7 +63,7 @@ def test_a_record_says_what_was_measured_and_keeps_the_value_before(tmp_path: Pa
     assert known.results == {"a": {"value": 4.0, "unit": "ns", "before": 5.0}}
     assert values("it", folder) == {"a": 4.0}
     assert (known.format, known.commit) == (FORMAT, COMMIT)
-    assert known.command == "python -m bench it --record"
+    assert known.command == "vip bench it --record"
     content = json.loads((folder / "it.json").read_text())
     assert content["configurations"] == {"pe": {"registers": 64}}
     assert content["provenance"]["cpu_seconds"] == 12
@@ -79,7 +81,9 @@ def test_stale_is_what_was_measured_otherwise_or_with_other_tools(tmp_path: Path
     assert list(known.stale({**now, "program": "cc"}, tools)) == [
         "program is not in the record of 0123456789ab"
     ]
-    assert list(known.stale({}, tools)) == ["Verilog of pe is no longer measured"]
+    assert list(known.stale({"program": "cc"}, tools)) == [
+        "0123456789ab has fingerprints of another kind"
+    ]
     assert not known.unusable
 
 
@@ -147,7 +151,7 @@ def test_recording_refuses_before_it_measures(tmp_path: Path) -> None:
 )
 def test_verdicts(value: float, old: float | None, more_is_better: bool, verdict: str) -> None:
     new = Measurement("a", value, "ns", 0.02, more_is_better)
-    assert _verdict(new, old) == verdict
+    assert judge(new, old) == verdict
 
 
 def test_a_commit_exists_or_not(checkout: Path) -> None:
@@ -156,19 +160,22 @@ def test_a_commit_exists_or_not(checkout: Path) -> None:
 
 
 def test_stale_records_are_named(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    monkeypatch: pytest.MonkeyPatch, vip: Callable[..., tuple[int, str, str]]
 ) -> None:
-    benchmark = BENCHMARKS["generate"]
+    benchmark = find("generate")
     known = Record(
         format=FORMAT,
         commit=COMMIT,
-        measured={"Verilog of pe": "0"},
+        measured={"pe": "0"},
         tools=tool_versions(benchmark.tools),
     )
-    monkeypatch.setattr("bench.__main__.read_record", lambda name: known)
-    main(["generate"], stale=True)
-    assert capsys.readouterr().out == (
-        "stale: generate: Verilog of pe changed since 0123456789ab\n"
+    monkeypatch.setattr("bench.command.read_record", lambda name: known)
+    monkeypatch.setattr("bench.command.fingerprints", lambda module: {"pe": "1", "isa": "1"})
+    code, text, _ = vip("bench", "generate", "--stale")
+    assert code == 0
+    assert text == (
+        "stale: generate: pe changed since 0123456789ab\n"
+        "stale: generate: isa is not in the record of 0123456789ab\n"
     )
-    with pytest.raises(BenchError, match="nobench: there are generate"):
-        main(["nobench"], stale=True)
+    code, _, err = vip("bench", "generate", "nobench", "--stale")
+    assert (code, err[:29]) == (2, "vip: nobench: there are area,")

@@ -9,9 +9,11 @@ from pathlib import Path
 import pytest
 
 import vip
-from bench.checkout import ROOT
+from bench.record import ROOT
 from tests.browser import Browser, needs_chromium
 
+#: Pages that are looked at on two screens.
+PAGES = ("docs/index", "docs/tour", "docs/python_api", "docs/isa", "docs/decisions/README")
 API = (ROOT / "docs" / "python_api.md").read_text(encoding="utf-8")
 
 
@@ -73,7 +75,7 @@ def test_links_between_pages_lead_somewhere(site: Path) -> None:
             if anchor and target in anchors:
                 assert anchor in anchors[target], (path, link)
             followed += 1
-    assert followed > 10_000
+    assert followed > 4_000
 
 
 @pytest.mark.slow
@@ -82,7 +84,7 @@ def test_links_between_pages_lead_somewhere(site: Path) -> None:
 @pytest.mark.parametrize("width", [1280, 390])
 def test_pages_fit_a_desktop_and_a_phone(site: Path, width: int) -> None:
     with Browser() as browser:
-        for name in ("docs/index", "docs/tour", "docs/api", "docs/isa", "docs/decisions/README"):
+        for name in PAGES:
             browser.open(site / f"{name}.html", width, 900)
             assert browser.value("document.documentElement.scrollWidth") <= width
             assert browser.value("document.querySelector('h1').textContent.length") > 2

@@ -25,7 +25,7 @@ from microkernels.apps.matrix_transpose import matrix_transpose_job
 from microkernels.apps.median_pool import median_pool, median_pool_job
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, from_fixed
-from microkernels.data.photograph import photograph
+from microkernels.data.pictures import photograph
 from microkernels.runtime.job import KernelJob, simulate
 
 SEEDS = st.integers(0, 1 << 20)

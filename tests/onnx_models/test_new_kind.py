@@ -18,12 +18,11 @@ from microkernels.networks.sizes import MapSize
 from microkernels.networks.steps import VaultMaps
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementShape, element
-from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import real_layers, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
-from microkernels.onnx_models.read import read_graph
+from microkernels.onnx_models.read import Node, read_graph
 from microkernels.runtime.compiled import execute
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, calibrated

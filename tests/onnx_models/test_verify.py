@@ -11,10 +11,10 @@ from onnx import ModelProto, helper
 from onnx.reference import ReferenceEvaluator
 
 import vip
-from microkernels.networks.parameters import Real
-from microkernels.onnx_models.graph import Node
+from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.importer import Importer, Operator, index_of, rearranged
 from microkernels.onnx_models.operators.table import OPERATORS
+from microkernels.onnx_models.read import Node
 from support.errors import VipError
 from tests.onnx_models.graphs import model
 from vip.cli.app import main
@@ -47,7 +47,7 @@ def _scaled(importer: Importer, step: Node) -> None:
     name, real = next(iter(importer.real.items()))
     weights = real.weights.copy()
     weights[1] *= 1.01
-    importer.real[name] = Real(weights=weights, bias=real.bias)
+    importer.real[name] = Weights(weights=weights, bias=real.bias)
 
 
 def _swapped(importer: Importer, step: Node) -> None:

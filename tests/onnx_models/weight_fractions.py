@@ -16,7 +16,7 @@ import numpy as np
 from microkernels.data.models.collection import inputs_of, make
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT, Source
-from microkernels.networks.parameters import Real, Reals, as_elements, real_of
+from microkernels.networks.parameters import Reals, Weights, as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, calibrate
 from microkernels.onnx_models.magnitudes import fraction_for
@@ -50,7 +50,7 @@ def _weights(done: Calibrated, name: str, way: str) -> Reals:
 def _outputs(done: Calibrated, given: Mapping[str, Reals], way: str) -> Reals:
     model, maps = done.model, done.formats.maps
     real = {
-        name: Real(weights=_weights(done, name, way), bias=_rounded(own.bias, maps[name]))
+        name: Weights(weights=_weights(done, name, way), bias=_rounded(own.bias, maps[name]))
         for name, own in model.real.items()
     }
     model = replace(model, real=real)

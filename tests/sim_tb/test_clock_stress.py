@@ -1,17 +1,15 @@
 """Random traffic at vaults whose memory has a clock of its own."""
 
-import json
 from fractions import Fraction
 
 import pytest
-from typer.testing import CliRunner
 
 from memory.config import VaultConfig
 from sim_tb.dut.memory import vault_design
 from sim_tb.harness.traffic_runs import TrafficError
-from sim_tb.measure.two_clocks import stress
-from sim_tb.measure.two_clocks.stress import RATIOS, clocks_of, run_clock_stress
 from sim_tb.runner.build import BuildError
+from sim_tb.workloads import stress
+from sim_tb.workloads.stress import RATIOS, clocks_of, run_clock_stress
 from soc.tile.clocks import ClockConfig
 
 #: A random vault with few banks and several requesters.
@@ -50,18 +48,11 @@ def test_a_fault_names_seed_and_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
         TrafficError, match=r"^vault of seed 13, clocks of 1600 and 200 ps, jitter 0 ps: an access"
     ):
         run_clock_stress(accesses=100, vaults=1, seed=SEED)
-    result = CliRunner().invoke(stress.app, ["--accesses", "100", "--vaults", "1"])
-    assert result.exit_code == 1
-    assert "an access is lost" in result.output
 
 
 @pytest.mark.slow
-def test_random_accesses_at_every_ratio(tmp_path) -> None:
-    target = tmp_path / "report.json"
-    arguments = ["--accesses", "60000", "--vaults", "1", "--seed", str(SEED)]
-    result = CliRunner().invoke(stress.app, [*arguments, "--json", str(target)])
-    assert result.exit_code == 0, result.output
-    report = json.loads(target.read_text())
-    assert report["accesses"] >= 60_000
-    assert report["ratios"] == len(RATIOS)
-    assert min(report["reads"], report["writes"]) > 10_000
+def test_random_accesses_at_every_ratio() -> None:
+    report = run_clock_stress(accesses=60_000, vaults=1, seed=SEED)
+    assert report.accesses >= 60_000
+    assert report.ratios == len(RATIOS)
+    assert min(report.reads, report.writes) > 10_000

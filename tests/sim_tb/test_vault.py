@@ -1,17 +1,15 @@
 """A vault's Verilog between random requesters and a DRAM that checks each command."""
 
-import json
 from dataclasses import replace
 
 import pytest
-from typer.testing import CliRunner
 
 from memory.config import VaultConfig
+from memory.controller.counters import VaultCounter
 from sim_tb.harness.traffic import Pattern, TrafficJob
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
-from sim_tb.measure import vault_stress
-from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
-from sim_tb.measure.vault_stress import random_case, run_stress
+from sim_tb.workloads.stress import random_case, run_stress
+from sim_tb.workloads.traffic import TRAFFICS, VARIANTS, run_variant
 
 #: A random vault with few banks, several requesters and an open page: quick to build.
 SEED = 13
@@ -82,34 +80,35 @@ def test_bandwidth_of_the_thesis_vault(tmp_path):
     chosen = [
         variant for variant in VARIANTS if variant.name in ("open-page", "banks-fewer", "crossbar")
     ]
-    report = measure(chosen, accesses=40_000, seed=1)
-    found = report.to_dict()
-    assert found["sequential_read_gbs"] >= 9.7
-    assert found["random_read_gbs"] >= 9.0
-    assert found["mixed_gbs"] >= 8.3
-    base, fewer, crossbar = (report.rows[variant.name] for variant in chosen)
+    runs = [run_variant(variant, accesses=40_000, seed=1) for variant in chosen]
+    base, fewer, crossbar = (
+        {
+            traffic: result.bytes / result.cycles / variant.config.timing.tck_ns
+            for traffic, result in run.items()
+        }
+        for variant, run in zip(chosen, runs, strict=True)
+    )
+    assert base["sequential_read"] >= 9.7
+    assert base["random_read"] >= 9.0
+    assert base["mixed"] >= 8.3
     assert set(base) == set(TRAFFICS)
     for traffic in ("sequential_read", "random_read", "mixed"):
-        assert crossbar[traffic].gbs >= 0.98 * base[traffic].gbs
-    assert fewer["random_read"].gbs < 0.5 * base["random_read"].gbs
-    for row in (base, fewer, crossbar):
-        for figures in row.values():
-            assert 0 < figures.gbs <= 10
-            counters = figures.counters
+        assert crossbar[traffic] >= 0.98 * base[traffic]
+    assert fewer["random_read"] < 0.5 * base["random_read"]
+    assert all(0 < gbs <= 10 for row in (base, fewer, crossbar) for gbs in row.values())
+    hits = {}
+    for run in runs:
+        for traffic, result in run.items():
+            counters = {item.name: result.counters[item] for item in VaultCounter}
             served = counters["READS"] + counters["WRITES"]
             kinds = [counters[f"ROW_{kind}"] for kind in ("HITS", "MISSES", "CONFLICTS")]
-            assert sum(kinds) == served
-            assert sum(count for _, count in figures.histogram) == served
-    assert base["sequential_read"].row_hits > 0.8 > 0.1 > base["random_read"].row_hits
-    json.dumps(found)
+            assert sum(kinds) == served == sum(result.latencies)
+            hits.setdefault(traffic, counters["ROW_HITS"] / served)
+    assert hits["sequential_read"] > 0.8 > 0.1 > hits["random_read"]
 
 
 @pytest.mark.slow
-def test_more_random_vaults(tmp_path):
-    target = tmp_path / "report.json"
-    arguments = ["--accesses", "600000", "--vaults", "4", "--seed", "50", "--json", str(target)]
-    result = CliRunner().invoke(vault_stress.app, arguments)
-    assert result.exit_code == 0, result.output
-    report = json.loads(target.read_text())
-    assert report["accesses"] >= 600_000
-    assert report["vaults"] == 4
+def test_more_random_vaults():
+    report = run_stress(accesses=600_000, vaults=4, seed=50)
+    assert report.accesses >= 600_000
+    assert report.vaults == 4

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from microkernels.apps.digits import load_digits
-from microkernels.data.photograph import photograph
+from microkernels.data.pictures import photograph
 from microkernels.data.stereo import motorcycle
 from support import extras
 from support.extras import MissingExtraError, need

@@ -6,8 +6,8 @@ from typing import Any
 
 import pytest
 
+from bench.command import Experiments as Benches
 from vip.cli.app import Commands
-from vip.cli.commands.bench.group import Benches
 from vip.cli.commands.options import address
 
 SOURCE = "mov r1, #42\nst.reg [64-bit] r5, r1\nmemfence\nhalt\n"

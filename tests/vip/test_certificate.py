@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 import vip
-from sim_tb.measure import certificate
-from sim_tb.measure.certificate import KINDS, certified_runs, run_certified
+from sim_tb.workloads import certificate
+from sim_tb.workloads.certificate import KINDS, certified_runs, run_certified
 from support.errors import VipError
 from vip.cli.app import main
 from vip.cosimulation import certificate as verb

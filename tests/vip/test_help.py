@@ -11,8 +11,8 @@ from typing import Any
 import pytest
 import typer
 
+from bench.command import Experiments as Benches
 from vip.cli.app import Commands, app
-from vip.cli.commands.bench.group import Benches
 
 #: Seconds of processor time that help may take; wall-clock time depends on what else runs.
 _LIMIT = 0.4

@@ -75,7 +75,7 @@ def test_without_such_a_module_all_is_well(tmp_path):
 
 def test_every_package_checks_and_is_installed():
     # Importing vip itself must not fail: python -m vip does so before it can say anything.
-    for room in ROOMS[:-1]:
+    for room in set(ROOMS) - {"vip"}:
         assert "\ncheck_rooms()\n" in (ROOT / room / "__init__.py").read_text()
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())
     included = project["tool"]["hatch"]["build"]["targets"]["wheel"]["only-include"]

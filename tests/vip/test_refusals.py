@@ -179,8 +179,7 @@ def test_versions_need_no_rooms(vip):
 
 
 def test_kernels_that_are_not_measured(vip):
-    _refused(vip("bench", "kernels", "--layer", "conv9_9"), "conv9_9", "bp_m", "conv1_1", "fc8")
-    _refused(vip("bench", "kernels", "--quick", "--whole"), "--quick", "--whole")
+    _refused(vip("bench", "kernels", "--only", "conv9_9"), "conv9_9", "bp_m", "conv1_1", "fc8")
     _refused(vip("bench", "kernels", "--json", "none/x"), "none")
     _refused(vip("bench", "digits", "--preset", "vault"), "vault", "one engine is needed")
 

@@ -8,15 +8,52 @@ from io import BytesIO
 from pathlib import Path
 from zipfile import ZIP_DEFLATED, ZipFile, ZipInfo
 
+import numpy as np
+
 from isa.manual import manual
+from microkernels.data.stereo import StereoScene, motorcycle
 from support.extras import need
 from support.files import write_atomically
 from vip_rooms import ROOMS
 
 from .runtime import FILES, LOCK, lock_file, runtime_files
-from .scene import packed_scene
 
-__all__ = ["PAGE_FILES", "BrowserPage", "browser_page"]
+__all__ = ["PAGE_FILES", "SIZE", "BrowserPage", "browser_page", "packed_scene"]
+
+#: Columns and rows of the problem, and its labels.
+SIZE = (32, 24)
+_LABELS = 16
+#: Pixels of the photograph for each of the problem, and side.
+_ZOOM = 10
+
+
+def packed_scene() -> tuple[bytes, bytes]:
+    """The problem of the Motorcycle pair as an archive of NumPy, and its left photograph as PNG.
+
+    Raises:
+        MissingExtraError: scikit-image or Pillow is not installed.
+    """
+    scene = motorcycle(*SIZE, _LABELS)
+    file = BytesIO()
+    np.savez_compressed(
+        file,
+        costs=scene.problem.data_costs,
+        smoothness=scene.problem.smoothness,
+        truth=np.asarray(scene.truth),
+    )
+    return file.getvalue(), _photograph(scene)
+
+
+def _photograph(scene: StereoScene) -> bytes:
+    """The part of the left photograph that the problem covers."""
+    # It comes with the extra that the scene needs.
+    from PIL import Image
+
+    file = BytesIO()
+    size = (_ZOOM * SIZE[0], _ZOOM * SIZE[1])
+    Image.fromarray(scene.picture).resize(size).save(file, "PNG")
+    return file.getvalue()
+
 
 _PAGE = Path(__file__).parent / "page"
 _INDEX = "index.html"

@@ -16,7 +16,7 @@ from pe.config import PeConfig
 from synth.analysis.contents import contents_of
 from synth.analysis.trim import Known, report
 
-from .memory import PlainMemory
+from .workbench import PlainMemory
 
 __all__ = ["Stereo", "trimmed"]
 
@@ -25,7 +25,7 @@ class Stereo:
     """Belief propagation on the packed pair of photographs, on one engine.
 
     Parameters:
-        file: the problem, as :mod:`vip.browser.scene` packs it. iterations: at least 0.
+        file: the problem, as :mod:`vip.browser.build` packs it. iterations: at least 0.
     """
 
     def __init__(self, file: Path, iterations: int) -> None:

@@ -22,7 +22,7 @@ class Session:
     """The work of one page.
 
     Parameters:
-        scene: file of the stereo problem (:mod:`vip.browser.scene`).
+        scene: file of the stereo problem (:mod:`vip.browser.build`).
     """
 
     def __init__(self, scene: str) -> None:

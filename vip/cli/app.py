@@ -100,7 +100,9 @@ class Commands(LazyGroup):
             "browser.",
         ),
         "bench": Entry(
-            "bench.group", "app", "Measure bandwidth, kernels, trimming and what they rest on."
+            "bench.command",
+            "app",
+            "Run experiments, and compare their figures with those in bench/results.",
         ),
     }
 

@@ -14,7 +14,7 @@ class Entry(NamedTuple):
     """Location of a command, and its line in the help of its group.
 
     Attributes:
-        module: of :mod:`vip.cli.commands`.
+        module: of :mod:`vip.cli.commands`, or the full name of another.
         name: of the function or the Typer group in it.
         summary: the first line of its help; a test compares it with the command's.
     """
@@ -43,15 +43,20 @@ class LazyGroup(TyperGroup):
 
     def load(self, name: str) -> Any:
         """The command ``name`` itself, which must be one of ``entries``."""
-        entry = self.entries[name]
-        command = getattr(import_module(f".commands.{entry.module}", __package__), entry.name)
-        if not isinstance(command, typer.Typer):
+        function = self.function(name)
+        if not isinstance(function, typer.Typer):
             alone = typer.Typer(add_completion=False, pretty_exceptions_enable=False)
-            alone.command(name)(command)
+            alone.command(name)(function)
             return _verbatim(typer.main.get_command(alone))
-        group = typer.main.get_group(command)
+        group = typer.main.get_group(function)
         group.name = name
         return _verbatim(group)
+
+    def function(self, name: str) -> Any:
+        """The function, or the Typer group, of the command ``name``."""
+        entry = self.entries[name]
+        module = entry.module if "." in entry.module else f"vip.cli.commands.{entry.module}"
+        return getattr(import_module(module), entry.name)
 
 
 def _verbatim(command: Any) -> Any:

@@ -3,9 +3,9 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from sim_tb.measure import certificate
-from sim_tb.measure.certificate import KINDS, Certificate, certified_runs
 from sim_tb.runner.build import need_simulator
+from sim_tb.workloads import certificate
+from sim_tb.workloads.certificate import KINDS, Certificate, certified_runs
 from support.errors import VipError
 from vip.progress import Progress, silent
 

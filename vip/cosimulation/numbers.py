@@ -2,10 +2,10 @@
 
 from isa.run import RunResult
 from memory.controller.counters import LATENCY_LIMITS
-from sim_tb.measure.plots.bandwidth import bandwidth_windows
 from sim_tb.waves.activity import Activity
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
+from vip.cosimulation.bandwidth import bandwidth_windows
 
 __all__ = ["activity_json", "run_json"]
 

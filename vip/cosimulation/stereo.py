@@ -27,10 +27,10 @@ from sim_tb.cosim.kernels import (
     run_on,
 )
 from sim_tb.cosim.machine import On
-from sim_tb.measure.plots.bandwidth import draw_bandwidth
 from sim_tb.waves.activity import Activity
 from soc.generate.designs import Configuration
 from vip.configurations import Design, design
+from vip.cosimulation.bandwidth import draw_bandwidth
 from vip.progress import Progress, counting, silent
 
 from .numbers import activity_json, run_json

@@ -6,7 +6,7 @@ from pathlib import Path
 from microkernels.networks.elements import LOGISTIC
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import MapSize
-from microkernels.networks.plan import plan_network
+from microkernels.networks.plan import NetworkPlan, plan_network
 from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
 from microkernels.onnx_models.model import Model, by_curves
 from microkernels.onnx_models.operators.table import OPERATORS
@@ -143,6 +143,19 @@ def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
     return ""
 
 
+def _layer_checks(plan: NetworkPlan, mapped: Model) -> tuple[LayerCheck, ...]:
+    return tuple(
+        LayerCheck(
+            name=name,
+            kind=type(part.layer).__name__,
+            node=mapped.origins.get(name, name),
+            output=part.output,
+            cycles=part.cycles,
+        )
+        for name, part in plan.layers.items()
+    )
+
+
 def check_model(
     model: Path,
     *,
@@ -177,16 +190,7 @@ def check_model(
         progress("planning")
         try:
             plan = plan_network(mapped.network, batch=images, engines=machine.engines)
-            layers = tuple(
-                LayerCheck(
-                    name=name,
-                    kind=type(layer_plan.layer).__name__,
-                    node=mapped.origins.get(name, name),
-                    output=layer_plan.output,
-                    cycles=layer_plan.cycles,
-                )
-                for name, layer_plan in plan.layers.items()
-            )
+            layers = _layer_checks(plan, mapped)
             moved = plan.moved
             layout = NetworkLayout(plan, keep=False)
             problem = long_program(machine, layout)

@@ -10,7 +10,7 @@ from zipfile import ZipFile, is_zipfile
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.networks.jobs import network_job
+from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
@@ -23,7 +23,7 @@ from vip.progress import Progress, silent
 from .carry import carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
 from .folder import check_new, save_folder
-from .machine import model_machine
+from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
 
@@ -202,12 +202,8 @@ def compile_model(
     check_new(folder)
     progress("reading the model")
     content = read_bytes(model, _MOST_BYTES)
-    coverage, session = read_model(model, batch)
-    if coverage.model is None or session is None:
-        first, further = coverage.refused[0], len(coverage.refused) - 1
-        also = f" (and {further} more: vip nn check lists them)" if further else ""
-        raise ModelError(f"node {first.node} ({first.op}): {first.why}{also}")
-    mapped = for_machine(machine, coverage.model)
+    mapped, session = _supported(model, batch)
+    mapped = for_machine(machine, mapped)
     check_carry(mapped, carry or {})
     data = input_arrays(calibration) if isinstance(calibration, Path) else calibration
     label = str(calibration) if isinstance(calibration, Path) else "the calibration data"
@@ -226,19 +222,7 @@ def compile_model(
     calibrated = calibrate(mapped, layout, images)
     outputs = _compared(session, calibrated, arrays, images)
     progress("writing")
-    zeros = {
-        port.layer: np.zeros((mapped.batch, port.size.height, port.size.width, port.size.channels))
-        for port in mapped.inputs
-    }
-    elements = {name: as_elements(values, 0) for name, values in zeros.items()}
-    job = network_job(
-        calibrated.network,
-        calibrated.weights,
-        elements.pop(mapped.inputs[0].layer),
-        engines=machine.engines,
-        keep=keep,
-        further={**elements, **calibrated.constants},
-    )
+    job = _zero_job(calibrated, machine, keep=keep)
     layers = {launch.name: job.step_of(launch.name)[0] for launch in job.job.launches}
     save_folder(
         folder,
@@ -257,9 +241,41 @@ def compile_model(
         launches=len(job.job.launches),
         programs=len({tuple(launch.program.words) for launch in job.job.launches}),
         vault_bytes=job.job.end,
-        predicted_cycles=plan.moved + sum(layer_plan.cycles for layer_plan in plan.layers.values()),
+        predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
         maps=calibrated.maps,
         outputs=outputs,
+    )
+
+
+def _supported(model: Path, batch: int | None) -> tuple[Model, OnnxModel]:
+    """The mapped model, and the model in onnxruntime.
+
+    Raises:
+        ModelError: there are nodes that are not supported; the message names the first.
+    """
+    coverage, session = read_model(model, batch)
+    if coverage.model is None or session is None:
+        first, further = coverage.refused[0], len(coverage.refused) - 1
+        also = f" (and {further} more: vip nn check lists them)" if further else ""
+        raise ModelError(f"node {first.node} ({first.op}): {first.why}{also}")
+    return coverage.model, session
+
+
+def _zero_job(calibrated: Calibrated, machine: ModelMachine, *, keep: bool) -> NetworkJob:
+    """The network's job on inputs of zeros."""
+    model = calibrated.model
+    zeros = {
+        port.layer: np.zeros((model.batch, port.size.height, port.size.width, port.size.channels))
+        for port in model.inputs
+    }
+    elements = {name: as_elements(values, 0) for name, values in zeros.items()}
+    return network_job(
+        calibrated.network,
+        calibrated.weights,
+        elements.pop(model.inputs[0].layer),
+        engines=machine.engines,
+        keep=keep,
+        further={**elements, **calibrated.constants},
     )
 
 

@@ -14,7 +14,7 @@
 import json
 import shutil
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from hashlib import sha256
 from io import BytesIO
@@ -173,18 +173,18 @@ def manifest_of(folder: Path) -> Path:
     return folder / _MANIFEST if folder.is_dir() else folder
 
 
-def _programs(launches: tuple[Launch, ...]) -> tuple[list[Program], list[int]]:
+def _programs(launches: Sequence[Launch]) -> tuple[list[Program], list[int]]:
     """Different programs, and the number of each launch's."""
     numbers: dict[tuple[int, ...], int] = {}
     programs: list[Program] = []
-    texts = []
+    used = []
     for launch in launches:
         words = tuple(launch.program.words)
         if words not in numbers:
             numbers[words] = len(programs)
             programs.append(launch.program)
-        texts.append(numbers[words])
-    return programs, texts
+        used.append(numbers[words])
+    return programs, used
 
 
 def save_folder(
@@ -223,6 +223,21 @@ def save_folder(
         raise
 
 
+def _write_programs(work: Path, launches: Sequence[Launch]) -> list[int]:
+    """Write programs and their listing; the number of each launch's program."""
+    programs, numbers = _programs(launches)
+    (work / "programs").mkdir()
+    text = []
+    for number, program in enumerate(programs):
+        program.save(work / "programs" / f"{number:03}.vip")
+        users = [
+            launch.name for launch, used in zip(launches, numbers, strict=True) if used == number
+        ]
+        text.append(f"; programs/{number:03}.vip: {', '.join(users)}\n{listing(program)}")
+    write_file(work / "listing.txt", "\n".join(text))
+    return numbers
+
+
 def _fill(
     work: Path,
     model: bytes,
@@ -234,18 +249,7 @@ def _fill(
     carry: Mapping[str, str],
     layers: Mapping[str, str],
 ) -> None:
-    programs, numbers = _programs(job.launches)
-    (work / "programs").mkdir()
-    text = []
-    for number, program in enumerate(programs):
-        program.save(work / "programs" / f"{number:03}.vip")
-        users = [
-            launch.name
-            for launch, used in zip(job.launches, numbers, strict=True)
-            if used == number
-        ]
-        text.append(f"; programs/{number:03}.vip: {', '.join(users)}\n{listing(program)}")
-    write_file(work / "listing.txt", "\n".join(text))
+    numbers = _write_programs(work, job.launches)
     segments = []
     memory = work / "memory.bin"
     with naming(memory), memory.open("wb") as file:

@@ -13,10 +13,9 @@ from numpy.typing import NDArray
 
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.graph import Graph
 from microkernels.onnx_models.mapping import Refusal
 from microkernels.onnx_models.model import Port
-from microkernels.onnx_models.read import load_proto
+from microkernels.onnx_models.read import Graph, load_proto
 from support.extras import need
 from vip.progress import Progress, silent
 
@@ -137,6 +136,15 @@ def _unrunnable(why: Exception) -> UnrunnableError:
     return UnrunnableError(f"onnxruntime can't run the model: {one_line(why)}")
 
 
+def _check_shapes(ports: Sequence[Port], runs: Mapping[str, Sequence[NDArray[Any]]]) -> None:
+    for port in ports:
+        if (shape := runs[port.tensor][0].shape) != port.shape:
+            raise ModelError(
+                f"output {port.tensor} has the shape {list(shape)} in onnxruntime, but "
+                f"{list(port.shape)} as it was mapped"
+            )
+
+
 def onnx_outputs(
     model: Path | bytes | OnnxModel,
     arrays: Mapping[str, NDArray[Any]],
@@ -190,12 +198,7 @@ def onnx_outputs(
             for port in inputs
             if port.tensor == target
         }
-    for port in outputs:
-        if (shape := runs[port.tensor][0].shape) != port.shape:
-            raise ModelError(
-                f"output {port.tensor} has the shape {list(shape)} in onnxruntime, but "
-                f"{list(port.shape)} as it was mapped"
-            )
+    _check_shapes(outputs, runs)
     return {
         port.tensor: np.stack(runs[port.tensor])
         .astype(np.float64)

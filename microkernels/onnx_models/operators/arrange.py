@@ -15,8 +15,7 @@ from microkernels.networks.network import MapSize, Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.errors import one_line
-from microkernels.onnx_models.fold import evaluate
-from microkernels.onnx_models.graph import Array, Node
+from microkernels.onnx_models.fold import Array, evaluate
 from microkernels.onnx_models.importer import (
     Importer,
     Index,
@@ -25,6 +24,7 @@ from microkernels.onnx_models.importer import (
     index_of,
     rearranged,
 )
+from microkernels.onnx_models.read import Node
 from support.extras import MissingExtraError
 
 __all__ = [

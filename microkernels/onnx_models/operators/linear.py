@@ -3,10 +3,10 @@
 import numpy as np
 
 from microkernels.networks.network import INPUT, Conv, Dense, Depthwise, MapSize
-from microkernels.networks.parameters import Real, Reals
+from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
-from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
+from microkernels.onnx_models.read import Node
 
 from .arrange import Window, gathered, index_of, map_value, positions, rearranged, window
 
@@ -31,17 +31,18 @@ _MOST_DEPTHWISE = 8
 MAP_AXES = 2
 
 
-def conv(importer: Importer, node: Node) -> None:
-    """Conv, with strides, pads, dilations and groups."""
-    value = map_value(importer, node)
-    weights = importer.weights(node, 1)
+def _check_filters(node: Node, value: Value, weights: Reals, groups: int) -> None:
+    """Refuse weights of a convolution that do not fit its input.
+
+    Raises:
+        ModelError: another shape, or one that the groups do not divide.
+    """
     rank = len(value.shape) - 2
     if rank < 1 or weights.ndim != rank + 2:
         raise node.refused(
             f"weights of shape {list(weights.shape)} do not fit an input of shape "
             f"{list(value.shape)}"
         )
-    groups = int(attribute(node, "group", 1))
     filters, inner = weights.shape[:2]
     channels = value.shape[1]
     if groups < 1 or filters % groups or inner * groups != channels:
@@ -54,6 +55,15 @@ def conv(importer: Importer, node: Node) -> None:
         raise node.refused(
             f"kernel_shape {list(declared)} does not fit weights of shape {list(weights.shape)}"
         )
+
+
+def conv(importer: Importer, node: Node) -> None:
+    """Conv, with strides, pads, dilations and groups."""
+    value = map_value(importer, node)
+    weights = importer.weights(node, 1)
+    groups = int(attribute(node, "group", 1))
+    _check_filters(node, value, weights, groups)
+    rank, filters, channels = len(value.shape) - 2, len(weights), value.shape[1]
     if rank > MAP_AXES:
         conv_by_moves(importer, node, value, weights, groups)
         return
@@ -79,7 +89,7 @@ def conv(importer: Importer, node: Node) -> None:
         )
         # The filter of each channel, as that of a convolution of one channel.
         samples = spread_weights(weights, 1, places.dilation)[..., 0]
-        importer.real[one.name] = Real(weights=samples, bias=bias)
+        importer.real[one.name] = Weights(weights=samples, bias=bias)
         importer.add(node, one, size, shape)
         return
     full = spread_weights(weights, groups, places.dilation)
@@ -87,7 +97,7 @@ def conv(importer: Importer, node: Node) -> None:
         down == value.size.height == 1
         and channels < _FEW_CHANNELS <= channels * places.stride.width
     ):
-        _conv_of_samples(importer, node, value, places, Real(weights=full, bias=bias), shape)
+        _conv_of_samples(importer, node, value, places, Weights(weights=full, bias=bias), shape)
         return
     layer = Conv(
         name=importer.unique(node.name),
@@ -99,7 +109,7 @@ def conv(importer: Importer, node: Node) -> None:
         fraction=0,
         relu=False,
     )
-    importer.real[layer.name] = Real(weights=full, bias=bias)
+    importer.real[layer.name] = Weights(weights=full, bias=bias)
     importer.add(node, layer, size, shape)
 
 
@@ -108,7 +118,7 @@ def _conv_of_samples(
     node: Node,
     value: Value,
     places: Window,
-    real: Real,
+    real: Weights,
     shape: tuple[int, ...],
 ) -> None:
     """A convolution along one axis, of few channels, in steps of many samples, such as a Fourier
@@ -139,7 +149,7 @@ def _conv_of_samples(
         fraction=0,
         relu=False,
     )
-    importer.real[layer.name] = Real(
+    importer.real[layer.name] = Weights(
         weights=taps_of.reshape(filters, 1, taps, step * channels), bias=real.bias
     )
     importer.add(node, layer, MapSize(width, 1, filters), shape)
@@ -190,7 +200,7 @@ def pixel_conv(
         fraction=0,
         relu=False,
     )
-    importer.real[layer.name] = Real(weights=weights[:, None, None, :], bias=bias)
+    importer.real[layer.name] = Weights(weights=weights[:, None, None, :], bias=bias)
     return layer, value.size._replace(channels=len(weights))
 
 
@@ -240,7 +250,7 @@ def connect(importer: Importer, node: Node, weights: Reals, *, last: bool = True
         weights = weights.transpose(0, 2, 3, 1)
     else:
         layer = Dense(name=name, source=value.layer, outputs=outputs, fraction=0, relu=False)
-    importer.real[name] = Real(weights=weights, bias=np.zeros(outputs))
+    importer.real[name] = Weights(weights=weights, bias=np.zeros(outputs))
     size, shape = MapSize(1, 1, outputs), (value.shape[0], outputs)
     return importer.add(node, layer, size, shape, last=last)
 
@@ -260,7 +270,7 @@ def scale_channels(
             # Large weights are not copied in vain.
             weights = real.weights if (scale == 1).all() else real.weights * rows
             bias = real.bias * scale.ravel() + shift.ravel()
-            importer.real[before.name] = Real(weights=weights, bias=bias)
+            importer.real[before.name] = Weights(weights=weights, bias=bias)
             return value
     weights = np.zeros((channels, 1, 1, channels))
     weights[range(channels), 0, 0, range(channels)] = scale.ravel()
@@ -272,7 +282,7 @@ def scale_channels(
         fraction=0,
         relu=False,
     )
-    importer.real[layer.name] = Real(
+    importer.real[layer.name] = Weights(
         weights=weights, bias=np.broadcast_to(shift.ravel(), (channels,)).copy()
     )
     return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)

@@ -9,9 +9,9 @@ from microkernels.networks.network import Activation, Layer, Multiply, Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Norm
+from microkernels.onnx_models.read import Node
 
 from .arrange import (
     Positions,

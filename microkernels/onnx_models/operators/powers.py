@@ -9,8 +9,8 @@ import numpy as np
 
 from microkernels.networks.curves import Function
 from microkernels.networks.network import Activation, Add, Combine, Multiply
-from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value
+from microkernels.onnx_models.read import Node
 
 from .elements import curve_value
 

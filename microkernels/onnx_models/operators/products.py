@@ -15,7 +15,6 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.parameters import Reals
 from microkernels.nn.product import MOST_INNER
-from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import (
     Importer,
     Index,
@@ -27,6 +26,7 @@ from microkernels.onnx_models.importer import (
     rearranged,
     rows,
 )
+from microkernels.onnx_models.read import Node
 
 from .elements import affine, combine, with_constant
 from .linear import connect, pixel_conv
@@ -113,6 +113,17 @@ def _image_operand(
     return importer.constant_of(node, operand, turned=True), shape
 
 
+def _matrices(
+    importer: Importer, value: Value, shape: tuple[int, ...], lead: tuple[int, ...]
+) -> Index:
+    """Numbers of an image's elements in matrices of ``shape``, one for all or as many as ``lead``
+    says."""
+    index = index_of(importer, value).reshape(shape)
+    if prod(shape[:-2]) not in (1, prod(lead)):
+        index = np.broadcast_to(index, (*lead, *shape[-2:]))
+    return index[np.newaxis] if importer.batch > 1 else index
+
+
 def product_of(
     importer: Importer,
     node: Node,
@@ -151,12 +162,9 @@ def product_of(
             f"its rows have {inner} elements; at most {_MOST_PARTS * MOST_INNER} are supported"
         )
     batch = (importer.batch,) if importer.batch > 1 else ()
-    indices = []
-    for value, shape in ((first, one), (second, other)):
-        index = index_of(importer, value).reshape(shape)
-        if prod(shape[:-2]) not in (1, prod(lead)):
-            index = np.broadcast_to(index, (*lead, *shape[-2:]))
-        indices.append(index[np.newaxis] if batch else index)
+    indices = [
+        _matrices(importer, value, shape, lead) for value, shape in ((first, one), (second, other))
+    ]
     size = MapSize(prod(lead), one[-2], columns)
     output = (*batch, *lead)
     output += () if row else (one[-2],)

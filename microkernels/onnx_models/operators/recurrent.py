@@ -18,9 +18,9 @@ from microkernels.networks.network import (
     MapSize,
     Multiply,
 )
-from microkernels.networks.parameters import Real, Reals
-from microkernels.onnx_models.graph import Node
+from microkernels.networks.parameters import Reals, Weights
 from microkernels.onnx_models.importer import Importer, Value, attribute
+from microkernels.onnx_models.read import Node
 
 from .arrange import Index, index_of, rearranged
 
@@ -93,7 +93,7 @@ class _Writer:
         """A fully connected layer, in vectors of ``cells`` outputs."""
         outputs = len(weights)
         layer = Dense(name=self._name, source=value.layer, outputs=outputs, fraction=0, relu=False)
-        self.importer.real[layer.name] = Real(weights=weights, bias=bias)
+        self.importer.real[layer.name] = Weights(weights=weights, bias=bias)
         sums = self._add(layer, outputs)
         if outputs == self.cells:
             return [sums]

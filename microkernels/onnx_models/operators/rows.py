@@ -7,11 +7,11 @@ import numpy as np
 
 from isa.table import MAX_VL
 from microkernels.networks.network import Depthwise, Normalize
-from microkernels.networks.parameters import Real, Reals
+from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
 from microkernels.nn.rows_shape import MOST_CHANNELS
-from microkernels.onnx_models.graph import Node
 from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
+from microkernels.onnx_models.read import Node
 
 from .elements import combine
 from .products import in_one_slice
@@ -88,7 +88,7 @@ def _weighted(importer: Importer, node: Node, value: Value, scale: Reals, shift:
         fraction=0,
         relu=False,
     )
-    importer.real[layer.name] = Real(weights=scale.reshape(-1, 1, 1), bias=shift)
+    importer.real[layer.name] = Weights(weights=scale.reshape(-1, 1, 1), bias=shift)
     return importer.add(node, layer, value.size, value.shape, last=False, turned=True)
 
 

@@ -1,15 +1,16 @@
 """Transposed convolutions: zeros between the pixels, then a convolution."""
 
+from collections.abc import Sequence
 from dataclasses import replace
 from math import prod
 
 import numpy as np
 
 from microkernels.networks.network import Conv, MapSize
-from microkernels.networks.parameters import Real
+from microkernels.networks.parameters import Weights
 from microkernels.networks.sizes import Size2
-from microkernels.onnx_models.graph import Node
-from microkernels.onnx_models.importer import Importer, attribute
+from microkernels.onnx_models.importer import Importer, Index, attribute
+from microkernels.onnx_models.read import Node
 
 from .arrange import index_of, map_value, numbers, rearranged
 from .linear import MAP_AXES, conv_bias, conv_by_moves, spread_weights
@@ -18,6 +19,38 @@ __all__ = ["conv_transpose"]
 
 #: Elements of the image with zeros between its pixels, at most.
 _MOST_SPREAD = 1 << 24
+
+
+def _spread(
+    node: Node,
+    index: Index,
+    strides: Sequence[int],
+    extents: Sequence[int],
+    pads: Sequence[int],
+    added: Sequence[int],
+) -> Index:
+    """Numbers of elements with a stride between them, and with what a plain convolution reads
+    around them; 0 where there is none.
+
+    Parameters:
+        index: channels, then pixels along each axis.
+        extents: pixels of a filter. pads: of the output, as ONNX has them. added: after its end.
+    """
+    rank, sizes = len(strides), index.shape[1:]
+    for axis in range(rank):
+        length = (sizes[axis] - 1) * strides[axis] + 1
+        wide = np.zeros((*index.shape[: axis + 1], length, *index.shape[axis + 2 :]), np.int64)
+        wide[(slice(None),) * (axis + 1) + (slice(None, None, strides[axis]),)] = index
+        before = extents[axis] - 1 - pads[axis]
+        after = extents[axis] - 1 - pads[rank + axis] + added[axis]
+        around = [(0, 0)] * wide.ndim
+        around[axis + 1] = (max(before, 0), max(after, 0))
+        wide = np.pad(wide, around)
+        cut = slice(max(-before, 0), wide.shape[axis + 1] - max(-after, 0))
+        index = wide[(slice(None),) * (axis + 1) + (cut,)]
+        if index.shape[axis + 1] < extents[axis]:
+            raise node.refused(f"pads {pads} leave nothing of its output")
+    return index
 
 
 def conv_transpose(importer: Importer, node: Node) -> None:
@@ -59,20 +92,7 @@ def conv_transpose(importer: Importer, node: Node) -> None:
         raise node.refused(
             f"{spread:,} pixels of each channel; {_MOST_SPREAD:,} elements in all are allowed"
         )
-    index = index_of(importer, value)[0]
-    for axis in range(rank):
-        length = (sizes[axis] - 1) * strides[axis] + 1
-        wide = np.zeros((*index.shape[: axis + 1], length, *index.shape[axis + 2 :]), np.int64)
-        wide[(slice(None),) * (axis + 1) + (slice(None, None, strides[axis]),)] = index
-        before = extents[axis] - 1 - pads[axis]
-        after = extents[axis] - 1 - pads[rank + axis] + added[axis]
-        around = [(0, 0)] * wide.ndim
-        around[axis + 1] = (max(before, 0), max(after, 0))
-        wide = np.pad(wide, around)
-        cut = slice(max(-before, 0), wide.shape[axis + 1] - max(-after, 0))
-        index = wide[(slice(None),) * (axis + 1) + (cut,)]
-        if index.shape[axis + 1] < extents[axis]:
-            raise node.refused(f"pads {pads} leave nothing of its output")
+    index = _spread(node, index_of(importer, value)[0], strides, extents, pads, added)
     spaced = rearranged(importer, node, [value], index[np.newaxis])
     inner = channels // groups
     turned = weights[(slice(None), slice(None), *[slice(None, None, -1)] * rank)]
@@ -95,7 +115,7 @@ def conv_transpose(importer: Importer, node: Node) -> None:
         fraction=0,
         relu=False,
     )
-    importer.real[layer.name] = Real(weights=full_weights, bias=bias)
+    importer.real[layer.name] = Weights(weights=full_weights, bias=bias)
     size = MapSize(spaced.size.width - across + 1, spaced.size.height - down + 1, filters)
     shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
     importer.add(node, layer, size, shape)

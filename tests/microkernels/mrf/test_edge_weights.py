@@ -10,7 +10,7 @@ from microkernels.bp.levels import coarse_problem
 from microkernels.bp.problem import BpProblem, EdgeWeights, MessageDirection
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.common.errors import KernelError
-from microkernels.mrf.edges import edge_weights
+from microkernels.mrf.pair import edge_weights
 
 STEPS = {
     MessageDirection.RIGHT: (1, 0),

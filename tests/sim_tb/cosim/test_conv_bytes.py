@@ -4,9 +4,9 @@ from pathlib import Path
 
 import pytest
 
+from bench.byte_convolution import byte_machine, layer_jobs
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import run_on
-from sim_tb.measure.byte_convolution import byte_machine, layer_jobs
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.program_builder import NEEDED
 

@@ -10,7 +10,7 @@ from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_work
-from sim_tb.measure.lstm_ese import ESE, ese_job
+from sim_tb.workloads.tiles import ESE, ese_job
 from soc.generate.presets import preset
 
 #: Engines of a vault (thesis, section 5.2), which share a batch and the memory's 8 bytes a cycle.

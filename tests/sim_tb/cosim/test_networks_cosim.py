@@ -4,11 +4,14 @@ model; and checkpoints of interrupted runs."""
 import json
 import os
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import numpy as np
 import pytest
 
+from bench.networks import measure_network
+from bench.sequences import measure_sequence
 from isa.image import DramImage
 from microkernels.common.errors import KernelError
 from microkernels.data.networks import photographs, usual_network_weights
@@ -18,8 +21,6 @@ from sim_tb.cosim import checkpoint as checkpoints
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import KernelOutcome, chip_engines, run_on
-from sim_tb.measure.networks import measure_network
-from sim_tb.measure.sequences import measure_sequence
 from soc.generate.presets import chip_preset
 
 TINY = chip_preset("tiny")
@@ -187,7 +188,7 @@ def test_a_run_with_checkpoints_has_to_be_preloaded(job: NetworkJob, tmp_path: P
 
 
 def test_differing_activations_are_reported_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:
-    from sim_tb.measure import networks as measured
+    from bench import networks as measured
 
     monkeypatch.setitem(measured.NETWORKS, "test", NETWORK)  # type: ignore[arg-type]
     monkeypatch.setattr(measured.Kept, "get", lambda self, key, make: make())
@@ -195,7 +196,7 @@ def test_differing_activations_are_reported_by_layer(monkeypatch: pytest.MonkeyP
     assert run.activations == 2 * 12 * 12 * 16 + 6 * 6 * 16 + 10
     assert set(run.layers) == {"conv1", "conv2", "pool", "fc"}
     assert run.ms == pytest.approx(sum(map(sum, run.layers.values())))
-    assert measured.NetworkRun.from_dict(run.to_dict()) == run
+    assert measured.NetworkRun.from_dict(asdict(run)) == run
     right = NetworkJob.of_layers
     count = iter(range(9))
 

@@ -4,6 +4,7 @@ from dataclasses import replace
 
 import pytest
 
+from bench.preload import preload_chip
 from isa.image import DramImage
 from memory.controller.counters import VaultCounter
 from memory.crossing import CounterMirror
@@ -12,8 +13,7 @@ from sim_tb.cosim.chip_session import ChipSimulation, Periods
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.vault import VaultSimulation
-from sim_tb.measure.preload import preload_chip
-from sim_tb.measure.two_clocks.stress import RATIOS
+from sim_tb.workloads.stress import RATIOS
 from soc.chip.config import ChipConfig
 from soc.generate.presets import tile_preset
 from soc.host.driver import Host

@@ -5,38 +5,34 @@ from types import SimpleNamespace
 
 import pytest
 
-from microkernels.data.stereo import motorcycle
+from bench import vault as experiments
 from sim_tb.cosim.engine import CosimError
-from sim_tb.measure import vault_bp
-from sim_tb.measure.vault import Variant
-from sim_tb.measure.vault_bp import measure_bp
+from sim_tb.workloads.traffic import Variant
 from soc.generate.presets import tile_preset
 
 SMALL = tile_preset("vault-small")
 BASE = Variant(name="base", what="as it is", config=SMALL.dram)
 
 
-def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(vault_bp, "_WIDTH", 6)
-    monkeypatch.setattr(vault_bp, "_HEIGHT", 4)
+@pytest.fixture(autouse=True)
+def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     crossbar = replace(BASE, name="crossbar", requesters=3)
-    seen: list[str] = []
-    found = measure_bp(SMALL, [BASE, crossbar], progress=lambda variant: seen.append(variant.name))
-    assert seen == list(found) == ["base"]
-    row = found["base"]
-    served = row.counters["READS"] + row.counters["WRITES"]
-    assert served >= 4 * motorcycle(6, 4, 16).problem.updates
-    assert row.row_hits == pytest.approx(row.counters["ROW_HITS"] / served, abs=1e-4)
-    assert 0 < row.gbs < 10
-    assert row.cycles_per_update > 80
-    assert 0 <= row.late < 0.5
-    assert row.to_dict()["counters"] == row.counters
+    monkeypatch.setattr(experiments, "VARIANTS", [BASE, crossbar])
+    monkeypatch.setattr(experiments, "_TILE", "vault-small")
+
+
+def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(experiments, "_WIDTH", 6)
+    monkeypatch.setattr(experiments, "_HEIGHT", 4)
+    figures = {item.name: item.value for item in experiments.vault_bp()}
+    assert all(name.startswith("base_") for name in figures)
+    assert 0 < figures["base_gbs"] < 10
+    assert figures["base_cycles_per_update"] > 80
+    assert 0 < figures["base_row_hits"] < 1
+    assert 0 <= figures["base_late"] < 0.5
 
 
 def test_wrong_message_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    def wrong(job: object, config: object) -> SimpleNamespace:
-        return SimpleNamespace(match=False, differing=3)
-
-    monkeypatch.setattr(vault_bp, "run_on", wrong)
-    with pytest.raises(CosimError, match=r"^base: 3 message elements differ"):
-        measure_bp(SMALL, [BASE])
+    monkeypatch.setattr(experiments, "run_on", lambda job, config: SimpleNamespace(match=False))
+    with pytest.raises(CosimError, match=r"^base: outputs differ"):
+        list(experiments.vault_bp())

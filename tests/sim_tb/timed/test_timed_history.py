@@ -18,8 +18,7 @@ from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import run_on
-from sim_tb.measure.reuse.column_reuse import with_engines
-from sim_tb.measure.reuse.load_history import declared_job, with_history
+from sim_tb.workloads.tiles import declared_job, with_engines, with_history
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 from tests.sim_tb.cosim.test_cosim import CONFIG, SMALL

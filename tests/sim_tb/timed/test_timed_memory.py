@@ -12,8 +12,8 @@ from isa.image import DramImage
 from isa.run import Launch
 from sim_tb.cosim.chip import run_launch
 from sim_tb.cosim.chip_session import ChipSimulation
-from sim_tb.measure.vault_stress import random_case
 from sim_tb.timed.chip.chip_model import ChipModel
+from sim_tb.workloads.stress import random_case
 from soc.chip.config import ChipConfig
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run

@@ -5,15 +5,14 @@ from dataclasses import fields, replace
 import pytest
 
 from bench.record import values
+from bench.schedulers import LENGTHS, MIXES, REQUESTERS, measure_bandwidth, mix_job, policy_vault
 from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter
 from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.traffic_runs import TrafficError, run_traffic
-from sim_tb.measure.agents.learning import LENGTHS, measure_bandwidth
-from sim_tb.measure.schedulers import MIXES, REQUESTERS, mix_job, policy_vault
-from sim_tb.measure.vault import TRAFFICS, VARIANTS, measure
-from sim_tb.measure.vault_stress import random_case
 from sim_tb.timed.vault.traffic_model import run_traffic_model
+from sim_tb.workloads.stress import random_case
+from sim_tb.workloads.traffic import TRAFFICS, VARIANTS, run_variant
 
 #: A random vault that other tests build, too.
 SEED = 13
@@ -107,14 +106,15 @@ def test_weights_that_the_host_can_access():
 
 @pytest.mark.slow
 def test_equals_the_verilog_in_all_variants():
-    reports = [measure(VARIANTS, accesses=20_000, seed=7, on=on) for on in ("rtl", "model")]
     for variant in VARIANTS:
+        runs = [run_variant(variant, accesses=20_000, seed=7, on=on) for on in ("rtl", "model")]
         for traffic in TRAFFICS:
-            verilog, model = (report.rows[variant.name][traffic].to_dict() for report in reports)
-            for found in (verilog, model):
-                found["counters"] = {k: v for k, v in found["counters"].items() if k not in LATE}
-                del found["cycles_per_second"]
-            assert model == verilog, (variant.name, traffic)
+            verilog, model = (run[traffic] for run in runs)
+            for name in ("bytes", "cycles", "reads", "writes", "latencies"):
+                assert getattr(model, name) == getattr(verilog, name), (variant.name, traffic, name)
+            for counter in VaultCounter:
+                if counter.name not in LATE:
+                    assert model.counters[counter] == verilog.counters[counter], counter
 
 
 @pytest.mark.parametrize("parameter", ["trcd_ns", "tcl_ns"])

@@ -12,7 +12,7 @@ from memory.config import VaultConfig
 from soc.chip.config import ChipConfig
 from soc.generate.designs import component
 from soc.generate.generate import verilog
-from soc.generate.port_table import Port, ports_of, verilog_names
+from soc.generate.port_table import PortRow, ports_of, verilog_names
 
 __all__ = ["TOP", "UNKNOWN", "VARIABLE", "four_state_sources", "icarus", "without_start_values"]
 
@@ -81,7 +81,7 @@ def _checked(module: str) -> str:
     return module.replace("endmodule\n", f"{check}endmodule\n")
 
 
-def _top(ports: tuple[Port, ...], vault: VaultConfig) -> str:
+def _top(ports: tuple[PortRow, ...], vault: VaultConfig) -> str:
     outer, inner, drams = ["clk", "rst", "wrong"], [], []
     lines = ["  input clk;", "  input rst;", "  output [31:0] wrong;"]
     for port in ports:

@@ -62,6 +62,10 @@ _FOLDERS = {
     "browser output",
 }
 
+#: Parameters of every experiment.
+_EXPERIMENT = {"more", "record", "stale", "json", "help"}
+#: Experiment -> a part of it.
+_PARTS = {"kernels": "fc8", "network": "4x4", "vault": "open-page", "vault_bp": "open-page"}
 #: Parameter -> names that it knows; any other is bad.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "preset_name": tuple(PRESETS),
@@ -69,9 +73,6 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "synth target": (*TARGETS, *DEVICES, "nangate45"),
     "target": ("nangate45",),
     "device": tuple(DEVICES),
-    "layer": ("fc8",),
-    "variant": ("open-page",),
-    "size": ("4x4",),
     "only": ("bp",),
     "why": ("halt",),
     "carry": ("y=x",),
@@ -91,7 +92,9 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "on": ("rtl", "model"),
     "kind": ("chip",),
     "scheduler": ("tcp://127.0.0.1:1",),
-    "bench networks name": ("little",),
+    "network": ("little",),
+    "more": ("generate",),
+    **{f"bench {name} only": (known,) for name, known in _PARTS.items()},
     "diagram module": ("issue", "pe"),
 }
 
@@ -199,6 +202,9 @@ def commands() -> tuple[Command, ...]:
     """
     found = []
     for words, command in _walk(typer.main.get_group(app), ()):
-        if command.params:
+        # Of experiments without options of their own one stands for all.
+        names = {parameter.name for parameter in command.params}
+        alike = words[0] == "bench" and names <= _EXPERIMENT and words[1] != "generate"
+        if command.params and not alike:
             found.append(Command(words, tuple(_parameters(" ".join(words), command))))
     return tuple(found)

@@ -8,9 +8,8 @@ from zipfile import ZipFile
 import pytest
 
 import vip
-from bench.screens.served import served
 from support.errors import VipError
-from tests.browser import Browser, needs_chromium, needs_pyodide
+from tests.browser import Browser, needs_chromium, needs_pyodide, served
 from vip.browser.build import PAGE_FILES
 from vip.browser.runtime import FILES, RELEASE, runtime_files
 

@@ -9,10 +9,9 @@ import pytest
 
 from isa.image import ImageError
 from support.errors import VipError
-from vip.browser.memory import PlainMemory
-from vip.browser.scene import SIZE, packed_scene
+from vip.browser.build import SIZE, packed_scene
 from vip.browser.session import Session
-from vip.browser.workbench import memory_of
+from vip.browser.workbench import PlainMemory, memory_of
 
 SOURCE = """
     li r10, #4

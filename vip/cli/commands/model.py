@@ -9,7 +9,7 @@ from rich import box
 from rich.table import Table
 
 import vip
-from sim_tb.measure.certificate import KINDS, Certified
+from sim_tb.workloads.certificate import KINDS, Certified
 from vip.cli.console import console, shown
 from vip.output import write_json
 

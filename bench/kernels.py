@@ -1,0 +1,324 @@
+"""Kernels on one vault: cycles, bandwidth, busy engines, and their roofline.
+
+Each is the work of one vault of 32 (:mod:`sim_tb.workloads.tiles`) with real DRAM timing. Data are
+random, every output is held against the golden model. Convolutions repeat the same for every group
+of filters that an engine takes: two of these rounds are run.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from hdl.ports import COLUMN_BYTES
+from isa.timing import WORD_BYTES
+from memory.timing import BURST_CLOCKS
+from microkernels.bp.levels import coarse_problem
+from microkernels.runtime.job import KernelJob
+from pe.config import SPECIAL_INSTRUCTIONS
+from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.machine import Timed
+from sim_tb.workloads.tiles import (
+    BELIEF,
+    ESE,
+    ITERATIONS,
+    LAYERS,
+    LSTM,
+    ROUNDS,
+    belief_job,
+    belief_problem,
+    ese_job,
+    layer_jobs,
+)
+from soc.generate.presets import tile_preset
+from soc.tile.config import VaultTileConfig
+from support.picture import COLOURS, MARKERS, picture
+from vip.cli.commands.option_groups.machine import TimedOption
+
+from .experiment import AMARANTH, SIMULATION, Measurement, experiment, say
+from .options import ImageOption, NamesOption, chosen
+from .runs import exact, kept
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+__all__ = [
+    "NAMES",
+    "KernelRun",
+    "buffered_kernels",
+    "draw_roofline",
+    "kernels",
+    "roof",
+    "run_kernel",
+]
+
+_TILE = "vault"
+_LINES = 64
+#: Batches of the thesis's Table 7.3.
+BATCHES = (1, 3)
+#: All kernels.
+NAMES = (*BELIEF, *(layer.name for layer in LAYERS), LSTM)
+_LAYERS = {layer.name: layer for layer in LAYERS}
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelRun:
+    """A kernel on a vault.
+
+    Attributes:
+        name: of the kernel. batch: images, or sequences.
+        cycles: until the last engine ended.
+        gbs: bandwidth of the vault's memory, GB/s.
+        gops: operations that the kernel asks for, 10**9 a second.
+        busy: share of the engines' cycles in which the vector unit read a beat.
+        updates: messages of belief propagation; 0 of other kernels.
+        engines: of the vault.
+    """
+
+    name: str
+    batch: int
+    cycles: int
+    gbs: float
+    gops: float
+    busy: float
+    updates: int
+    engines: int
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte of memory; 0 where there are none."""
+        return self.gops / self.gbs if self.gbs else 0.0
+
+
+def _batches(name: str) -> tuple[int, ...]:
+    return (ESE.batch,) if name == LSTM else BATCHES if name in _LAYERS else BATCHES[:1]
+
+
+def _work(name: str, batch: int, config: VaultTileConfig) -> tuple[list[KernelJob], int, int]:
+    """Jobs one after the other, their operations, and message updates.
+
+    An update has three additions and a subtraction for each label of a message, and an addition and
+    a comparison for each pair of labels; construct three additions for each label of a block.
+    """
+    if name in BELIEF:
+        problem = belief_problem(name)
+        run = problem if name == "bp_m" else coarse_problem(problem)
+        updates = ITERATIONS.get(name, 0) * run.updates
+        operations = updates * (4 * problem.labels + 2 * problem.labels**2)
+        if name == "bp_construct":
+            # The vault has a quarter of the blocks.
+            operations = 3 * run.data_costs.size // 4
+        return [belief_job(name, config)], operations, updates
+    if name == LSTM:
+        jobs = [ese_job(config.pes)]
+    else:
+        # The weights of a fully connected layer are read once for a batch; of others images are run
+        # one after the other.
+        layer = _LAYERS[name]
+        images = batch if layer.dense is not None else 1
+        jobs = layer_jobs(layer, batch=images, rounds=ROUNDS, pes=config.pes)
+    return jobs, sum(job.operations for job in jobs), 0
+
+
+def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> KernelRun:
+    """Run one of :data:`NAMES` on a vault; the engines of the LSTM have the optional instructions.
+
+    Raises:
+        CosimError: a kernel faulted, or an output differs from the golden model's.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    if name == LSTM:
+        config = replace(config, pe=replace(config.pe, instructions=SPECIAL_INSTRUCTIONS))
+    jobs, operations, updates = _work(name, batch, config)
+    phase = BELIEF.get(name, "")
+
+    def measure(job: KernelJob) -> dict[str, Any]:
+        results = exact(run_on(job, config, on=on), name).results
+        result = results[phase] if phase else next(iter(results.values()))
+        cycles = result.program_cycles
+        return {
+            "cycles": cycles,
+            "ns": cycles * result.tck_ns,
+            "bytes": result.bytes_moved,
+            "busy": sum(pe.counters["VECTOR_BUSY"] for pe in result.engines),
+        }
+
+    parts = [
+        kept("kernel_runs", config, job, partial(measure, job), on=on, also=phase) for job in jobs
+    ]
+    total = {key: sum(part[key] for part in parts) for key in ("cycles", "ns", "bytes", "busy")}
+    return KernelRun(
+        name=name,
+        batch=batch,
+        cycles=total["cycles"],
+        gbs=total["bytes"] / total["ns"],
+        gops=operations / total["ns"],
+        busy=total["busy"] / (total["cycles"] * config.pes),
+        updates=updates,
+        engines=config.pes,
+    )
+
+
+@experiment(presets=("vault", "vault-logistic"), tools=SIMULATION, minutes=30)
+def kernels(
+    only: NamesOption = None, on: TimedOption = "rtl", image: ImageOption = None
+) -> Iterator[Measurement]:
+    """BP-M, layers of VGG-16 and an LSTM, a vault's part of each on a vault with DRAM timing.
+
+    Every output is compared with the golden model's; finished kernels are cached. The picture is
+    their roofline.
+
+    Example: vip bench kernels --only conv5_1 --only fc8 --on model --json kernels.json
+    """
+    config = tile_preset(_TILE)
+    runs = []
+    for name in chosen(only, NAMES):
+        say(name)
+        for batch in _batches(name):
+            run = run_kernel(name, batch, config, on)
+            runs.append(run)
+            key = f"{name}_batch_{batch}"
+            yield Measurement(f"{key}_cycles", run.cycles, "cycles", 0.01)
+            yield Measurement(f"{key}_gbs", run.gbs, "GB/s", 0.01, True)
+            yield Measurement(f"{key}_busy", run.busy, "fraction", 0.01, True)
+            if run.updates:
+                rate = run.cycles * run.engines / run.updates
+                yield Measurement(f"{key}_cycles_per_update", rate, "cycles", 0.01)
+    if image is not None:
+        draw_roofline(runs, config, image)
+
+
+@experiment(presets=("vault",), tools=AMARANTH, minutes=1)
+def buffered_kernels() -> Iterator[Measurement]:
+    """The kernels on a vault with a line buffer of 64 lines, on the timing model.
+
+    Cycles, and by how many percent they are more than those without lines. Every output is compared
+    with the golden model's. And the largest such increase and decrease.
+    """
+    plain = tile_preset(_TILE)
+    differences = []
+    for name in NAMES:
+        for batch in _batches(name):
+            before, after = (
+                run_kernel(name, batch, replace(plain, line_buffer=lines), "model").cycles
+                for lines in (0, _LINES)
+            )
+            more = 100 * (after - before) / before
+            yield Measurement(f"{name}_batch_{batch}_cycles", after, "cycles")
+            yield Measurement(f"{name}_batch_{batch}_more", more, "%", tolerance=None)
+            differences.append(more)
+    yield Measurement("largest_increase", max(differences), "%", tolerance=None)
+    yield Measurement("largest_decrease", -min(differences), "%", tolerance=None)
+
+
+_ELEMENT_BYTES = 2
+#: Stages of the vector unit that operate on each element (thesis, section 5.1).
+_STAGES = 2
+_INCHES = (12.0, 5.2)
+#: How far beyond the extreme intensities the picture of all reaches, as a factor.
+_MARGIN = 1.6
+#: The second picture shows the knee: kernels with at least this share of its intensity.
+_NEAR = 0.5
+#: Points whose coordinates differ by less than this share of a picture have one text.
+_CLOSE = 0.03
+_NAME_POINTS = 7
+#: Beginning of kernels' names -> their kind.
+_KINDS: Mapping[str, str] = {
+    "bp": "belief propagation",
+    "conv": "convolution",
+    "pool": "pooling",
+    "fc": "fully connected",
+    "lstm": "LSTM",
+}
+
+
+def roof(config: VaultTileConfig) -> tuple[float, float]:
+    """Limits of a vault: GB/s of its memory, and 10**9 operations a second on 16-bit elements,
+    counting both stages of each engine's vector unit."""
+    tck = config.dram.timing.tck_ns
+    operations = config.pes * (WORD_BYTES // _ELEMENT_BYTES) * _STAGES
+    return COLUMN_BYTES / (BURST_CLOCKS * tck), operations / tck
+
+
+def draw_roofline(runs: Sequence[KernelRun], config: VaultTileConfig, path: Path) -> None:
+    """Write a picture (thesis Figure 7.1) with a point for each kernel that has operations: how
+    fast it runs, over the operations that it does with a byte of memory.
+
+    Parameters:
+        runs: of :func:`run_kernel`.
+        config: of the vault on which they ran.
+        path: file to write; replaced only when the picture is complete.
+
+    Raises:
+        OSError: the file can't be written.
+    """
+    # Images of a convolution's batch are the same run.
+    points = list({(run.intensity, run.gops): run for run in runs if run.gops and run.gbs}.values())
+    bandwidth, peak = roof(config)
+    knee = peak / bandwidth
+    reached = [knee, *(run.intensity for run in points)]
+    edge = np.array([min(reached) / _MARGIN, knee, max(reached) * _MARGIN])
+    with picture(*_INCHES, path) as figure:
+        from matplotlib.ticker import LogLocator, NullFormatter
+
+        overview, near = figure.subplots(1, 2)
+        for axis in (overview, near):
+            axis.plot(
+                edge, np.minimum(edge * bandwidth, peak), color="black", label="limit of the vault"
+            )
+            for number, (start, label) in enumerate(_KINDS.items()):
+                part = [run for run in points if run.name.startswith(start)]
+                if part:
+                    axis.plot(
+                        [run.intensity for run in part],
+                        [run.gops for run in part],
+                        MARKERS[number],
+                        color=COLOURS[number],
+                        label=label,
+                    )
+            axis.set(
+                xlabel="operations for each byte of memory",
+                ylabel="10$^9$ operations a second and vault",
+            )
+            axis.grid(which="both")
+        overview.set(xscale="log", yscale="log", xlim=edge[[0, -1]], title="Kernels on one vault")
+        for ticks in (overview.xaxis, overview.yaxis):
+            ticks.set_major_locator(LogLocator(subs=(1, 2, 5)))
+            ticks.set_major_formatter("{x:g}")
+            ticks.set_minor_formatter(NullFormatter())
+        near.set(
+            xlim=(_NEAR * knee, 1.15 * max(reached)),
+            ylim=(_NEAR * peak, 1.05 * peak),
+            title=f"near the knee: {bandwidth:.0f} GB/s and {peak:.0f} Gop/s",
+        )
+        overview.legend(loc="lower right")
+        _write_names(overview, [run for run in points if run.intensity < _NEAR * knee])
+        _write_names(near, [run for run in points if run.intensity >= _NEAR * knee])
+
+
+def _write_names(axis: "Axes", runs: Sequence[KernelRun]) -> None:
+    """Write the name of each run below its point; those that lie together share one text."""
+    to_picture = axis.transScale + axis.transLimits
+    groups: list[tuple[KernelRun, list[str]]] = []
+    for run in sorted(runs, key=lambda run: run.name):
+        place = to_picture.transform((run.intensity, run.gops))
+        name = run.name + (f" x{run.batch}" if run.batch > 1 else "")
+        for other, names in groups:
+            distance = to_picture.transform((other.intensity, other.gops)) - place
+            if np.abs(distance).max() < _CLOSE:
+                names.append(name)
+                break
+        else:
+            groups.append((run, [name]))
+    for run, names in groups:
+        axis.annotate(
+            ", ".join(names),
+            (run.intensity, run.gops),
+            (0, -9),
+            textcoords="offset points",
+            ha="center",
+            fontsize=_NAME_POINTS,
+        )

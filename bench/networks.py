@@ -1,0 +1,411 @@
+"""Whole networks on every engine of a chip: the timing model's cycles, layer by layer."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any, get_args
+
+import typer
+
+from isa.image import DramImage
+from isa.run import RunResult
+from microkernels.data.networks import photographs, usual_network_weights
+from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.layout import NetworkLayout
+from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
+from microkernels.networks.plan import plan_network
+from microkernels.networks.vgg16 import vgg16
+from sim_tb.cosim.checkpoint import Checkpoint
+from sim_tb.cosim.chip_session import ChipSimulation
+from sim_tb.cosim.engine import CosimError
+from sim_tb.cosim.kernels import chip_engines, run_on
+from sim_tb.cosim.machine import Timed
+from sim_tb.dut.chip import chip_design
+from sim_tb.runner.cache import Kept, fingerprint
+from soc.chip.config import ChipConfig
+from soc.generate.presets import chip_preset
+from soc.host.driver import Host
+from soc.host.transport import Blocking, run
+from support.cache import build_folder
+from support.picture import COLOURS, picture
+from vip.cli.commands.option_groups.machine import TimedOption
+from vip.cli.commands.options import PresetOption
+
+from .belief import MEMORY_WAITS
+from .experiment import SIMULATION, BenchError, Measurement, experiment, say
+from .options import ImageOption
+from .runs import model_key
+
+__all__ = [
+    "NETWORKS",
+    "NetworkRun",
+    "StepRun",
+    "draw_network",
+    "measure_host",
+    "measure_network",
+    "network_of",
+    "networks",
+]
+
+#: A network for small chips and for tests.
+_LITTLE_NETWORK = Network(
+    input=MapSize(32, 32, 3),
+    layers=(
+        Conv(name="conv1", filters=16, padding=1, fraction=12),
+        Conv(name="conv2", filters=32, padding=1, fraction=12),
+        Pool(name="pool1"),
+        Conv(name="conv3", filters=32, kernel=5, padding=2, fraction=12),
+        Pool(name="pool2"),
+        Dense(name="fc1", outputs=64, fraction=12),
+        Dense(name="fc2", outputs=10, fraction=12, relu=False),
+    ),
+)
+
+#: Name -> network.
+NETWORKS: Mapping[str, Network] = {"vgg16": vgg16(), "little": _LITTLE_NETWORK}
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRun:
+    """A launch of a network.
+
+    Attributes:
+        name: of the launch. layer: that it belongs to. moves: it moves the layer's input.
+        cycles: of the engine that ran longest. tck_ns: clock period.
+        host_cycles: besides, of loading the program and launching it, until the host has found that
+            it has ended.
+        vector_busy, waits: shares of all engines' cycles in which the vector unit works, and in
+            which an instruction waits for memory or for another engine.
+        gbs: bandwidth of all DRAM, in GB/s. remote: share of the requests to other vaults.
+    """
+
+    name: str
+    layer: str
+    moves: bool
+    cycles: int
+    tck_ns: float
+    host_cycles: int
+    vector_busy: float
+    waits: float
+    gbs: float
+    remote: float
+
+    @property
+    def ms(self) -> float:
+        """Time of the launch, with the host's work."""
+        return (self.cycles + self.host_cycles) * self.tck_ns / 1e6
+
+
+@dataclass(frozen=True, kw_only=True)
+class NetworkRun:
+    """A network that has run.
+
+    Attributes:
+        name: of the network. batch: images. vaults: of the chip.
+        steps: one after the other.
+        activations: elements compared with the golden model's; all are equal.
+        operations: multiplications, additions and comparisons that the network asks for.
+    """
+
+    name: str
+    batch: int
+    vaults: int
+    steps: tuple[StepRun, ...]
+    activations: int
+    operations: int
+
+    @property
+    def ms(self) -> float:
+        """Time of the batch."""
+        return sum(step.ms for step in self.steps)
+
+    @property
+    def layers(self) -> Mapping[str, tuple[float, float]]:
+        """Layer -> milliseconds of its computation, and of the moves before it."""
+        times: dict[str, tuple[float, float]] = {}
+        for step in self.steps:
+            work, moves = times.get(step.layer, (0.0, 0.0))
+            times[step.layer] = (
+                work + step.ms * (not step.moves),
+                moves + step.ms * step.moves,
+            )
+        return times
+
+    @classmethod
+    def from_dict(cls, content: Mapping[str, Any]) -> "NetworkRun":
+        """The run whose fields :func:`dataclasses.asdict` gave."""
+        steps = tuple(StepRun(**step) for step in content["steps"])
+        return cls(**{**content, "steps": steps})
+
+
+def network_of(name: str, config: ChipConfig, *, batch: int = 1) -> NetworkJob:
+    """The job of one of :data:`NETWORKS` on all engines of a chip, with seeded weights and
+    photographs.
+
+    Parameters:
+        name: of the network. config: of the chip. batch: images, at least 1.
+
+    Raises:
+        KernelError: the network does not fit the chip.
+    """
+    network, engines = NETWORKS[name], chip_engines(config)
+    # Before the weights are drawn, which takes much time and memory.
+    NetworkLayout(plan_network(network, batch=batch, engines=engines))
+    return network_job(
+        network,
+        usual_network_weights(network),
+        photographs(network.input, batch),
+        engines=engines,
+    )
+
+
+def measure_network(
+    name: str,
+    config: ChipConfig,
+    *,
+    batch: int = 1,
+    on: Timed = "model",
+) -> NetworkRun:
+    """Run one of :data:`NETWORKS` and compare every activation.
+
+    On the timing model a result is cached on disk, and an interrupted run goes on after the launch
+    of its last checkpoint, at most 20 seconds and a launch before.
+
+    Parameters:
+        name, config, batch: as of :func:`network_of`.
+        on: the Verilog, or the timing model.
+
+    Raises:
+        CosimError: an engine faulted, or an activation differs from the golden model's.
+        KernelError: the network does not fit the chip.
+        support.native.CompilerError: the timing model can't be built.
+        sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
+    """
+    job = network_of(name, config, batch=batch)
+    if on == "rtl":
+        return _measured(name, job, config, on, None)
+    key = model_key(config, job.job, f"{name} {batch}")
+    file = f"{name}_{config.vaults}_vaults_batch_{batch}"
+    checkpoint = Checkpoint(build_folder() / "checkpoints" / file, key)
+    run = Kept("networks").get(key, lambda: asdict(_measured(name, job, config, on, checkpoint)))
+    checkpoint.remove()
+    return NetworkRun.from_dict(run)
+
+
+def _measured(
+    name: str,
+    job: NetworkJob,
+    config: ChipConfig,
+    on: Timed,
+    checkpoint: Checkpoint | None,
+) -> NetworkRun:
+    launches = [launch.name for launch in job.job.launches]
+
+    def begins(launch: str) -> None:
+        say(f"{launch}, {launches.index(launch)} of {len(launches)}")
+
+    outcome = run_on(
+        job.job, config, on=on, preload=on == "model", checkpoint=checkpoint, begins=begins
+    )
+    if not outcome.match:
+        expected = job.of_layers(job.job.expected)
+        outputs = job.of_layers(outcome.outputs)
+        wrong = next(layer for layer in outputs if (outputs[layer] != expected[layer]).any())
+        raise CosimError(f"{name}: activations differ, first in layer {wrong}")
+    return NetworkRun(
+        name=name,
+        batch=job.plan.batch,
+        vaults=config.vaults,
+        steps=tuple(_step(job, launch, run) for launch, run in outcome.results.items()),
+        activations=outcome.outputs.size,
+        operations=job.job.operations,
+    )
+
+
+def _step(job: NetworkJob, launch: str, result: RunResult) -> StepRun:
+    layer, moves = job.step_of(launch)
+    cycles = sum(pe["CYCLES"] for pe in result.counters)
+
+    def share(*counters: str) -> float:
+        return sum(pe[name] for pe in result.counters for name in counters) / cycles
+
+    return StepRun(
+        name=launch,
+        layer=layer,
+        moves=moves,
+        cycles=result.program_cycles,
+        tck_ns=result.tck_ns,
+        host_cycles=result.loading + result.host_cycles - result.program_cycles,
+        vector_busy=share("VECTOR_BUSY"),
+        waits=share(*MEMORY_WAITS),
+        gbs=result.gbs,
+        remote=result.remote_share,
+    )
+
+
+class _Segments:
+    """A memory that remembers what is written, and reads zeros."""
+
+    def __init__(self) -> None:
+        self.written: list[tuple[int, bytes]] = []
+        self.read_at: list[tuple[int, int]] = []
+
+    def write(self, address: int, data: bytes) -> None:
+        self.written.append((address, data))
+
+    def read(self, address: int, n: int) -> bytes:
+        self.read_at.append((address, n))
+        return bytes(n)
+
+
+def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
+    """Cycles in which the host writes the image of one of :data:`NETWORKS` into the DRAM of the
+    Verilog of an idle chip, and reads the last layer's output. The result is cached on disk.
+
+    Parameters:
+        name, config: as of :func:`network_of`.
+
+    Raises:
+        CosimError: what is in the DRAM then is not the image.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    network = NETWORKS[name]
+    layout = network_of(name, config).layout
+    memory = _Segments()
+    layout.store_images(memory, photographs(network.input))
+    layout.outputs[network.layers[-1].name].load(memory)
+    texts = [value.encode() for value in chip_design(config).verilog.values()]
+    written = [part for address, data in memory.written for part in (str(address), data)]
+    key = fingerprint("host", repr(memory.read_at), *written, *texts)
+    to_chip, from_chip = Kept("networks").get(key, lambda: _host_cycles(config, memory))
+    return to_chip, from_chip
+
+
+def _host_cycles(config: ChipConfig, memory: _Segments) -> tuple[int, int]:
+    with DramImage(config.memory_bytes) as image, ChipSimulation(config, image) as chip:
+        host = Host(Blocking(chip))
+        run(host.identify())
+        start = chip.cycles
+        for address, data in memory.written:
+            run(host.write(address, data))
+        written = chip.cycles
+        for address, n in memory.read_at:
+            run(host.read(address, n))
+        done = chip.cycles
+        chip.settle()
+        if any(image.read(address, len(data)) != data for address, data in memory.written):
+            raise CosimError("the DRAM does not hold what the host has written")
+    return written - start, done - written
+
+
+_WIDTH = 9.0
+
+#: Inches of a layer's bar, and of all that is above and below the bars.
+_BAR, _AROUND = 0.24, 1.1
+
+
+def draw_network(run: NetworkRun, path: Path) -> None:
+    """Write a picture of the milliseconds of each layer's computation and of the moves before it.
+
+    Parameters:
+        run: of a network.
+        path: PNG or SVG; replaced only when the picture is complete.
+
+    Raises:
+        support.picture.PictureError: the file's name has another ending.
+        OSError: the file can't be written.
+    """
+    layers = list(run.layers)
+    columns = (
+        ("computation", [work for work, _ in run.layers.values()], COLOURS[0]),
+        ("moves before it", [moves for _, moves in run.layers.values()], COLOURS[1]),
+    )
+    with picture(_WIDTH, _AROUND + _BAR * len(layers), path) as figure:
+        axes = figure.subplots(1, len(columns), sharey=True)
+        for axis, (title, values, colour) in zip(axes.flat, columns, strict=True):
+            bars = axis.barh(layers, values, color=colour)
+            axis.bar_label(bars, [f"{value:.3f}" if value else "" for value in values], padding=2)
+            axis.set_xlim(right=1.15 * max(*values, 1e-3))
+            axis.set_title(f"{title}: {sum(values):.2f} ms", fontsize=10)
+            axis.set_xlabel("ms at the chip's clock, with the host's launches")
+            axis.grid(axis="x", alpha=0.3)
+        axes[0].invert_yaxis()
+        figure.suptitle(f"{run.name}, batch {run.batch}, {run.vaults} vaults: {run.ms:.2f} ms")
+
+
+_CHIP, _LITTLE_CHIP = "thesis", "tiny"
+
+_NETWORK, _LITTLE = "vgg16", "little"
+
+#: Columns and rows of vaults, images.
+_RUNS = ((8, 4, 1), (4, 4, 1), (4, 2, 1), (2, 2, 1), (8, 4, 3))
+
+
+def _machine(columns: int, rows: int) -> ChipConfig:
+    base = chip_preset(_CHIP)
+    return replace(base, network=replace(base.network, columns=columns, rows=rows))
+
+
+@experiment(presets=("thesis", "tiny"), tools=SIMULATION, minutes=120)
+def networks(
+    network: Annotated[
+        str | None, typer.Option(help=f"This one alone: {', '.join(NETWORKS)}.", metavar="NAME")
+    ] = None,
+    preset_name: PresetOption = _CHIP,
+    batch: Annotated[int, typer.Option(help="Images of --network.", min=1, max=64)] = 1,
+    on: TimedOption = "model",
+    image: ImageOption = None,
+) -> Iterator[Measurement]:
+    """Whole networks on all engines of a chip, layer by layer; every activation is checked.
+
+    VGG-16 on the 128 engines of the thesis's chip, and on chips of 16, 8 and 4 vaults; three images
+    on the first. Times at 1.25 GHz on the timing model, with the loading and launching of all
+    programs; of a layer, its moves beside its computation. Writing the image and reading the result
+    through the host port of the Verilog. And a small CNN on the Verilog of four vaults beside the
+    model. Or one network on one chip, which the picture shows. An interrupted run goes on.
+
+    Example: vip bench networks --network little --preset tiny --json little.json
+    """
+    if network is not None:
+        if network not in NETWORKS:
+            raise BenchError(f"--network {network}: there are {', '.join(NETWORKS)}")
+        run = measure_network(network, chip_preset(preset_name), batch=batch, on=on)
+        if image is not None:
+            draw_network(run, image)
+        yield from _totals(network, run)
+        yield from _layers(network, run)
+        return
+    for columns, rows, batch in _RUNS:
+        run = measure_network(_NETWORK, _machine(columns, rows), batch=batch)
+        prefix = f"{_NETWORK}_{columns}x{rows}_batch_{batch}"
+        yield from _totals(prefix, run)
+        if (columns, rows) != _RUNS[0][:2]:
+            continue
+        yield from _layers(prefix, run)
+    written, read = measure_host(_NETWORK, chip_preset(_CHIP))
+    yield Measurement("image_cycles", written, "cycles")
+    yield Measurement("result_cycles", read, "cycles")
+    for machine in get_args(Timed):
+        run = measure_network(_LITTLE, chip_preset(_LITTLE_CHIP), on=machine)
+        total = sum(step.cycles + step.host_cycles for step in run.steps)
+        yield Measurement(f"{_LITTLE}_{machine}_cycles", total, "cycles")
+    yield Measurement("activations_compared", run.activations, "elements", None, True)
+
+
+def _layers(prefix: str, run: NetworkRun) -> Iterator[Measurement]:
+    for layer, (work, moves) in run.layers.items():
+        yield Measurement(f"{prefix}_{layer}_ms", work, "ms")
+        yield Measurement(f"{prefix}_{layer}_moves_ms", moves, "ms")
+
+
+def _totals(prefix: str, run: NetworkRun) -> Iterator[Measurement]:
+    yield Measurement(f"{prefix}_ms", run.ms, "ms")
+    moves = sum(step.ms for step in run.steps if step.moves)
+    yield Measurement(f"{prefix}_moves_ms", moves, "ms")
+    host = sum(step.host_cycles * step.tck_ns for step in run.steps) / 1e6
+    yield Measurement(f"{prefix}_host_ms", host, "ms")
+    cycles = sum(step.cycles for step in run.steps)
+    for share in ("vector_busy", "waits"):
+        value = 100 * sum(getattr(step, share) * step.cycles for step in run.steps) / cycles
+        yield Measurement(f"{prefix}_{share}", value, "%", tolerance=None)
+    yield Measurement(f"{prefix}_activations", run.activations, "elements", None, True)

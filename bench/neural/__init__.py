@@ -1,1 +1,0 @@
-"""Benchmarks of neural networks: whole ones on a chip, and ONNX models."""

@@ -1,0 +1,89 @@
+"""Models in ONNX files: coverage, cycles, and the error beside onnxruntime."""
+
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from microkernels.data.models.collection import inputs_of, make
+from microkernels.data.models.light import light_names
+from microkernels.data.models.small import SMALL
+from support.files import write_file
+from vip.models.check import check_model
+from vip.models.compile import compile_model
+from vip.models.evaluate import evaluate_model
+from vip.models.run import run_model
+
+from .experiment import BenchError, Measurement, experiment
+
+__all__ = ["onnx"]
+
+_VAULT, _CHIP = "vault", "thesis"
+
+_SMALL = (*SMALL, "encoder")
+
+#: Seed of the inputs of the error, which calibration has not seen.
+_SEED = 9
+
+
+def _checked(name: str, model: Path, preset: str) -> Iterator[Measurement]:
+    """The seconds of the check for a vault, whose memory may be too small, and the predicted time
+    on a preset."""
+    start = time.process_time()
+    check_model(model, preset=_VAULT)
+    yield Measurement(f"{name}_check_s", time.process_time() - start, "s", tolerance=None)
+    checked = check_model(model, preset=preset)
+    if not checked.supported:
+        raise BenchError(f"{name}: not supported: {checked.refused or checked.problem}")
+    yield Measurement(f"{name}_predicted_ms", checked.ms, "ms")
+
+
+def _small(name: str, folder: Path) -> Iterator[Measurement]:
+    """A small model, on every machine but the Verilog."""
+    model = make(name)
+    path, compiled = folder / f"{name}.onnx", folder / name
+    write_file(path, model.SerializeToString())
+    yield from _checked(name, path, _VAULT)
+    start = time.process_time()
+    compile_model(path, inputs_of(name, model), compiled)
+    yield Measurement(f"{name}_compile_s", time.process_time() - start, "s", tolerance=None)
+    inputs = inputs_of(name, model, seed=_SEED)
+    evaluated = evaluate_model(compiled, inputs)
+    yield Measurement(f"{name}_error", 100 * evaluated.error, "%", tolerance=0.01)
+    yield Measurement(f"{name}_agreement", 100 * evaluated.agreement, "%", more_is_better=True)
+    yield Measurement(f"{name}_saturated", sum(evaluated.saturated.values()), "")
+    one = {tensor: values[:1] for tensor, values in inputs.items()}
+    # Both refuse outputs that differ from the golden model's.
+    run_model(compiled, one, on="iss")
+    ran = run_model(compiled, one, on="model")
+    yield Measurement(f"{name}_cycles", ran.cycles, "cycles")
+    yield Measurement(f"{name}_launches", len(ran.launches), "")
+
+
+@experiment(presets=("vault", "thesis"), tools=("amaranth", "onnx", "onnxruntime"), minutes=4)
+def onnx() -> Iterator[Measurement]:
+    """Models in ONNX files: seconds of check and compile, the error beside onnxruntime, cycles.
+
+    The architectures of MLPerf Tiny, MobileNet-v2 and an encoder, with seeded weights, on a vault:
+    seconds of a processor for ``vip nn check`` and ``compile``; over 64 inputs, vectors 512, that
+    calibration has not seen, the error beside onnxruntime, of the outputs' magnitude, the share of
+    the inputs with the same highest output, and saturated values; cycles on the timing model, with
+    every output that of the golden model and of the simulator. And the light graphs of the ``onnx``
+    package: the check, with the predicted time on the thesis's chip, and for ResNet-50 the
+    compilation for a vault.
+    """
+    with TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        for name in _SMALL:
+            yield from _small(name, folder)
+        for name in light_names():
+            model = make(name)
+            path = folder / f"{name}.onnx"
+            write_file(path, model.SerializeToString())
+            yield from _checked(name, path, _CHIP)
+            if name == "resnet50":
+                start = time.process_time()
+                compile_model(path, inputs_of(name, model), folder / name)
+                seconds = time.process_time() - start
+                yield Measurement(f"{name}_compile_s", seconds, "s", tolerance=None)
+            path.unlink()

@@ -1,0 +1,35 @@
+"""Options that several experiments share."""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from vip.cli.commands.options import drawing
+from vip.cli.errors import UserError
+
+__all__ = ["ImageOption", "NamesOption", "SeedOption", "chosen"]
+
+ImageOption = Annotated[
+    Path | None,
+    typer.Option("--image", metavar="FILE", callback=drawing(), help="Draw as PNG or SVG."),
+]
+NamesOption = Annotated[
+    list[str] | None,
+    typer.Option("--only", metavar="NAME", help="This part alone; may be repeated."),
+]
+SeedOption = Annotated[int, typer.Option(help="Of everything random.", min=0, max=2**31)]
+
+
+def chosen(names: list[str] | None, known: Iterable[str]) -> list[str]:
+    """Those of ``known`` that ``names`` has; all without any.
+
+    Raises:
+        UserError: another name.
+    """
+    every = list(known)
+    for name in names or ():
+        if name not in every:
+            raise UserError(f"--only {name}: there are {', '.join(every)}")
+    return [name for name in every if not names or name in names]

@@ -1,0 +1,50 @@
+"""Areas of single components, and of engines."""
+
+from collections.abc import Callable, Iterator
+
+from hdl.component import Component
+from hdl.config import SramKind
+from hdl.emission import emit
+from pe.config import PeConfig
+from synth.physical.area import measure_unit, synthesise
+from synth.physical.targets import find_target
+from synth.physical.units import Unit
+from vip.synthesis.clocks import timing
+
+from .experiment import Measurement
+
+__all__ = ["engine_areas", "engine_clocks", "part_area"]
+
+_CELLS = "nangate45"
+
+
+def part_area(make: Callable[[SramKind], Component], target: str) -> dict[str, float]:
+    """Measures of a component alone, mapped to ``target``.
+
+    Parameters:
+        make: the component with memories of a kind.
+
+    Raises:
+        synth.errors.SynthesisError: Yosys fails.
+    """
+    chosen = find_target(target)
+    emission = emit(make(chosen.sram), "part")
+    unit = Unit("part", ((emission.top, 1),))
+    return measure_unit(unit, chosen, emission, emit(make("macro"), "part")).values
+
+
+def engine_areas(prefix: str, config: PeConfig) -> Iterator[Measurement]:
+    """Logic of an engine: gate equivalents, and lookup tables of 7-series."""
+    kge = synthesise(config, "generic").total.values["logic_ge"] / 1000
+    yield Measurement(f"{prefix}_kge", kge, "kge", 0.01)
+    yield Measurement(
+        f"{prefix}_luts", synthesise(config, "xc7").total.values["luts"], "luts", 0.01
+    )
+
+
+def engine_clocks(prefix: str, config: PeConfig) -> Iterator[Measurement]:
+    """Clock of an engine in Nangate 45 nm, mapped for speed, with pins alone and with wires."""
+    (corner,) = timing(config, _CELLS).corners
+    for wires in ("pins", "wires"):
+        rate = getattr(corner, wires).fmax_mhz
+        yield Measurement(f"{prefix}_mhz_{wires}", rate, "MHz", 0.02, True)

@@ -1,1 +1,0 @@
-"""Benchmarks of policies of a vault's scheduler."""

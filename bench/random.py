@@ -1,0 +1,61 @@
+"""Random programs on an engine's Verilog and on the simulator."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import typer
+
+from pe.config import PeConfig
+from sim_tb.random.configs import random_config
+from vip.cli.commands.options import JobsOption, SchedulerOption
+from vip.random_programs import check_random
+
+from .experiment import SIMULATION, BenchError, Measurement, experiment, say_stage
+
+__all__ = ["random"]
+
+
+@experiment(tools=SIMULATION, minutes=5)
+def random(
+    programs: Annotated[int, typer.Option(min=1, max=10**9, help="How many.")] = 2000,
+    seed: Annotated[
+        int, typer.Option(min=0, max=2**62, help="Of the first; the others follow.")
+    ] = 1,
+    engine: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            max=2**62,
+            metavar="NUMBER",
+            help="Of a random small engine (default: the full one).",
+        ),
+    ] = None,
+    disturbed: Annotated[
+        float, typer.Option(min=0, max=1, help="Share with memory errors or a stop.")
+    ] = 0.0,
+    scheduler: SchedulerOption = None,
+    jobs: JobsOption = None,
+) -> Iterator[Measurement]:
+    """Random programs on the Verilog of an engine and on the simulator: all that they leave.
+
+    Compared are state, fault, registers, scratchpad and memory. A program that differs is an error,
+    which names its seed.
+
+    Example: vip bench random --programs 10000 --disturbed 0.5 --json random.json
+    """
+    config = PeConfig() if engine is None else random_config(engine)
+    checked = check_random(
+        config,
+        programs=programs,
+        seed=seed,
+        disturbed=disturbed,
+        scheduler=scheduler,
+        jobs=jobs,
+        progress=say_stage,
+    )
+    for number, lines in checked.different.items():
+        others = len(checked.different) - 1
+        more = f"; {others:,} others differ" if others else ""
+        raise BenchError(f"seed {number}: {lines[0]}{more}")
+    for name, value in checked.sums.items():
+        yield Measurement(name, value, "", None)

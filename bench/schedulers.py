@@ -1,0 +1,401 @@
+"""Scheduling policies of a vault under unlike requesters."""
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import get_args
+
+from hdl.component import Component
+from hdl.config import SramKind
+from hdl.ports import COLUMN_BYTES
+from isa.image import DramImage
+from isa.run import Launch
+from memory.agent.config import AgentConfig
+from memory.config import SchedulerPolicy, VaultConfig
+from memory.controller.policies import make_scheduler
+from memory.controller.starvation import starvation_bound
+from microkernels.runtime.job import KernelJob
+from pe.config import SPECIAL_INSTRUCTIONS
+from sim_tb.harness.trace import joined, parted
+from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
+from sim_tb.harness.traffic_runs import run_traffic
+from sim_tb.timed.vault.trace_model import record_trace
+from sim_tb.workloads.tiles import FULLY_CONNECTED, belief_job, ese_job, layer_job, layer_jobs
+from soc.generate.presets import tile_preset
+from soc.tile.config import VaultTileConfig
+
+from .experiment import SIMULATION, Measurement, experiment, figure
+from .parts import part_area
+
+__all__ = [
+    "ACCESSES",
+    "ALL_MIXES",
+    "APPLICATIONS",
+    "BASELINE",
+    "LENGTHS",
+    "MIXES",
+    "MIXES_LEARNED",
+    "POLICIES",
+    "REQUESTERS",
+    "TRACED_MIXES",
+    "MixFigures",
+    "RunTraffic",
+    "application_trace",
+    "measure_alone",
+    "measure_bandwidth",
+    "measure_policy",
+    "mix_job",
+    "mix_patterns",
+    "policy_vault",
+    "schedulers",
+    "traced_launch",
+    "traced_patterns",
+    "traced_vault",
+]
+
+#: Cycles that are recorded, and accesses at most.
+_CYCLES, _MOST = 150_000, 60_000
+
+#: Bytes by which data of a requester begin later in its part of the memory than those of the one
+#: before: rows of five banks, for parts begin at the same bank, and arrays of engines don't.
+_SHIFT = 5 * 256
+
+#: Applications by requester; "hasty" ones make their accesses as fast as the memory takes them.
+TRACED_MIXES: Mapping[str, tuple[str, ...]] = {
+    "applications": ("bp_m", "conv3_2", "fc7", "lstm"),
+    "bp_and_fc7": ("bp_m", "bp_m", "fc7", "fc7"),
+    "conv3_2_hasty": 4 * ("hasty conv3_2",),
+    "bp_m": 4 * ("bp_m",),
+}
+
+
+def _fc7(tile: VaultTileConfig) -> KernelJob:
+    layer = next(layer for layer in FULLY_CONNECTED if layer.name == "fc7")
+    return layer_jobs(layer, pes=tile.pes)[0]
+
+
+#: Belief propagation, one round of filters of a convolution, a fully connected layer, and a step
+#: of ESE's LSTM.
+_JOBS: Mapping[str, Callable[[VaultTileConfig], KernelJob]] = {
+    "bp_m": lambda tile: belief_job("bp_m", tile),
+    "conv3_2": lambda tile: layer_job("conv3_2", tile.pes, reuse=False),
+    "fc7": _fc7,
+    "lstm": lambda tile: ese_job(tile.pes),
+}
+
+APPLICATIONS = tuple(_JOBS)
+
+
+def traced_vault() -> VaultTileConfig:
+    """The vault of whose engine traces are: the thesis's, with one engine."""
+    tile = tile_preset("vault")
+    return replace(tile, pes=1, pe=replace(tile.pe, instructions=SPECIAL_INSTRUCTIONS))
+
+
+def traced_launch(name: str) -> tuple[KernelJob, Launch]:
+    """The job of an application for one engine, and its launch that is recorded: the last one. Of
+    belief propagation, those before prepare messages; addresses don't depend on data.
+
+    Parameters:
+        name: one of :data:`APPLICATIONS`.
+    """
+    job = _JOBS[name](traced_vault())
+    *_, launch = job.launches
+    return job, launch
+
+
+@cache
+def application_trace(name: str) -> bytes:
+    """The accesses of one engine, alone in the thesis's vault, in the first 150,000 cycles of an
+    application's launch, with addresses from 0 on (:func:`sim_tb.harness.trace.joined`).
+
+    Parameters:
+        name: one of :data:`APPLICATIONS`.
+
+    Raises:
+        KeyError: another name.
+        sim_tb.cosim.engine.CosimError: the timing model does not have the vault.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+    job, launch = traced_launch(name)
+    tile = traced_vault()
+    with DramImage(tile.vault.size_bytes) as image:
+        job.prepare(image)
+        return record_trace(replace(launch, max_cycles=_CYCLES), image, config=tile, accesses=_MOST)
+
+
+@cache
+def traced_patterns(mix: str) -> tuple[Pattern, ...]:
+    """The requesters of one of :data:`TRACED_MIXES`, each with its whole trace.
+
+    Raises:
+        KeyError: another mix; else as :func:`application_trace`.
+    """
+    return tuple(_pattern(member, number) for number, member in enumerate(TRACED_MIXES[mix]))
+
+
+def _pattern(member: str, number: int) -> Pattern:
+    *hasty, name = member.split()
+    accesses = [
+        replace(access, address=access.address + _SHIFT * number, gap=0 if hasty else access.gap)
+        for access in parted(application_trace(name))
+    ]
+    return Pattern(trace=joined(accesses), accesses=len(accesses))
+
+
+POLICIES: tuple[SchedulerPolicy, ...] = get_args(SchedulerPolicy)
+
+#: Policy with which a requester that is alone gives the weighted speed-up its unit.
+BASELINE: SchedulerPolicy = "first-ready"
+
+#: 32-byte accesses of each requester.
+ACCESSES = 20_000
+
+#: Requesters of every mix.
+REQUESTERS = 4
+
+#: A requester with one request in flight makes so many times fewer accesses.
+_SLOW = 16
+
+#: Bytes that the accesses go to.
+_SPAN = 8 << 20
+
+_SEQUENTIAL = Pattern(walk=Walk.SEQUENTIAL)
+
+_RANDOM = Pattern()
+
+_MIXED = Pattern(writes=0.25)
+
+#: A few columns of one row get most accesses.
+_HOT = Pattern(walk=Walk.HOT, hot=2)
+
+_LONE = Pattern(window=1)
+
+#: Patterns of the requesters, whose numbers of accesses and seeds are set later.
+MIXES: Mapping[str, tuple[Pattern, ...]] = {
+    "sequential_random_25": (*(3 * (_SEQUENTIAL,)), _MIXED),
+    "sequential_random_10": (*(3 * (_SEQUENTIAL,)), replace(_RANDOM, writes=0.1)),
+    "random_mixed": 4 * (_MIXED,),
+    "unlike": (_SEQUENTIAL, replace(_SEQUENTIAL, writes=1.0), _MIXED, _HOT),
+    "lone": (_RANDOM, _RANDOM, _LONE, _LONE),
+    "sequential_read": 4 * (_SEQUENTIAL,),
+    "random_read": 4 * (_RANDOM,),
+    "sequential_write": 4 * (replace(_SEQUENTIAL, writes=1.0),),
+    "random_write": 4 * (replace(_RANDOM, writes=1.0),),
+}
+
+#: Those, and mixes of applications.
+ALL_MIXES = (*MIXES, *TRACED_MIXES)
+
+#: As :func:`sim_tb.harness.traffic_runs.run_traffic`.
+RunTraffic = Callable[[VaultConfig, int, Sequence[TrafficJob]], list[TrafficResult]]
+
+
+@dataclass(frozen=True, kw_only=True)
+class MixFigures:
+    """A mix under a policy.
+
+    Attributes:
+        gbs: GB/s moved, from the first request to the last response.
+        speedup: weighted speed-up: of each requester the cycles until its last response when it is
+            alone with :data:`BASELINE`, over those in the mix; the sum of all.
+        slowest: the largest of these quotients' inverses.
+        longest: latency of an access, in cycles.
+    """
+
+    gbs: float
+    speedup: float
+    slowest: float
+    longest: int
+
+
+def policy_vault(policy: SchedulerPolicy) -> VaultConfig:
+    """The thesis's vault with ``policy``, which knows the requesters if it ranks them; an agent
+    that chooses among policies does so in epochs of 16 cycles."""
+    ranks = (REQUESTERS - 1).bit_length() if policy == "par-bs" else 0
+    agent = AgentConfig(epoch=16) if policy == "meta" else AgentConfig()
+    return VaultConfig(scheduler=policy, requester_bits=ranks, agent=agent)
+
+
+def mix_job(
+    config: VaultConfig, patterns: Sequence[Pattern], accesses: Sequence[int], *, seed: int = 1
+) -> TrafficJob:
+    """A run of ``patterns``, those of a mix, with ``accesses`` of each requester.
+
+    Parameters:
+        seed: of the first requester; the others follow.
+    """
+    return TrafficJob(
+        patterns=tuple(
+            replace(pattern, accesses=_accesses(pattern, count), seed=seed + number)
+            for number, (pattern, count) in enumerate(zip(patterns, accesses, strict=True))
+        ),
+        begin=config.size_bytes - _SPAN,
+        span=_SPAN // (REQUESTERS * COLUMN_BYTES) * REQUESTERS * COLUMN_BYTES,
+        patience=(REQUESTERS + 1) * starvation_bound(config),
+        max_cycles=1000 * sum(accesses),
+    )
+
+
+def mix_patterns(mix: str) -> tuple[Pattern, ...]:
+    """The requesters of ``mix``, one of :data:`MIXES` or
+    :data:`TRACED_MIXES`."""
+    return MIXES[mix] if mix in MIXES else traced_patterns(mix)
+
+
+def measure_alone(
+    mixes: Sequence[str] = ALL_MIXES,
+    *,
+    accesses: int = ACCESSES,
+    seed: int = 1,
+    run: RunTraffic = run_traffic,
+) -> dict[str, tuple[int, ...]]:
+    """By mix, the cycles of each requester until its last response when it is alone, with
+    :data:`BASELINE`; parameters and errors as of :func:`measure_policy`."""
+    vault = policy_vault(BASELINE)
+    jobs = [
+        mix_job(
+            vault,
+            mix_patterns(mix),
+            [accesses if number == one else 1 for number in range(REQUESTERS)],
+            seed=seed,
+        )
+        for mix in mixes
+        for one in range(REQUESTERS)
+    ]
+    ends = [result.ends for result in run(vault, REQUESTERS, jobs)]
+    return {
+        mix: tuple(ends[REQUESTERS * number + one][one] for one in range(REQUESTERS))
+        for number, mix in enumerate(mixes)
+    }
+
+
+def measure_policy(
+    config: VaultConfig,
+    alone: Mapping[str, Sequence[int]],
+    *,
+    accesses: int = ACCESSES,
+    seed: int = 1,
+    run: RunTraffic = run_traffic,
+) -> dict[str, MixFigures]:
+    """Figures by mix of a vault's memory with four requesters.
+
+    Parameters:
+        config: of the vault. alone: what :func:`measure_alone` has found with the same parameters,
+            for the mixes that are run.
+        accesses: 32-byte accesses of each requester, 100 or more; a sixteenth of a requester that
+            has one request in flight. Of a trace, the share of it that this is of
+            :data:`ACCESSES`, at most all.
+        seed: of the first requester; the others follow.
+        run: makes the runs, on the Verilog or on the timing model.
+
+    Raises:
+        TrafficError: the memory did something wrong, or left a request waiting for longer than
+            :func:`memory.controller.starvation.starvation_bound` promises.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    jobs = [mix_job(config, mix_patterns(mix), REQUESTERS * [accesses], seed=seed) for mix in alone]
+    results = run(config, REQUESTERS, jobs)
+    return {
+        mix: _mix_figures(config, result, alone[mix])
+        for mix, result in zip(alone, results, strict=True)
+    }
+
+
+def _accesses(pattern: Pattern, count: int) -> int:
+    if pattern.trace:
+        return max(1, pattern.accesses * min(count, ACCESSES) // ACCESSES)
+    return max(1, count // _SLOW) if pattern.window == 1 else count
+
+
+def _mix_figures(config: VaultConfig, result: TrafficResult, alone: Sequence[int]) -> MixFigures:
+    slowdowns = [result.ends[number] / cycles for number, cycles in enumerate(alone)]
+    return MixFigures(
+        gbs=round(result.bytes / result.cycles / config.timing.tck_ns, 4),
+        speedup=round(sum(1 / slowdown for slowdown in slowdowns), 4),
+        slowest=round(max(slowdowns), 3),
+        longest=result.longest,
+    )
+
+
+#: Accesses of each requester, for the curve.
+LENGTHS = (500, 1_000, 2_000, 5_000, 10_000, 20_000, 50_000)
+
+#: Those of :data:`MIXES` for the curve.
+MIXES_LEARNED = ("sequential_random_25", "random_mixed", "unlike")
+
+
+def measure_bandwidth(
+    config: VaultConfig,
+    lengths: Sequence[int],
+    *,
+    run: RunTraffic = run_traffic,
+) -> dict[str, list[float]]:
+    """GB/s of each of :data:`MIXES_LEARNED`, for runs of ``lengths`` accesses of each requester,
+    each from reset.
+
+    Parameters:
+        run: makes the runs, on the Verilog or on the timing model.
+
+    Raises:
+        TrafficError: as :func:`measure_policy`.
+        sim_tb.runner.build.BuildError: the simulator can't be built.
+    """
+    jobs = [
+        mix_job(config, MIXES[mix], REQUESTERS * [length])
+        for mix in MIXES_LEARNED
+        for length in lengths
+    ]
+    rates = [
+        round(result.bytes / result.cycles / config.timing.tck_ns, 4)
+        for result in run(config, REQUESTERS, jobs)
+    ]
+    count = len(lengths)
+    return {
+        mix: rates[count * number : count * (number + 1)]
+        for number, mix in enumerate(MIXES_LEARNED)
+    }
+
+
+#: Policies whose area and longest path are measured.
+_SIZED: tuple[SchedulerPolicy, ...] = (
+    "first-ready",
+    "first-ready-timed",
+    "par-bs",
+    "learned",
+    "meta",
+)
+
+
+@experiment(tools=(*SIMULATION, "pyosys"), minutes=6)
+def schedulers() -> Iterator[Measurement]:
+    """Four requesters, alike and unlike, at a vault's memory with each scheduling policy.
+
+    Bandwidth, weighted speed-up, largest slow-down and longest wait; what the learned policy moves
+    by the length of a run; areas.
+    """
+    alone = measure_alone()
+    for policy in POLICIES:
+        for mix, figures in measure_policy(policy_vault(policy), alone).items():
+            key = f"{figure(policy)}_{mix}"
+            yield Measurement(f"{key}_gbs", figures.gbs, "GB/s", 0.01, True)
+            yield Measurement(f"{key}_speedup", figures.speedup, "", 0.01, True)
+            yield Measurement(f"{key}_slowest", figures.slowest, "", 0.02)
+            yield Measurement(f"{key}_longest", figures.longest, "cycles", 0.05)
+    for mix, values in measure_bandwidth(policy_vault("learned"), LENGTHS).items():
+        for length, gbs in zip(LENGTHS, values, strict=True):
+            yield Measurement(f"learned_after_{length}_{mix}", gbs, "GB/s", 0.01, True)
+    for policy in _SIZED:
+        kge = part_area(partial(_scheduler, policy), "generic")["logic_ge"] / 1000
+        yield Measurement(f"{figure(policy)}_kge", kge, "kGE", 0.01)
+
+
+def _scheduler(policy: SchedulerPolicy, sram: SramKind) -> Component:
+    """The scheduler with ``policy``, and with the port to its weights if it has any; it has no
+    memories."""
+    del sram
+    vault = policy_vault(policy)
+    if vault.learns:
+        vault = replace(vault, agent=replace(vault.agent, window_base=0))
+    scheduler: Component = make_scheduler(vault)
+    return scheduler

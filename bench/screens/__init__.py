@@ -1,1 +1,0 @@
-"""Screenshots of pages in Chromium without a screen."""

@@ -1,0 +1,210 @@
+"""Sequences of time steps of LSTM layers on whole chips, and on one vault."""
+
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, dataclass, replace
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.networks.lstm_jobs import lstm_sequence_job
+from microkernels.nn.lstm_shape import LstmShape, usual_weights
+from microkernels.runtime.job import KernelJob
+from pe.config import SPECIAL_INSTRUCTIONS
+from sim_tb.cosim.kernels import chip_engines, run_on
+from sim_tb.cosim.machine import Timed
+from sim_tb.workloads.tiles import ESE
+from soc.chip.config import ChipConfig
+from soc.generate.presets import chip_preset
+
+from .belief import MEMORY_WAITS
+from .experiment import SIMULATION, Measurement, experiment
+from .runs import exact, kept
+
+__all__ = ["SEQUENCES", "Sequence", "SequenceRun", "measure_sequence", "sequence_job", "sequences"]
+
+_FRACTION = 11
+
+_SEED = 1
+
+#: One layer of 128 cells, one sequence at a time.
+_CELLS_128 = LstmShape(inputs=128, cells=128, outputs=128, projected=False)
+
+_LITTLE_SHAPE = LstmShape(inputs=24, cells=32, outputs=16, batch=4)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Sequence:
+    """A sequence and its machine.
+
+    Attributes:
+        shape: of the layer. steps: of the sequence.
+        weight_fraction: fraction bits of weights and peepholes; all other numbers have 11.
+        columns, rows: of vaults. pes: engines of each.
+    """
+
+    shape: LstmShape
+    steps: int
+    columns: int = 1
+    rows: int = 1
+    pes: int = 4
+    weight_fraction: int = _FRACTION
+
+    def machine(self, base: ChipConfig) -> ChipConfig:
+        """``base`` with this grid, and engines with the instructions for recurrent networks."""
+        pe = replace(base.tile.pe, instructions=SPECIAL_INSTRUCTIONS)
+        tile = replace(base.tile, pes=self.pes, pe=pe)
+        grid = replace(
+            base.network, columns=self.columns, rows=self.rows, tag_bits=tile.port_tag_bits
+        )
+        return replace(base, tile=tile, network=grid)
+
+
+#: Name -> sequence.
+SEQUENCES: Mapping[str, Sequence] = {
+    "ese": Sequence(shape=ESE, steps=16, columns=8, rows=4),
+    "cells_128_one_engine": Sequence(shape=_CELLS_128, steps=16, pes=1),
+    "cells_128_one_vault": Sequence(shape=_CELLS_128, steps=16),
+    "cells_128_four_vaults": Sequence(shape=_CELLS_128, steps=16, columns=2, rows=2, pes=1),
+    "little": Sequence(shape=_LITTLE_SHAPE, steps=4, columns=2, rows=2, pes=1, weight_fraction=13),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class SequenceRun:
+    """A sequence that has run.
+
+    Attributes:
+        name: of the sequence. vaults, pes: of the machine; engines of one vault.
+        batch, steps: of the sequence.
+        cycles: of the engine that ran longest. tck_ns: clock period.
+        vector_busy, waits: shares of all engines' cycles in which the vector unit works, and in
+            which an instruction waits for memory or for another engine's flag.
+        outputs: elements compared with the golden model's; all are equal.
+    """
+
+    name: str
+    vaults: int
+    pes: int
+    batch: int
+    steps: int
+    cycles: int
+    tck_ns: float
+    vector_busy: float
+    waits: float
+    outputs: int
+
+    @property
+    def us(self) -> float:
+        """Time of a step, the mean over the sequence."""
+        return self.cycles * self.tck_ns / 1000 / self.steps
+
+
+def sequence_job(name: str, machine: ChipConfig) -> KernelJob:
+    """The job of one of :data:`SEQUENCES` with seeded weights and inputs of usual size.
+
+    Raises:
+        KernelError: the sequence does not fit the machine.
+    """
+    sequence = SEQUENCES[name]
+    rng = np.random.default_rng(_SEED)
+
+    def values(scale: float, *size: int, fraction: int = sequence.weight_fraction) -> Elements:
+        return to_fixed(rng.normal(0, scale, size), fraction)
+
+    shape = sequence.shape
+    return lstm_sequence_job(
+        shape,
+        usual_weights(shape, values),
+        values(1.0, sequence.steps, shape.batch, shape.inputs, fraction=_FRACTION),
+        fraction=_FRACTION,
+        weight_fraction=sequence.weight_fraction,
+        engines=chip_engines(machine),
+    )
+
+
+def measure_sequence(
+    name: str,
+    base: ChipConfig,
+    *,
+    on: Timed = "model",
+) -> SequenceRun:
+    """Run one of :data:`SEQUENCES` and compare every output. Results of the timing model are cached
+    on disk.
+
+    Parameters:
+        base: chip whose grid and engines are replaced.
+        on: the Verilog, or the timing model.
+
+    Raises:
+        CosimError: an engine faulted, or an output differs from the golden model's.
+        support.native.CompilerError: the timing model can't be built.
+        sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
+    """
+    machine = SEQUENCES[name].machine(base)
+    job = sequence_job(name, machine)
+    measure = partial(_measured, name, job, machine, on)
+    run = measure() if on == "rtl" else kept("sequences", machine, job, measure, on=on, also=name)
+    return SequenceRun(**run)
+
+
+def _measured(
+    name: str,
+    job: KernelJob,
+    machine: ChipConfig,
+    on: Timed,
+) -> dict[str, Any]:
+    sequence = SEQUENCES[name]
+    counters: list[Mapping[str, int]]
+    if machine.vaults == 1:
+        alone = exact(run_on(job, machine.tile, on=on), name)
+        cycles, outputs = alone.cycles, alone.outputs.size
+        counters, tck_ns = list(alone.result.counters), alone.result.tck_ns
+    else:
+        chip = exact(run_on(job, machine, on=on, preload=on == "model"), name)
+        cycles, outputs = chip.cycles, chip.outputs.size
+        counters, tck_ns = list(chip.result.counters), chip.result.tck_ns
+    every = sum(pe["CYCLES"] for pe in counters)
+    run = SequenceRun(
+        name=name,
+        vaults=machine.vaults,
+        pes=sequence.pes,
+        batch=sequence.shape.batch,
+        steps=sequence.steps,
+        cycles=cycles,
+        tck_ns=tck_ns,
+        vector_busy=sum(pe["VECTOR_BUSY"] for pe in counters) / every,
+        waits=sum(pe[item] for pe in counters for item in MEMORY_WAITS) / every,
+        outputs=outputs,
+    )
+    return asdict(run)
+
+
+_CHIP, _LITTLE_CHIP = "thesis", "tiny"
+
+_NETWORK, _LITTLE = "vgg16", "little"
+
+
+@experiment(presets=("thesis", "tiny"), tools=SIMULATION, minutes=10)
+def sequences() -> Iterator[Measurement]:
+    """LSTM layers over sequences of time steps, on whole chips, on one vault, on one engine.
+
+    ESE's on the 128 engines of the thesis's chip, all traffic between vaults and all barriers
+    included, and a layer of 128 cells, one sequence at a time, on one engine, on the four engines
+    of one vault and on four engines of four vaults. Every output of every step is compared with the
+    golden model's. Times at 1.25 GHz on the timing model. And a small layer on the Verilog of four
+    vaults beside the model.
+    """
+    base = chip_preset(_CHIP)
+    for name in SEQUENCES:
+        if name == _LITTLE:
+            continue
+        run = measure_sequence(name, base)
+        yield Measurement(f"{name}_us", run.us, "us a step")
+        yield Measurement(f"{name}_cycles", run.cycles, "cycles")
+        yield Measurement(f"{name}_vector_busy", 100 * run.vector_busy, "%", None)
+        yield Measurement(f"{name}_waits", 100 * run.waits, "%", None)
+    for on in ("model", "rtl"):
+        run = measure_sequence(_LITTLE, chip_preset(_LITTLE_CHIP), on=on)
+        yield Measurement(f"{_LITTLE}_{on}_cycles", run.cycles, "cycles")

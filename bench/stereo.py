@@ -1,0 +1,97 @@
+"""Depth of the Motorcycle pair by hierarchical BP-M, with its error against the truth."""
+
+from collections.abc import Iterator
+from typing import Annotated
+
+import numpy as np
+import typer
+
+from microkernels.bp.golden import labels
+from microkernels.bp.jobs import bp_levels_job
+from microkernels.data.stereo import motorcycle, percent_wrong
+from microkernels.data.stereo_picture import draw
+from microkernels.runtime.ring import VaultRing
+from sim_tb.cosim.kernels import run_on
+from sim_tb.runner.build import need_simulator
+from soc.generate.presets import tile_preset
+
+from .experiment import SIMULATION, Measurement, experiment
+from .options import ImageOption
+from .runs import exact
+
+__all__ = ["stereo"]
+
+_TILE = "vault"
+#: Pixels across and down, and of every pixel of the photograph.
+_GRID, _EVERY_PIXEL = (370, 250), (741, 500)
+
+
+@experiment(presets=("vault",), tools=SIMULATION, minutes=15)
+def stereo(
+    width: Annotated[
+        int | None, typer.Option(help="Columns of another grid; the pair has 741.", min=1)
+    ] = None,
+    height: Annotated[int, typer.Option(help="Its rows; the pair has 500.", min=1)] = 250,
+    count: Annotated[int, typer.Option("--labels", help="Its ranges of disparities.", min=2)] = 16,
+    coarse: Annotated[
+        int, typer.Option(help="Iterations on a quarter of the size.", min=0, max=1000)
+    ] = 5,
+    iterations: Annotated[int, typer.Option(help="Iterations on it.", min=0, max=1000)] = 1,
+    verilog: Annotated[
+        bool, typer.Option("--verilog", help="On a vault's Verilog too: minutes or more.")
+    ] = False,
+    image: ImageOption = None,
+) -> Iterator[Measurement]:
+    """Hierarchical BP-M on the Motorcycle pair: disparities, and their error against the truth.
+
+    On a vault's Verilog at 370 x 250 pixels, with the cycles of each phase, and on the golden model
+    with every pixel; or on another grid alone. Pixels are wrong that are off by more than a label.
+    The picture has photograph, truth, and the first result.
+
+    Example: vip bench stereo --width 96 --height 64 --image stereo.png
+    """
+    if width is not None:
+        grid = (width, height, count)
+        yield from _measure(grid, coarse, iterations, verilog=verilog, image=image)
+        return
+    yield from _measure((*_GRID, count), coarse, iterations, verilog=True, image=image)
+    for number in (1, 5):
+        yield from _measure((*_EVERY_PIXEL, count), coarse, number, verilog=False)
+
+
+def _measure(
+    grid: tuple[int, int, int],
+    coarse: int,
+    iterations: int,
+    *,
+    verilog: bool,
+    image: ImageOption = None,
+) -> Iterator[Measurement]:
+    """One grid, on the golden model and perhaps on Verilog, which leaves the same messages."""
+    if verilog:
+        need_simulator()
+    scene, config = motorcycle(*grid), tile_preset(_TILE)
+    job = bp_levels_job(
+        scene.problem,
+        coarse,
+        iterations,
+        ring=VaultRing(address_bits=config.vault.address_bits),
+        pes=config.pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+    )
+    if verilog:
+        phases = exact(run_on(job, config), "the vault").results
+        for name, result in phases.items():
+            yield Measurement(f"cycles_{name}", result.cycles, "cycles", 0.01)
+        cycles = sum(result.cycles for result in phases.values())
+        yield Measurement("cycles", cycles, "cycles", 0.01)
+    chosen = labels(scene.problem, job.expected)
+    truth = np.full(chosen.shape, -1) if scene.truth is None else scene.truth
+    wrong = percent_wrong(chosen, truth)
+    errors = np.abs(scene.disparities[chosen] - scene.disparities[truth])[truth >= 0]
+    key = f"{grid[0]}x{grid[1]}_{coarse}_{iterations}"
+    yield Measurement(f"{key}_wrong", round(wrong, 2), "%", 0.001)
+    yield Measurement(f"{key}_mean_error", round(float(errors.mean()), 2), "pixels", 0.001)
+    if image is not None:
+        machine = "Verilog" if verilog else "golden model"
+        draw(scene, chosen, image, caption=f"{machine}, {coarse} + {iterations} iterations")

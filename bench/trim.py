@@ -1,0 +1,103 @@
+"""Engines trimmed to applications, and devices filled with them."""
+
+from collections.abc import Iterator
+
+from sim_tb.cosim.applications import choose
+from sim_tb.cosim.engine import CosimError
+from vip.cli.commands.options import JobsOption, SchedulerOption
+from vip.trimming.figure import draw_trims
+from vip.trimming.gain import estimate_gains, simulate_gain
+from vip.trimming.rows import means
+from vip.trimming.suite import measure_trims
+
+from .experiment import (
+    CELLS,
+    SIMULATION,
+    SYNTHESIS,
+    Measurement,
+    experiment,
+    figure,
+    say,
+    say_stage,
+)
+from .options import ImageOption, NamesOption
+
+__all__ = ["fit", "trim"]
+
+_MEASURES = ("luts", "ffs", "dsps", "brams")
+
+
+@experiment(presets=("pe", "pe-logistic"), tools=(*SYNTHESIS, *SIMULATION[1:]), minutes=60)
+def fit(only: NamesOption = None) -> Iterator[Measurement]:
+    """SCRATCH's device filled with full engines, and with engines trimmed to each application.
+
+    Sizes are proved for every input. All engines run the application; the logic around them is the
+    same. Finished chips are cached.
+
+    Example: vip bench fit --only max-pooling
+    """
+    for application in choose(tuple(only or ())):
+        chips = simulate_gain(application, say)
+        name = figure(application.name)
+        if not chips["match"]:
+            raise CosimError(f"{application.name}: engines of a chip leave other results")
+        gain, on_board = chips["throughput_gain"], chips["board_throughput_gain"]
+        yield Measurement(f"{name}_proved_gain", gain, "", 0.01, True)
+        yield Measurement(f"{name}_proved_board_gain", on_board, "", 0.01, True)
+        for kind, chip in (("reference", chips["full"]), ("proved", chips["trimmed"])):
+            luts = chip["area"]["total"]["luts"]
+            used = chip["filled"]["luts"]
+            yield Measurement(f"{name}_{kind}_engines", chip["engines"], "", 0.0, True)
+            yield Measurement(f"{name}_{kind}_vaults", chip["vaults"], "", None)
+            yield Measurement(f"{name}_{kind}_luts", luts, "", 0.02)
+            yield Measurement(f"{name}_{kind}_luts_used", used, "fraction", 0.02)
+            rams = chip["filled"]["brams"]
+            yield Measurement(f"{name}_{kind}_brams_used", rams, "fraction", 0.02)
+            yield Measurement(f"{name}_{kind}_cycles", chip["cycles"], "cycles", 0.01)
+            speed, buses = chip["gigabytes_per_second"], chip["bus_gigabytes_per_second"]
+            yield Measurement(f"{name}_{kind}_gb_s", speed, "GB/s", 0.02)
+            yield Measurement(f"{name}_{kind}_bus_gb_s", buses, "GB/s", 0.02)
+
+
+@experiment(presets=("pe", "pe-logistic"), tools=(*CELLS, *SIMULATION[1:]), minutes=130)
+def trim(
+    only: NamesOption = None,
+    image: ImageOption = None,
+    scheduler: SchedulerOption = None,
+    jobs: JobsOption = None,
+) -> Iterator[Measurement]:
+    """Engines trimmed to each application, and to unions of some: area, power, cycles and results.
+
+    For Xilinx 7-series: fractions saved, and their means over the applications. Sizes are proved
+    for every input. Places for transfers in flight are the fewest with which the application takes
+    at most 1 % more cycles. Neither the trimmed nor the full engine has performance counters.
+    Finished rows are cached, so that an interrupted command continues. The picture has what is
+    saved, and estimates of the throughput of a full device.
+
+    Example: vip bench trim --only bp --only k-means --json trim.json
+    """
+    rows = measure_trims(tuple(only or ()), scheduler=scheduler, jobs=jobs, progress=say_stage)
+    if image is not None:
+        draw_trims(rows, estimate_gains(rows, say), {}, image)
+    for row in rows:
+        if not (row.match and row.trimmed.exact):
+            raise CosimError(f"{row.name}: a trimmed engine does not do what the full one does")
+        name = row.name.replace(" ", "_").replace("-", "_")
+        for measure in _MEASURES:
+            yield Measurement(f"{name}_full_{measure}", row.area_full[measure], measure, 0.02)
+        yield Measurement(f"{name}_full_mw", row.power_full["mw"], "mW", 0.02)
+        yield Measurement(f"{name}_cycles", row.cycles_full, "cycles", 0.01)
+        engine, stem = row.trimmed, f"{name}_proved"
+        slower = round(row.slower, 5)
+        yield Measurement(f"{stem}_cycles", engine.cycles, "cycles", 0.01)
+        yield Measurement(f"{stem}_slower", slower, "fraction", None)
+        for measure in _MEASURES:
+            yield Measurement(f"{stem}_{measure}", engine.area[measure], measure, 0.02)
+            saved = row.saved(measure)
+            yield Measurement(f"{stem}_saved_{measure}", saved, "fraction", 0.02, True)
+        power = row.power_saved
+        if power is not None:
+            yield Measurement(f"{stem}_mw", engine.power["mw"], "mW", 0.02)
+            yield Measurement(f"{stem}_saved_mw", power, "fraction", 0.02, True)
+    for name, mean in means(rows).items():
+        yield Measurement(f"proved_{name}", mean, "fraction", 0.02, True)

@@ -1,1 +1,0 @@
-"""Benchmarks of a memory with a clock of its own."""

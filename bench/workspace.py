@@ -1,0 +1,97 @@
+"""The virtual workspace: convolutions by the product of matrices, area and clock."""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cache
+
+import numpy as np
+
+from microkernels.apps.lowered_convolution import lowered_convolution_job
+from microkernels.common.fixed_point import Elements
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.jobs import conv_job
+from microkernels.runtime.job import KernelJob
+from pe.config import PeConfig
+from sim_tb.cosim.kernels import run_on
+from sim_tb.harness.memory import MemoryBehaviour
+from soc.generate.presets import preset
+
+from .experiment import CELLS, SIMULATION, Measurement, experiment
+from .parts import engine_areas, engine_clocks
+from .runs import exact
+
+__all__ = ["workspace"]
+
+_LATENCY = 60
+
+_FRACTION = 6
+
+_SEED = 1
+
+#: Layers of one slice of channels, so that both kernels do all of it at once.
+_LAYERS = {
+    "8x16": ConvShape(width=16, height=8, channels=16, filters=32, padding=1),
+    "14x14": ConvShape(width=14, height=14, channels=16, filters=64, padding=1),
+    "28x14": ConvShape(width=28, height=14, channels=16, filters=32, padding=1),
+    "stride_2": ConvShape(width=17, height=17, channels=16, filters=32, padding=1, stride=2),
+}
+
+
+@dataclass(frozen=True)
+class _Pair:
+    """A layer by the product of matrices, and by the kernel for convolutions."""
+
+    product: KernelJob
+    convolution: KernelJob
+
+
+def _values(generator: np.random.Generator, limit: int, *shape: int) -> Elements:
+    return generator.integers(-limit, limit, shape).astype(np.int16)
+
+
+@cache
+def _pair(name: str) -> _Pair:
+    shape = _LAYERS[name]
+    generator = np.random.default_rng(_SEED)
+    image = _values(generator, 200, shape.height, shape.width, shape.channels)
+    filters = _values(generator, 100, shape.filters, shape.kernel, shape.kernel, shape.channels)
+    bias = np.zeros(shape.filters, np.int16)
+    product = lowered_convolution_job(
+        image, filters, fraction=_FRACTION, stride=shape.stride, padding=shape.padding
+    )
+    return _Pair(product, conv_job(shape, image, filters, bias, fraction=_FRACTION))
+
+
+def _engines() -> dict[str, PeConfig]:
+    """The preset without and with the instruction."""
+    plain = preset("pe")
+    return {
+        "plain": plain,
+        "workspace": replace(plain, instructions=plain.instructions | {"set.ws"}),
+    }
+
+
+@experiment(presets=("pe",), tools=(*CELLS, *SIMULATION[1:]), minutes=10)
+def workspace() -> Iterator[Measurement]:
+    """Convolutions by the product of matrices from a workspace, beside the kernel for convolutions.
+
+    16 channels on one engine beside a memory with a latency of 60 cycles: cycles of both in
+    Verilog, every output compared with the golden models', and the words of both programs. Area of
+    an engine without and with the workspace, and its clock in Nangate 45 nm, mapped for speed.
+    """
+    engines = _engines()
+    memory = MemoryBehaviour(latency=_LATENCY)
+    for name in _LAYERS:
+        pair = _pair(name)
+        cycles = {}
+        for kind, job in vars(pair).items():
+            config = engines["workspace" if kind == "product" else "plain"]
+            outcome = exact(run_on(job, config, memory=memory), job.name)
+            cycles[kind] = outcome.result.cycles
+            yield Measurement(f"{name}_{kind}_cycles", outcome.result.cycles, "cycles")
+            yield Measurement(f"{name}_{kind}_words", len(job.program.words), "words")
+        share = cycles["convolution"] / cycles["product"]
+        yield Measurement(f"{name}_speed", share, "of the convolution's", 0.0, True)
+    for name, config in engines.items():
+        yield from engine_areas(name, config)
+        yield from engine_clocks(name, config)

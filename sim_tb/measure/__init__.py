@@ -1,1 +1,0 @@
-"""Measurements in simulation: cycles of kernels, bandwidths, network traffic."""

@@ -1,1 +1,0 @@
-"""Measurements of columns that are read again: plans, line buffers, load histories."""

@@ -1,1 +1,0 @@
-"""Measurements of vaults whose memory has a clock of its own."""

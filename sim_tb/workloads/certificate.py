@@ -1,0 +1,324 @@
+"""The timing model's certificate: programs on the model and on the Verilog, counter by counter."""
+
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Literal, get_args
+
+from memory.controller.counters import VaultCounter
+from microkernels.bp.jobs import bp_levels_job
+from microkernels.data.stereo import motorcycle
+from microkernels.runtime.job import KernelJob
+from microkernels.runtime.ring import VaultRing
+from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
+from pe.interface import PeCounter
+from sim_tb.cosim.applications import applications
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour
+from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.machine import MachineOptions, Timed
+from sim_tb.runner.cache import fingerprint
+from sim_tb.timed.library import sources
+from sim_tb.workloads.tiles import (
+    BELIEF,
+    ESE,
+    ITERATIONS,
+    LAYERS,
+    LSTM,
+    ROUNDS,
+    belief_job,
+    declared_job,
+    ese_job,
+    layer_jobs,
+    with_engines,
+    with_history,
+)
+from sim_tb.workloads.traffic import TRAFFICS, VARIANTS, Variant, run_variant
+from soc.chip.config import ChipConfig
+from soc.generate.presets import chip_preset, preset, tile_preset
+from soc.tile.config import VaultTileConfig
+
+__all__ = [
+    "KINDS",
+    "Certificate",
+    "Certified",
+    "CertifiedRun",
+    "Kind",
+    "certified_runs",
+    "certify",
+    "run_certified",
+]
+
+Kind = Literal["memory", "engine", "vault", "chip"]
+
+KINDS: tuple[Kind, ...] = get_args(Kind)
+
+#: 32-byte accesses of each traffic, and the seed.
+_ACCESSES, _SEED = 20_000, 1
+
+#: Counters of vaults and nodes that go on while the host reads them one after the other.
+_LATE = ("CYCLES", "REFRESHES", "REFRESH_BLOCKED")
+
+_TILE = "vault"
+
+#: Latency of the memory beside one engine, in cycles.
+_LATENCY = 40
+
+#: Presets of chips, and pixels of the images on them.
+_CHIPS = {"tiny": (24, 18), "small": (40, 24), "fpga": (24, 18)}
+
+_CHIP_LABELS = 8
+
+#: Of these, those whose host also writes and reads the data through the AXI port.
+_PORTS = ("tiny", "fpga")
+
+#: Of engines with a load history: entries and ways, layer, and engines of the vault.
+_ENTRIES, _WAYS, _REUSED, _MANY = 32, 4, "conv5_1", 8
+
+_LINES = 64
+
+_COMMENT = re.compile(r"//[^\n]*")
+
+
+@dataclass(frozen=True, kw_only=True)
+class CertifiedRun:
+    """A run for both machines.
+
+    Attributes:
+        kind: of the machine. name: of the run.
+        config: of the machine; of a vault's memory alone, its variant.
+        jobs: that run after each other; on a memory alone none. phase: the launch that counts, ""
+            if all do.
+        traffic: on a memory alone, of :data:`sim_tb.workloads.traffic.TRAFFICS`.
+        minutes: whether the Verilog needs more than one.
+        port: of a chip, whether the host writes the data, and reads the outputs, through the AXI
+            data port; the cycles are then all that pass until the last launch has ended.
+    """
+
+    kind: Kind
+    name: str
+    config: PeConfig | VaultTileConfig | ChipConfig | Variant
+    jobs: tuple[KernelJob, ...] = ()
+    traffic: str = ""
+    phase: str = ""
+    minutes: bool = False
+    port: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certified:
+    """A run on both machines.
+
+    Attributes:
+        kind, name: as of the run.
+        model, verilog: cycles.
+        differing: counter -> by how much the model's sum over all units is larger, where it
+            differs: of engines by name, of vaults and nodes with the unit before it.
+    """
+
+    kind: Kind
+    name: str
+    model: int
+    verilog: int
+    differing: Mapping[str, int]
+
+    @property
+    def percent(self) -> float:
+        """By how much the model's cycles are more, in percent; negative if they are fewer."""
+        return 100 * (self.model - self.verilog) / self.verilog
+
+
+@dataclass(frozen=True, kw_only=True)
+class Certificate:
+    """Runs of the timing model beside those of the Verilog.
+
+    Attributes:
+        number: identifies the certificate: a digest of the files in :mod:`sim_tb.timed` and of all
+            rows.
+        rows: in the order in which they ran.
+    """
+
+    number: str
+    rows: tuple[Certified, ...]
+
+    @property
+    def equal(self) -> int:
+        """Runs that are equal in cycles and in the sum of each counter."""
+        return sum(row.model == row.verilog and not row.differing for row in self.rows)
+
+    @property
+    def errors(self) -> tuple[float, float]:
+        """Median and greatest difference of cycles, both as amounts in percent."""
+        found = sorted(abs(row.percent) for row in self.rows)
+        middle = len(found) // 2
+        return (found[middle] + found[~middle]) / 2, found[-1]
+
+
+def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Iterator[CertifiedRun]:
+    """The stated set: traffic on a vault's memory in its variants, the suite on one engine, kernels
+    on a vault, belief propagation on chips; a convolution with a load history on engine and vault.
+
+    Parameters:
+        kinds: of the machines. layers: whether with the layers of VGG-16.
+    """
+    if "memory" in kinds:
+        for variant in VARIANTS:
+            for traffic in TRAFFICS:
+                name = f"{variant.name} {traffic}"
+                yield CertifiedRun(kind="memory", name=name, config=variant, traffic=traffic)
+    if "engine" in kinds:
+        for application in applications():
+            yield CertifiedRun(
+                kind="engine",
+                name=application.name,
+                config=preset(application.preset),
+                jobs=application.jobs,
+            )
+        yield CertifiedRun(
+            kind="engine",
+            name=f"{_REUSED}_{_ENTRIES}_entries_{_WAYS}_ways",
+            config=with_history(preset("pe"), _ENTRIES, _WAYS),
+            jobs=(declared_job(_REUSED, 1),),
+        )
+    if "vault" in kinds:
+        yield from (run for run in _vault_runs() if layers or not run.minutes)
+    if "chip" in kinds:
+        yield from _chip_runs()
+
+
+def _vault_runs() -> Iterator[CertifiedRun]:
+    """Kernels that four engines of a vault run, by the names of :data:`sim_tb.workloads.tiles`, and
+    eight with a load history."""
+    config = tile_preset(_TILE)
+    for name in ITERATIONS:
+        yield CertifiedRun(
+            kind="vault",
+            name=f"{name}_batch_1",
+            config=config,
+            jobs=(belief_job(name, config),),
+            phase=BELIEF[name],
+        )
+    for layer in LAYERS:
+        yield CertifiedRun(
+            kind="vault",
+            name=f"{layer.name}_batch_1",
+            config=config,
+            jobs=tuple(layer_jobs(layer, rounds=ROUNDS, pes=config.pes)),
+            minutes=True,
+        )
+    special = replace(config, pe=replace(config.pe, instructions=SPECIAL_INSTRUCTIONS))
+    yield CertifiedRun(
+        kind="vault",
+        name=f"{LSTM}_batch_{ESE.batch}",
+        config=special,
+        jobs=(ese_job(config.pes),),
+    )
+    # By the names of the record of the load history.
+    engine = with_history(config.pe, _ENTRIES, _WAYS)
+    for lines in (0, _LINES):
+        yield CertifiedRun(
+            kind="vault",
+            name=f"{_REUSED}_{_MANY}_engines_{_ENTRIES}_entries_{lines}_lines",
+            config=replace(with_engines(config, _MANY), pe=engine, line_buffer=lines),
+            jobs=(declared_job(_REUSED, _MANY),),
+        )
+
+
+def _chip_runs() -> Iterator[CertifiedRun]:
+    """Belief propagation, flat and hierarchical, on chips whose Verilog runs it in a minute."""
+    for name, (width, height) in _CHIPS.items():
+        config = chip_preset(name)
+        problem = motorcycle(width, height, _CHIP_LABELS).problem
+        network = config.network
+        ring = VaultRing(
+            columns=network.columns, rows=network.rows, address_bits=network.address_bits
+        )
+        levels = bp_levels_job(
+            problem,
+            1,
+            1,
+            ring=ring,
+            pes=config.tile.pes,
+            scratchpad_bytes=config.pe.scratchpad_bytes,
+        )
+        for kernel, job in (("bp_m", chip_bp_job(problem, 2, config)), ("levels", levels)):
+            yield CertifiedRun(kind="chip", name=f"{name}_{kernel}", config=config, jobs=(job,))
+        if name in _PORTS:
+            jobs = (chip_bp_job(problem, 1, config),)
+            yield CertifiedRun(
+                kind="chip", name=f"{name}_data_port", config=config, jobs=jobs, port=True
+            )
+
+
+def run_certified(run: CertifiedRun, on: Timed) -> tuple[int, dict[str, int]]:
+    """Cycles of a run, and the counters of all its engines, vaults and nodes by name, summed.
+
+    Parameters:
+        run: of :func:`certified_runs`. on: the Verilog, or the timing model.
+
+    Raises:
+        CosimError: an engine faulted, or outputs differ from the golden model's.
+        support.native.CompilerError: the timing model can't be built.
+        sim_tb.harness.traffic_runs.TrafficError: a memory did something wrong.
+        sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
+    """
+    if isinstance(run.config, Variant):
+        found = run_variant(
+            run.config, accesses=_ACCESSES, seed=_SEED, traffics=(run.traffic,), on=on
+        )
+        result = found[run.traffic]
+        counted = {item.name: result.counters[item] for item in VaultCounter}
+        return result.cycles, _named("vault", counted)
+    cycles, counters = 0, Counter({item.name: 0 for item in PeCounter})
+    for job in run.jobs:
+        options: MachineOptions = {"preload": not run.port}
+        if run.config.kind == "engine":
+            options["memory"] = MemoryBehaviour(latency=_LATENCY)
+        outcome = run_on(job, run.config, on=on, **options)
+        results = [
+            result for name, result in outcome.results.items() if not run.phase or name == run.phase
+        ]
+        if run.port:
+            cycles += max(ended.simulated_cycles for ended in results)
+        else:
+            cycles += sum(ended.program_cycles for ended in results)
+        parts: list[Mapping[str, int]] = []
+        for ended in results:
+            parts += ended.counters
+            parts += (_named("vault", vault) for vault in ended.vaults)
+            parts += (_named("node", node) for node in ended.network)
+        if not outcome.match:
+            raise CosimError(f"{job.name}: outputs differ from the golden model's")
+        for part in parts:
+            counters.update(part)
+    return cycles, dict(counters)
+
+
+def _named(unit: str, counters: Mapping[str, int]) -> dict[str, int]:
+    """Counters of a vault or a node, but for those that cover a few cycles more or less."""
+    return {f"{unit} {name}": value for name, value in counters.items() if name not in _LATE}
+
+
+def certify(
+    runs: Sequence[CertifiedRun], progress: Callable[[str], None] | None = None
+) -> Certificate:
+    """Run each of ``runs`` on the model and on the Verilog; raises as :func:`run_certified`.
+
+    Parameters:
+        runs: at least one, of :func:`certified_runs`.
+        progress: called with a run's name before it begins.
+    """
+    rows = []
+    for run in runs:
+        if progress is not None:
+            progress(f"{run.kind} {run.name}")
+        (model, ours), (verilog, theirs) = (run_certified(run, on) for on in ("model", "rtl"))
+        differing = {name: ours[name] - theirs[name] for name in ours if ours[name] != theirs[name]}
+        rows.append(
+            Certified(
+                kind=run.kind, name=run.name, model=model, verilog=verilog, differing=differing
+            )
+        )
+    texts = (_COMMENT.sub("", path.read_text(encoding="utf-8")) for path in sources())
+    number = fingerprint(*(" ".join(text.split()) for text in texts), repr([*map(asdict, rows)]))
+    return Certificate(number=number[:12], rows=tuple(rows))

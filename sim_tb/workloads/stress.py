@@ -1,0 +1,356 @@
+"""Random traffic against vaults with random timing, geometry, policies, requesters and clocks."""
+
+import random
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import get_args
+
+from hdl.ports import COLUMN_BYTES
+from memory.config import AddressMap, PagePolicy, SchedulerPolicy, VaultConfig
+from memory.controller.counters import VaultCounter
+from memory.controller.starvation import starvation_bound
+from memory.errors import MemoryConfigError
+from memory.timing import DramTiming
+from sim_tb.cosim.chip_session import Periods
+from sim_tb.dut.memory import ports_of
+from sim_tb.harness.models import clock_arguments
+from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
+from sim_tb.harness.traffic_runs import TrafficError, run_traffic
+from soc.tile.clocks import ClockConfig
+
+__all__ = [
+    "RATIOS",
+    "ClockStressReport",
+    "StressCase",
+    "StressReport",
+    "clocks_of",
+    "random_case",
+    "run_clock_stress",
+    "run_stress",
+]
+
+#: Largest range of a random vault that is accessed; few columns, so that accesses meet.
+_SPAN = 1 << 20
+
+#: Runs of one vault, each with patterns of its own.
+_RUNS = 4
+
+#: Clock period in ns; times are drawn in clocks.
+_TCK_NS = 0.8
+
+
+@dataclass(frozen=True, kw_only=True)
+class StressCase:
+    """One vault and the runs against it; a function of ``seed`` and the number of accesses.
+
+    Attributes:
+        requesters: 0: one straight at the controller.
+    """
+
+    seed: int
+    config: VaultConfig
+    requesters: int
+    jobs: tuple[TrafficJob, ...]
+
+
+@dataclass(frozen=True, kw_only=True)
+class StressReport:
+    """Summary of runs in which no fault was found.
+
+    Attributes:
+        vaults: configurations. accesses: answered. cycles: simulated.
+        longest: latency in cycles of any access. bound: of that vault, in cycles.
+        reads, writes: answered. commands: that the DRAM checked, by name.
+    """
+
+    vaults: int
+    accesses: int
+    reads: int
+    writes: int
+    cycles: int
+    longest: int
+    bound: int
+    commands: dict[str, int]
+
+
+def _random_timing(rng: random.Random) -> DramTiming:
+    """Timing that a DRAM can have: near the thesis's, or far from it."""
+    while True:
+        clocks = {
+            "tccd": rng.randint(1, 12),
+            "tcl": rng.randint(2, 24),
+            "tcwl": rng.randint(2, 24),
+            "trcd": rng.randint(1, 24),
+            "trp": rng.randint(1, 24),
+            "tras": rng.randint(2, 60),
+            "twr": rng.randint(1, 30),
+            "trtp": rng.randint(1, 15),
+            "twtr": rng.choice((0, rng.randint(1, 15))),
+            "trrd": rng.choice((0, 0, rng.randint(1, 10))),
+            "tfaw": rng.choice((0, 0, rng.randint(4, 60))),
+            "trfc": rng.randint(1, 200),
+            "trefi": rng.randint(200, 3000),
+        }
+        times = {f"{name}_ns": round(count * _TCK_NS, 1) for name, count in clocks.items()}
+        try:
+            return DramTiming(tck_ns=_TCK_NS, turnaround_clocks=rng.choice((0, 1, 1, 5)), **times)
+        except MemoryConfigError:
+            continue
+
+
+def _random_pattern(rng: random.Random, config: VaultConfig, accesses: int) -> Pattern:
+    stride = rng.choice((1, 3, config.columns, config.columns * config.banks))
+    return Pattern(
+        walk=rng.choice(tuple(Walk)),
+        accesses=accesses,
+        stride=stride,
+        hot=rng.choice((1, 4, config.columns, 64)),
+        writes=rng.choice((0.0, 0.25, 0.5, 0.9, 1.0)),
+        partial=rng.random() < 0.6,
+        offer=rng.choice((1.0, 1.0, 0.7, 0.2)),
+        take=rng.choice((1.0, 1.0, 0.7, 0.3)),
+        window=rng.choice((1, 4, 65536, 65536)),
+        outside=rng.choice((0.0, 0.02)),
+        burst=rng.choice((0, 0, 50, 1000)),
+        seed=rng.getrandbits(32),
+    )
+
+
+def random_case(seed: int, accesses: int) -> StressCase:
+    """The vault of ``seed``, with ``accesses`` or a few more in all its runs."""
+    rng = random.Random(seed)
+    requesters = rng.randrange(9)
+    ports = ports_of(requesters)
+    config = VaultConfig(
+        banks=rng.choice((2, 4, 4, 8, 16, 16, 32)),
+        rows=rng.choice((4, 64, 1024)),
+        row_bytes=rng.choice((64, 128, 256, 256, 1024)),
+        timing=_random_timing(rng),
+        page_policy=rng.choice(get_args(PagePolicy)),
+        address_map=rng.choice(get_args(AddressMap)),
+        scheduler=rng.choice(get_args(SchedulerPolicy)),
+        transaction_queue=rng.choice((4, 8, 16, 32)),
+        command_queue=rng.choice((2, 4, 8)),
+        tag_bits=(ports - 1).bit_length() + rng.randint(1, 6),
+    )
+    if rng.random() < 0.5:
+        # Room for accesses beyond the memory.
+        config = replace(config, port_address_bits=config.address_bits + 1)
+    columns = min(config.size_bytes, _SPAN) // COLUMN_BYTES
+    share = -(-accesses // (_RUNS * ports))
+    # Each requester's oldest request may wait that long before it is taken, and then once more;
+    # requesters that rarely take responses make it longer.
+    bound = 4 * (ports + 1) * starvation_bound(config)
+    jobs = tuple(
+        TrafficJob(
+            patterns=tuple(_random_pattern(rng, config, share) for _ in range(ports)),
+            begin=0,
+            span=columns // ports * ports * COLUMN_BYTES,
+            patience=bound,
+            max_cycles=2000 * share * ports + 4 * bound,
+        )
+        for _ in range(_RUNS)
+    )
+    return StressCase(seed=seed, config=config, requesters=requesters, jobs=jobs)
+
+
+def run_stress(
+    *,
+    accesses: int,
+    vaults: int,
+    seed: int,
+    progress: Callable[[str], None] | None = None,
+) -> StressReport:
+    """Run ``vaults`` random cases, of seeds from ``seed`` on, with at least ``accesses`` in all.
+
+    Parameters:
+        progress: called before each case, with its description.
+
+    Raises:
+        TrafficError: a rule of a port or the DRAM broken, or an access lost, duplicated, reordered
+            or starved; the message names the case's seed.
+        sim_tb.runner.build.BuildError: a simulator can't be built.
+    """
+    totals = {"reads": 0, "writes": 0, "cycles": 0}
+    commands: dict[str, int] = {}
+    longest = bound = 0
+    for number in range(vaults):
+        case = random_case(seed + number, -(-accesses // vaults))
+        if progress is not None:
+            progress(_describe(case))
+        try:
+            results = run_traffic(case.config, case.requesters, case.jobs)
+        except TrafficError as error:
+            raise TrafficError(f"vault of seed {case.seed}: {error}") from error
+        for result in results:
+            totals["reads"] += result.reads
+            totals["writes"] += result.writes
+            totals["cycles"] += result.total_cycles
+            for name, count in result.commands.items():
+                commands[name] = commands.get(name, 0) + count
+            if result.longest > longest:
+                longest, bound = result.longest, starvation_bound(case.config)
+    return StressReport(
+        vaults=vaults,
+        accesses=totals["reads"] + totals["writes"],
+        **totals,
+        longest=longest,
+        bound=bound,
+        commands=commands,
+    )
+
+
+def _describe(case: StressCase) -> str:
+    config = case.config
+    return (
+        f"vault {case.seed}: {case.requesters or 'no'} requesters at the crossbar, "
+        f"{config.banks} banks of {config.rows} x {config.row_bytes} B, {config.address_map}, "
+        f"{config.page_policy} page, {config.scheduler}, "
+        f"queues {config.transaction_queue}/{config.command_queue}"
+    )
+
+
+def _periods(engine_ps: int, memory_ps: int, jitter_ps: int = 0) -> Periods:
+    return Periods(engine_ps=engine_ps, memory_ps=memory_ps, jitter_ps=jitter_ps)
+
+
+#: Clocks of 21 ratios from 1:8 to 8:1, among them SCRATCH's 50:200 MHz and 97:200; edges of some
+#: come early or late at random.
+RATIOS = (
+    _periods(1600, 200),
+    _periods(1400, 200),
+    _periods(1200, 200, 20),
+    _periods(1000, 200),
+    _periods(800, 200),
+    _periods(1200, 400),
+    _periods(1000, 400),
+    _periods(2000, 970),
+    _periods(1200, 800, 80),
+    _periods(1000, 900),
+    _periods(800, 800, 40),
+    _periods(900, 1000, 100),
+    _periods(800, 1200),
+    _periods(970, 2000),
+    _periods(400, 1000),
+    _periods(400, 1200, 120),
+    _periods(200, 800),
+    _periods(200, 1000),
+    _periods(200, 1200),
+    _periods(200, 1400),
+    _periods(200, 1600),
+)
+
+#: Depths of the crossing's buffers.
+_DEPTHS = (4, 8, 16, 64)
+
+#: Cycles that a crossing adds to a wait at most, both ways, beside the ratio of the clocks.
+_CROSSING_CYCLES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClockStressReport:
+    """Summary of runs in which no fault was found.
+
+    Attributes:
+        vaults: configurations. ratios: of clocks, each of which every vault had.
+        accesses: answered, and of these reads and writes. cycles: of the requesters' clock.
+        longest: latency of any access in cycles of the requesters' clock.
+    """
+
+    vaults: int
+    ratios: int
+    accesses: int
+    reads: int
+    writes: int
+    cycles: int
+    longest: int
+
+
+def clocks_of(seed: int) -> ClockConfig:
+    """Two clocks with depths that are drawn by ``seed``."""
+    rng = random.Random(seed)
+    return ClockConfig(
+        domains="two", request_depth=rng.choice(_DEPTHS), response_depth=rng.choice(_DEPTHS)
+    )
+
+
+def _slowed(job: TrafficJob, periods: Periods) -> TrafficJob:
+    """``job``, whose limits are in cycles of the memory, in those of its requesters."""
+    ratio = max(1, -(-periods.memory_ps // periods.engine_ps))
+    return replace(
+        job,
+        patience=2 * ratio * job.patience + _CROSSING_CYCLES,
+        max_cycles=2 * ratio * job.max_cycles,
+    )
+
+
+def _run_at(case: StressCase, number: int, periods: Periods) -> TrafficResult:
+    """One ratio of a case's clocks: every access and all of the memory checked, and the counters
+    of the memory, which the host reads from copies, held against the DRAM's commands."""
+    (result,) = run_traffic(
+        case.config,
+        ports_of(case.requesters),
+        [_slowed(case.jobs[number % _RUNS], periods)],
+        clocks=clocks_of(case.seed),
+        arguments=clock_arguments(**vars(periods)),
+    )
+    for counter, command in ((VaultCounter.READS, "read"), (VaultCounter.WRITES, "write")):
+        counted, seen = result.counters[counter], result.commands[command]
+        if case.config.counters and counted != seen:
+            raise TrafficError(f"counter {counter.name} is {counted} after {seen} commands")
+    return result
+
+
+def run_clock_stress(
+    *,
+    accesses: int,
+    vaults: int,
+    seed: int,
+    progress: Callable[[str], None] | None = None,
+) -> ClockStressReport:
+    """Run the vaults of ``vaults`` seeds from ``seed`` on at each of :data:`RATIOS`, with at least
+    ``accesses`` in all. Requesters offer and take at random, so both sides of the crossing wait
+    for each other.
+
+    Parameters:
+        progress: called before each vault, with its description.
+
+    Raises:
+        TrafficError: a rule of a port or the DRAM broken, an access lost, duplicated, reordered or
+            starved, or a counter wrong; the message names seed and clocks.
+        sim_tb.runner.build.BuildError: a simulator can't be built.
+    """
+    results = []
+    for number in range(vaults):
+        case = random_case(seed + number, -(-accesses // (vaults * len(RATIOS))) * _RUNS)
+        if progress is not None:
+            progress(_describe_clocks(case))
+        for place, periods in enumerate(RATIOS):
+            try:
+                results.append(_run_at(case, place, periods))
+            except TrafficError as error:
+                raise TrafficError(
+                    f"vault of seed {case.seed}, clocks of {periods.engine_ps} and "
+                    f"{periods.memory_ps} ps, jitter {periods.jitter_ps} ps: {error}"
+                ) from error
+    reads, writes = (
+        sum(getattr(result, name) for result in results) for name in ("reads", "writes")
+    )
+    return ClockStressReport(
+        vaults=vaults,
+        ratios=len(RATIOS),
+        accesses=reads + writes,
+        reads=reads,
+        writes=writes,
+        cycles=sum(result.total_cycles for result in results),
+        longest=max(result.longest for result in results),
+    )
+
+
+def _describe_clocks(case: StressCase) -> str:
+    config, clocks = case.config, clocks_of(case.seed)
+    return (
+        f"vault {case.seed}: {ports_of(case.requesters)} requesters, {config.banks} banks, "
+        f"{config.scheduler}, crossing {clocks.request_depth}/{clocks.response_depth} deep, "
+        f"{len(RATIOS)} ratios of clocks"
+    )

@@ -1,0 +1,407 @@
+"""One vault's part of kernels: belief propagation, layers of VGG-16, the LSTM of ESE.
+
+VGG-16 lies on 32 vaults in independent tiles, one a vault (thesis 6.2, 6.3). Maps are cut by
+position as far as that leaves tiles of at least 98 pixels. The channels of the last two groups of
+convolutions are cut too: each vault makes partial sums of its channels, which are completed, and
+pooled, in a step of their own. The first three groups are pooled in a step of their own. Fully
+connected layers lie on a grid of vaults, 8 across the inputs and 4 across the outputs.
+"""
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from microkernels.bp.jobs import bp_between_job, bp_levels_job
+from microkernels.bp.levels import coarse_problem
+from microkernels.bp.problem import BpProblem
+from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.data.stereo import motorcycle
+from microkernels.nn.conv_plan import best_depth, plan_conv
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.dense_plan import DenseShape
+from microkernels.nn.jobs import (
+    DEFAULT_OUT_DEPTH,
+    conv_job,
+    conv_layout,
+    dense_job,
+    lstm_job,
+    pool_job,
+)
+from microkernels.nn.lstm_shape import LstmShape, LstmState, usual_weights
+from microkernels.nn.pool_shape import PoolShape
+from microkernels.runtime.job import KernelJob
+from microkernels.runtime.read_only import read_only_job
+from microkernels.runtime.ring import VaultRing
+from pe.config import PeConfig
+from soc.tile.config import VaultTileConfig
+
+__all__ = [
+    "ALIKE",
+    "BELIEF",
+    "CONVOLUTIONS",
+    "ESE",
+    "FULLY_CONNECTED",
+    "ITERATIONS",
+    "LAYERS",
+    "LSTM",
+    "POOLS",
+    "ROUNDS",
+    "Layer",
+    "belief_job",
+    "belief_problem",
+    "conv_rounds",
+    "convolution",
+    "declared_job",
+    "ese_job",
+    "layer_job",
+    "layer_jobs",
+    "with_engines",
+    "with_history",
+]
+
+#: Vaults across the inputs and across the outputs of a fully connected layer.
+_ACROSS_INPUTS = 8
+
+_ACROSS_OUTPUTS = 4
+
+#: Pixels of zeros, or of neighbouring tiles, around a tile.
+_HALO = 2
+
+
+@dataclass(frozen=True, kw_only=True)
+class Layer:
+    """A layer, or the step of pooling after one.
+
+    Attributes:
+        name: as in thesis Table 7.3.
+        conv, pool, dense: steps of a vault, one after the other; None: it does not do this step.
+        first: the image comes from the host, in strips.
+        last: without ReLU.
+    """
+
+    name: str
+    conv: ConvShape | None = None
+    pool: PoolShape | None = None
+    dense: DenseShape | None = None
+    first: bool = False
+    last: bool = False
+
+    @property
+    def segments(self) -> int:
+        """Vaults that make partial sums of one output."""
+        if self.dense is not None:
+            return _ACROSS_INPUTS
+        return self.pool.segments if self.pool is not None else 1
+
+
+def _conv(
+    name: str,
+    tile: tuple[int, int],
+    channels: int,
+    filters: int,
+    pool: PoolShape | None = None,
+    *,
+    first: bool = False,
+) -> Layer:
+    """A convolution whose tiles have this many output pixels across and down."""
+    shape = ConvShape(
+        width=tile[0] + _HALO, height=tile[1] + _HALO, channels=channels, filters=filters
+    )
+    return Layer(name=name, conv=shape, pool=pool, first=first)
+
+
+def _complete(segments: int, channels: int, *, pooled: bool = False) -> PoolShape:
+    """Completion of partial sums of a tile of 14 x 14 pixels."""
+    window = 2 if pooled else 1
+    return PoolShape(
+        width=14, height=14, channels=channels, window=window, stride=window, segments=segments
+    )
+
+
+def _pool(name: str, tile: tuple[int, int], channels: int) -> Layer:
+    """Pooling of 2 x 2 pixels."""
+    return Layer(name=name, pool=PoolShape(width=tile[0], height=tile[1], channels=channels))
+
+
+def _dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> Layer:
+    shape = DenseShape(inputs=inputs // _ACROSS_INPUTS, outputs=outputs // _ACROSS_OUTPUTS)
+    return Layer(name=name, dense=shape, last=last)
+
+
+#: Convolutions, with the completion of their partial sums, and for conv4_3 and conv5_3 pooling.
+CONVOLUTIONS: tuple[Layer, ...] = (
+    _conv("conv1_1", (56, 28), 3, 64, first=True),
+    _conv("conv1_2", (56, 28), 64, 64),
+    _conv("conv2_1", (28, 14), 64, 128),
+    _conv("conv2_2", (28, 14), 128, 128),
+    _conv("conv3_1", (14, 7), 128, 256),
+    _conv("conv3_2", (14, 7), 256, 256),
+    _conv("conv3_3", (14, 7), 256, 256),
+    _conv("conv4_1", (14, 7), 64, 512, _complete(4, 64)),
+    _conv("conv4_2", (14, 7), 128, 512, _complete(4, 64)),
+    _conv("conv4_3", (14, 7), 128, 512, _complete(4, 64, pooled=True)),
+    _conv("conv5_1", (14, 14), 64, 128, _complete(8, 16)),
+    _conv("conv5_2", (14, 14), 64, 128, _complete(8, 16)),
+    _conv("conv5_3", (14, 14), 64, 128, _complete(8, 16, pooled=True)),
+)
+
+#: Pooling in a step of its own; the thesis counts it with the convolutions.
+POOLS: tuple[Layer, ...] = (
+    _pool("pool1", (56, 28), 64),
+    _pool("pool2", (28, 14), 128),
+    _pool("pool3", (14, 14), 128),
+)
+
+FULLY_CONNECTED: tuple[Layer, ...] = (
+    _dense("fc6", 25088, 4096),
+    _dense("fc7", 4096, 4096),
+    _dense("fc8", 4096, 1000, last=True),
+)
+
+LAYERS: tuple[Layer, ...] = (*CONVOLUTIONS, *POOLS, *FULLY_CONNECTED)
+
+_TILE = (60, 34)
+
+_LABELS = 16
+
+#: Construct and copy: tiles of the vault that is run, one of a ring of so many a side.
+_SIDE = 2
+
+#: Iterations of the launch that is run; five on the quarter-size image, as in the thesis (7.2.1).
+ITERATIONS = {"bp_m": 1, "bp_coarse": 5}
+
+_SEED = 1
+
+#: Kernels of belief propagation, each by its launch of hierarchical BP-M.
+BELIEF = {"bp_m": "fine", "bp_construct": "construct", "bp_coarse": "coarse", "bp_copy": "copy"}
+
+
+def belief_job(name: str, config: VaultTileConfig) -> KernelJob:
+    """The job of a vault for a kernel of :data:`BELIEF`: tiles of the Motorcycle pair. An iteration
+    runs on one tile, or on its 30 x 17 blocks of 2 x 2 pixels; construct and copy on the four tiles
+    of a vault of 2 x 2."""
+    problem = belief_problem(name)
+    side = 1 if name in ITERATIONS else _SIDE
+    machine: dict[str, Any] = {
+        "ring": VaultRing(columns=side, rows=side, address_bits=config.vault.address_bits),
+        "pes": config.pes,
+        "scratchpad_bytes": config.pe.scratchpad_bytes,
+    }
+    if name in ITERATIONS:
+        coarse, fine = (0, 1) if name == "bp_m" else (1, 0)
+        return bp_levels_job(problem, coarse * ITERATIONS[name], fine * ITERATIONS[name], **machine)
+    blocks = coarse_problem(problem)
+    drawn = np.random.default_rng(_SEED).integers(
+        -1000, 1000, blocks.no_messages().shape, blocks.data_costs.dtype
+    )
+    return bp_between_job(problem, drawn, **machine)
+
+
+def belief_problem(name: str) -> BpProblem:
+    """The pixels of all vaults of :func:`belief_job`."""
+    side = 1 if name in ITERATIONS else _SIDE**2
+    return motorcycle(side * _TILE[0], side * _TILE[1], _LABELS).problem
+
+
+#: A time step of the LSTM of ESE, batch 32.
+LSTM = "lstm"
+
+#: Rounds of a convolution that are run.
+ROUNDS = 2
+
+_FRACTION = 10
+
+
+def conv_rounds(layer: Layer, pes: int) -> int:
+    """Groups of filters that each of so many PEs takes; 1 unless the layer is a convolution."""
+    if layer.conv is None:
+        return 1
+    out_depth = min(layer.conv.filters, DEFAULT_OUT_DEPTH)
+    depth = best_depth(layer.conv, out_depth=out_depth)
+    plan = plan_conv(layer.conv, depth=depth, out_depth=out_depth, strips=layer.first)
+    return max(1, plan.groups // pes)
+
+
+def layer_jobs(
+    layer: Layer, *, batch: int = 1, rounds: int | None = None, pes: int = 4
+) -> list[KernelJob]:
+    """Jobs of a vault for a layer, with random data.
+
+    Parameters:
+        batch: vectors of a fully connected layer; other layers are for one image.
+        rounds: of a convolution; None: all.
+        pes: engines of the vault.
+    """
+    rng = np.random.default_rng(_SEED)
+
+    def values(*shape: int, limit: int = 1000) -> np.ndarray:
+        return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
+
+    jobs = []
+    if layer.conv is not None:
+        every = conv_rounds(layer, pes)
+        run = every if rounds is None else min(rounds, every)
+        shape = replace(layer.conv, filters=layer.conv.filters * run // every)
+        size = (shape.filters, shape.kernel, shape.kernel, shape.channels)
+        job = conv_job(
+            shape,
+            values(shape.height, shape.width, shape.channels),
+            values(*size, limit=100),
+            values(shape.filters),
+            fraction=_FRACTION,
+            relu=layer.segments == 1,
+            out_padding=1,
+            strips=layer.first,
+            sharers=pes,
+        )
+        jobs.append(job)
+    if layer.pool is not None:
+        pooled = layer.pool
+        completes = layer.conv is not None
+        job = pool_job(
+            pooled,
+            values(pooled.segments, pooled.height, pooled.width, pooled.channels),
+            values(pooled.channels) if completes else None,
+            relu=completes,
+            out_padding=1,
+            sharers=pes,
+        )
+        jobs.append(job)
+    if layer.dense is not None:
+        part = DenseShape(inputs=layer.dense.inputs, outputs=layer.dense.outputs, batch=batch)
+        job = dense_job(
+            part,
+            values(batch, part.inputs),
+            values(part.outputs, part.inputs, limit=100),
+            values(part.outputs),
+            fraction=_FRACTION,
+            relu=not layer.last,
+            others=values(layer.segments - 1, batch, part.outputs),
+            sharers=pes,
+        )
+        jobs.append(job)
+    return jobs
+
+
+#: The LSTM of ESE on 32 vaults (thesis 6.4, 7.2.2).
+_VAULTS = 32
+ESE = LstmShape(inputs=153, cells=1024, outputs=512, batch=32)
+
+#: One in the middle, whose lists of chunks go round.
+_VAULT = 5
+
+_LSTM_FRACTION = 11
+
+
+def ese_job(sharers: int, *, batch: int = ESE.batch) -> KernelJob:
+    """A vault's part of a time step with random weights, inputs and state of usual size.
+
+    Parameters:
+        sharers: engines of the vault, at least 1.
+        batch: sequences that they share.
+
+    Raises:
+        KernelError: the batch does not fit so few engines.
+    """
+    rng = np.random.default_rng(_SEED)
+
+    def values(scale: float, *size: int) -> Elements:
+        return to_fixed(rng.normal(0, scale, size), _LSTM_FRACTION)
+
+    shape = replace(ESE, batch=batch)
+    weights = usual_weights(shape, values)
+    state = LstmState(
+        c=values(0.7, batch, shape.cells),
+        y=values(0.5, batch, shape.outputs),
+        m=np.zeros((batch, shape.cells), np.int16),
+    )
+    return lstm_job(
+        shape,
+        weights,
+        values(1.0, batch, shape.inputs),
+        state,
+        fraction=_LSTM_FRACTION,
+        vaults=_VAULTS,
+        vault=_VAULT,
+        sharers=sharers,
+    )
+
+
+#: Convolutions whose tiles differ, and how many of VGG-16 are like each.
+ALIKE = {
+    "conv1_1": 1,
+    "conv1_2": 1,
+    "conv2_1": 1,
+    "conv2_2": 1,
+    "conv3_1": 1,
+    "conv3_2": 2,
+    "conv4_1": 1,
+    "conv4_2": 2,
+    "conv5_1": 3,
+}
+
+_TAG_BITS = {4: 9, 8: 10}
+
+
+def with_engines(config: VaultTileConfig, pes: int) -> VaultTileConfig:
+    """``config`` with 4 or 8 engines, and tags for their requests."""
+    return replace(config, pes=pes, vault=replace(config.vault, tag_bits=_TAG_BITS[pes]))
+
+
+def convolution(name: str) -> Layer:
+    """The convolution of VGG-16 with this name."""
+    return next(layer for layer in CONVOLUTIONS if layer.name == name)
+
+
+def layer_job(name: str, pes: int, *, reuse: bool, sums_first: bool = False) -> KernelJob:
+    """One of :data:`ALIKE`: the filters that ``pes`` engines take at once, with seeded data.
+    ``reuse``: windows share columns. ``sums_first``: as of
+    :func:`microkernels.nn.conv_kernel.conv_program`."""
+    layer = convolution(name)
+    assert layer.conv is not None
+    rounds = conv_rounds(layer, pes)
+    shape = replace(layer.conv, filters=layer.conv.filters // rounds)
+    rng = np.random.default_rng(_SEED)
+
+    def values(*size: int, limit: int = 1000) -> Elements:
+        return rng.integers(-limit, limit, size, np.int16, endpoint=True)
+
+    return conv_job(
+        shape,
+        values(shape.height, shape.width, shape.channels),
+        values(shape.filters, shape.kernel, shape.kernel, shape.channels, limit=100),
+        values(shape.filters),
+        fraction=_FRACTION,
+        out_padding=1,
+        strips=layer.first,
+        sharers=pes,
+        reuse=reuse,
+        sums_first=sums_first,
+    )
+
+
+def with_history(config: PeConfig, entries: int, ways: int) -> PeConfig:
+    """``config`` with the instruction that declares, and a history of ``entries`` (0: none)."""
+    keys = config.instructions | {"set.ws"}
+    return replace(config, instructions=keys, load_history=entries, load_history_ways=ways)
+
+
+def declared_job(name: str, pes: int, *, sums_first: bool = False) -> KernelJob:
+    """The whole windows of one of :data:`ALIKE` for ``pes`` engines, its image declared.
+    ``sums_first``: as of :func:`microkernels.nn.conv_kernel.conv_program`."""
+    layer = convolution(name)
+    assert layer.conv is not None
+    shape = replace(layer.conv, filters=layer.conv.filters // conv_rounds(layer, pes))
+    out_depth = min(shape.filters, DEFAULT_OUT_DEPTH)
+    plan = plan_conv(
+        shape,
+        depth=best_depth(shape, out_depth=out_depth),
+        out_depth=out_depth,
+        strips=layer.first,
+    )
+    layout = conv_layout(
+        plan, base=0, channels=shape.filters, depth=out_depth, padding=1, sharers=pes
+    )
+    job = layer_job(name, pes, reuse=False, sums_first=sums_first)
+    return read_only_job(job, 0, layout.source.end)

@@ -1,0 +1,78 @@
+"""Measurements of belief propagation on whole chips, on small ones."""
+
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from bench import belief as scaling
+from bench.belief import draw_scaling, measure_full_hd, measure_scaling
+from bench.mrf import measure_full_hd_shifts
+from isa.image import MAX_IMAGE_BYTES
+from soc.generate.presets import chip_preset
+
+SMALL = chip_preset("small")
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An empty cache of measurements."""
+    monkeypatch.setattr("sim_tb.runner.cache.build_folder", lambda: tmp_path)
+
+
+def test_phases_of_full_hd_are_those_of_the_runs() -> None:
+    (flat,) = measure_full_hd("flat", SMALL, width=48, height=27)
+    assert (flat.name, flat.iterations) == ("fine", 1)
+    assert flat.ms == flat.cycles * 0.8 / 1e6
+    assert 0 < flat.shares["VECTOR_BUSY"] < 1
+    levels = measure_full_hd("levels", SMALL, width=48, height=27)
+    assert [phase.name for phase in levels] == ["construct", "coarse", "copy", "fine"]
+    assert [phase.iterations for phase in levels] == [1, 1, 1, 1]
+    assert levels[3].cycles < 2 * flat.cycles
+    # Measurements are cached.
+    seconds = [phase.seconds for phase in levels]
+    again = measure_full_hd("levels", SMALL, width=48, height=27)
+    assert [phase.seconds for phase in again] == seconds
+
+
+@pytest.mark.slow
+def test_full_hd_by_shifts() -> None:
+    engine = replace(SMALL.tile.pe, instruction_words=1024, scratchpad_bytes=4096)
+    chip = replace(SMALL, tile=replace(SMALL.tile, pe=engine))
+    wide, narrow = (measure_full_hd_shifts(bits, chip, width=48, height=36) for bits in (16, 8))
+    assert wide.ms == wide.cycles * 0.8 / 1e6
+    assert narrow.cycles < wide.cycles
+    assert 0 < wide.vector_busy < 1
+    assert wide.energy <= narrow.energy < 1.05 * wide.energy
+    assert measure_full_hd_shifts(8, chip, width=48, height=36) == narrow
+
+
+def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(scaling, "VAULTS", ((1, 1), (2, 1)))
+    monkeypatch.setattr(scaling, "ENGINES", (1, 2))
+    monkeypatch.setattr(scaling, "IMAGES", ((10, 10), (32, 18)))
+    monkeypatch.setattr(scaling, "_IMAGE", (24, 16))
+    monkeypatch.setattr(scaling, "SMALL", (16, 12))
+    base = replace(SMALL, network=replace(SMALL.network, columns=2, rows=2))
+    points = list(measure_scaling(base))
+    assert [(name, point.vaults, point.engines) for name, point in points] == [
+        ("vaults", 1, 2),
+        ("vaults", 2, 2),
+        ("small", 1, 2),
+        ("small", 2, 2),
+        ("engines", 4, 1),
+        ("engines", 4, 2),
+        ("image", 4, 2),
+        ("image", 4, 2),
+        ("cut", 4, 2),
+        ("cut", 4, 2),
+    ]
+    series, cycles = zip(*((name, point.cycles) for name, point in points), strict=True)
+    assert cycles[series.index("cut")] < cycles[series.index("image")]
+    assert points[0][1].cycles > points[1][1].cycles
+    # So many vaults of the whole size would be more than an image has.
+    large = scaling._scaling_chip(chip_preset("thesis"), 8, 8, 4)
+    assert (large.vaults, large.memory_bytes) == (64, MAX_IMAGE_BYTES)
+    for suffix in ("png", "svg"):
+        draw_scaling(points, tmp_path / f"scaling.{suffix}")
+        assert (tmp_path / f"scaling.{suffix}").stat().st_size > 1000

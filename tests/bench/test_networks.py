@@ -1,0 +1,90 @@
+"""``vip bench networks``: the table, the JSON, and what it refuses."""
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from bench import networks as measured
+from bench.networks import NetworkRun, StepRun
+from support.errors import VipError
+from vip.cli.app import app
+
+STEP = StepRun(
+    name="conv inputs",
+    layer="conv",
+    moves=True,
+    cycles=1000,
+    tck_ns=0.8,
+    host_cycles=250,
+    vector_busy=0.0,
+    waits=0.5,
+    gbs=1.0,
+    remote=0.25,
+)
+RUN = NetworkRun(
+    name="little",
+    batch=1,
+    vaults=4,
+    steps=(
+        STEP,
+        StepRun(**{**STEP.__dict__, "name": "conv", "moves": False, "cycles": 9750}),
+    ),
+    activations=1234,
+    operations=9,
+)
+
+
+@pytest.fixture(autouse=True)
+def no_run(monkeypatch: pytest.MonkeyPatch) -> None:
+    def measure(name: str, config: object, **_: object) -> NetworkRun:
+        assert name == "little"
+        return RUN
+
+    monkeypatch.setattr(measured, "measure_network", measure)
+
+
+def test_it_has_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
+    file = tmp_path / "run.json"
+    image = tmp_path / "run.svg"
+    arguments = ["bench", "networks", "--network", "little", "--preset", "tiny"]
+    arguments += ["--json", str(file), "--image", str(image)]
+    result = CliRunner().invoke(app, arguments)
+    assert result.exit_code == 0, result.output
+    results = json.loads(file.read_text())["experiments"]["networks"]["results"]
+    assert results["little_conv_moves_ms"]["value"] == pytest.approx(0.001)
+    assert results["little_conv_ms"]["value"] == pytest.approx(0.008)
+    assert results["little_ms"]["value"] == pytest.approx(0.009)
+    assert results["little_activations"]["value"] == 1234
+    assert "<svg" in image.read_text()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["--network", "nosuch"], "--network nosuch: there are vgg16, little"),
+        (
+            ["--network", "little", "--preset", "pe"],
+            "preset 'pe' is one engine; a chip is needed here",
+        ),
+    ],
+)
+def test_it_refuses_what_it_does_not_know(arguments: list[str], message: str) -> None:
+    result = CliRunner().invoke(app, ["bench", "networks", *arguments])
+    assert isinstance(result.exception, VipError)
+    assert message in str(result.exception)
+
+
+def test_a_network_that_does_not_fit_is_refused_before_its_weights_are_drawn(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from microkernels.common.errors import KernelError
+    from soc.generate.presets import chip_preset
+
+    def none(*_: object) -> None:
+        raise AssertionError("weights are drawn")
+
+    monkeypatch.setattr(measured, "usual_network_weights", none)
+    with pytest.raises(KernelError, match="more than they have"):
+        measured.network_of("vgg16", chip_preset("tiny"))

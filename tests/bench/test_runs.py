@@ -1,0 +1,37 @@
+"""Results are kept until what they rest on changes, and outputs that differ are no result."""
+
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bench.runs import exact
+from sim_tb.cosim.engine import CosimError
+from sim_tb.runner.cache import Kept, fingerprint
+
+
+def test_results_are_kept_until_what_they_rest_on_changes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path / "build"))
+    made: list[int] = []
+
+    def make() -> Any:
+        made.append(1)
+        return {"cycles": len(made)}
+
+    key = fingerprint("program", b"data")
+    assert Kept("rows").get(key, make) == {"cycles": 1}
+    assert Kept("rows").get(key, make) == {"cycles": 1}
+    assert Kept("rows").get(fingerprint("program", b"datum"), make) == {"cycles": 2}
+    assert fingerprint("ab", "c") != fingerprint("a", "bc")
+    (tmp_path / "build" / "rows.json").write_text("{broken")
+    assert Kept("rows").get(key, make) == {"cycles": 3}
+
+
+def test_outputs_must_be_the_golden_models() -> None:
+    right = SimpleNamespace(match=True)
+    assert exact(right, "it") is right
+    with pytest.raises(CosimError, match=r"^it: outputs differ from the golden model's$"):
+        exact(SimpleNamespace(match=False), "it")

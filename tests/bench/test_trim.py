@@ -1,0 +1,268 @@
+"""``vip bench trim``: its means, its picture, and what it refuses."""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from pe.config import PeConfig
+from sim_tb.cosim.applications import Application, applications, choose
+from soc.generate.presets import preset
+from synth.analysis.profile import InFlight
+from synth.analysis.trim import Known
+from synth.errors import TrimError
+from tests.vip.here import here
+from vip.trimming.comparison import UNIONS, compare
+from vip.trimming.figure import draw_trims
+from vip.trimming.gain import Gain, results
+from vip.trimming.rows import TrimmedEngine, TrimRow
+from vip.trimming.runs import Observed, observe
+from vip.trimming.subjects import Loaded
+from vip.trimming.suite import QUICK, TrimSuiteError, measure_trims
+
+AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
+TRIMMED = TrimmedEngine(
+    config=PeConfig(registers=16, counters=False),
+    area={"luts": 400, "ffs": 300, "dsps": 0, "brams": 10},
+    power={"mw": 10.0, "leakage_mw": 0.5},
+    cycles=700,
+    different=(),
+    unfaulted=(),
+    exact=True,
+)
+ROW = TrimRow(
+    name="one",
+    applications=("one",),
+    full=PeConfig(counters=False),
+    area_full=AREA_FULL,
+    power_full={"mw": 40.0, "leakage_mw": 1.0},
+    cycles_full=700,
+    demand=2.5,
+    trimmed=TRIMMED,
+)
+GAIN = Gain(engines_full=4, vaults_full=4, engines_trimmed=6, vaults_trimmed=6, throughput_gain=1.5)
+SIMULATED: dict[str, Any] = {"throughput_gain": 1.4}
+
+
+def changed(row: TrimRow, **changes: Any) -> TrimRow:
+    """``row`` with another trimmed engine."""
+    return replace(row, trimmed=replace(row.trimmed, **changes))
+
+
+def test_means_are_those_of_applications_alone() -> None:
+    area = {**TRIMMED.area, "luts": 500, "ffs": 0}
+    other = changed(replace(ROW, name="two"), area=area, power={"mw": 20.0})
+    both = replace(ROW, name="both", applications=("one", "two"))
+    rows = [ROW, other, changed(both, area=AREA_FULL)]
+    gains = {"one": GAIN, "two": replace(GAIN, throughput_gain=3.0), "both": GAIN}
+    found = results(rows, gains, {})
+    assert found["mean_lut_saved"] == pytest.approx(0.55)
+    assert found["mean_ff_saved"] == pytest.approx(0.625)
+    assert found["mean_power_saved"] == pytest.approx(0.625)
+    assert found["mean_dsp_saved"] == found["mean_bram_saved"] == 0
+    assert [row["lut_saved"] for row in found["rows"]] == [0.6, 0.5, 0.0]
+    assert [row["power_saved"] for row in found["rows"]] == [0.75, 0.5, 0.75]
+    assert found["rows"][0]["trimmed"]["configuration"]["registers"] == 16
+    assert (found["max_throughput_gain"], found["max_throughput_gain_simulated"]) == (3.0, False)
+    simulated = results(rows, gains, {"one": SIMULATED})
+    assert simulated["max_throughput_gain"] == 1.4
+    assert simulated["max_throughput_gain_simulated"] is True
+    unpowered = [replace(changed(row, power={}), power_full={}) for row in rows]
+    assert unpowered[0].power_saved is None
+    assert "mean_power_saved" not in results(unpowered, gains, {})
+    # A mean of some is none.
+    assert "mean_power_saved" not in results([ROW, unpowered[1]], gains, {})
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        {"full": PeConfig()},
+        {"trimmed": replace(TRIMMED, config=PeConfig())},
+    ],
+)
+def test_counters_are_in_no_engine(change: dict[str, Any]) -> None:
+    with pytest.raises(ValueError, match="one: an engine has performance counters"):
+        replace(ROW, **change)
+
+
+def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) -> None:
+    (application,) = choose(["bp-copy"])
+    counted = preset(application.preset)
+    assert counted.counters
+    (work,) = application.workloads
+    seen = observe(work, counted, hardware=False)
+    counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
+    run: Any = SimpleNamespace(own_cycles=700, result=SimpleNamespace(counters=counters))
+    measured: list[PeConfig] = []
+
+    def area(config: PeConfig, target: str, **_: object) -> SimpleNamespace:
+        measured.append(config)
+        return SimpleNamespace(total=SimpleNamespace(values=AREA_FULL))
+
+    def power(runs: object, config: PeConfig, full: PeConfig) -> dict[str, float]:
+        measured.extend((config, full))
+        return {"mw": 1.0}
+
+    def simulated(work: object, config: PeConfig, **_: object) -> Any:
+        measured.append(config)
+        return run
+
+    def compared(
+        work: object,
+        full: PeConfig,
+        trimmed: PeConfig,
+        *,
+        before: object,
+        slower: float,
+        **_: object,
+    ) -> SimpleNamespace:
+        assert before is run
+        assert slower == 0.01
+        measured.extend((full, trimmed))
+        return SimpleNamespace(cycles_trimmed=705, different=(), unfaulted=())
+
+    timed = replace(seen.profile, in_flight=InFlight(arc_entries=3, requests=8, slower=0.01))
+
+    def observed(work: object, full: PeConfig, *, slower: float) -> Observed:
+        assert slower == 0.01
+        return replace(seen, profile=timed, measured=run)
+
+    monkeypatch.setattr("vip.trimming.comparison.observe", observed)
+    for name, function in (
+        ("synthesise", area),
+        ("_power_of", power),
+        ("measure", simulated),
+        ("check_trimmed", compared),
+        ("_exact", lambda *_, **__: True),
+    ):
+        monkeypatch.setattr(f"vip.trimming.comparison.{name}", function)
+    row = compare("one", [application], power=True)
+    assert row.match
+    assert len(measured) > 8
+    assert not any(config.counters for config in measured)
+    assert row.full == replace(counted, counters=False)
+    # BP's pointers are in its parameter block, which the job declares as constant.
+    sizes = row.trimmed.config
+    assert (sizes.register_width, sizes.arc_entries, sizes.load_store_queue) == (20, 3, 8)
+    assert row.slower == pytest.approx(5 / 700)
+    # No size is that of a run.
+    monkeypatch.setattr("vip.trimming.comparison.known_launches", _unknown)
+    with pytest.raises(TrimError, match="is not proved for every input"):
+        compare("one", [application], power=True)
+
+
+def _unknown(members: Sequence[Application], full: PeConfig) -> list[Loaded]:
+    return [
+        Loaded(name="one", program=work.program, memories=(), known=Known())
+        for work in members[0].workloads
+    ]
+
+
+def test_rows_are_kept_as_json() -> None:
+    assert TrimRow.from_json(json.loads(json.dumps(ROW.to_json()))) == ROW
+
+
+@pytest.fixture
+def begun(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Names of the rows that are measured, in this process; nothing is cached before."""
+    monkeypatch.setenv("VIP_BUILD_DIR", str(tmp_path))
+    monkeypatch.setattr("vip.executor.executor.local", here)
+    found: list[str] = []
+
+    def compared(name: str, members: Sequence[Application], *, power: bool) -> TrimRow:
+        found.append(name)
+        return replace(ROW, name=name, applications=tuple(item.name for item in members))
+
+    monkeypatch.setattr("vip.trimming.suite.compare", compared)
+    return found
+
+
+def test_finished_rows_of_a_broken_run_are_kept(
+    begun: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    names = ("matrix-addition", "bp-copy")
+
+    def interrupted(
+        stage: str, done: float = 0, total: float | None = None, part: str = ""
+    ) -> None:
+        assert (stage, total) == ("trimming", 2)
+        if part:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        measure_trims(names, power=False, progress=interrupted)
+    # The order of rows is that of the suite, whichever ends first.
+    rows = measure_trims(names, power=False)
+    assert [row.name for row in rows] == list(names)
+    assert begun == ["bp-copy", "matrix-addition"]
+    # With power it is another row, and so it is with other sources.
+    monkeypatch.setattr("vip.trimming.suite.check_power_target", lambda target: None)
+    measure_trims(names[:1])
+    monkeypatch.setattr("vip.trimming.suite.made_from", lambda: "other")
+    measure_trims(names[:1], power=False)
+    assert begun[2:] == ["matrix-addition"] * 2
+
+
+def test_all_rows_are_applications_then_unions(begun: list[str]) -> None:
+    rows = measure_trims(power=False)
+    assert [row.name for row in rows] == [item.name for item in applications()] + list(UNIONS)
+    assert rows[-1].applications == UNIONS["all matrices"]
+    assert len(begun) == len(set(begun)) == len(rows)
+
+
+def test_a_row_that_fails_is_named(begun: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    def compared(*_: object, **__: object) -> TrimRow:
+        raise TrimError("address_bits is not proved for every input\nand more")
+
+    monkeypatch.setattr("vip.trimming.suite.compare", compared)
+    with pytest.raises(TrimSuiteError, match=r"^bp: address_bits is not proved for every input$"):
+        measure_trims(["bp"], power=False)
+    assert not begun
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"cycles": 708}, {"cycles": 699}, {"different": ("memory",)}, {"unfaulted": ("add",)}],
+)
+def test_a_row_matches_only_if_nothing_differs(change: dict[str, object]) -> None:
+    assert ROW.match
+    assert changed(ROW, cycles=707).match
+    assert not changed(ROW, **change).match
+
+
+def test_picture(tmp_path: Path) -> None:
+    path = tmp_path / "saved.png"
+    rows = [ROW, replace(changed(ROW, power={}), name="two", power_full={})]
+    draw_trims(rows, {"one": GAIN, "two": GAIN}, {"two": SIMULATED}, path)
+    with Image.open(path) as image:
+        assert image.size[0] > 400
+        assert len(image.convert("RGB").getcolors(1 << 20) or []) > 50
+
+
+def test_names_are_those_of_applications() -> None:
+    known = {item.name: item.preset for item in applications()}
+    assert set(QUICK) <= set(known)
+    for members in UNIONS.values():
+        assert len({known[name] for name in members}) == 1
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--only", "sort"], "unknown application 'sort'; there are: matrix-addition, "),
+        (["--json", "nowhere/x.json"], "there is no folder nowhere"),
+    ],
+)
+def test_refusals(
+    vip: Callable[..., tuple[int, str, str]], options: list[str], message: str
+) -> None:
+    code, _, err = vip("bench", "trim", *options)
+    assert code == 2
+    assert err.startswith("vip: ")
+    assert message in err

@@ -1,1 +1,0 @@
-"""``vip bench``: a module a command, and their group."""
