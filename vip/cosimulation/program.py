@@ -152,7 +152,6 @@ def cosim(
         progress=progress,
     )
     compared = compare and chosen.kind == "engine" and on != "iss"
-    comparison: Comparison | None = None
     with DramImage(chosen.memory_bytes) as image:
         with (
             waves(launch.program, chosen, on, trace=trace, pipeline=pipeline) as wave,
@@ -167,17 +166,7 @@ def cosim(
                     locator.explain(error)
                 raise
             dumped = b"" if dump is None else _dumped(contents, image, dump)
-        if compared:
-            with DramImage(chosen.memory_bytes) as start:
-                fill(start, memory)
-                comparison = compare_run(
-                    launch.program,
-                    result.engine,
-                    image,
-                    start,
-                    config=chosen.pe,
-                    parameters=parameters,
-                )
+        comparison = _compared(locator, result, image) if compared else None
     differs = comparison is not None and not comparison.match
     return CosimRun(
         config=chosen,
@@ -189,6 +178,21 @@ def cosim(
         activity=wave.activity,
         located=locator.locate() if differs and on == "rtl" else None,
     )
+
+
+def _compared(locator: Locator, result: RunResult, image: DramImage) -> Comparison:
+    """The comparison of an engine that left ``image`` with the simulator."""
+    launch = locator.launch
+    with DramImage(image.size) as start:
+        fill(start, locator.memory)
+        return compare_run(
+            launch.program,
+            result.engine,
+            image,
+            start,
+            config=locator.config,
+            parameters=launch.parameters,
+        )
 
 
 def _fill(contents: Memory, image: DramImage, memory: bytes | Path | None) -> None:
