@@ -1,6 +1,8 @@
 """The agent: SARSA with linear values, whose products are shifts."""
 
 import itertools
+from functools import reduce
+from operator import xor
 from typing import NamedTuple
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
@@ -10,12 +12,15 @@ from hdl.component import Component
 from memory.timing import BURST_CLOCKS
 
 from .config import ACTIONS, SLOTS, AgentConfig
-from .random_bits import RANDOM_BITS, after_steps
 from .weight_port import WeightPort
 
 __all__ = ["Sarsa"]
 
 _NONE = ACTIONS - 1
+#: Bits of the linear feedback shift register whose steps are random numbers.
+_RANDOM_BITS = 16
+#: Its bits whose sum enters at the top; the period is 2**16 - 1.
+_TAPS = (0, 2, 3, 5)
 
 
 class _Step(NamedTuple):
@@ -212,7 +217,7 @@ class Sarsa(Component):
         """The ``present`` action, and the error of the one before, ready for the next epoch."""
         config = self.config
         decides, decided = Signal(), Signal()
-        random = Signal(RANDOM_BITS, init=config.seed)
+        random = Signal(_RANDOM_BITS, init=config.seed)
         m.d.sync += [
             decides.eq(step.active & (step.number == config.steps - 1)),
             decided.eq(decides),
@@ -243,7 +248,7 @@ class Sarsa(Component):
                 bursts.eq(0),
                 comparable.eq(1),
                 compared.eq(comparable),
-                random.eq(after_steps(random)),
+                random.eq(_after_steps(random)),
             ]
         best = Signal.like(error)
         best_action = Signal.like(learning)
@@ -282,3 +287,15 @@ class Sarsa(Component):
         best = Cat(Mux(high, second_high, second_low), high)
         m.d.comb += [number.eq(Mux(explore, drawn, best)), choice.eq(1 << number)]
         return choice
+
+
+def _after_steps(state: Signal) -> Value:
+    """The register after as many steps as it has bits, so that all are new."""
+    # Which bits of ``state`` each bit is the sum of.
+    bits = [frozenset({number}) for number in range(_RANDOM_BITS)]
+    for _ in range(_RANDOM_BITS):
+        new: frozenset[int] = frozenset()
+        for tap in _TAPS:
+            new ^= bits[tap]
+        bits = [*bits[1:], new]
+    return Cat(reduce(xor, (state[number] for number in sorted(bit))) for bit in bits)

@@ -20,8 +20,8 @@ from .families import WeightLayer, same_size
 from .layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, ChipWork, DensePart, LayerMaps, LayerPlan
 from .moves import Move, flat_moves, flat_order
 from .parameters import RealParameters, Reals, Weights
-from .sizes import Cut, MapSize
-from .steps import Step
+from .sizes import MapCut, MapSize
+from .steps import LayerStep
 from .stored import OutputMaps
 
 __all__ = ["Dense"]
@@ -71,7 +71,7 @@ class Dense(WeightLayer):
         # A vault has whole slices, about as many as another.
         slices = -(-plan.output.channels // plan.out_depth)
         parts = -(-slices // -(-slices // work.engines.ring.vaults))
-        return [replace(plan, cut=Cut(parts=parts))]
+        return [replace(plan, cut=MapCut(parts=parts))]
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         weights = plan.input.elements * -(-plan.output.channels // plan.cut.parts)
@@ -97,7 +97,7 @@ class Dense(WeightLayer):
         )
         return replace(plan, part=DensePart(order, part))
 
-    def step(self, maps: LayerMaps) -> Step:
+    def step(self, maps: LayerMaps) -> LayerStep:
         assert isinstance(maps.plan.part, DensePart)
         return _DenseStep(
             layer_name=self.name,
@@ -136,7 +136,7 @@ class Dense(WeightLayer):
 
 
 @dataclass(frozen=True, kw_only=True)
-class _DenseStep(Step):
+class _DenseStep(LayerStep):
     """A fully connected layer; each vault has some of the outputs.
 
     Attributes:

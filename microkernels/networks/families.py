@@ -18,7 +18,7 @@ from .layer import ChipWork, Layer, LayerMaps, LayerPlan
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize, Pads, Size2
-from .steps import MapStep, Step, VaultMaps
+from .steps import LayerStep, MapStep, VaultMaps
 from .stored import Windows, inside
 
 __all__ = [
@@ -97,7 +97,7 @@ class MapLayer(Layer):
             elements -= before.tile.elements
         return elements * plan.rounds(work.batch)
 
-    def step(self, maps: LayerMaps) -> Step | None:
+    def step(self, maps: LayerMaps) -> LayerStep | None:
         return MapStep(
             layer_name=self.name,
             engines=maps.engines,

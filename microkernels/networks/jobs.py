@@ -18,7 +18,7 @@ from .layout import NetworkLayout
 from .network import INPUT, Layer, Network
 from .parameters import Weights
 from .plan import NetworkPlan, plan_network
-from .steps import MoveStep, Step
+from .steps import LayerStep, MoveStep
 
 __all__ = ["NetworkJob", "activation", "activations", "check_weights", "network_job"]
 
@@ -133,7 +133,7 @@ class NetworkJob:
         return step.layer_name, isinstance(step, MoveStep)
 
     @cached_property
-    def _steps(self) -> Mapping[str, Step]:
+    def _steps(self) -> Mapping[str, LayerStep]:
         return self.layout.launch_steps
 
 

@@ -19,8 +19,8 @@ from support.checks import shown
 
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
-from .sizes import Cut, MapSize, cuts
-from .steps import Step
+from .sizes import MapCut, MapSize, cuts
+from .steps import LayerStep
 from .stored import InputMaps, OutputMaps, Tiles, Windows
 
 __all__ = [
@@ -90,7 +90,7 @@ class LayerPlan:
     layer: "Layer"
     inputs: tuple[MapSize, ...]
     output: MapSize
-    cut: Cut
+    cut: MapCut
     depth: int
     out_depth: int
     part: ConvPlan | DensePart | None = None
@@ -147,7 +147,7 @@ class LayerMaps:
     inputs: Sequence[InputMaps | None]
     target: OutputMaps
     constants: tuple[int, int]
-    step: Step | None = None
+    step: LayerStep | None = None
     offset: int = 0
 
     @property
@@ -315,7 +315,7 @@ class Layer(ABC):
         """First time at which its map is written, if it works at ``time``, after its moves."""
         return time
 
-    def step(self, maps: LayerMaps) -> Step | None:
+    def step(self, maps: LayerMaps) -> LayerStep | None:
         """What the vaults do after moves; None: nothing."""
         return None
 

@@ -14,10 +14,10 @@ from microkernels.common.memory import Writable
 
 from .layer import ChipWork, LayerMaps
 from .moves import PIECE_ELEMENTS
-from .network import INPUT, Layer, Use, named
+from .network import INPUT, Layer, LayerInput, named
 from .parameters import Weights
 from .plan import LayerPlan, NetworkPlan
-from .steps import MoveStep, Step
+from .steps import LayerStep, MoveStep
 from .stored import ALWAYS, InputMaps, OutputMaps, Places
 
 __all__ = ["NetworkLayout"]
@@ -37,7 +37,7 @@ def _amount(size: int) -> str:
 class _Placed:
     """A step, and where its data are in each vault."""
 
-    step: Step
+    step: LayerStep
     offset: int
 
     @property
@@ -69,7 +69,7 @@ class NetworkLayout:
 
     def __init__(self, plan: NetworkPlan, *, keep: bool = True) -> None:
         self.plan = plan
-        self.inputs: dict[Use, InputMaps] = {}
+        self.inputs: dict[LayerInput, InputMaps] = {}
         self.outputs: dict[str, OutputMaps] = {}
         self._keep = keep
         self._places = Places()
@@ -102,7 +102,7 @@ class NetworkLayout:
 
     # Places.
 
-    def _place(self, step: Step) -> _Placed:
+    def _place(self, step: LayerStep) -> _Placed:
         """A step with a place for its data."""
         with named(step.layer_name):
             return _Placed(step, self._places.take(step.bytes))
@@ -130,7 +130,7 @@ class NetworkLayout:
     def _place_inputs(self, plan: LayerPlan) -> None:
         name = plan.layer.name
         for number, source in enumerate(self.plan.network.sources[name]):
-            use = Use(name, number)
+            use = LayerInput(name, number)
             if use in self.plan.inputs_in_place:
                 continue
             start, last = self._times[name] - 1, self._times[name]
@@ -201,7 +201,9 @@ class NetworkLayout:
             plan=self.plan.layers[layer.name],
             engines=self.plan.engines,
             sources=[self.outputs.get(source) for source in sources],
-            inputs=[self.inputs.get(Use(layer.name, number)) for number in range(len(sources))],
+            inputs=[
+                self.inputs.get(LayerInput(layer.name, number)) for number in range(len(sources))
+            ],
             target=self.outputs[layer.name],
             constants=(self._constants, self._constants + _CONSTANT_BYTES),
             step=placed.step if placed else None,
@@ -231,7 +233,7 @@ class NetworkLayout:
         return tuple(launch for placed in steps for launch in placed.launches)
 
     @property
-    def launch_steps(self) -> Mapping[str, Step]:
+    def launch_steps(self) -> Mapping[str, LayerStep]:
         """Name of each launch -> its step."""
         return {launch.name: placed.step for placed in self._steps for launch in placed.launches}
 

@@ -27,7 +27,7 @@ from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.common.parameter_block import block_bytes
 from microkernels.nn.dense_layout import Vectors
 
-from .sizes import Region
+from .sizes import MapRegion
 from .stored import InputMaps, OutputMaps
 
 __all__ = [
@@ -137,7 +137,7 @@ def map_moves(source: OutputMaps, target: InputMaps, vault: int, constants: int)
         return []
     moves: list[Move] = []
     size = target.size
-    image_region = Region(
+    image_region = MapRegion(
         x=0,
         y=0,
         channel=region.channel,
@@ -171,7 +171,7 @@ def _slices(first: int, channels: int, depth: int) -> range:
 
 
 def _copy(
-    source: FeatureMap, tile: Region, target: FeatureMap, region: Region, piece: Region
+    source: FeatureMap, tile: MapRegion, target: FeatureMap, region: MapRegion, piece: MapRegion
 ) -> Iterator[Move]:
     depth = source.depth
     for channel in _slices(piece.channel, piece.channels, depth):
@@ -180,7 +180,9 @@ def _copy(
         yield from _moves(at, to, source.x_step, target.x_step, piece.height * depth, piece.width)
 
 
-def _fill(target: FeatureMap, region: Region, piece: Region, constants: int) -> Iterator[Move]:
+def _fill(
+    target: FeatureMap, region: MapRegion, piece: MapRegion, constants: int
+) -> Iterator[Move]:
     depth = target.depth
     for channel in _slices(piece.channel, piece.channels, depth):
         at = target.address(piece.x - region.x, piece.y - region.y, channel - region.channel)

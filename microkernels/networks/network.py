@@ -28,6 +28,7 @@ __all__ = [
     "Depthwise",
     "ElementWise",
     "Layer",
+    "LayerInput",
     "MapSize",
     "Multiply",
     "Network",
@@ -36,7 +37,6 @@ __all__ = [
     "Product",
     "Rearrange",
     "Source",
-    "Use",
     "kind_named",
     "named",
 ]
@@ -76,7 +76,7 @@ def named(layer: str) -> Iterator[None]:
         raise KernelError(f"{layer}: {error}") from None
 
 
-class Use(NamedTuple):
+class LayerInput(NamedTuple):
     """An input of a layer: the layer's name, and the number of the input, from 0 on."""
 
     name: str
@@ -139,14 +139,14 @@ class Network:
         return sizes
 
     @cached_property
-    def _users(self) -> Mapping[str, tuple[Use, ...]]:
-        users: dict[str, tuple[Use, ...]] = {}
+    def _users(self) -> Mapping[str, tuple[LayerInput, ...]]:
+        users: dict[str, tuple[LayerInput, ...]] = {}
         for layer in self.layers:
             for number, source in enumerate(self.sources[layer.name]):
-                users[source] = (*users.get(source, ()), Use(layer.name, number))
+                users[source] = (*users.get(source, ()), LayerInput(layer.name, number))
         return users
 
-    def users(self, name: str) -> tuple[Use, ...]:
+    def users(self, name: str) -> tuple[LayerInput, ...]:
         """Inputs of layers that are the output of ``name``, which may be :data:`INPUT`."""
         return self._users.get(name, ())
 

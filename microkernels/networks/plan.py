@@ -21,8 +21,8 @@ from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.runtime.ring import ChipEngines, VaultRing
 
 from .layer import LAUNCH_CYCLES, ChipWork, LayerPlan
-from .network import INPUT, Layer, MapSize, Network, Use, named
-from .sizes import Cut
+from .network import INPUT, Layer, LayerInput, MapSize, Network, named
+from .sizes import MapCut
 
 __all__ = ["LayerPlan", "NetworkPlan", "plan_network", "slice_depths"]
 
@@ -157,7 +157,7 @@ class NetworkPlan:
         return sum(part.layer.operations(part) for part in self.layers.values())
 
     @cached_property
-    def inputs_in_place(self) -> frozenset[Use]:
+    def inputs_in_place(self) -> frozenset[LayerInput]:
         """Inputs that layers read where their sources wrote them."""
         return frozenset(
             use
@@ -167,7 +167,7 @@ class NetworkPlan:
         )
 
     @cached_property
-    def outputs_written_in_place(self) -> Mapping[str, Use]:
+    def outputs_written_in_place(self) -> Mapping[str, LayerInput]:
         """Name of each layer that writes its output into the input of another layer -> that input.
         It is the only input with this output that is not in :attr:`inputs_in_place`."""
         into = {}
@@ -201,7 +201,7 @@ class _Planner:
             layer=layer,
             inputs=tuple(self.network.sizes[source] for source in sources),
             output=self.network.sizes[layer.name],
-            cut=Cut(),
+            cut=MapCut(),
             depth=self.depths[sources[0]],
             out_depth=self.depths[layer.name],
         )

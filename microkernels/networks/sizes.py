@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from microkernels.common.errors import CHECK
 
-__all__ = ["Cut", "MapSize", "Pads", "Place", "Region", "Size2", "cuts", "pads", "size2"]
+__all__ = ["MapCut", "MapRegion", "MapSize", "Pads", "Place", "Size2", "cuts", "pads", "size2"]
 
 
 class MapSize(NamedTuple):
@@ -77,7 +77,7 @@ class Place(NamedTuple):
     part: int
 
 
-class Region(NamedTuple):
+class MapRegion(NamedTuple):
     """Pixels and channels of a map; ``x`` and ``y`` may lie around it.
 
     Attributes:
@@ -92,7 +92,7 @@ class Region(NamedTuple):
     height: int
     channels: int
 
-    def common(self, other: "Region") -> "Region | None":
+    def common(self, other: "MapRegion") -> "MapRegion | None":
         """What both have; None: nothing."""
         if not (
             self.x < other.x + other.width
@@ -107,13 +107,13 @@ class Region(NamedTuple):
         width = min(self.x + self.width, other.x + other.width) - x
         height = min(self.y + self.height, other.y + other.height) - y
         channels = min(self.channel + self.channels, other.channel + other.channels) - channel
-        return Region(x=x, y=y, channel=channel, width=width, height=height, channels=channels)
+        return MapRegion(x=x, y=y, channel=channel, width=width, height=height, channels=channels)
 
-    def without(self, other: "Region") -> "list[Region]":
+    def without(self, other: "MapRegion") -> "list[MapRegion]":
         """Rectangles that have the pixels of this region outside ``other``, each pixel once, with
         all channels of this region; the channels of ``other`` do not matter."""
         same = self.common(
-            Region(
+            MapRegion(
                 x=other.x,
                 y=other.y,
                 channel=self.channel,
@@ -132,7 +132,7 @@ class Region(NamedTuple):
             (same.x, below, same.width, self.y + self.height - below),
         ]
         return [
-            Region(
+            MapRegion(
                 x=x,
                 y=y,
                 channel=self.channel,
@@ -153,7 +153,7 @@ def _pieces(length: int, count: int, number: int) -> tuple[int, int]:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Cut:
+class MapCut:
     """How the vaults of a chip share a layer's output. Each value is at least 1.
 
     Attributes:
@@ -203,17 +203,17 @@ class Cut:
             min(-(-slices // self.parts) * depth, size.channels),
         )
 
-    def owned(self, size: MapSize, depth: int, vault: int) -> Region | None:
+    def owned(self, size: MapSize, depth: int, vault: int) -> MapRegion | None:
         """The region of which a vault is the owner; None: it has none."""
         return _owned(self, size, depth, vault)
 
-    def tile(self, size: MapSize, depth: int, vault: int) -> Region | None:
+    def tile(self, size: MapSize, depth: int, vault: int) -> MapRegion | None:
         """The region that a vault computes, of :meth:`tile_size`; None: it has no work."""
         return _tile(self, size, depth, vault)
 
 
 @lru_cache(maxsize=1 << 14)
-def _owned(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
+def _owned(cut: MapCut, size: MapSize, depth: int, vault: int) -> MapRegion | None:
     place = cut.place(vault)
     if place is None:
         return None
@@ -224,16 +224,18 @@ def _owned(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
     last = min(last, size.channels)
     if x == right or y == below or first >= last:
         return None
-    return Region(x=x, y=y, channel=first, width=right - x, height=below - y, channels=last - first)
+    return MapRegion(
+        x=x, y=y, channel=first, width=right - x, height=below - y, channels=last - first
+    )
 
 
 @lru_cache(maxsize=1 << 14)
-def _tile(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
+def _tile(cut: MapCut, size: MapSize, depth: int, vault: int) -> MapRegion | None:
     owned = _owned(cut, size, depth, vault)
     if owned is None:
         return None
     full = cut.tile_size(size, depth)
-    return Region(
+    return MapRegion(
         x=min(owned.x, size.width - full.width),
         y=min(owned.y, size.height - full.height),
         channel=owned.channel,
@@ -243,7 +245,7 @@ def _tile(cut: Cut, size: MapSize, depth: int, vault: int) -> Region | None:
     )
 
 
-def cuts(output: MapSize, depth: int, vaults: int, batch: int) -> tuple[Cut, ...]:
+def cuts(output: MapSize, depth: int, vaults: int, batch: int) -> tuple[MapCut, ...]:
     """All cuts of a map over at most so many vaults, with at most as many tiles across and down as
     pixels, parts as slices, and images at a time as there are. A vault gets nothing where fewer
     tiles or parts of their size hold the whole map.
@@ -257,9 +259,9 @@ def cuts(output: MapSize, depth: int, vaults: int, batch: int) -> tuple[Cut, ...
 
 
 @lru_cache(maxsize=1024)
-def _cuts(vaults: int, batch: int, width: int, height: int, slices: int) -> tuple[Cut, ...]:
+def _cuts(vaults: int, batch: int, width: int, height: int, slices: int) -> tuple[MapCut, ...]:
     return tuple(
-        Cut(images=images, columns=columns, rows=rows, parts=parts)
+        MapCut(images=images, columns=columns, rows=rows, parts=parts)
         for images in range(1, min(vaults, batch) + 1)
         for columns in range(1, min(vaults // images, width) + 1)
         for rows in range(1, min(vaults // images // columns, height) + 1)

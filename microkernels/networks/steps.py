@@ -25,7 +25,7 @@ from .moves import Move, move_block, move_block_bytes, move_program
 from .parameters import Weights
 from .stored import ALIGNMENT, InputMaps, OutputMaps
 
-__all__ = ["MapKernel", "MapStep", "MoveStep", "Step", "TileMaps", "VaultMaps"]
+__all__ = ["LayerStep", "MapKernel", "MapStep", "MoveStep", "TileMaps", "VaultMaps"]
 
 
 class TileMaps(Protocol):
@@ -72,7 +72,7 @@ class MapKernel(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Step(ABC):
+class LayerStep(ABC):
     """A step on all vaults.
 
     Attributes:
@@ -126,7 +126,7 @@ class Step(ABC):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MoveStep(Step):
+class MoveStep(LayerStep):
     """Moves of a layer's input.
 
     Attributes:
@@ -163,7 +163,7 @@ class MoveStep(Step):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MapStep(Step):
+class MapStep(LayerStep):
     """A step from maps to maps.
 
     Attributes:

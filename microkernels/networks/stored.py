@@ -14,7 +14,7 @@ from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Readable, Writable
 from microkernels.runtime.ring import VaultRing
 
-from .sizes import Cut, MapSize, Region, Size2
+from .sizes import MapCut, MapRegion, MapSize, Size2
 
 __all__ = ["ALIGNMENT", "ALWAYS", "InputMaps", "OutputMaps", "Places", "Tiles", "Windows", "inside"]
 
@@ -81,9 +81,9 @@ class Windows:
     around: int = 0
     parted: bool = False
 
-    def region(self, tile: Region, channels: int) -> Region:
+    def region(self, tile: MapRegion, channels: int) -> MapRegion:
         """The region that is read for the outputs in ``tile``."""
-        return Region(
+        return MapRegion(
             x=tile.x * self.stride.width - self.left,
             y=tile.y * self.stride.height - self.top,
             channel=tile.channel if self.parted else 0,
@@ -96,7 +96,7 @@ class Windows:
 class Tiles(NamedTuple):
     """The tiles of a map: how it is cut, its size, and the channels in a slice of it."""
 
-    cut: Cut
+    cut: MapCut
     size: MapSize
     depth: int
 
@@ -143,7 +143,7 @@ class _Maps(ABC):
     ring: VaultRing
     size: MapSize
     batch: int
-    cut: Cut
+    cut: MapCut
     cut_size: MapSize
     cut_depth: int
     depth: int
@@ -160,7 +160,7 @@ class _Maps(ABC):
         number = None if place is None else round_ * self.cut.images + place.image
         return None if number is None or number >= self.batch else number
 
-    def tile(self, vault: int) -> Region | None:
+    def tile(self, vault: int) -> MapRegion | None:
         """Region of the output that the vault computes; None: it has no work."""
         return self.cut.tile(self.cut_size, self.cut_depth, vault)
 
@@ -197,7 +197,7 @@ class InputMaps(_Maps):
     windows: Windows
     strips: bool = False
 
-    def region(self, vault: int) -> Region | None:
+    def region(self, vault: int) -> MapRegion | None:
         """Region of the map that the vault reads; None: it has no work."""
         tile = self.tile(vault)
         return None if tile is None else self.windows.region(tile, self.size.channels)
@@ -206,7 +206,7 @@ class InputMaps(_Maps):
     def whole(self) -> MapSize:
         """Size of the region that a vault reads."""
         tile = self.whole_tile
-        first = Region(
+        first = MapRegion(
             x=0, y=0, channel=0, width=tile.width, height=tile.height, channels=tile.channels
         )
         region = self.windows.region(first, self.size.channels)
@@ -298,15 +298,15 @@ class OutputMaps(_Maps):
         first = self.map(0, 0)
         return first.end - first.base
 
-    def owned(self, vault: int) -> Region | None:
+    def owned(self, vault: int) -> MapRegion | None:
         """Region that others read from this vault; None: it has none."""
         return self.cut.owned(self.size, self.depth, vault)
 
     @cached_property
-    def _holders(self) -> dict[int, list[tuple[int, int, Region]]]:
+    def _holders(self) -> dict[int, list[tuple[int, int, MapRegion]]]:
         return {}
 
-    def holders(self, image: int) -> list[tuple[int, int, Region]]:
+    def holders(self, image: int) -> list[tuple[int, int, MapRegion]]:
         """Vault, round and region of all owners of parts of an image."""
         if image not in self._holders:
             round_, place = divmod(image, self.cut.images)

@@ -31,7 +31,7 @@ from .magnitudes import (
     with_fractions,
     with_norms,
 )
-from .model import LOGISTIC_LIMIT, Model, harmless, logistic_operands, of_images, real_layers
+from .model import LOGISTIC_LIMIT, MappedModel, harmless, logistic_operands, of_images, real_layers
 
 __all__ = ["Calibrated", "MapReport", "calibrate"]
 
@@ -82,7 +82,7 @@ class Calibrated:
         outputs: elements of the model's outputs for these images, by layer.
     """
 
-    model: Model
+    model: MappedModel
     network: Network
     weights: Mapping[str, Weights]
     constants: Mapping[str, Elements]
@@ -106,7 +106,9 @@ class _Golden(NamedTuple):
 
 
 class _Calibration:
-    def __init__(self, model: Model, layout: NetworkLayout, inputs: Mapping[str, Reals]) -> None:
+    def __init__(
+        self, model: MappedModel, layout: NetworkLayout, inputs: Mapping[str, Reals]
+    ) -> None:
         self.model = model
         self.layout = layout
         self.every = inputs
@@ -347,7 +349,7 @@ class _Calibration:
         return float(np.sqrt(error / power)) if power else float(np.sqrt(error))
 
 
-def calibrate(model: Model, layout: NetworkLayout, inputs: Mapping[str, Reals]) -> Calibrated:
+def calibrate(model: MappedModel, layout: NetworkLayout, inputs: Mapping[str, Reals]) -> Calibrated:
     """Choose all fraction bits of a model.
 
     Parameters:

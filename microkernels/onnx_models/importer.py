@@ -20,8 +20,8 @@ from support.errors import clipped, printable
 
 from .errors import ModelError
 from .fold import Array, output_shape
-from .model import Norm, Port, as_map, to_maps
-from .read import Graph, Node, attribute
+from .model import ModelPort, Norm, as_map, to_maps
+from .read import Node, OnnxGraph, attribute
 
 __all__ = [
     "Importer",
@@ -90,13 +90,13 @@ class Importer:
         inputs: of the model. values: by name of the tensor.
         layers: by name, in order. sizes: of their maps, and of the inputs, by layer.
         real, bounds, affine, curves, epsilons, constants, origins, norms, rounded: as of
-            :class:`microkernels.onnx_models.model.Model`.
+            :class:`microkernels.onnx_models.model.MappedModel`.
         scaled: tensors of integers that stand for real numbers.
         whole: layers that hold integers and no tensor of the model.
-        approximation: as of :class:`microkernels.onnx_models.model.Model`.
+        approximation: as of :class:`microkernels.onnx_models.model.MappedModel`.
     """
 
-    def __init__(self, graph: Graph, *, batch: int, mixed: str = "") -> None:
+    def __init__(self, graph: OnnxGraph, *, batch: int, mixed: str = "") -> None:
         self.graph = graph
         self.batch = batch
         self._mixed = mixed
@@ -117,7 +117,7 @@ class Importer:
         self.approximation = graph.rounding
         self._uses = Counter(name for node in graph.nodes for name in node.inputs)
         self._uses.update(graph.outputs)
-        self.inputs: list[Port] = []
+        self.inputs: list[ModelPort] = []
         for number, name in enumerate(graph.inputs):
             self._add_input(number, name)
 
@@ -148,9 +148,9 @@ class Importer:
         self.values[name] = Value(layer=layer, size=size, shape=shape, alone=alone, turned=turned)
         self.inputs.append(self.port(name, self.values[name]))
 
-    def port(self, tensor: str, value: Value) -> Port:
+    def port(self, tensor: str, value: Value) -> ModelPort:
         """A tensor and the layer that holds it."""
-        return Port(
+        return ModelPort(
             tensor=tensor,
             shape=value.shape,
             layer=value.layer,

@@ -18,7 +18,7 @@ from microkernels.networks.network import Layer, Network
 from microkernels.networks.parameters import Fractions, Reals, Weights
 
 from .errors import ModelError
-from .model import LOGISTIC_LIMIT, Model, logistic_operands, real_layers
+from .model import LOGISTIC_LIMIT, MappedModel, logistic_operands, real_layers
 
 __all__ = [
     "MOST_MAGNITUDE",
@@ -86,7 +86,9 @@ class Formats:
         )
 
 
-def with_fractions(model: Model, formats: Formats, layer: Layer) -> tuple[Layer, Weights | None]:
+def with_fractions(
+    model: MappedModel, formats: Formats, layer: Layer
+) -> tuple[Layer, Weights | None]:
     """A layer with its fraction bits and constants, and its weights as elements.
 
     Raises:
@@ -98,7 +100,7 @@ def with_fractions(model: Model, formats: Formats, layer: Layer) -> tuple[Layer,
     return layer.scaled(fractions, model)
 
 
-def _pairs(model: Model) -> list[tuple[str, str]]:
+def _pairs(model: MappedModel) -> list[tuple[str, str]]:
     """Layers with weights, each with the only reader of its outputs, which has weights too."""
     network = model.network
     layers = {layer.name: layer for layer in network.layers}
@@ -123,7 +125,7 @@ def _by_channel(network: Network, name: str, weights: Reals) -> Reals:
     return weights.reshape(len(weights), -1, size.channels)
 
 
-def balanced(model: Model, inputs: Mapping[str, Reals]) -> Model:
+def balanced(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:
     """The model with balanced weights.
 
     A channel is multiplied only as far as neither its elements on the data nor its weights exceed
@@ -190,7 +192,9 @@ def _ends(values: Reals) -> tuple[float, float]:
     return float(values.min(initial=np.inf)), float(values.max(initial=-np.inf))
 
 
-def _range(model: Model, name: str, ends: tuple[float, float], real: Reals) -> tuple[float, float]:
+def _range(
+    model: MappedModel, name: str, ends: tuple[float, float], real: Reals
+) -> tuple[float, float]:
     """The arguments of a curve, whose values are ``real``."""
     if not np.isfinite(real).all():
         raise ModelError(
@@ -205,7 +209,7 @@ def _range(model: Model, name: str, ends: tuple[float, float], real: Reals) -> t
     return ends
 
 
-def with_norms(model: Model, inputs: Mapping[str, Reals]) -> Model:
+def with_norms(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:
     """The model with the bounds of layers that limit magnitudes for norms.
 
     Parameters:
@@ -232,7 +236,7 @@ def with_norms(model: Model, inputs: Mapping[str, Reals]) -> Model:
     return bounded
 
 
-def magnitudes(model: Model, inputs: Mapping[str, Reals]) -> Magnitudes:
+def magnitudes(model: MappedModel, inputs: Mapping[str, Reals]) -> Magnitudes:
     """How large the numbers of a model are on data.
 
     Parameters:
@@ -282,7 +286,7 @@ def magnitudes(model: Model, inputs: Mapping[str, Reals]) -> Magnitudes:
 
 
 def _check_integers(
-    model: Model, ends: Mapping[str, tuple[float, float]], largest: Mapping[str, float]
+    model: MappedModel, ends: Mapping[str, tuple[float, float]], largest: Mapping[str, float]
 ) -> None:
     """Refuse integers that must be exact and are beyond their type, or beyond elements.
 

@@ -10,8 +10,8 @@ from support.errors import VipError, clipped, printable
 
 from .errors import MixedImagesError, ModelError
 from .importer import Importer, Operator, Value, affine_layer
-from .model import Model, Port
-from .read import Graph, Node
+from .model import MappedModel, ModelPort
+from .read import Node, OnnxGraph
 
 __all__ = ["Coverage", "Refusal", "map_graph"]
 
@@ -51,10 +51,10 @@ class Coverage:
 
     operators: Mapping[str, tuple[int, int]]
     refused: tuple[Refusal, ...]
-    model: Model | None
+    model: MappedModel | None
 
 
-def map_graph(graph: Graph, operators: Mapping[str, Operator]) -> Coverage:
+def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Coverage:
     """Map a graph.
 
     Its batch is what the graph declares. Where it declares nothing, the first axis is a batch if
@@ -117,7 +117,7 @@ def _mapped(importer: Importer, operators: Mapping[str, Operator]) -> Coverage:
     return Coverage(operators=operators_found, refused=tuple(refused), model=model)
 
 
-def _model(importer: Importer) -> Model:
+def _model(importer: Importer) -> MappedModel:
     """The mapped model.
 
     Raises:
@@ -137,7 +137,7 @@ def _model(importer: Importer) -> Model:
     def of_layers(values: Mapping[str, ValueT]) -> dict[str, ValueT]:
         return {name: value for name, value in values.items() if name in layers}
 
-    return Model(
+    return MappedModel(
         network=Network(input=importer.inputs[0].size, layers=tuple(layers.values())),
         batch=importer.batch,
         real=of_layers(importer.real),
@@ -175,7 +175,7 @@ def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
     return {name: layer for name, layer in importer.layers.items() if name in needed}
 
 
-def _inner(importer: Importer, layers: Collection[str]) -> tuple[Port, ...]:
+def _inner(importer: Importer, layers: Collection[str]) -> tuple[ModelPort, ...]:
     """Tensors of real numbers that are outputs of these layers: the last one of each, as earlier
     ones may lack what was taken into the layer."""
     graph = importer.graph

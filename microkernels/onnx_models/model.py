@@ -16,9 +16,9 @@ from .errors import ModelError
 
 __all__ = [
     "LOGISTIC_LIMIT",
-    "Model",
+    "MappedModel",
+    "ModelPort",
     "Norm",
-    "Port",
     "as_map",
     "by_curves",
     "harmless",
@@ -51,7 +51,7 @@ class Norm(NamedTuple):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Port:
+class ModelPort:
     """An input or output of a model.
 
     Attributes:
@@ -84,7 +84,7 @@ class Port:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Model(RealParameters):
+class MappedModel(RealParameters):
     """A mapped model.
 
     Attributes:
@@ -107,18 +107,18 @@ class Model(RealParameters):
     network: Network
     batch: int
     constants: Mapping[str, Reals]
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[ModelPort, ...]
+    outputs: tuple[ModelPort, ...]
     origins: Mapping[str, str]
     norms: Mapping[str, Norm]
     integers: frozenset[str]
     rounded: frozenset[str]
     exact: Mapping[str, tuple[str, str]]
-    inner: tuple[Port, ...]
+    inner: tuple[ModelPort, ...]
     approximation: float
 
 
-def real_layers(model: Model, inputs: Mapping[str, Reals]) -> Iterator[tuple[Layer, Reals]]:
+def real_layers(model: MappedModel, inputs: Mapping[str, Reals]) -> Iterator[tuple[Layer, Reals]]:
     """Each layer that is computed with its outputs in floating point, in order; those that no later
     layer needs are dropped.
 
@@ -165,7 +165,7 @@ def harmless(layer: Layer, operands: Collection[str]) -> bool:
     return layer.name in operands and not layer.has_weights
 
 
-def by_curves(model: Model, functions: Collection[str]) -> Model:
+def by_curves(model: MappedModel, functions: Collection[str]) -> MappedModel:
     """The model with functions of the logistic unit as curves, for engines without it.
 
     Parameters:
@@ -195,7 +195,7 @@ def of_images(constant: NDArray[_ScalarT], numbers: NDArray[np.int64]) -> NDArra
     the same.
 
     Parameters:
-        constant: as of :class:`Model`.
+        constant: as of :class:`MappedModel`.
     """
     if len(constant) == 1 or (constant == constant[:1]).all():
         return np.broadcast_to(constant[:1], (len(numbers), *constant.shape[1:]))
@@ -210,7 +210,7 @@ def to_maps(
     Parameters:
         name: of the tensor, for messages.
         values: in ONNX's order, of any shape with as many elements.
-        turned: as of :class:`Port`.
+        turned: as of :class:`ModelPort`.
 
     Raises:
         ModelError: another number of elements, no numbers, or numbers that are not finite.

@@ -20,7 +20,7 @@ from .fold import Array, fold
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
 
-__all__ = ["Graph", "Node", "attribute", "load_proto", "read_graph"]
+__all__ = ["Node", "OnnxGraph", "attribute", "load_proto", "read_graph"]
 
 _MOST_SHOWN = 60
 
@@ -68,7 +68,7 @@ def attribute(node: Node, name: str, default: Any) -> Any:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Graph:
+class OnnxGraph:
     """A graph whose sizes are all known.
 
     Attributes:
@@ -142,7 +142,7 @@ def load_proto(path: Path) -> "ModelProto":
 
 def read_graph(
     model: "ModelProto", *, batch: int | None = None, frozen: Mapping[str, Array] | None = None
-) -> Graph:
+) -> OnnxGraph:
     """The graph of a model, with all shapes, and with constants folded.
 
     Parameters:
@@ -192,7 +192,7 @@ def read_graph(
     # A constant shape of one image, which no size of an input has decided.
     targets = [node.inputs[1] for node in nodes if node.op == "Reshape" and len(node.inputs) > 1]
     alone = any(name in written and _first(constants[name]) == 1 for name in targets)
-    return Graph(
+    return OnnxGraph(
         nodes=tuple(nodes),
         constants=constants,
         shapes=shapes,

@@ -47,7 +47,7 @@ def decoded(config: PeConfig) -> data.StructLayout:
         zero: its first operand is 0, not register ``b``.
         inverted: its second operand is to be inverted: a branch or a subtraction, as it subtracts,
             or a shift to the left of registers of full width
-            (:func:`pe.frontend.shifter.wide_shift`).
+            (:class:`pe.frontend.scalar.Scalar`).
         branch: it is a branch.
         value: immediate, sign-extended.
     """

@@ -7,7 +7,7 @@ from amaranth.lib import data
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
-from hdl.ports import COLUMN_BYTES
+from hdl.ports import COLUMN_BITS, COLUMN_BYTES
 from isa.faults import FaultCause
 from isa.table import INSTRUCTIONS, MAX_FX, Extent, Opcode, Unit, Width
 from pe.capabilities import Capabilities
@@ -134,7 +134,6 @@ class RangeCheck(Component):
         d = self.decoded
         caps = Capabilities.of(config)
         kind, width = d.kind, caps.width.unpack(d.width)
-        values = (self.a, self.b, self.c)
         vector = Signal()
         transfer = Signal()
         memory = caps.is_unit(d.unit, IssueClass.LOAD_STORE)
@@ -153,13 +152,60 @@ class RangeCheck(Component):
             vector | (transfer & store),
             (vector & d.reads_c) if caps.binary else Const(0, 1),
         )
+        outside = self._ranges(m, vector, transfer, used, counts, length)
+
+        address = Mux(store, self.a, self.b)
+        size = Signal(byte_bits(config))
+        low = config.address_bits + 1
+        end = Signal(low + 1)
+        misaligned = Signal()
+        ones = (Const(1, max(Width) + 1) << width) - 1
+        m.d.comb += [
+            size.eq(Mux(register, 1, length) << width),
+            end.eq(address[:low] + size),
+            misaligned.eq((address[: max(Width)] & ones[: max(Width)]).any()),
+            self.bytes.eq(size),
+            self.is_empty.eq(transfer & (size == 0)),
+            self.dram.eq(address),
+            self.columns.eq((address[:COLUMN_BITS] + size + COLUMN_BYTES - 1) >> COLUMN_BITS),
+        ]
+        faults = self.faults
+        m.d.comb += faults.outside.eq(outside | Cat(long))
+        if caps.memory:
+            # The sign is among the upper bits even where it is the only one.
+            upper = address[min(low, len(address) - 1) :]
+            m.d.comb += [
+                faults.dram.eq(memory & (upper.any() | (end > 1 << config.address_bits))),
+                faults.misaligned.eq(memory & Mux(register, misaligned, self._unaligned(address))),
+            ]
+        m.d.comb += self.bad_setting.eq(self._bad_setting())
+        for extension in extensions(config):
+            extension.check(m, self, end)
+        return m
+
+    def _unaligned(self, place: Value) -> Value:
+        """Whether ``place`` is not aligned as ends of transfers and operands must be."""
+        return place[: self.config.scratchpad_alignment.bit_length() - 1].any()
+
+    def _ranges(
+        self,
+        m: Module,
+        vector: Value,
+        transfer: Value,
+        used: tuple[Value, ...],
+        counts: list[Value],
+        length: Value,
+    ) -> Signal:
+        """The ranges at A, B and C that are ``used``, of a vector instruction with ``counts``
+        elements, or of a transfer of ``length``; the result says which of them have a fault."""
+        config = self.config
+        caps = Capabilities.of(config)
+        width = caps.width.unpack(self.decoded.width)
         outside = Signal(RANGES)
-
-        def unaligned(place: Value) -> Value:
-            return place[: config.scratchpad_alignment.bit_length() - 1].any()
-
         unit_shift = (UNIT_BYTES - 1).bit_length()
-        for number, (r, value) in enumerate(zip(self.ranges, values, strict=True)):
+        for number, (r, value) in enumerate(
+            zip(self.ranges, (self.a, self.b, self.c), strict=True)
+        ):
             count: Value = counts[number]
             if number < 2 and caps.transfers:
                 count = Mux(transfer, length, count) if caps.vector else length
@@ -179,40 +225,11 @@ class RangeCheck(Component):
                     & (
                         value[byte_bits(config) :].any()
                         | (end_unit > config.scratchpad_bytes // UNIT_BYTES)
-                        | unaligned(value)
+                        | self._unaligned(value)
                     )
                 ),
             ]
-
-        address = Mux(store, self.a, self.b)
-        size = Signal(byte_bits(config))
-        low = config.address_bits + 1
-        end = Signal(low + 1)
-        misaligned = Signal()
-        ones = (Const(1, max(Width) + 1) << width) - 1
-        column_bits = (COLUMN_BYTES - 1).bit_length()
-        m.d.comb += [
-            size.eq(Mux(register, 1, length) << width),
-            end.eq(address[:low] + size),
-            misaligned.eq((address[: max(Width)] & ones[: max(Width)]).any()),
-            self.bytes.eq(size),
-            self.is_empty.eq(transfer & (size == 0)),
-            self.dram.eq(address),
-            self.columns.eq((address[:column_bits] + size + COLUMN_BYTES - 1) >> column_bits),
-        ]
-        faults = self.faults
-        m.d.comb += faults.outside.eq(outside | Cat(long))
-        if caps.memory:
-            # The sign is among the upper bits even where it is the only one.
-            upper = address[min(low, len(address) - 1) :]
-            m.d.comb += [
-                faults.dram.eq(memory & (upper.any() | (end > 1 << config.address_bits))),
-                faults.misaligned.eq(memory & Mux(register, misaligned, unaligned(address))),
-            ]
-        m.d.comb += self.bad_setting.eq(self._bad_setting())
-        for extension in extensions(config):
-            extension.check(m, self, end)
-        return m
+        return outside
 
     def _counts(self, m: Module) -> list[Value]:
         """Elements in each range of a vector instruction, by its operand form."""

@@ -36,7 +36,7 @@ from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
 from microkernels.networks.network import Activation, Add, Conv, Dense, MapSize, Multiply, Pool
 from microkernels.networks.network import Network as LayerNetwork
 from microkernels.networks.plan import plan_network
-from microkernels.networks.sizes import Cut
+from microkernels.networks.sizes import MapCut
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout
@@ -123,7 +123,7 @@ INSTANCES: tuple[Any, ...] = (
     Activation(name="relu", function="relu"),
     LAYERS,
     ENGINES,
-    Cut(),
+    MapCut(),
     SequenceLayout(plan=plan_lstm(LSTM, sharers=2), parts=1, engines=ENGINES, steps=2),
     RELU,
     ElementLayout(shape=RELU, source=replace(TARGET, base=0), target=TARGET, base=16384),

@@ -14,7 +14,7 @@ from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, calibrate
 from microkernels.onnx_models.mapping import map_graph
-from microkernels.onnx_models.model import Model, real_layers, to_maps
+from microkernels.onnx_models.model import MappedModel, real_layers, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
@@ -26,20 +26,22 @@ RANDOM = np.random.default_rng(5)
 SEVERAL = ChipEngines(ring=VaultRing(columns=2, rows=1, address_bits=20), pes=2)
 
 
-def mapped(made: ModelProto) -> Model:
+def mapped(made: ModelProto) -> MappedModel:
     coverage = map_graph(read_graph(made), OPERATORS)
     assert coverage.model is not None, coverage.refused
     return coverage.model
 
 
-def calibrated(found: Model, x: np.ndarray, engines: ChipEngines) -> Calibrated:
+def calibrated(found: MappedModel, x: np.ndarray, engines: ChipEngines) -> Calibrated:
     plan = plan_network(found.network, batch=found.batch, engines=engines)
     given = found.inputs[0]
     maps = to_maps("x", x, found.batch, given.size, turned=given.turned)
     return calibrate(found, NetworkLayout(plan), {INPUT: maps})
 
 
-def check_layers(made: ModelProto, x: np.ndarray) -> tuple[Model, dict[str, np.ndarray], list]:
+def check_layers(
+    made: ModelProto, x: np.ndarray
+) -> tuple[MappedModel, dict[str, np.ndarray], list]:
     """Check the mapping of a model of one input against onnxruntime: the model, the map of its
     input, and onnxruntime's outputs."""
     found = mapped(made)

@@ -20,7 +20,7 @@ from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import calibrate
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.mapping import map_graph
-from microkernels.onnx_models.model import Model, to_maps
+from microkernels.onnx_models.model import MappedModel, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
@@ -91,7 +91,7 @@ class VipRep(BackendRep):
             results.append(flat.astype(kind))
         return tuple(results)
 
-    def _mapped(self, inputs: Mapping[str, NDArray[Any]]) -> Model:
+    def _mapped(self, inputs: Mapping[str, NDArray[Any]]) -> MappedModel:
         """The model, with as few inputs as possible taken for constants."""
         tried: list[list[str]] = []
         for kind in (np.floating, np.integer):

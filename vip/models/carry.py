@@ -8,7 +8,7 @@ import numpy as np
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.model import Model, Port, real_layers, to_maps
+from microkernels.onnx_models.model import MappedModel, ModelPort, real_layers, to_maps
 
 __all__ = ["carried_elements", "carried_inputs", "check_carry", "zero_state"]
 
@@ -17,18 +17,18 @@ class _Ports(Protocol):
     """A model, mapped or compiled."""
 
     @property
-    def inputs(self) -> tuple[Port, ...]: ...
+    def inputs(self) -> tuple[ModelPort, ...]: ...
     @property
-    def outputs(self) -> tuple[Port, ...]: ...
+    def outputs(self) -> tuple[ModelPort, ...]: ...
 
 
-def _pairs(model: _Ports, carry: Mapping[str, str]) -> list[tuple[Port, Port]]:
+def _pairs(model: _Ports, carry: Mapping[str, str]) -> list[tuple[ModelPort, ModelPort]]:
     outputs = {port.tensor: port for port in model.outputs}
     inputs = {port.tensor: port for port in model.inputs}
     return [(outputs[one], inputs[other]) for one, other in carry.items()]
 
 
-def check_carry(model: Model, carry: Mapping[str, str]) -> None:
+def check_carry(model: MappedModel, carry: Mapping[str, str]) -> None:
     """Refuse a carry that does not fit the model.
 
     Parameters:
@@ -73,7 +73,7 @@ def zero_state(model: _Ports, carry: Mapping[str, str]) -> dict[str, Elements]:
     }
 
 
-def _map(port: Port, values: Reals) -> Reals:
+def _map(port: ModelPort, values: Reals) -> Reals:
     return to_maps(port.tensor, values, len(values), port.size, turned=port.turned)
 
 
@@ -96,7 +96,7 @@ def carried_elements(
 
 
 def carried_inputs(
-    model: Model, inputs: Mapping[str, Reals], carry: Mapping[str, str]
+    model: MappedModel, inputs: Mapping[str, Reals], carry: Mapping[str, str]
 ) -> dict[str, Reals]:
     """The carried inputs of images that follow each other, in floating point, by layer.
 

@@ -8,7 +8,7 @@ from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import MapSize
 from microkernels.networks.plan import NetworkPlan, plan_network
 from microkernels.onnx_models.mapping import Coverage, Refusal, map_graph
-from microkernels.onnx_models.model import Model, by_curves
+from microkernels.onnx_models.model import MappedModel, by_curves
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import load_proto, read_graph
 from support.errors import VipError
@@ -113,7 +113,7 @@ def read_model(path: Path, batch: int | None) -> tuple[Coverage, OnnxModel | Non
     return coverage, session
 
 
-def for_machine(machine: ModelMachine, model: Model) -> Model:
+def for_machine(machine: ModelMachine, model: MappedModel) -> MappedModel:
     """The model as a machine can run it: with logistic functions by polynomials where its engines
     lack the unit."""
     keys = {name: f"v.{name}[16]" for name in LOGISTIC}
@@ -143,7 +143,7 @@ def long_program(machine: ModelMachine, layout: NetworkLayout) -> str:
     return ""
 
 
-def _layer_checks(plan: NetworkPlan, mapped: Model) -> tuple[LayerCheck, ...]:
+def _layer_checks(plan: NetworkPlan, mapped: MappedModel) -> tuple[LayerCheck, ...]:
     return tuple(
         LayerCheck(
             name=name,

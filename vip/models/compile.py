@@ -16,7 +16,7 @@ from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.model import Model, to_maps
+from microkernels.onnx_models.model import MappedModel, to_maps
 from support.files import read_bytes
 from vip.progress import Progress, silent
 
@@ -95,7 +95,7 @@ def input_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def images_of(
-    model: Model | Any,
+    model: MappedModel | Any,
     arrays: Mapping[str, NDArray[Any]],
     label: str,
     carried: Collection[str] = (),
@@ -142,7 +142,7 @@ def images_of(
 
 
 def spread(
-    model: Model | Any,
+    model: MappedModel | Any,
     arrays: Mapping[str, NDArray[Any]],
     label: str,
     carried: Collection[str] = (),
@@ -247,7 +247,7 @@ def compile_model(
     )
 
 
-def _supported(model: Path, batch: int | None) -> tuple[Model, OnnxModel]:
+def _supported(model: Path, batch: int | None) -> tuple[MappedModel, OnnxModel]:
     """The mapped model, and the model in onnxruntime.
 
     Raises:

@@ -32,7 +32,7 @@ from microkernels.networks.network import MapSize, Network, kind_named
 from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.calibrate import Calibrated, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.model import Port
+from microkernels.onnx_models.model import ModelPort
 from microkernels.runtime.job import KernelJob
 from support.checks import shown
 from support.errors import VipError
@@ -145,8 +145,8 @@ class CompiledModel:
     weights: Mapping[str, Weights]
     constants: Mapping[str, Elements]
     fractions: Mapping[str, int]
-    inputs: tuple[Port, ...]
-    outputs: tuple[Port, ...]
+    inputs: tuple[ModelPort, ...]
+    outputs: tuple[ModelPort, ...]
     maps: tuple[MapReport, ...]
     keep: bool
     carry: Mapping[str, str]
@@ -290,8 +290,8 @@ def _fill(
     write_file(work / _MANIFEST, json.dumps(manifest, indent=2) + "\n")
 
 
-def _port(content: Any) -> Port:
-    return Port(
+def _port(content: Any) -> ModelPort:
+    return ModelPort(
         tensor=str(content["tensor"]),
         shape=tuple(int(axis) for axis in content["shape"]),
         layer=str(content["layer"]),

@@ -14,8 +14,8 @@ from numpy.typing import NDArray
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.mapping import Refusal
-from microkernels.onnx_models.model import Port
-from microkernels.onnx_models.read import Graph, load_proto
+from microkernels.onnx_models.model import ModelPort
+from microkernels.onnx_models.read import OnnxGraph, load_proto
 from support.extras import need
 from vip.progress import Progress, silent
 
@@ -136,7 +136,7 @@ def _unrunnable(why: Exception) -> UnrunnableError:
     return UnrunnableError(f"onnxruntime can't run the model: {one_line(why)}")
 
 
-def _check_shapes(ports: Sequence[Port], runs: Mapping[str, Sequence[NDArray[Any]]]) -> None:
+def _check_shapes(ports: Sequence[ModelPort], runs: Mapping[str, Sequence[NDArray[Any]]]) -> None:
     for port in ports:
         if (shape := runs[port.tensor][0].shape) != port.shape:
             raise ModelError(
@@ -149,8 +149,8 @@ def onnx_outputs(
     model: Path | bytes | OnnxModel,
     arrays: Mapping[str, NDArray[Any]],
     *,
-    inputs: Sequence[Port],
-    outputs: Sequence[Port],
+    inputs: Sequence[ModelPort],
+    outputs: Sequence[ModelPort],
     batch: int,
     carry: Mapping[str, str] | None = None,
     progress: Progress = silent,
@@ -224,7 +224,7 @@ def output_error(tensor: str, values: Reals, exact: Reals) -> OutputDeviation:
 _APART, _APART_INTEGERS = 1e-3, 5e-2
 
 
-def mixed_images(model: Path, session: OnnxModel, graph: Graph) -> Refusal | None:
+def mixed_images(model: Path, session: OnnxModel, graph: OnnxGraph) -> Refusal | None:
     """The node that mixes images, of a model that leaves their number open: outputs of two images
     together are not those of each alone; None: none does, or constants say that there is one.
 
@@ -261,7 +261,7 @@ def _mixed(
     session: OnnxModel,
     tensors: Sequence[str],
     feeds: Mapping[str, NDArray[Any]],
-    graph: Graph,
+    graph: OnnxGraph,
     *,
     any_axis: bool = False,
 ) -> list[str]:

@@ -5,8 +5,9 @@ Mapped layers are computed in 64-bit floating point
 a fault of the mapping. They may differ by:
 
 - 32-bit numbers in onnxruntime: :data:`_TOLERANCE` of the tensor's largest magnitude,
-- what the mapping itself leaves out (:attr:`microkernels.onnx_models.model.Model.approximation`),
-  which layers that follow may enlarge: :data:`_ENLARGED` times that,
+- what the mapping itself leaves out
+  (:attr:`microkernels.onnx_models.model.MappedModel.approximation`), which layers that follow may
+  enlarge: :data:`_ENLARGED` times that,
 - the error of onnxruntime's logistic functions, :data:`_LOGISTIC_ERROR`, if there are some,
 - where a function is steep, such as a reciprocal near 0: :data:`_ENLARGED` times what onnxruntime's
   output changes when its inputs change by :data:`_NUDGE`.
@@ -24,7 +25,7 @@ import numpy as np
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.magnitudes import with_norms
-from microkernels.onnx_models.model import Model, Port, of_images, real_layers, to_maps
+from microkernels.onnx_models.model import MappedModel, ModelPort, of_images, real_layers, to_maps
 
 from .reference import OnnxModel, onnx_outputs, with_every_output
 
@@ -48,7 +49,7 @@ class _Difference(NamedTuple):
 
 
 def check_mapping(
-    model: Path, session: OnnxModel, mapped: Model, data: Mapping[str, Reals] | None = None
+    model: Path, session: OnnxModel, mapped: MappedModel, data: Mapping[str, Reals] | None = None
 ) -> None:
     """Refuse a mapped model whose layers do not do what onnxruntime does.
 
@@ -79,7 +80,7 @@ def check_mapping(
     )
 
 
-def _numbers(mapped: Model, data: Mapping[str, Reals] | None) -> dict[str, Reals]:
+def _numbers(mapped: MappedModel, data: Mapping[str, Reals] | None) -> dict[str, Reals]:
     """Sets of a batch's numbers, one after the other, by tensor."""
     random = np.random.default_rng(0)
     many = _products(mapped) <= _MOST_PRODUCTS
@@ -101,7 +102,7 @@ def _numbers(mapped: Model, data: Mapping[str, Reals] | None) -> dict[str, Reals
     return {name: values[:count] for name, values in numbers.items()}
 
 
-def _products(mapped: Model) -> int:
+def _products(mapped: MappedModel) -> int:
     """Products of the layers with weights, of an image."""
     sizes = mapped.network.sizes
     return sum(
@@ -111,7 +112,10 @@ def _products(mapped: Model) -> int:
 
 
 def _differing(
-    session: OnnxModel, mapped: Model, numbers: Mapping[str, Reals], ports: Sequence[Port]
+    session: OnnxModel,
+    mapped: MappedModel,
+    numbers: Mapping[str, Reals],
+    ports: Sequence[ModelPort],
 ) -> dict[str, _Difference]:
     """The tensors of ``ports`` that differ, in their order."""
     random = np.random.default_rng(1)
@@ -141,7 +145,7 @@ def _differing(
 
 
 def _float_outputs(
-    mapped: Model, numbers: Mapping[str, Reals], ports: Sequence[Port]
+    mapped: MappedModel, numbers: Mapping[str, Reals], ports: Sequence[ModelPort]
 ) -> dict[str, Reals]:
     """Tensors of mapped layers in floating point: images x elements."""
     images = np.arange(len(next(iter(numbers.values()))))

@@ -65,16 +65,12 @@ def trws_job(
     layout = TrwsLayout(problem=problem, shape=shape, sharers=pes, block=block)
     program = _program(shape, block, instruction_words)
     updates = problem.updates * iterations
+    cycles = _START_CYCLES + updates * _UPDATE_CYCLES
+    launch = Launch(program=program, parameters=layout.parameters, max_cycles=cycles)
 
     return KernelJob(
         name="TRW-S",
-        launches=(
-            Launch(
-                program=program,
-                parameters=layout.parameters,
-                max_cycles=_START_CYCLES + updates * _UPDATE_CYCLES,
-            ),
-        ),
+        launches=(launch,),
         prepare=lambda memory: layout.pack(memory, iterations, messages),
         outputs=layout.unpack,
         golden=Golden(partial(_golden, problem, iterations, messages), lazy=True),

@@ -29,7 +29,7 @@ from support.extras import MissingExtraError
 
 __all__ = [
     "Index",
-    "Window",
+    "MapWindow",
     "gathered",
     "index_of",
     "map_value",
@@ -48,7 +48,7 @@ _MOST_WINDOWS = 1 << 24
 
 
 @dataclass(frozen=True, kw_only=True)
-class Window:
+class MapWindow:
     """Windows on a map.
 
     Attributes:
@@ -194,7 +194,7 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
     return result
 
 
-def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
+def window(node: Node, value: Value, kernel: tuple[int, ...]) -> MapWindow:
     """The windows of a node on maps.
 
     Parameters:
@@ -212,7 +212,7 @@ def window(node: Node, value: Value, kernel: tuple[int, ...]) -> Window:
     stride_down, stride_across = one + places.strides
     top, left = none + places.before
     bottom, right = none + places.after
-    return Window(
+    return MapWindow(
         kernel=Size2(across, down),
         dilation=Size2(dilation_across, dilation_down),
         stride=Size2(stride_across, stride_down),

@@ -8,7 +8,7 @@ from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.read import Node
 
-from .arrange import Window, gathered, index_of, map_value, positions, rearranged, window
+from .arrange import MapWindow, gathered, index_of, map_value, positions, rearranged, window
 
 __all__ = [
     "MAP_AXES",
@@ -117,7 +117,7 @@ def _conv_of_samples(
     importer: Importer,
     node: Node,
     value: Value,
-    places: Window,
+    places: MapWindow,
     real: Weights,
     shape: tuple[int, ...],
 ) -> None:

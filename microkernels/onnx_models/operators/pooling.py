@@ -14,8 +14,8 @@ from microkernels.onnx_models.model import Norm
 from microkernels.onnx_models.read import Node
 
 from .arrange import (
+    MapWindow,
     Positions,
-    Window,
     index_of,
     map_value,
     movement,
@@ -44,7 +44,13 @@ _MOST_PRODUCTS = 4
 
 
 def _add(
-    importer: Importer, node: Node, value: Value, places: Window, *, mean: bool, last: bool = True
+    importer: Importer,
+    node: Node,
+    value: Value,
+    places: MapWindow,
+    *,
+    mean: bool,
+    last: bool = True,
 ) -> Value:
     layer = Pool(
         name=importer.unique(node.name),
@@ -93,7 +99,7 @@ def _by_axes(
         lined = index.reshape(1, channels, index.shape[1], -1)
         empty = ZERO if mean else LOWEST_ELEMENT
         moved = rearranged(importer, node, [value], lined, empty=empty)
-        along = Window(
+        along = MapWindow(
             kernel=Size2(1, kernel),
             dilation=Size2(1, 1),
             stride=Size2(1, step),
@@ -247,7 +253,7 @@ def _whole(importer: Importer, node: Node, *, mean: bool) -> None:
         # A sum over rows and columns needs as many bits more as one over each, both together.
         windows = [Size2(1, height), Size2(width, 1)]
     for number, kernel in enumerate(windows, 1):
-        places = Window(
+        places = MapWindow(
             kernel=kernel, dilation=Size2(1, 1), stride=Size2(1, 1), pads=Pads(0, 0, 0, 0)
         )
         value = _add(importer, node, value, places, mean=mean, last=number == len(windows))
@@ -291,7 +297,7 @@ def _pad_maps(importer: Importer, node: Node) -> None:
     none = [0] * (2 - rank)
     top, left = none + before
     bottom, right = none + after
-    places = Window(
+    places = MapWindow(
         kernel=Size2(1, 1),
         dilation=Size2(1, 1),
         stride=Size2(1, 1),

@@ -17,11 +17,11 @@ from microkernels.networks.network import (
     Conv,
     Dense,
     Layer,
+    LayerInput,
     MapSize,
     Multiply,
     Network,
     Pool,
-    Use,
 )
 from microkernels.runtime.compiled import execute
 from tests.microkernels.networks.test_networks import check, engines, job_of, launches_of_moves
@@ -73,12 +73,12 @@ def test_sums_read_maps_where_they_were_written() -> None:
     """The stem's output lies in the input of conv1, and the sum reads it there."""
     job = job_of(RESIDUAL, engines(2, 2))
     assert {
-        Use("sum1", 0),
-        Use("sum1", 1),
-        Use("sum2", 0),
-        Use("sum2", 1),
+        LayerInput("sum1", 0),
+        LayerInput("sum1", 1),
+        LayerInput("sum2", 0),
+        LayerInput("sum2", 1),
     } == job.plan.inputs_in_place
-    assert job.plan.outputs_written_in_place["stem"] == Use("conv1", 0)
+    assert job.plan.outputs_written_in_place["stem"] == LayerInput("conv1", 0)
     launches = {launch.name for launch in job.job.launches}
     assert {"sum1", "sum2", "conv1 inputs"} <= launches
     assert not {"sum1 inputs", "sum2 inputs"} & launches

@@ -14,7 +14,7 @@ from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.moves import Move, move_block, move_block_bytes, move_program
 from microkernels.networks.network import Conv, Dense, Layer, MapSize, Network, Pool
-from microkernels.networks.sizes import Cut, Region
+from microkernels.networks.sizes import MapCut, MapRegion
 from microkernels.networks.steps import MoveStep
 from microkernels.networks.stored import Places
 from microkernels.networks.vgg16 import vgg16
@@ -209,7 +209,7 @@ def test_moves_of_a_launch_do_not_race(grid: tuple[int, int], batch: int) -> Non
 @given(
     size=st.builds(MapSize, st.integers(1, 20), st.integers(1, 20), st.integers(1, 50)),
     cut=st.builds(
-        Cut,
+        MapCut,
         images=st.integers(1, 2),
         columns=st.integers(1, 5),
         rows=st.integers(1, 5),
@@ -217,7 +217,9 @@ def test_moves_of_a_launch_do_not_race(grid: tuple[int, int], batch: int) -> Non
     ),
     depth=st.integers(1, 16),
 )
-def test_owners_have_every_element_once_and_compute_it(size: MapSize, cut: Cut, depth: int) -> None:
+def test_owners_have_every_element_once_and_compute_it(
+    size: MapSize, cut: MapCut, depth: int
+) -> None:
     owners = np.zeros((size.height, size.width, size.channels), int)
     whole = cut.tile_size(size, depth)
     for vault in range(cut.sharers):
@@ -239,7 +241,7 @@ def test_owners_have_every_element_once_and_compute_it(size: MapSize, cut: Cut, 
 
 
 REGIONS = st.builds(
-    Region,
+    MapRegion,
     x=st.integers(-3, 6),
     y=st.integers(-3, 6),
     channel=st.just(0),
@@ -250,7 +252,9 @@ REGIONS = st.builds(
 
 
 @given(one=REGIONS, other=REGIONS)
-def test_a_region_without_another_has_each_other_pixel_once(one: Region, other: Region) -> None:
+def test_a_region_without_another_has_each_other_pixel_once(
+    one: MapRegion, other: MapRegion
+) -> None:
     counts = np.zeros((20, 20), int)
     for piece in one.without(other):
         counts[

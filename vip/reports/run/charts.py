@@ -300,10 +300,14 @@ def roofline(engines: Sequence[Mapping[str, int]], sharing: int = 1) -> str:
         f'<text x="{_WIDTH / 2:g}" y="{_HEIGHT - 16}" text-anchor="middle">operations a byte</text>'
         "</svg>"
     )
+    return figure("Roofline", svg, _roof_note(sharing))
+
+
+def _roof_note(sharing: int) -> str:
     note = (
         f"Operations a cycle over operations a byte; the roof is {PEAK} operations (four lanes of "
         f"16 bits, two stages) and {_PORT} bytes a cycle. Operations are counted by beats."
     )
     if sharing > 1:
         note += f" Dashed: the part of a vault's memory that each of {sharing} engines has."
-    return figure("Roofline", svg, note)
+    return note
