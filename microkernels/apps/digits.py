@@ -29,9 +29,9 @@ __all__ = [
     "NETWORKS",
     "SIDE",
     "WEIGHT_FRACTION",
+    "DigitNetwork",
     "Digits",
-    "Network",
-    "Weights",
+    "RealLayer",
     "accuracy",
     "blocks",
     "convolved",
@@ -96,7 +96,7 @@ def load_digits() -> Digits:
 
 
 @dataclass(frozen=True)
-class Weights:
+class RealLayer:
     """A layer's parameters as real numbers.
 
     Attributes:
@@ -109,7 +109,7 @@ class Weights:
 
 
 @dataclass(frozen=True)
-class Network:
+class DigitNetwork:
     """Convolutions of 3 x 3 with padding, ReLU and maximum pooling, then fully connected layers
     with ReLU between them. Without convolutions it is a multi-layer perceptron.
 
@@ -120,14 +120,14 @@ class Network:
         KernelError: layers that do not fit each other or the digits.
     """
 
-    convolutions: tuple[Weights, ...] = field(default=())
-    connected: tuple[Weights, ...] = field(default=())
+    convolutions: tuple[RealLayer, ...] = field(default=())
+    connected: tuple[RealLayer, ...] = field(default=())
 
     def __post_init__(self) -> None:
         for name in ("convolutions", "connected"):
             CHECK.kind(name, getattr(self, name), tuple)
             for layer in getattr(self, name):
-                CHECK.kind(f"a layer of {name}", layer, Weights)
+                CHECK.kind(f"a layer of {name}", layer, RealLayer)
         side, channels = SIDE, 1
         for number, layer in enumerate(self.convolutions):
             expected = (len(layer.bias), _KERNEL, _KERNEL, channels)
@@ -195,7 +195,7 @@ class Network:
 
     @staticmethod
     def _convolve(
-        value: Elements, layer: Weights, run: Callable[[KernelJob], Elements], sharers: int
+        value: Elements, layer: RealLayer, run: Callable[[KernelJob], Elements], sharers: int
     ) -> Elements:
         height, width, channels = value.shape
         shape = ConvShape(
@@ -231,7 +231,7 @@ def _checked(images: Elements) -> Elements:
     return images
 
 
-def _connect(vectors: Elements, layer: Weights, *, relu: bool, sharers: int) -> KernelJob:
+def _connect(vectors: Elements, layer: RealLayer, *, relu: bool, sharers: int) -> KernelJob:
     batch, inputs = vectors.shape
     return dense_job(
         DenseShape(inputs=inputs, outputs=len(layer.bias), batch=batch),
@@ -253,7 +253,7 @@ def windows(images: Elements) -> Elements:
     return moved.reshape(*images.shape[:3], -1)
 
 
-def convolved(images: Elements, layer: Weights) -> Elements:
+def convolved(images: Elements, layer: RealLayer) -> Elements:
     """The convolution of ``images`` in floating point, before ReLU."""
     products: Elements = windows(images) @ layer.weights.reshape(len(layer.bias), -1).T
     return products + layer.bias
@@ -278,32 +278,32 @@ def accuracy(scores: Elements, labels: Elements) -> float:
 
 
 @cache
-def _layers(name: str, kind: str) -> tuple[Weights, ...]:
+def _layers(name: str, kind: str) -> tuple[RealLayer, ...]:
     """The layers of a kind (``convolution`` or ``connected``) of a trained network."""
     with np.load(_WEIGHTS) as arrays:
-        layers: list[Weights] = []
+        layers: list[RealLayer] = []
         while f"{name}/{kind}{len(layers)}/bias" in arrays:
             stem = f"{name}/{kind}{len(layers)}"
-            layers.append(Weights(arrays[f"{stem}/weights"], arrays[f"{stem}/bias"]))
+            layers.append(RealLayer(arrays[f"{stem}/weights"], arrays[f"{stem}/bias"]))
     return tuple(layers)
 
 
-def trained(name: str) -> Network:
+def trained(name: str) -> DigitNetwork:
     """A trained network.
 
     Parameters:
         name: one of :data:`NETWORKS`, or ``CNN of 2 epochs``, which is the CNN trained less.
     """
-    return Network(_layers(name, "convolution"), _layers(name, "connected"))
+    return DigitNetwork(_layers(name, "convolution"), _layers(name, "connected"))
 
 
-def trained_nin() -> tuple[Weights, ...]:
+def trained_nin() -> tuple[RealLayer, ...]:
     """The three convolutions of the network in network. The first two are random; the third is
     fitted to the digits by least squares."""
     return _layers("NIN", "convolution")
 
 
-def nin_hidden(layers: tuple[Weights, ...], images: Elements) -> Elements:
+def nin_hidden(layers: tuple[RealLayer, ...], images: Elements) -> Elements:
     """Outputs of the first two convolutions for pictures."""
     first, second = layers
     values = np.maximum(convolved(images, first), 0)
@@ -311,7 +311,7 @@ def nin_hidden(layers: tuple[Weights, ...], images: Elements) -> Elements:
     return hidden
 
 
-def nin_scores(layers: tuple[Weights, ...], images: Elements) -> Elements:
+def nin_scores(layers: tuple[RealLayer, ...], images: Elements) -> Elements:
     """Floating point: count x 10 scores of count x 8 x 8 x 1 pictures."""
     values = nin_hidden(layers[:2], images)
     scores: Elements = (values @ layers[2].weights[:, 0, 0].T + layers[2].bias).mean(axis=(1, 2))
@@ -319,13 +319,13 @@ def nin_scores(layers: tuple[Weights, ...], images: Elements) -> Elements:
 
 
 def nin_fixed_scores(
-    layers: tuple[Weights, ...], image: Elements, run: Callable[[KernelJob], Elements]
+    layers: tuple[RealLayer, ...], image: Elements, run: Callable[[KernelJob], Elements]
 ) -> Elements:
     """Fixed point: the 10 scores of a picture, as the kernels compute them.
 
     Parameters:
         image: 8 x 8 x 1 real numbers.
-        run: gives the outputs of a job, as for :meth:`Network.fixed_scores`.
+        run: gives the outputs of a job, as for :meth:`DigitNetwork.fixed_scores`.
     """
     values = to_fixed(image, ACTIVATION_FRACTION)
     for number, layer in enumerate(layers):

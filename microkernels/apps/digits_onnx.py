@@ -16,7 +16,7 @@ from support.command import run_command
 from support.extras import need
 from support.files import write_file
 
-from .digits import CLASSES, NETWORKS, SIDE, Network, load_digits, trained
+from .digits import CLASSES, NETWORKS, SIDE, DigitNetwork, load_digits, trained
 
 if TYPE_CHECKING:
     from onnx import ModelProto
@@ -27,7 +27,7 @@ _OPSET = 17
 _IR_VERSION = 8
 
 
-def digits_model(network: Network) -> "ModelProto":
+def digits_model(network: DigitNetwork) -> "ModelProto":
     """The ONNX model of a network for digits: input ``x`` (batch x 1 x 8 x 8), output ``scores``.
 
     Raises:

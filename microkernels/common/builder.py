@@ -3,6 +3,7 @@
 import contextlib
 import sys
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 
 from isa.assembly.assembler import assemble
@@ -11,9 +12,8 @@ from isa.program import Program
 from isa.table import IMM14, REGISTERS, Width
 from isa.timing import RANGE_BYTES
 
-from .entry import Entry, line_text
 from .errors import CHECK, KernelError
-from .hazard_check import HazardCheck, Line
+from .hazard_check import HazardCheck, WrittenLine
 
 __all__ = [
     "DEFAULT_SCRATCHPAD",
@@ -31,6 +31,27 @@ WORD_BYTES = 8
 _LOG_WORD = 3
 _WIDE = "[64-bit]"
 _REGISTER_COLUMN = 28
+
+
+#: Column of the note after an instruction.
+_NOTE_COLUMN = 60
+
+
+@dataclass(eq=False)
+class _Entry:
+    """Text, and its meaning for the check of hazards: an instruction, a label, an assumption."""
+
+    text: str
+    line: WrittenLine | None = None
+    label: str = ""
+    assumed: tuple[str, str, int] | None = None
+
+
+def _line_text(line: WrittenLine, note: str) -> str:
+    """The text of an instruction, with its note where there is one."""
+    operands = [f"#{operand}" if isinstance(operand, int) else operand for operand in line.operands]
+    text = f"    {line.mnemonic} {', '.join(operands)}".rstrip()
+    return f"{text:<{_NOTE_COLUMN}}; {note}" if note else text
 
 
 def launch_registers(vault_bits: int | None) -> tuple[str, ...]:
@@ -96,7 +117,7 @@ class KernelBuilder:
         self._width = width
         self._place_drains = place_drains
         self._check = HazardCheck()
-        self._body: list[Entry] = []
+        self._body: list[_Entry] = []
         self._labels = 0
         self._detours: list[tuple[str, str, Callable[[], None]]] = []
         self._names: dict[str, tuple[int, str]] = {}
@@ -223,7 +244,7 @@ class KernelBuilder:
 
     def note(self, *lines: str) -> None:
         """Write a comment of its own, after an empty line."""
-        self._body += [Entry(""), *(Entry(f"    ; {line}") for line in lines)]
+        self._body += [_Entry(""), *(_Entry(f"    ; {line}") for line in lines)]
 
     def new_label(self, stem: str) -> str:
         """A unique name for a label."""
@@ -233,7 +254,7 @@ class KernelBuilder:
     def label(self, name: str) -> None:
         """Place a label here."""
         self._check.label(name)
-        self._body.append(Entry(f"{name}:", label=name))
+        self._body.append(_Entry(f"{name}:", label=name))
 
     @contextlib.contextmanager
     def loop(self, label: str, counter: str | None = None) -> Iterator[str]:
@@ -247,7 +268,7 @@ class KernelBuilder:
         Raises:
             KernelError: a hazard between the end of an iteration and the next one.
         """
-        self._body.append(Entry(f"{label}:"))
+        self._body.append(_Entry(f"{label}:"))
         start = len(self._body)
         yield label
         if counter is not None:
@@ -307,34 +328,34 @@ class KernelBuilder:
         Raises:
             KernelError: the instruction comes too early for the vector unit.
         """
-        line = Line(mnemonic, operands, _site())
+        line = WrittenLine(mnemonic, operands, _site())
         if self._needs_drain(line):
             self._body.append(self._drain(line.site))
         self._check.done(line)
-        self._body.append(Entry(line_text(line, note), line))
+        self._body.append(_Entry(_line_text(line, note), line))
 
-    def _needs_drain(self, line: Line) -> bool:
+    def _needs_drain(self, line: WrittenLine) -> bool:
         """Whether a ``v.drain`` must be placed before ``line``; if so, the check includes it."""
         hazards = self._check.before(line)
         if not hazards:
             return False
         if self._place_drains:
-            self._check.done(Line("v.drain", (), line.site))
+            self._check.done(WrittenLine("v.drain", (), line.site))
             hazards = self._check.before(line)
         if hazards:
             raise KernelError(hazards[0])
         return True
 
     @staticmethod
-    def _drain(site: str) -> Entry:
-        line = Line("v.drain", (), site)
-        return Entry(line_text(line, ""), line)
+    def _drain(site: str) -> _Entry:
+        line = WrittenLine("v.drain", (), site)
+        return _Entry(_line_text(line, ""), line)
 
     def assume(self, name: str, base: str, offset: int = 0) -> None:
         """For the check of hazards, assume that register ``name`` holds ``base + offset``. Where
         the value depends on the run, give the worst one."""
         self._check.assume(name, base, offset)
-        self._body.append(Entry("", assumed=(name, base, offset)))
+        self._body.append(_Entry("", assumed=(name, base, offset)))
 
     # Instructions on elements and memory.
 

@@ -14,7 +14,7 @@ from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_MR, MAX_VL, Instruction, Opcode, Role, Unit
 from isa.vector_operation import Span, VectorOperation
 
-__all__ = ["HazardCheck", "Line"]
+__all__ = ["HazardCheck", "WrittenLine"]
 
 _MNEMONIC = re.compile(r"(\S+) \[(\d+)-bit\]")
 #: Mnemonics of instructions that write their first operand, and of branches.
@@ -34,7 +34,7 @@ _APART = 1 << 48
 _Values = dict[str, int]
 
 
-class Line(NamedTuple):
+class WrittenLine(NamedTuple):
     """An instruction as it is written.
 
     Attributes:
@@ -62,7 +62,7 @@ class HazardCheck:
 
     def __init__(self) -> None:
         self._model = HazardModel()
-        self._issued: list[Line] = []
+        self._issued: list[WrittenLine] = []
         self._constants: _Values = {}
         self._values: _Values = {}
         self._unknown = 0
@@ -94,7 +94,7 @@ class HazardCheck:
         }
         self._reached = True
 
-    def before(self, line: Line) -> list[str]:
+    def before(self, line: WrittenLine) -> list[str]:
         """The hazards of ``line`` if it comes next, each as a message."""
         row = line.row
         hazards: list[Hazard] = []
@@ -112,7 +112,7 @@ class HazardCheck:
                 hazards = check(row, span)
         return [self._message(line, hazard) for hazard in hazards]
 
-    def _message(self, line: Line, hazard: Hazard) -> str:
+    def _message(self, line: WrittenLine, hazard: Hazard) -> str:
         if hazard.what is HazardKind.OWN_OPERAND:
             return f"{line} overwrites an operand of its own that it still has to read"
         does, did = DOES[hazard.what]
@@ -121,7 +121,7 @@ class HazardCheck:
             f"cycles, {hazard.needed} needed; v.drain must stand between"
         )
 
-    def done(self, line: Line) -> None:
+    def done(self, line: WrittenLine) -> None:
         """``line`` comes next."""
         mnemonic, operands, row = line.mnemonic, line.operands, line.row
         if row is not None and row.unit is Unit.VECTOR:
@@ -165,7 +165,7 @@ class HazardCheck:
             self._values[operand] = self._unknown
         return self._values[operand]
 
-    def _operation(self, row: Instruction, line: Line) -> VectorOperation | None:
+    def _operation(self, row: Instruction, line: WrittenLine) -> VectorOperation | None:
         """The vector instruction of ``line``; None: its length is unknown."""
         vl, mr = self._settings["set.vl"], self._settings["set.mr"]
         if row.reduction is None:

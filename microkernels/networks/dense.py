@@ -29,7 +29,7 @@ __all__ = ["Dense"]
 
 @dataclass(frozen=True, kw_only=True)
 class Dense(WeightLayer):
-    """A fully connected layer (:mod:`microkernels.nn.dense_shape`).
+    """A fully connected layer (:mod:`microkernels.nn.dense_plan`).
 
     A map as its input is flattened channel by channel, each row by row, as ONNX's Flatten does.
 

@@ -33,11 +33,11 @@ _RESULT_BITS = (0, 28)
 
 @dataclass(frozen=True, kw_only=True)
 class Normalize(PixelLayer):
-    """Softmax or a normalisation of the channels of each pixel (:mod:`microkernels.nn.rows.shape`).
+    """Softmax or a normalisation of the channels of each pixel (:mod:`microkernels.nn.rows_shape`).
 
     Attributes:
         operation, factor, fraction, epsilon: as of
-            :class:`microkernels.nn.rows.shape.NormalizeShape`.
+            :class:`microkernels.nn.rows_shape.NormalizeShape`.
         bits: of softmax, fraction bits of the source, else 0.
     """
 

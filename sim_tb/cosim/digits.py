@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from microkernels.apps.digits import Digits, Network, accuracy
+from microkernels.apps.digits import DigitNetwork, Digits, accuracy
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
@@ -40,7 +40,7 @@ class DigitsOutcome:
 
 
 def cosim_digits(
-    network: Network,
+    network: DigitNetwork,
     digits: Digits,
     config: PeConfig,
     *,

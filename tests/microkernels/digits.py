@@ -16,9 +16,9 @@ import numpy as np
 from microkernels.apps.digits import (
     CLASSES,
     SIDE,
+    DigitNetwork,
     Digits,
-    Network,
-    Weights,
+    RealLayer,
     blocks,
     convolved,
     load_digits,
@@ -46,9 +46,9 @@ _NIN_SEED = 5
 _RIDGE = 1e-1
 
 
-def _initial(rng: np.random.Generator, outputs: int, *inputs: int) -> Weights:
+def _initial(rng: np.random.Generator, outputs: int, *inputs: int) -> RealLayer:
     scale = np.sqrt(2 / np.prod(inputs))
-    return Weights(rng.normal(0, scale, (outputs, *inputs)), np.zeros(outputs))
+    return RealLayer(rng.normal(0, scale, (outputs, *inputs)), np.zeros(outputs))
 
 
 def _batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Elements]:
@@ -58,7 +58,7 @@ def _batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Elemen
         yield order[first : first + size]
 
 
-def train(digits: Digits, name: str) -> Network:
+def train(digits: Digits, name: str) -> DigitNetwork:
     """A trained network, one of :data:`NETWORKS`."""
     convolutions, hidden, epochs = NETWORKS[name]
     rng = np.random.default_rng(_SEED)
@@ -71,7 +71,7 @@ def train(digits: Digits, name: str) -> Network:
     for outputs in (*hidden, CLASSES):
         connected.append(_initial(rng, outputs, length))
         length = outputs
-    network = Network(tuple(conv), tuple(connected))
+    network = DigitNetwork(tuple(conv), tuple(connected))
     arrays = [
         array
         for layer in (*network.convolutions, *network.connected)
@@ -92,7 +92,7 @@ def train(digits: Digits, name: str) -> Network:
     return network
 
 
-def _gradient(network: Network, images: Elements, labels: Elements) -> list[Elements]:
+def _gradient(network: DigitNetwork, images: Elements, labels: Elements) -> list[Elements]:
     """Slope of the loss for weights and bias of each layer."""
     inputs, outputs, values = [], [], images
     for layer in network.convolutions:
@@ -123,7 +123,7 @@ def _gradient(network: Network, images: Elements, labels: Elements) -> list[Elem
         slopes = [(flat.T @ window).reshape(layer.weights.shape), flat.sum(axis=0), *slopes]
         # The backward pass of a convolution is a convolution with filters rotated by 180 degrees.
         turned = layer.weights[:, ::-1, ::-1].transpose(3, 1, 2, 0)
-        slope = convolved(slope, Weights(turned, np.zeros(len(turned))))
+        slope = convolved(slope, RealLayer(turned, np.zeros(len(turned))))
     return slopes
 
 
@@ -138,11 +138,11 @@ def _unpool(slope: Elements, output: Elements) -> Elements:
     return back.transpose(0, 1, 3, 2, 4, 5).reshape(output.shape)
 
 
-def fit_nin(digits: Digits) -> tuple[Weights, ...]:
+def fit_nin(digits: Digits) -> tuple[RealLayer, ...]:
     """Parameters of the three convolutions."""
     rng = np.random.default_rng(_NIN_SEED)
-    first = Weights(rng.normal(0, np.sqrt(2 / 9), (_FILTERS, 3, 3, 1)), np.zeros(_FILTERS))
-    second = Weights(
+    first = RealLayer(rng.normal(0, np.sqrt(2 / 9), (_FILTERS, 3, 3, 1)), np.zeros(_FILTERS))
+    second = RealLayer(
         rng.normal(0, np.sqrt(2 / _FILTERS), (_FILTERS, 1, 1, _FILTERS)), np.zeros(_FILTERS)
     )
     values = nin_hidden((first, second), digits.train_images).mean(axis=(1, 2))
@@ -153,7 +153,7 @@ def fit_nin(digits: Digits) -> tuple[Weights, ...]:
     return (
         first,
         second,
-        Weights(solution[:, :-1].reshape(CLASSES, 1, 1, _FILTERS), solution[:, -1]),
+        RealLayer(solution[:, :-1].reshape(CLASSES, 1, 1, _FILTERS), solution[:, -1]),
     )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from microkernels.apps.digits import Network, Weights
+from microkernels.apps.digits import DigitNetwork, RealLayer
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.levels_kernel import construct_program, copy_program
 from microkernels.bp.problem import BpProblem
@@ -31,7 +31,7 @@ LSTM = LstmShape(inputs=4, cells=8, outputs=4, batch=2)
 WEIGHTS = LstmWeights(
     gates=zeros(4, 8, 8), bias=zeros(4, 8), peepholes=zeros(3, 8), projection=zeros(4, 8)
 )
-MLP = Network(connected=(Weights(np.zeros((10, 64)), np.zeros(10)),))
+MLP = DigitNetwork(connected=(RealLayer(np.zeros((10, 64)), np.zeros(10)),))
 
 
 def conv(shape: ConvShape = CONV, *, room: int = 4096, **data: Any) -> KernelJob:
@@ -103,7 +103,7 @@ def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
             "the shape (count, 8, 8, 1), not (3, 64)",
         ),
         (
-            lambda: Network(connected=(Weights(np.zeros((10, 63)), np.zeros(10)),)),
+            lambda: DigitNetwork(connected=(RealLayer(np.zeros((10, 63)), np.zeros(10)),)),
             "layer 0 must have the shape (10, 64), not (10, 63)",
         ),
     ],

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from microkernels.apps.bitonic_sort import bitonic_sort_program
 from microkernels.apps.convolve_image import ImageFilter
-from microkernels.apps.digits import Network, Weights
+from microkernels.apps.digits import DigitNetwork, RealLayer
 from microkernels.apps.gauss import GaussShape
 from microkernels.apps.kmeans import KmeansShape
 from microkernels.apps.matrix_add import matrix_add_program
@@ -33,8 +33,16 @@ from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
 from microkernels.networks.lstm_jobs import lstm_sequence_job
 from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
-from microkernels.networks.network import Activation, Add, Conv, Dense, MapSize, Multiply, Pool
-from microkernels.networks.network import Network as LayerNetwork
+from microkernels.networks.network import (
+    Activation,
+    Add,
+    Conv,
+    Dense,
+    MapSize,
+    Multiply,
+    Network,
+    Pool,
+)
 from microkernels.networks.plan import plan_network
 from microkernels.networks.sizes import MapCut
 from microkernels.networks.vgg16 import vgg16
@@ -76,7 +84,7 @@ SMALL = FeatureMap(base=8192, width=4, height=4, channels=16, depth=16)
 TARGET = FeatureMap(base=8192, width=6, height=6, channels=8, depth=8)
 PLAN = plan_conv(CONV, depth=16, out_depth=8)
 DENSE_PLAN = plan_dense(DENSE)
-LAYERS = LayerNetwork(
+LAYERS = Network(
     input=MapSize(6, 6, 3),
     layers=(
         Conv(name="conv", filters=4, fraction=8),
@@ -110,7 +118,7 @@ INSTANCES: tuple[Any, ...] = (
     ),
     Vectors.packed(0, 10, 1),
     ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4),
-    Network(connected=(Weights(np.zeros((10, 64)), np.zeros(10)),)),
+    DigitNetwork(connected=(RealLayer(np.zeros((10, 64)), np.zeros(10)),)),
     GaussShape(unknowns=4, systems=2),
     KmeansShape(points=4, coordinates=3, centres=2),
     LstmLayout(plan=plan_lstm(LSTM)),
