@@ -12,7 +12,7 @@ from soc.generate.generate import configuration_json
 from soc.generate.presets import any_preset
 from vip.cli.commands.options import JsonOption
 from vip.cli.console import console
-from vip.cli.lazy import Entry, LazyGroup
+from vip.cli.lazy import CommandEntry, LazyGroup
 from vip.output import write_json
 
 from .experiment import BenchError, Experiment, Measurement, cpu_seconds, find, listed, say
@@ -176,8 +176,8 @@ def _command(name: str) -> Callable[..., None]:
 class Experiments(LazyGroup):
     """All experiments; the module of one is imported when it is called."""
 
-    entries: ClassVar[dict[str, Entry]] = {
-        name: Entry(one.module, name, one.summary) for name, one in listed().items()
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        name: CommandEntry(one.module, name, one.summary) for name, one in listed().items()
     }
 
     def function(self, name: str) -> Callable[..., None]:

@@ -8,7 +8,7 @@ from hdl.emission import emit
 from pe.config import PeConfig
 from synth.physical.area import measure_unit, synthesise
 from synth.physical.targets import find_target
-from synth.physical.units import Unit
+from synth.physical.units import EngineUnit
 from vip.synthesis.clocks import timing
 
 from .experiment import Measurement
@@ -29,7 +29,7 @@ def part_area(make: Callable[[SramKind], Component], target: str) -> dict[str, f
     """
     chosen = find_target(target)
     emission = emit(make(chosen.sram), "part")
-    unit = Unit("part", ((emission.top, 1),))
+    unit = EngineUnit("part", ((emission.top, 1),))
     return measure_unit(unit, chosen, emission, emit(make("macro"), "part")).values
 
 

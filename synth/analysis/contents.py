@@ -114,7 +114,7 @@ def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:
     Raises:
         DeclarationError: declarations that lie outside the memory, overlap or contradict it.
     """
-    spans = [*declared.constants, *(each.span for each in declared.numbers)]
+    spans = [*declared.constants, *(bounded.span for bounded in declared.numbers)]
     for span in spans:
         if span.size < 1:
             raise DeclarationError(f"{span}: at least 1 byte must be declared")
@@ -128,7 +128,7 @@ def contents_of(declared: Declared, memory: bytes, size: int) -> Contents:
             merged[-1] = Span(merged[-1].start, max(span.end, merged[-1].end) - merged[-1].start)
         else:
             merged.append(span)
-    spans_apart = [*merged, *(each.span for each in declared.numbers)]
+    spans_apart = [*merged, *(bounded.span for bounded in declared.numbers)]
     for before, after in zip(sorted(spans_apart), sorted(spans_apart)[1:], strict=False):
         if before.overlaps(after):
             raise DeclarationError(f"{after} is declared twice: it overlaps {before}")

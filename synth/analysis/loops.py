@@ -30,13 +30,13 @@ from .facts import Facts
 from .interval import Interval, Value, bounds, evaluate, register_access, signed, step_of
 from .needs import SLOTS, Flow, reads, writes
 
-__all__ = ["EVER", "Branch", "Line", "Loops", "computed", "outcome"]
+__all__ = ["EVER", "Branch", "Loops", "Ramp", "computed", "outcome"]
 
 #: More turns than any loop has.
 EVER = 1 << 64
 
 
-class Line(NamedTuple):
+class Ramp(NamedTuple):
     """The number ``base + slope * i`` in turn i."""
 
     base: int
@@ -51,29 +51,29 @@ class Line(NamedTuple):
         return Interval(min(ends), max(ends), step)
 
 
-def computed(operation: ScalarOp, b: Line | None, c: Line | None) -> Line | None:
+def computed(operation: ScalarOp, b: Ramp | None, c: Ramp | None) -> Ramp | None:
     """Result of a scalar instruction; None: no line."""
     if b is None or c is None:
         return None
     if not (b.slope or c.slope):
         value = evaluate(operation, b.base, c.base)
         assert isinstance(value, int)
-        return Line(signed(value & ((1 << 64) - 1)), 0)
+        return Ramp(signed(value & ((1 << 64) - 1)), 0)
     if operation is ScalarOp.ADD:
-        return Line(b.base + c.base, b.slope + c.slope)
+        return Ramp(b.base + c.base, b.slope + c.slope)
     if operation is ScalarOp.SUB:
-        return Line(b.base - c.base, b.slope - c.slope)
+        return Ramp(b.base - c.base, b.slope - c.slope)
     if operation is ScalarOp.AND and not c.slope and c.base >= 0:
         # Whole turns of a ring of buffers leave the place in it as it is.
         ring = 1 << c.base.bit_length()
-        return Line(b.base & c.base, 0) if b.slope % ring == 0 else None
+        return Ramp(b.base & c.base, 0) if b.slope % ring == 0 else None
     if operation is ScalarOp.SLL and not c.slope:
         amount = c.base & 63
-        return Line(b.base << amount, b.slope << amount)
+        return Ramp(b.base << amount, b.slope << amount)
     return None
 
 
-def outcome(operation: BranchOp, a: Line, b: Line) -> tuple[bool, int]:
+def outcome(operation: BranchOp, a: Ramp, b: Ramp) -> tuple[bool, int]:
     """Whether a branch is taken in turn 0, and the number of turns from there on with the same."""
     base, slope = a.base - b.base, a.slope - b.slope
     if operation in (BranchOp.BLT, BranchOp.BGE):
@@ -140,7 +140,7 @@ class Loops:
         self._effects = Effects(config, self._found, contents, self_written)
         self._self_written = tuple(range(SLOTS, SLOTS + len(self_written)))
         self._steps: dict[int, Callable[[Registers], bool]] = {}
-        self._lines: dict[int, Callable[[list[Line | None]], Line | None]] = {}
+        self._lines: dict[int, Callable[[list[Ramp | None]], Ramp | None]] = {}
         #: Registers at the latest turns, by head.
         self._seen: dict[int, list[tuple[Value, ...]]] = {}
         self._pauses: dict[int, tuple[int, int]] = {}
@@ -166,14 +166,14 @@ class Loops:
             return {}
         del seen[: -2 * _PERIOD - 1]
         skipped = None
-        start: list[Line | None] = []
+        start: list[Ramp | None] = []
         tried = False
         for period in _periods(seen):
             tried = True
-            start = [Line(0, 0)] * len(registers)
+            start = [Ramp(0, 0)] * len(registers)
             for slot, was, value in zip(live, seen[-1 - period], state, strict=True):
                 if isinstance(was, int) and isinstance(value, int):
-                    start[slot] = Line(value, value - was)
+                    start[slot] = Ramp(value, value - was)
                 else:
                     start[slot] = None
             skipped = self._take(head, period, live, start, registers)
@@ -197,7 +197,7 @@ class Loops:
         head: int,
         period: int,
         live: tuple[int, ...],
-        start: list[Line | None],
+        start: list[Ramp | None],
         registers: Registers,
     ) -> tuple[int, dict[int, tuple[int, int]]] | None:
         """The number of turns taken and the loads of unknown numbers; None: nothing is done."""
@@ -207,7 +207,7 @@ class Loops:
         words, turns, end = turn
         for slot in live:
             line = start[slot]
-            if line is not None and end[slot] != Line(line.base + line.slope, line.slope):
+            if line is not None and end[slot] != Ramp(line.base + line.slope, line.slope):
                 return None
         try:
             recorded = self._record(words, turns, live, start, registers)
@@ -230,8 +230,8 @@ class Loops:
         self._effects.varying.clear()
 
     def _turn(
-        self, head: int, period: int, start: list[Line | None]
-    ) -> tuple[list[int], int, list[Line | None]] | None:
+        self, head: int, period: int, start: list[Ramp | None]
+    ) -> tuple[list[int], int, list[Ramp | None]] | None:
         """The words of a turn, which comes back to ``head`` ``period`` times, the number of turns
         that go the same way, and the registers after the first; None if that is not known."""
         lines = list(start)
@@ -265,7 +265,7 @@ class Loops:
                 return None if turns == EVER else (words, turns, lines)
         return None
 
-    def _advance(self, pc: int, lines: list[Line | None]) -> Line | None:
+    def _advance(self, pc: int, lines: list[Ramp | None]) -> Ramp | None:
         """Change ``lines`` as the word does; its result, where it has one."""
         line = self._lines.get(pc)
         if line is None:
@@ -275,18 +275,18 @@ class Loops:
             lines[slot] = result
         return result
 
-    def _line(self, pc: int) -> Callable[[list[Line | None]], Line | None]:
+    def _line(self, pc: int) -> Callable[[list[Ramp | None]], Ramp | None]:
         """The result of a word as a line; None where it is none that is known."""
         row, word = self._control.rows[pc], self._program.words[pc]
         a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
         if row.scalar is not None:
             operation = row.scalar
-            constant = Line(IMM14.extract(word), 0) if row.operands[2].field is IMM14 else None
+            constant = Ramp(IMM14.extract(word), 0) if row.operands[2].field is IMM14 else None
             return lambda lines: computed(operation, lines[b], constant or lines[c])
         if row.key == "mov":
             return lambda lines: lines[b]
         if row.opcode == Opcode.MOV_IMM:
-            return lambda lines: Line(IMM20.extract(word), 0)
+            return lambda lines: Ramp(IMM20.extract(word), 0)
         if row.opcode in (Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX):
             return lambda lines: lines[a]
         if row.opcode not in (Opcode.LD_REG, Opcode.ST_REG):
@@ -295,7 +295,7 @@ class Loops:
         width = row.width.bytes
         far, _, stored = register_access(row, word)
 
-        def moved(lines: list[Line | None]) -> Line | None:
+        def moved(lines: list[Ramp | None]) -> Ramp | None:
             place = lines[far]
             slot = None
             if place is not None and not place.slope:
@@ -307,7 +307,7 @@ class Loops:
             if slot is not None:
                 return lines[slot]
             loaded = self._effects.contents.load(place.base, width)
-            return Line(loaded, 0) if isinstance(loaded, int) else None
+            return Ramp(loaded, 0) if isinstance(loaded, int) else None
 
         return moved
 
@@ -316,7 +316,7 @@ class Loops:
         words: list[int],
         turns: int,
         live: tuple[int, ...],
-        start: list[Line | None],
+        start: list[Ramp | None],
         registers: Registers,
     ) -> bool:
         """Record the facts of all turns; False if they can't be known, or one may fault."""
@@ -342,7 +342,7 @@ class Loops:
         # What is no line must not become more from turn to turn.
         return all(start[slot] is not None or _within(values[slot], begun[slot]) for slot in live)
 
-    def _chooses(self, row: Instruction, word: int, lines: list[Line | None], turns: int) -> bool:
+    def _chooses(self, row: Instruction, word: int, lines: list[Ramp | None], turns: int) -> bool:
         """Whether ``word`` loads another declared number in each turn."""
         assert row.width is not None
         place = lines[register_access(row, word).far]
@@ -352,7 +352,7 @@ class Loops:
         return self._effects.contents.held_in(first, last + row.width.bytes) is not None
 
     def _record_word(
-        self, pc: int, turns: int, lines: list[Line | None], values: Registers
+        self, pc: int, turns: int, lines: list[Ramp | None], values: Registers
     ) -> bool:
         """Record the facts of a word in all turns."""
         row, word = self._control.rows[pc], self._program.words[pc]

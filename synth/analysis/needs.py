@@ -186,13 +186,13 @@ class Needs:
     def pairs(self) -> dict[str, dict[str, int]]:
         """Reachable ``m.v`` words by element-wise operation and reduction (``mul.add``), then by
         element width."""
-        found: dict[str, Counter[str]] = {}
+        combined: dict[str, Counter[str]] = {}
         for key, places in self.uses.items():
             row = BY_KEY[key]
             if row.vertical is not None and row.reduction is not None and row.width is not None:
                 pair = f"{row.vertical.name}.{row.reduction.name}".lower()
-                found.setdefault(pair, Counter())[str(row.width.bits)] += len(places)
-        return {pair: dict(counts) for pair, counts in found.items()}
+                combined.setdefault(pair, Counter())[str(row.width.bits)] += len(places)
+        return {pair: dict(counts) for pair, counts in combined.items()}
 
     def _counts(self, kind: Callable[[Instruction], str]) -> dict[Unit, dict[str, int]]:
         counts: dict[Unit, Counter[str]] = {unit: Counter() for unit in Unit}

@@ -251,9 +251,9 @@ class _Attempt:
             start[register] = join(low, high)
         start[VL], start[MR], start[FX] = START_VL, START_MR, START_FX
         for self_written in effects.self_written:
-            held = effects.contents.load(self_written, 8)
-            assert held is not None
-            start.append(held)
+            content = effects.contents.load(self_written, 8)
+            assert content is not None
+            start.append(content)
         low, high = launch.slot
         self._several = high > low
         if high - low < _SEPARATE:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from .cut import ProofError
 
 __all__ = [
-    "Graph",
+    "AndGraph",
     "demanded",
     "extract",
     "is_refuted",
@@ -26,7 +26,7 @@ _FOLLOWED = 20_000
 
 
 @dataclass(frozen=True)
-class Graph:
+class AndGraph:
     """A combinational circuit.
 
     Attributes:
@@ -62,7 +62,7 @@ class Gates:
         return self._known[one, two]
 
 
-def read_aiger(content: bytes) -> Graph:
+def read_aiger(content: bytes) -> AndGraph:
     """A graph from a binary AIGER file of a combinational circuit with a symbol for every port.
 
     Raises:
@@ -102,14 +102,14 @@ def read_aiger(content: bytes) -> Graph:
             break
         place, _, name = line.partition(" ")
         symbols[place] = name
-    return Graph(
+    return AndGraph(
         tuple(symbols.get(f"i{number}", f"input {number}") for number in range(inputs)),
         tuple(gates),
         {symbols.get(f"o{number}", f"output {number}"): lit for number, lit in enumerate(literals)},
     )
 
 
-def write_aiger(graph: Graph) -> bytes:
+def write_aiger(graph: AndGraph) -> bytes:
     """``graph`` as a binary AIGER file with a symbol for every port."""
     count = len(graph.inputs)
     top = count + len(graph.gates)
@@ -128,7 +128,7 @@ def write_aiger(graph: Graph) -> bytes:
     return bytes(out)
 
 
-def demanded(graph: Graph, output: str) -> dict[int, bool]:
+def demanded(graph: AndGraph, output: str) -> dict[int, bool]:
     """Inputs (by node) that must have a value for ``output`` to be 1; it can't be 1 if the result
     lacks a needed value because two contradict each other."""
     fixed: dict[int, bool] = {}
@@ -148,7 +148,7 @@ def demanded(graph: Graph, output: str) -> dict[int, bool]:
     return fixed
 
 
-def extract(graph: Graph, outputs: Iterable[str], fixed: Mapping[int, bool]) -> Graph:
+def extract(graph: AndGraph, outputs: Iterable[str], fixed: Mapping[int, bool]) -> AndGraph:
     """The part of ``graph`` that ``outputs`` depend on, with the inputs ``fixed`` constant and
     equal gates merged. All inputs stay."""
     outputs = list(outputs)
@@ -173,12 +173,12 @@ def extract(graph: Graph, outputs: Iterable[str], fixed: Mapping[int, bool]) -> 
 
     for node in sorted(needed):
         new[node] = gates.conjunction(*(translate(x) for x in graph.gates[node - first_gate]))
-    return Graph(
+    return AndGraph(
         graph.inputs, tuple(gates.pairs), {name: translate(graph.outputs[name]) for name in outputs}
     )
 
 
-def sharpened(graph: Graph, outputs: Iterable[str]) -> Graph:
+def sharpened(graph: AndGraph, outputs: Iterable[str]) -> AndGraph:
     """``graph`` with ``outputs``, each 1 for the same inputs, where an output that is 1 only if
     several nodes are takes each of these for granted in what depends on it.
 
@@ -186,7 +186,7 @@ def sharpened(graph: Graph, outputs: Iterable[str]) -> Graph:
     """
     builder = Gates(len(graph.inputs))
     first_gate = len(graph.inputs) + 1
-    made: dict[str, int] = {}
+    sharp: dict[str, int] = {}
     for output in outputs:
         literals = {node: 2 * node for node in range(first_gate)}
         result = 1
@@ -194,11 +194,11 @@ def sharpened(graph: Graph, outputs: Iterable[str]) -> Graph:
             value = _copied(graph, term >> 1, literals, builder) ^ (term & 1)
             result = builder.conjunction(result, value)
             literals[term >> 1] = ~term & 1
-        made[output] = result
-    return Graph(graph.inputs, tuple(builder.pairs), made)
+        sharp[output] = result
+    return AndGraph(graph.inputs, tuple(builder.pairs), sharp)
 
 
-def _terms(graph: Graph, output: int) -> set[int]:
+def _terms(graph: AndGraph, output: int) -> set[int]:
     """Literals whose conjunction is ``output``."""
     first_gate = len(graph.inputs) + 1
     terms: set[int] = set()
@@ -212,7 +212,7 @@ def _terms(graph: Graph, output: int) -> set[int]:
     return terms
 
 
-def _copied(graph: Graph, node: int, literals: dict[int, int], builder: "Gates") -> int:
+def _copied(graph: AndGraph, node: int, literals: dict[int, int], builder: "Gates") -> int:
     """The literal of ``builder`` for ``node``, where those of other nodes are ``literals``."""
     first_gate = len(graph.inputs) + 1
     stack = [node]
@@ -232,7 +232,7 @@ def _copied(graph: Graph, node: int, literals: dict[int, int], builder: "Gates")
     return literals[node]
 
 
-def is_refuted(graph: Graph, output: str) -> bool:
+def is_refuted(graph: AndGraph, output: str) -> bool:
     """Whether ``output`` is seen to be 0 for all inputs, by trying all values of those that its
     last term depends on; False also if that takes too much."""
     term = max(_terms(graph, graph.outputs[output]))
@@ -265,7 +265,7 @@ def is_refuted(graph: Graph, output: str) -> bool:
     return values[term >> 1] == (ones if term & 1 else 0)
 
 
-def simulate(graph: Graph, values: Iterable[bool]) -> list[bool]:
+def simulate(graph: AndGraph, values: Iterable[bool]) -> list[bool]:
     """The value of each node when the inputs have ``values``."""
     nodes = [False, *values]
     for one, two in graph.gates:

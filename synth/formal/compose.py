@@ -7,7 +7,7 @@ converted once.
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
-from .aig import Gates, Graph
+from .aig import AndGraph, Gates
 from .cut import ProofError
 
 __all__ = ["Part", "compose"]
@@ -17,7 +17,7 @@ class Part(NamedTuple):
     """A graph among others: ``inputs`` maps the name of each of its inputs that another part drives
     to that part's place and output."""
 
-    graph: Graph
+    graph: AndGraph
     inputs: Mapping[str, tuple[int, str]]
 
 
@@ -25,7 +25,7 @@ class Part(NamedTuple):
 _ZERO = ("clk", "rst")
 
 
-def compose(parts: list[Part], goals: Iterable[str]) -> Graph:
+def compose(parts: list[Part], goals: Iterable[str]) -> AndGraph:
     """The outputs ``goals`` of the first of ``parts`` over the inputs of all that nothing drives,
     with equal gates merged. Clocks and resets are 0.
 
@@ -87,4 +87,4 @@ def compose(parts: list[Part], goals: Iterable[str]) -> Graph:
         literal = parts[0].graph.outputs[goal]
         outputs[goal] = value((0, literal >> 1)) ^ (literal & 1)
     names = tuple(parts[number].graph.inputs[node - 1] for number, node in free)
-    return Graph(names, tuple(gates.pairs), outputs)
+    return AndGraph(names, tuple(gates.pairs), outputs)

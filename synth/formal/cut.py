@@ -21,11 +21,11 @@ from support.scratch import scratch_folder
 from synth.errors import SynthesisError
 
 __all__ = [
-    "Cut",
-    "Field",
+    "BitSlice",
+    "CutDesign",
+    "CutRegister",
     "MemoryAccess",
     "ProofError",
-    "State",
     "bits_of",
     "cut",
     "elaborating",
@@ -42,14 +42,14 @@ elaborating = Lock()
 NOW, NEXT, PROBE = "now:", "next:", "probe:"
 
 
-class State(NamedTuple):
+class CutRegister(NamedTuple):
     """A register: its width in bits and the value after power-up and reset."""
 
     width: int
     init: int
 
 
-class Field(NamedTuple):
+class BitSlice(NamedTuple):
     """A member of a register or wire: the name of that, lowest bit, width, whether it is signed."""
 
     parent: str
@@ -69,7 +69,7 @@ class MemoryAccess(NamedTuple):
 
 
 @dataclass(frozen=True)
-class Cut:
+class CutDesign:
     """A design without its registers and memories.
 
     Attributes:
@@ -84,13 +84,13 @@ class Cut:
     name: str
     inputs: Mapping[str, int]
     outputs: Mapping[str, int]
-    states: Mapping[str, State]
+    states: Mapping[str, CutRegister]
     reads: Mapping[str, MemoryAccess]
     writes: Mapping[str, MemoryAccess]
     probes: Mapping[str, int]
-    fields: Mapping[str, Field]
+    fields: Mapping[str, BitSlice]
 
-    def leaves(self, parent: str) -> dict[str, Field]:
+    def leaves(self, parent: str) -> dict[str, BitSlice]:
         """Innermost members of ``parent`` by their names relative to it; itself ("") if it has
         none. Members of a union overlap."""
         inner = {name: field for name, field in self.fields.items() if field.parent == parent}
@@ -100,7 +100,7 @@ class Cut:
             for name, field in inner.items()
             if name not in prefixes
         }
-        return members or {"": Field(parent, 0, self.width(parent), False)}
+        return members or {"": BitSlice(parent, 0, self.width(parent), False)}
 
     def given(self) -> dict[str, int]:
         """Outputs of the cut design, and their widths."""
@@ -125,7 +125,7 @@ def cut(
     name: str,
     *,
     probes: tuple[str, ...] = (),
-) -> Cut:
+) -> CutDesign:
     """Elaborate ``component`` and cut it.
 
     Parameters:
@@ -184,7 +184,7 @@ class _Cutter:
         self._added: list[str] = []
         self._connects: list[str] = []
         self._ports = 100_000
-        self._states: dict[str, State] = {}
+        self._states: dict[str, CutRegister] = {}
         self._reads: dict[str, MemoryAccess] = {}
         self._writes: dict[str, MemoryAccess] = {}
         self._widths: dict[str, int] = {}
@@ -210,15 +210,15 @@ class _Cutter:
         text = _MEMORY.sub("", _INITIAL.sub("", text))
         self._text = _CELL.sub(self._cell, text)
 
-    def _read_fields(self, text: str) -> dict[str, Field]:
-        fields: dict[str, Field] = {}
+    def _read_fields(self, text: str) -> dict[str, BitSlice]:
+        fields: dict[str, BitSlice] = {}
         for alias, parent, high, low in _ALIAS.findall(text):
             if alias.startswith((parent + ".", parent + "[")):
                 width = self._widths[alias]
                 place = int(low or high or 0)
                 for register in {parent, self._plain.get(parent, parent)}:
                     name = register + alias.removeprefix(parent)
-                    fields[name] = Field(register, place, width, alias in self._signed)
+                    fields[name] = BitSlice(register, place, width, alias in self._signed)
         return fields
 
     def _read_plain(self, text: str) -> dict[str, str]:
@@ -231,14 +231,14 @@ class _Cutter:
                 plain[port].append(alias)
         return {port: names[0] for port, names in plain.items() if len(names) == 1}
 
-    def finish(self, probes: tuple[str, ...]) -> Cut:
+    def finish(self, probes: tuple[str, ...]) -> CutDesign:
         text = self._text
         seen = {wire: self._widths[wire] for wire in probes if wire in self._widths}
         for wire, width in seen.items():
             self._give(PROBE + wire, f"\\{wire}", width)
         place = text.rindex("\nend\n")
         text = text[:place] + "\n" + "\n".join(self._added + self._connects) + text[place:]
-        return Cut(
+        return CutDesign(
             text=text,
             name=self._name,
             inputs={n: w for n, w in self._inputs.items() if n not in ("clk", "rst")},
@@ -275,7 +275,7 @@ class _Cutter:
         width = int(parameters["WIDTH"])
         if kind == "$dff":
             name = self._register(connects["Q"])
-            self._states[name] = State(width, self._inits.get(name, 0))
+            self._states[name] = CutRegister(width, self._inits.get(name, 0))
             self._take(NOW + name, connects["Q"], width)
             self._give(NEXT + name, connects["D"], width)
             return ""

@@ -130,38 +130,44 @@ def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
     ]
 
 
+def _present(v: View) -> Value:
+    """An instruction is in decode, and stays on the program's way."""
+    return v[OPERANDS.occupied] & ~v[ISSUE.redirect]
+
+
+def _inside(v: View) -> Value:
+    """Such an instruction is one of the program's words."""
+    return _present(v) & ~v[OPERANDS.outside]
+
+
+def _in_program(trimmed: PeConfig, v: View) -> Value:
+    """The word in decode is an instruction that was kept."""
+    word = v[OPERANDS.word]
+    return any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
+
+
 def _operands(relation: Relation, trimmed: PeConfig) -> None:
-    def present(v: View) -> Value:
-        return v[OPERANDS.occupied] & ~v[ISSUE.redirect]
-
-    def inside(v: View) -> Value:
-        return present(v) & ~v[OPERANDS.outside]
-
     def fetched(v: View) -> Value:
         inside = v[FETCH.pc].as_unsigned() < v[SEQUENCER.words]
         return v[FETCH.valid] & ~v[ISSUE.redirect] & inside
 
     relation.when(lambda v: ~v[ISSUE.redirect], OPERANDS.occupied)
-    relation.when(present, OPERANDS.pc, OPERANDS.outside)
-    relation.when(inside, OPERANDS.word)
+    relation.when(_present, OPERANDS.pc, OPERANDS.outside)
+    relation.when(_inside, OPERANDS.word)
     relation.when(lambda v: ~v[ISSUE.redirect] & v[FETCH.valid], FETCH.pc)
     relation.when(lambda v: ~v[ISSUE.redirect] & v[SEQUENCER.going], FETCH.following)
     relation.when(fetched, f"{FETCH.buffer}.read__0__data")
-
-    def decodes(f: View, t: View) -> Value:
-        word = t[OPERANDS.word]
-        in_program = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
-        return t[_LEGAL] == in_program
-
     relation.guarantees.append(
-        Invariant("the trimmed decoder takes the instructions that were kept, no others", decodes)
+        Invariant(
+            "the trimmed decoder takes the instructions that were kept, no others",
+            lambda f, t: t[_LEGAL] == _in_program(trimmed, t),
+        )
     )
 
     def settled(v: View) -> Value:
         """No instruction is here, or a kept one; a removed one may wait in one engine alone."""
-        word = v[OPERANDS.word]
-        in_program = any_of(is_word(word, row, trimmed.register_bits) for row in trimmed.rows)
-        return ~v[ISSUE.redirect] & (~v[OPERANDS.occupied] | (in_program & ~v[OPERANDS.outside]))
+        legal = _in_program(trimmed, v) & ~v[OPERANDS.outside]
+        return ~v[ISSUE.redirect] & (~v[OPERANDS.occupied] | legal)
 
     relation.when(settled, OPERANDS.again)
     relation.invariants.append(
@@ -173,6 +179,29 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
             ),
         )
     )
+    _read_registers(relation, trimmed)
+
+    def known(f: View, t: View) -> Value:
+        accepted = any_of(
+            v[ISSUE.next__valid]
+            & v[ISSUE.next__ready]
+            & ~v[ISSUE.redirects]
+            & ~v[ISSUE.redirect]
+            & v[SEQUENCER.going]
+            for v in (f, t)
+        )
+        # Nothing at issue can lead away from it any more.
+        certain = _present(f) & ~f[ISSUE.occupied]
+        legal = f[_LEGAL] & t[_LEGAL]
+        return ~(accepted | certain) | (legal & ~f[OPERANDS.outside])
+
+    relation.assumptions.append(
+        Invariant("every instruction on the program's way is in it and was kept", known)
+    )
+
+
+def _read_registers(relation: Relation, trimmed: PeConfig) -> None:
+    """Registers that the instruction in decode reads."""
 
     def used(number: int) -> list[Instruction]:
         return [row for row in trimmed.rows if reads(row, _FIELDS[number])]
@@ -181,7 +210,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
         word = v[OPERANDS.word]
         reads_it = any_of(is_word(word, r, trimmed.register_bits) for r in used(number))
         # A register that lacked its value is read once more.
-        return inside(v) & ~v[OPERANDS.again] & reads_it
+        return _inside(v) & ~v[OPERANDS.again] & reads_it
 
     for number in range(READ_PORTS):
         relation.when(
@@ -194,24 +223,6 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
             needed(n, v) & v[getattr(REGISTERS, f"passed_{n}")] for n in range(READ_PORTS)
         ),
         REGISTERS.written,
-    )
-
-    def known(f: View, t: View) -> Value:
-        accepted = any_of(
-            v[ISSUE.next__valid]
-            & v[ISSUE.next__ready]
-            & ~v[ISSUE.redirects]
-            & ~v[ISSUE.redirect]
-            & v[SEQUENCER.going]
-            for v in (f, t)
-        )
-        # Nothing at issue can lead away from it any more.
-        certain = present(f) & ~f[ISSUE.occupied]
-        legal = f[_LEGAL] & t[_LEGAL]
-        return ~(accepted | certain) | (legal & ~f[OPERANDS.outside])
-
-    relation.assumptions.append(
-        Invariant("every instruction on the program's way is in it and was kept", known)
     )
 
 

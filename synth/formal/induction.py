@@ -15,9 +15,9 @@ from support.cache import build_folder
 from support.files import write_atomically, write_file
 from support.scratch import scratch_folder
 
-from .aig import Graph, read_aiger, write_aiger
+from .aig import AndGraph, read_aiger, write_aiger
 from .compose import Part, compose
-from .cut import Cut, ProofError, bits_of, elaborating
+from .cut import CutDesign, ProofError, bits_of, elaborating
 from .miter import Miter, build_miter
 from .pipeline import Pipeline
 from .relation import Relation
@@ -33,7 +33,7 @@ __all__ = [
 ]
 
 
-def graph_of(text: str, top: str) -> Graph:
+def graph_of(text: str, top: str) -> AndGraph:
     """The graph of a combinational module; a port of several bits has ``[n]`` after its name.
 
     A bit that the design leaves undefined, which tools may choose, is 0.
@@ -134,8 +134,8 @@ def joined(parts: Mapping[str, Proof]) -> Proof:
 
 
 def prove_relation(
-    full: Cut | Pipeline,
-    trimmed: Cut | Pipeline,
+    full: CutDesign | Pipeline,
+    trimmed: CutDesign | Pipeline,
     relation: Relation,
     progress: Progress | None = None,
 ) -> Proof:
@@ -146,13 +146,13 @@ def prove_relation(
     """
     start = monotonic()
     designs = (full, trimmed)
-    cuts = [each.cut if isinstance(each, Pipeline) else each for each in designs]
+    cuts = [item.cut if isinstance(item, Pipeline) else item for item in designs]
     with elaborating:
         miter = build_miter(cuts[0], cuts[1], relation)
         ports = [*miter.inputs.values(), *miter.goals.values()]
         ports += [signal for side in (*miter.given, *miter.taken) for signal in side.values()]
         text = rtlil.convert(miter.module, "miter", ports=ports, emit_src=False)
-    kinds = [type(each).__name__ for each in designs]
+    kinds = [type(item).__name__ for item in designs]
     key = _key(cuts[0].text, cuts[1].text, text, *kinds, json.dumps(miter.cases))
     target = build_folder() / "proofs" / f"{key}.json"
     result = Proof(
@@ -194,12 +194,12 @@ def prove_relation(
     return replace(result, failures=failures, seconds=round(monotonic() - start, 1))
 
 
-def graph_of_cut(cut: Cut) -> Graph:
+def graph_of_cut(cut: CutDesign) -> AndGraph:
     """The graph of ``cut``, cached."""
     return _graph(cut.text, cut.name)
 
 
-def _composed(miter: Miter, graphs: tuple[Graph, ...]) -> Graph:
+def _composed(miter: Miter, graphs: tuple[AndGraph, ...]) -> AndGraph:
     """The graph of all goals, from that of ``miter`` and those of both designs."""
     driven: list[dict[str, tuple[int, str]]] = [{}, {}, {}]
     for which in (0, 1):
@@ -213,7 +213,7 @@ def _composed(miter: Miter, graphs: tuple[Graph, ...]) -> Graph:
     return compose(parts, [signal.name for signal in miter.goals.values()])
 
 
-def _graph(text: str, top: str) -> Graph:
+def _graph(text: str, top: str) -> AndGraph:
     """The graph of module ``top``, cached."""
     target = build_folder() / "proofs" / f"{_key(text)}.aig.gz"
     try:

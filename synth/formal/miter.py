@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from amaranth.hdl import Cat, Const, Module, Mux, Signal, Value
 
-from .cut import NEXT, NOW, PROBE, Cut, ProofError, bits_of
+from .cut import NEXT, NOW, PROBE, CutDesign, ProofError, bits_of
 from .relation import Codes, Condition, Relation, Split
 from .sides import InitialView, NextView, NowView, Side, extended, initial, matches
 
@@ -71,7 +71,7 @@ _NOTHING: dict[int, Signal] = {}
 
 
 class _Builder:
-    def __init__(self, full: Cut, trimmed: Cut, relation: Relation) -> None:
+    def __init__(self, full: CutDesign, trimmed: CutDesign, relation: Relation) -> None:
         self.relation = relation
         self.m = Module()
         self.miter = Miter(self.m)
@@ -416,7 +416,7 @@ class _Builder:
             self.goal(label + name.removeprefix(parent), same, gate)
 
 
-def build_miter(full: Cut, trimmed: Cut, relation: Relation) -> Miter:
+def build_miter(full: CutDesign, trimmed: CutDesign, relation: Relation) -> Miter:
     """The circuit whose goals never fail exactly if ``relation`` is inductive.
 
     Raises:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 
 from amaranth.hdl import Signal, Value
 
-from .cut import Cut
+from .cut import CutDesign
 from .relation import Condition, Relation
 from .sides import Side
 
@@ -15,7 +15,7 @@ __all__ = ["unknown_names"]
 class _Names:
     """A view (:class:`synth.formal.relation.View`) that notes the names which the design lacks."""
 
-    def __init__(self, cut: Cut, relation: Relation) -> None:
+    def __init__(self, cut: CutDesign, relation: Relation) -> None:
         side = Side(cut, 0, relation)
         self.widths = {name: place.width for name, (_, place) in side.places.items()}
         for name, port in {**cut.reads, **cut.writes}.items():
@@ -49,7 +49,7 @@ def _conditions(relation: Relation) -> Iterator[Condition]:
     yield from (ghost.follows for ghost in relation.ghosts)
 
 
-def unknown_names(cut: Cut, relation: Relation) -> list[str]:
+def unknown_names(cut: CutDesign, relation: Relation) -> list[str]:
     """Names and patterns of names in ``relation`` that the design ``cut`` has nothing for.
 
     Parameters:

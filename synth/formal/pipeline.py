@@ -10,9 +10,9 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from .aig import Graph
+from .aig import AndGraph
 from .compose import Part, compose
-from .cut import NEXT, NOW, Cut, ProofError, bits_of
+from .cut import NEXT, NOW, CutDesign, ProofError, bits_of
 
 __all__ = ["MADE", "Pipeline", "pipeline_of"]
 
@@ -32,14 +32,14 @@ class Pipeline:
         delays: output -> cycles from the roots' values to it; 0 if it is made of those alone.
     """
 
-    cut: Cut
-    graph: Graph
+    cut: CutDesign
+    graph: AndGraph
     delays: Mapping[str, int]
 
 
 def pipeline_of(
-    cut: Cut,
-    graph: Graph,
+    cut: CutDesign,
+    graph: AndGraph,
     roots: str,
     arrival: Mapping[str, int],
     handed_on: Iterable[str] = (),
@@ -69,7 +69,7 @@ def pipeline_of(
     return Pipeline(seen, _joined(graph, finder, handed), delays)
 
 
-def _joined(graph: Graph, finder: "_Finder", handed: Mapping[str, int]) -> Graph:
+def _joined(graph: AndGraph, finder: "_Finder", handed: Mapping[str, int]) -> AndGraph:
     """``graph`` with the registers that only delay replaced by their sources, or by inputs where
     they are ``handed``. There is a copy for each accumulator, for the logic that sees its earlier
     value, and one for the rest; the equal parts of these merge."""
@@ -97,7 +97,7 @@ def _joined(graph: Graph, finder: "_Finder", handed: Mapping[str, int]) -> Graph
             outputs[name] = copies.get(state, copy_for(re.sub(r"\[\d+\]$", "", name), 1)), name
     ports = (*inputs, *outputs)
     names = (*inputs.values(), *(_FROM + name for name in outputs))
-    hub = Graph(names, (), {name: 2 * number for number, name in enumerate(ports, 1)})
+    hub = AndGraph(names, (), {name: 2 * number for number, name in enumerate(ports, 1)})
     parts = [Part(hub, {_FROM + name: source for name, source in outputs.items()})]
     for copied in (None, *copies):
         driven: dict[str, tuple[int, str]] = {}
@@ -123,7 +123,9 @@ class _Finder:
             roots. earlier: bit or output -> accumulator whose value before the beat it uses.
     """
 
-    def __init__(self, cut: Cut, graph: Graph, roots: str, arrival: Mapping[str, int]) -> None:
+    def __init__(
+        self, cut: CutDesign, graph: AndGraph, roots: str, arrival: Mapping[str, int]
+    ) -> None:
         self._cut = cut
         self._graph = graph
         self._cones = _cones(graph)
@@ -206,7 +208,7 @@ class _Finder:
         self._ages |= dict.fromkeys(bits, None if age is None else age + 1)
 
 
-def _cones(graph: Graph) -> list[int]:
+def _cones(graph: AndGraph) -> list[int]:
     """For each node the inputs that it depends on, a bit each."""
     cones = [0, *(1 << number for number in range(len(graph.inputs)))]
     for one, two in graph.gates:

@@ -10,7 +10,7 @@ from isa.table import Unit
 from pe.config import PeConfig
 from pe.core import Pe
 
-from .cut import Cut, ProofError, cut
+from .cut import CutDesign, ProofError, cut
 from .engine import PROBES, engine_relation
 from .induction import Progress, Proof, joined, prove_relation
 from .sizes import prove_sizes
@@ -89,6 +89,6 @@ def _prove_engine(full: PeConfig, trimmed: PeConfig, progress: Progress | None) 
 
 
 @cache
-def _full(config: PeConfig) -> Cut:
+def _full(config: PeConfig) -> CutDesign:
     """The full engine, which proofs of several trimmed ones share."""
     return cut(Pe(config), "full", probes=PROBES)

@@ -5,13 +5,13 @@ from typing import Protocol
 
 from amaranth.hdl import Cat, Const, Value
 
-from .cut import Cut, Field, ProofError
+from .cut import BitSlice, CutDesign, ProofError
 from .relation import Codes, Relation, members
 
 __all__ = ["InitialView", "NextView", "NowView", "Side", "extended", "initial", "matches"]
 
 
-class Source(Protocol):
+class ValueSource(Protocol):
     """Source of the values of both designs."""
 
     relation: Relation
@@ -34,21 +34,21 @@ def extended(value: Value, width: int, signed: bool) -> Value:
 class Side:
     """One of the two designs: its ports as signals."""
 
-    def __init__(self, cut: Cut, which: int, relation: Relation) -> None:
+    def __init__(self, cut: CutDesign, which: int, relation: Relation) -> None:
         self.cut = cut
         self.which = which
         self.now: dict[str, Value] = {}
         self.next: dict[str, Value] = {}
         self.out: dict[str, Value] = {}
         self._relation = relation
-        self._leaves: dict[str, dict[str, Field]] = {}
-        self.places: dict[str, tuple[str, Field]] = {}
+        self._leaves: dict[str, dict[str, BitSlice]] = {}
+        self.places: dict[str, tuple[str, BitSlice]] = {}
         for name in (*cut.states, *cut.reads, *cut.inputs, *cut.outputs):
             self.leaves(name)
         for port in (*cut.reads.values(), *cut.writes.values()):
             self.leaves(port.memory, port.width)
 
-    def leaves(self, parent: str, width: int | None = None) -> dict[str, Field]:
+    def leaves(self, parent: str, width: int | None = None) -> dict[str, BitSlice]:
         """Members of a register, port or memory by full name; itself if it has none."""
         if parent in self._leaves:
             return self._leaves[parent]
@@ -57,11 +57,11 @@ class Side:
             width = cut.width(parent)
         if parent in self._relation.layouts:
             inner = members(self._relation.layouts[parent][self.which])
-            fields = {name: Field(parent, *place) for name, place in inner.items()}
+            fields = {name: BitSlice(parent, *place) for name, place in inner.items()}
         elif any(parent in names for names in (cut.states, cut.reads, cut.inputs, cut.outputs)):
             fields = cut.leaves(parent)
         else:
-            fields = {"": Field(parent, 0, width, False)}
+            fields = {"": BitSlice(parent, 0, width, False)}
         named = {
             parent if not name else parent + ("" if name[0] == "[" else ".") + name: place
             for name, place in fields.items()
@@ -83,7 +83,7 @@ class Side:
 class NowView:
     """Values before the step, made on demand."""
 
-    def __init__(self, builder: Source, which: int, local: dict[str, Value]) -> None:
+    def __init__(self, builder: ValueSource, which: int, local: dict[str, Value]) -> None:
         self._builder = builder
         self.which = which
         self.local = local
@@ -101,7 +101,7 @@ class NowView:
 class NextView:
     """Values after the step."""
 
-    def __init__(self, builder: Source, which: int, local: dict[str, Value]) -> None:
+    def __init__(self, builder: ValueSource, which: int, local: dict[str, Value]) -> None:
         self._builder = builder
         self._side = builder.sides[which]
         self.which = which
@@ -133,7 +133,7 @@ class InitialView(NextView):
         return initial(self._side.cut, parent)[place.low : place.low + place.width]
 
 
-def initial(cut: Cut, parent: str) -> Value:
+def initial(cut: CutDesign, parent: str) -> Value:
     """Value of register or read port ``parent`` after reset."""
     if parent in cut.reads:
         return Const(0, cut.reads[parent].width)

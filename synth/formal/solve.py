@@ -12,7 +12,7 @@ from support.files import write_file
 from support.processes import run_tool
 from support.scratch import scratch_folder
 
-from .aig import Graph, demanded, extract, is_refuted, sharpened, simulate, write_aiger
+from .aig import AndGraph, demanded, extract, is_refuted, sharpened, simulate, write_aiger
 from .cut import ProofError
 
 __all__ = ["Failure", "run_abc", "solve"]
@@ -35,7 +35,7 @@ class Failure:
 
 
 def solve(
-    graph: Graph,
+    graph: AndGraph,
     goals: Iterable[str],
     cases: Sequence[Mapping[str, bool]] = ({},),
     progress: Callable[[int, int], None] | None = None,
@@ -78,9 +78,10 @@ def solve(
             demands = {graph.inputs[node - 1] for node, value in inputs if value}
             failures += (
                 Failure(
-                    each.goals, tuple(dict.fromkeys((*true_inputs, *sorted(demands), *each.inputs)))
+                    example.goals,
+                    tuple(dict.fromkeys((*true_inputs, *sorted(demands), *example.inputs))),
                 )
-                for each in _solve(extract(alone, hard, {}))
+                for example in _solve(extract(alone, hard, {}))
             )
             done += len(group)
             if progress is not None:
@@ -90,7 +91,7 @@ def solve(
     return failures
 
 
-def _solve(graph: Graph) -> list[Failure]:
+def _solve(graph: AndGraph) -> list[Failure]:
     failures: list[Failure] = []
     left = [goal for goal, literal in graph.outputs.items() if literal != 0]
     while left:
@@ -114,13 +115,13 @@ def _solve(graph: Graph) -> list[Failure]:
     return failures
 
 
-def _support(graph: Graph) -> set[int]:
+def _support(graph: AndGraph) -> set[int]:
     """Nodes that the gates and outputs of ``graph`` read: of its inputs, those that matter."""
     every = [literal for pair in graph.gates for literal in pair]
     return {literal >> 1 for literal in (*every, *graph.outputs.values())}
 
 
-def _check(graph: Graph) -> list[bool] | None:
+def _check(graph: AndGraph) -> list[bool] | None:
     """None if no output of ``graph`` can be 1, else inputs for which one is."""
     with scratch_folder("proof") as folder:
         write_file(folder / "goal.aig", write_aiger(graph))

@@ -5,13 +5,13 @@ whole engine shows. Here their results are equal, whatever stages one of them la
 """
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from amaranth.hdl import Cat, Const, Mux, ShapeLike, Value
 from amaranth.lib import data
 
-from isa.table import MAX_VL, Opcode, ReductionOp, Unit
+from isa.table import MAX_VL, Instruction, Opcode, ReductionOp, Unit
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
@@ -23,7 +23,7 @@ from pe.vector.stages import read_cycles
 from pe.vector.unit import VectorUnit
 from pe.vector.vertical import VectorVertical
 
-from .cut import Cut, ProofError, cut
+from .cut import CutDesign, ProofError, cut
 from .induction import Progress, Proof, graph_of_cut, prove_relation
 from .pipeline import MADE, Pipeline, pipeline_of
 from .relation import Invariant, Relation, Split, View
@@ -77,7 +77,7 @@ def prove_vector_unit(full: PeConfig, trimmed: PeConfig, progress: Progress | No
     return prove_relation(one, two, vector_unit_relation(full, trimmed), progress)
 
 
-def vector_pipeline(config: PeConfig, unit: Cut) -> Pipeline:
+def vector_pipeline(config: PeConfig, unit: CutDesign) -> Pipeline:
     """The vector unit ``unit`` of ``config`` seen one beat at a time.
 
     Raises:
@@ -203,9 +203,6 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     def upper_counts(v: View) -> Value:
         return _counts(WORD_BYTES // 2, caps, v)
 
-    def width(v: View) -> Value:
-        return held(v, f"{_CONTROL.current}.width")
-
     def within_row(v: View) -> Value:
         reduces = caps.is_form(held(v, f"{_CONTROL.current}.kind"), Opcode.MATRIX_VECTOR)
         return v[_CONTROL.running] & ~v[_CONTROL.first_word] & reduces
@@ -219,6 +216,20 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         (rf"{pair}\.below_.*_high", lambda v: behind_pass(v, 3)),
         (re.escape(_TOTAL), within_row),
     ]
+    _row_places(relation, caps)
+    reduced = [row for row in trimmed.rows_of(Unit.VECTOR) if row.reduction is not None]
+    if reduced:
+        bounded = partial(_bounded, full, reduced)
+        rule = Invariant("no sum outgrows its row", lambda f, t: ~within_row(f) | bounded(f))
+        relation.invariants.append(rule)
+
+
+def _row_places(relation: Relation, caps: Capabilities) -> None:
+    """The words and the end of a row belong to it."""
+
+    def width(v: View) -> Value:
+        return held(v, f"{_CONTROL.current}.width")
+
     relation.invariants += [
         Invariant(
             "no row has more words left than it has",
@@ -252,36 +263,33 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
             ),
         ),
     ]
-    reduced = [row for row in trimmed.rows_of(Unit.VECTOR) if row.reduction is not None]
-    if not reduced:
-        return
 
-    def bounded(f: View, t: View) -> Value:
-        done = f[_CONTROL.row_end][TAIL_BITS:] - f[_CONTROL.left]
-        total = f[_TOTAL].as_signed()
-        cases = []
-        for row in reduced:
-            codes = command_values(full, row)[0]
-            is_row = Cat(
-                f[f"{_CONTROL.current}.{name}"] == code
-                for name, code in codes.items()
-                if f.has(f"{_CONTROL.current}.{name}")
-            ).all()
-            assert row.width is not None
-            bits = row.value_bits
-            one = 1 << bits - 1
-            # Only a sum of products may be as large as its lowest value is low.
-            highest: Value = Const(one - 1)
-            lowest: Value = Const(-one)
-            if row.reduction is ReductionOp.ADD:
-                highest = (
-                    done.as_unsigned()[: len(f[_CONTROL.left])] * (WORD_BYTES // row.width.bytes)
-                ) << (bits - 1)
-                lowest = -highest
-            cases.append(is_row & (total <= highest) & (total >= lowest))
-        return ~within_row(f) | any_of(cases)
 
-    relation.invariants.append(Invariant("no sum outgrows its row", bounded))
+def _bounded(full: PeConfig, reduced: Sequence[Instruction], f: View) -> Value:
+    """The sum of the row so far is one of as many products as there were."""
+    done = f[_CONTROL.row_end][TAIL_BITS:] - f[_CONTROL.left]
+    total = f[_TOTAL].as_signed()
+    cases = []
+    for row in reduced:
+        codes = command_values(full, row)[0]
+        is_row = Cat(
+            f[f"{_CONTROL.current}.{name}"] == code
+            for name, code in codes.items()
+            if f.has(f"{_CONTROL.current}.{name}")
+        ).all()
+        assert row.width is not None
+        bits = row.value_bits
+        one = 1 << bits - 1
+        # Only a sum of products may be as large as its lowest value is low.
+        highest: Value = Const(one - 1)
+        lowest: Value = Const(-one)
+        if row.reduction is ReductionOp.ADD:
+            highest = (
+                done.as_unsigned()[: len(f[_CONTROL.left])] * (WORD_BYTES // row.width.bytes)
+            ) << (bits - 1)
+            lowest = -highest
+        cases.append(is_row & (total <= highest) & (total >= lowest))
+    return any_of(cases)
 
 
 def _sliced(config: PeConfig) -> data.StructLayout:

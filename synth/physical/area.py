@@ -13,7 +13,7 @@ from synth.timing.sta import Path, longest_path
 
 from .mapping import Progress, each_unit, engine_netlist, map_module, unit_netlist
 from .targets import Target, find_target
-from .units import Unit, memories, units
+from .units import EngineUnit, memories, units
 
 __all__ = [
     "FLAT",
@@ -134,12 +134,12 @@ def synthesise(
     """
     chosen = find_target(target)
     emission = verilog(replace(config, sram=chosen.sram))
-    wanted = _choose(emission, units)
+    requested = _choose(emission, units)
     shapes = verilog(replace(config, sram="macro"))
     if flat:
-        wanted.append(Unit(FLAT, ((emission.top, 1),)))
+        requested.append(EngineUnit(FLAT, ((emission.top, 1),)))
     rows = each_unit(
-        wanted, lambda unit: measure_unit(unit, chosen, emission, shapes), progress, jobs
+        requested, lambda unit: measure_unit(unit, chosen, emission, shapes), progress, jobs
     )
     flat_row = rows[-1] if flat else None
     rows = rows[:-1] if flat else rows
@@ -153,7 +153,7 @@ def _timed(row: AreaRow, path: Path) -> AreaRow:
     return replace(row, values={**row.values, "fmax_mhz": path.fmax_mhz}, path=path.by_unit())
 
 
-def _choose(emission: Emission, names: Sequence[str] | None) -> list[Unit]:
+def _choose(emission: Emission, names: Sequence[str] | None) -> list[EngineUnit]:
     by_name = {unit.name: unit for unit in units(emission)}
     if names is None:
         return list(by_name.values())
@@ -163,7 +163,7 @@ def _choose(emission: Emission, names: Sequence[str] | None) -> list[Unit]:
     return [by_name[name] for name in dict.fromkeys(names)]
 
 
-def measure_unit(unit: Unit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
+def measure_unit(unit: EngineUnit, target: Target, emission: Emission, shapes: Emission) -> AreaRow:
     """Measures of a unit, all its copies together.
 
     Parameters:

@@ -18,7 +18,7 @@ from soc.tile.vault_memory import VaultMemory
 from .area import AreaRow, measure_unit, sum_rows, synthesise
 from .mapping import Progress
 from .targets import find_target
-from .units import Unit
+from .units import EngineUnit
 
 __all__ = [
     "ENGINE",
@@ -92,7 +92,7 @@ def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
         tile = config.with_sram(kind)
         part = _vault_memory(tile, tile.always_ready)
         emissions.append(emit(part, "part"))
-    unit = Unit("memory", ((emissions[0].top, 1),))
+    unit = EngineUnit("memory", ((emissions[0].top, 1),))
     return measure_unit(unit, chosen, *emissions)
 
 
@@ -122,14 +122,14 @@ def parts_area(
     """
     chosen = find_target(target)
     built, shapes = config.with_sram(chosen.sram), config.with_sram("macro")
-    found: dict[str, list[AreaRow]] = {}
+    measured: dict[str, list[AreaRow]] = {}
     pairs = zip(_parts(built, names), _parts(shapes, names), strict=True)
     for (name, part, number), (_, shape, _) in pairs:
         emission = emit(part, "part")
-        unit = Unit(name, ((emission.top, number),))
+        unit = EngineUnit(name, ((emission.top, number),))
         row = measure_unit(unit, chosen, emission, emit(shape, "part"))
-        found.setdefault(name, []).append(row)
-    return tuple(_named(name, rows) for name, rows in found.items())
+        measured.setdefault(name, []).append(row)
+    return tuple(_named(name, rows) for name, rows in measured.items())
 
 
 def _named(name: str, rows: list[AreaRow]) -> AreaRow:

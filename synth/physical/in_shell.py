@@ -8,7 +8,7 @@ from hdl.emission import Emission
 from synth.errors import SynthesisError
 
 from .devices import Device
-from .shell import SHELL, Port, ports_of, shell_ffs, shell_verilog
+from .shell import SHELL, ShellPort, ports_of, shell_ffs, shell_verilog
 from .targets import ecp5_commands, find_target
 from .units import closure
 from .yosys import Run, run
@@ -35,7 +35,7 @@ def map_in_shell(
     emission: Emission,
     module: str,
     device: Device,
-    of_memory: Callable[[Port], bool] = lambda _: False,
+    of_memory: Callable[[ShellPort], bool] = lambda _: False,
 ) -> MappedInShell:
     """Map a module of ``emission`` to ECP5, cached by content.
 
@@ -56,16 +56,16 @@ def map_in_shell(
         commands=ecp5_commands(),
         netlist=True,
     )
-    what = f"{module} on {device.name}"
-    mapped = run(work, what=f"synthesis of {what}")
+    label = f"{module} on {device.name}"
+    mapped = run(work, what=f"synthesis of {label}")
     counts = find_target("ecp5").count(mapped, frozenset())
     lacking = device.shortage(counts)
     if lacking:
-        raise SynthesisError(f"{what}: it does not fit: it needs {lacking}")
+        raise SynthesisError(f"{label}: it does not fit: it needs {lacking}")
     assert mapped.netlist is not None
     used = {measure: _plain(value) for measure, value in counts.items()}
     used["ffs"] -= shell_ffs(ports)
-    return MappedInShell(used, mapped.netlist, what)
+    return MappedInShell(used, mapped.netlist, label)
 
 
 def _plain(value: float) -> float:

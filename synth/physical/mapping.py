@@ -11,7 +11,7 @@ from support.processes import workers
 from synth.netlist import Netlist, join, read_module
 
 from .targets import Target
-from .units import OPENED, OTHER, Unit, closure, units
+from .units import OPENED, OTHER, EngineUnit, closure, units
 from .yosys import CellCount, Run, run
 
 __all__ = ["Progress", "each_unit", "engine_netlist", "map_module", "unit_netlist"]
@@ -24,7 +24,7 @@ _Result = TypeVar("_Result")
 _COMMENT = re.compile(r"^\s*//.*\n", re.MULTILINE)
 
 
-def map_module(unit: Unit, module: str, target: Target, emission: Emission) -> CellCount:
+def map_module(unit: EngineUnit, module: str, target: Target, emission: Emission) -> CellCount:
     """``module``, one of those of ``unit``, mapped to ``target`` with its submodules.
 
     Results are cached by content (:func:`synth.physical.yosys.run`).
@@ -53,8 +53,8 @@ def map_module(unit: Unit, module: str, target: Target, emission: Emission) -> C
 
 
 def each_unit(
-    wanted: Sequence[Unit],
-    work: Callable[[Unit], _Result],
+    chosen: Sequence[EngineUnit],
+    work: Callable[[EngineUnit], _Result],
     progress: Progress | None,
     jobs: int | None,
 ) -> tuple[_Result, ...]:
@@ -66,16 +66,16 @@ def each_unit(
     """
     done = 0
 
-    def shared_instance(unit: Unit) -> _Result:
+    def measured(unit: EngineUnit) -> _Result:
         nonlocal done
         result = work(unit)
         done += 1
         if progress is not None:
-            progress(unit.name, done, len(wanted))
+            progress(unit.name, done, len(chosen))
         return result
 
     with workers(jobs or os.cpu_count() or 1) as pool:
-        futures = [pool.submit(shared_instance, unit) for unit in wanted]
+        futures = [pool.submit(measured, unit) for unit in chosen]
         return tuple(future.result() for future in futures)
 
 
@@ -97,7 +97,7 @@ def engine_netlist(
         SynthesisError: Yosys refuses the design.
     """
 
-    def work(unit: Unit) -> dict[str, CellCount]:
+    def work(unit: EngineUnit) -> dict[str, CellCount]:
         return {name: map_module(unit, name, target, emission) for name, _ in unit.modules}
 
     mapped = each_unit(units(emission), work, progress, jobs)

@@ -22,7 +22,7 @@ from .yosys import cache_folder
 
 __all__ = [
     "Placement",
-    "Step",
+    "RoutedStep",
     "keep_placement",
     "kept_placement",
     "need_nextpnr",
@@ -42,7 +42,7 @@ _NETLIST, _REPORT = "netlist.json", "report.json"
 
 
 @dataclass(frozen=True)
-class Step:
+class RoutedStep:
     """A step of a path.
 
     It has its last cell, its kind (``clk-to-q``, ``logic``, ``routing`` or ``setup``), and its time
@@ -67,7 +67,7 @@ class Placement:
     seed: int
     fmax_mhz: float
     used: Mapping[str, int]
-    path: tuple[Step, ...]
+    path: tuple[RoutedStep, ...]
 
     def to_json(self) -> dict[str, Any]:
         """The placement as plain JSON data."""
@@ -80,7 +80,7 @@ class Placement:
         Raises:
             KeyError, TypeError: ``content`` lacks something, or has more.
         """
-        steps = tuple(Step(**step) for step in content["path"])
+        steps = tuple(RoutedStep(**step) for step in content["path"])
         return cls(**{**content, "path": steps})
 
 
@@ -173,13 +173,13 @@ def _kept(netlist: Path, device: Device, seed: int, mhz: float) -> Path:
     return cache_folder() / f"{key}.placed.json"
 
 
-def _placement(report: dict[str, Any], seed: int, what: str) -> Placement:
+def _placement(report: dict[str, Any], seed: int, label: str) -> Placement:
     clocks = [clock["achieved"] for clock in report["fmax"].values()]
     if not clocks:
-        raise SynthesisError(f"{what}: no path from register to register, so no clock rate")
+        raise SynthesisError(f"{label}: no path from register to register, so no clock rate")
     paths = [
         tuple(
-            Step(
+            RoutedStep(
                 step["to" if step["type"] == "routing" else "from"]["cell"],
                 step["type"],
                 float(step["delay"]),

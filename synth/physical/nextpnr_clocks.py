@@ -139,12 +139,12 @@ def place_clocks(
 
 
 def _placement(
-    report: dict[str, Any], seed: int, mhz: Mapping[str, float], what: str
+    report: dict[str, Any], seed: int, mhz: Mapping[str, float], label: str
 ) -> ClockedPlacement:
     rates = {_clock(net): float(rate["achieved"]) for net, rate in report["fmax"].items()}
     missing = [clock for clock in mhz if clock not in rates]
     if missing:
-        raise SynthesisError(f"{what}: no path between registers of {' or '.join(missing)}")
+        raise SynthesisError(f"{label}: no path between registers of {' or '.join(missing)}")
     crossings = []
     for path in report["critical_paths"]:
         source, target = _clock(path["from"]), _clock(path["to"])

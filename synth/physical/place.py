@@ -96,8 +96,8 @@ class MappedDesign:
             SynthesisError: nextpnr refuses the design.
             MissingExtraError: it is not installed.
         """
-        what = f"{self.what}, seed {seed}"
-        return place_netlist(self.netlist, self.device, seed, AIM_MHZ, what=what)
+        label = f"{self.what}, seed {seed}"
+        return place_netlist(self.netlist, self.device, seed, AIM_MHZ, what=label)
 
     def kept(self, seed: int) -> Placement | None:
         """The cached result of :meth:`place`; errors as there."""

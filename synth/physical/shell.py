@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from synth.errors import SynthesisError
 
-__all__ = ["SHELL", "UNIT", "Port", "ports_of", "shell_ffs", "shell_verilog"]
+__all__ = ["SHELL", "UNIT", "ShellPort", "ports_of", "shell_ffs", "shell_verilog"]
 
 #: Name of the shell's module, and of the instance of the module in it.
 SHELL = "vip_shell"
@@ -28,7 +28,7 @@ _ENDINGS = {ENGINE_DOMAIN: "", MEMORY_DOMAIN: "_mem"}
 
 
 @dataclass(frozen=True)
-class Port:
+class ShellPort:
     """A port of a module: its name, its width in bits, and whether it is an input."""
 
     name: str
@@ -36,7 +36,7 @@ class Port:
     is_input: bool
 
 
-def ports_of(name: str, text: str) -> tuple[Port, ...]:
+def ports_of(name: str, text: str) -> tuple[ShellPort, ...]:
     """Ports of module ``name`` in the emitted Verilog ``text``, in its order.
 
     Raises:
@@ -47,17 +47,17 @@ def ports_of(name: str, text: str) -> tuple[Port, ...]:
         raise SynthesisError(f"there is no module {name!r} in the Verilog that is to hold it")
     body = text[start.start() :]
     return tuple(
-        Port(port, int(high or 0) + 1, direction == "input")
+        ShellPort(port, int(high or 0) + 1, direction == "input")
         for direction, high, port in _PORT.findall(body[: body.index("endmodule")])
     )
 
 
-def _sides(ports: Sequence[Port]) -> tuple[list[Port], list[Port]]:
+def _sides(ports: Sequence[ShellPort]) -> tuple[list[ShellPort], list[ShellPort]]:
     inputs = [port for port in ports if port.is_input and port.name not in _TREES]
     return inputs, [port for port in ports if not port.is_input]
 
 
-def shell_ffs(ports: Sequence[Port]) -> int:
+def shell_ffs(ports: Sequence[ShellPort]) -> int:
     """Flip-flops that the shell of a module with ``ports`` adds to it."""
     inputs, outputs = _sides(ports)
     resets = {reset for _, reset in CLOCK_PORTS.values()}
@@ -65,7 +65,7 @@ def shell_ffs(ports: Sequence[Port]) -> int:
     return sum(p.width for p in inputs) + 2 * sum(p.width for p in outputs) + registered
 
 
-def shell_verilog(name: str, ports: Sequence[Port], memory: Collection[str] = ()) -> str:
+def shell_verilog(name: str, ports: Sequence[ShellPort], memory: Collection[str] = ()) -> str:
     """Verilog of module :data:`SHELL` around module ``name``, which it instantiates as
     :data:`UNIT`.
 

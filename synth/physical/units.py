@@ -9,7 +9,7 @@ from hdl.sram_macro import SramGeometry
 from pe.vector.units import SPECIAL_PORTS
 from synth.errors import SynthesisError
 
-__all__ = ["NAMES", "OPENED", "OTHER", "Unit", "check_units", "closure", "memories", "units"]
+__all__ = ["NAMES", "OPENED", "OTHER", "EngineUnit", "check_units", "closure", "memories", "units"]
 
 #: Name of the row of the connections between units.
 OTHER = "other"
@@ -54,7 +54,7 @@ def check_units(names: Iterable[str]) -> None:
 
 
 @dataclass(frozen=True)
-class Unit:
+class EngineUnit:
     """A row of a report.
 
     Attributes:
@@ -68,7 +68,7 @@ class Unit:
     opened: bool = False
 
 
-def units(emission: Emission) -> tuple[Unit, ...]:
+def units(emission: Emission) -> tuple[EngineUnit, ...]:
     """The units of an engine in the order of its modules; the last one connects them."""
     numbers: Counter[str] = Counter()
     glue: Counter[str] = Counter()
@@ -83,8 +83,11 @@ def units(emission: Emission) -> tuple[Unit, ...]:
 
     descend(emission.top, 1)
     order = {name: place for place, name in enumerate(emission.modules)}
-    rows = [Unit(name, ((name, numbers[name]),)) for name in sorted(numbers, key=order.__getitem__)]
-    rows.append(Unit(OTHER, tuple(sorted(glue.items())), opened=True))
+    rows = [
+        EngineUnit(name, ((name, numbers[name]),))
+        for name in sorted(numbers, key=order.__getitem__)
+    ]
+    rows.append(EngineUnit(OTHER, tuple(sorted(glue.items())), opened=True))
     return tuple(rows)
 
 
@@ -102,7 +105,7 @@ def closure(emission: Emission, module: str) -> tuple[str, ...]:
     return tuple(name for name in emission.modules if name in seen)
 
 
-def memories(emission: Emission, unit: Unit) -> Mapping[SramGeometry, int]:
+def memories(emission: Emission, unit: EngineUnit) -> Mapping[SramGeometry, int]:
     """The memories in ``unit`` of an engine with ``sram="macro"``: shape -> number."""
     numbers: Counter[SramGeometry] = Counter()
 

@@ -121,7 +121,7 @@ def run(work: Run, *, what: str) -> CellCount:
     return replace(result, netlist=target / _NETLIST if work.netlist else None)
 
 
-def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
+def _execute(work: Run, folder: Path, scratch: Path, label: str) -> None:
     """Run Yosys in ``scratch``; put result and messages into ``folder``."""
     for name, text in work.files.items():
         write_file(scratch / name, text)
@@ -135,7 +135,7 @@ def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
     if work.netlist:
         commands += [f"write_json {_JSON}"]
     try:
-        run_yosys(commands, purpose=what, folder=scratch, log=folder / _LOG)
+        run_yosys(commands, purpose=label, folder=scratch, log=folder / _LOG)
     except YosysError as error:
         raise SynthesisError(str(error)) from error
     report = json.loads((scratch / _STATISTICS).read_text(encoding="utf-8"))
@@ -158,9 +158,9 @@ def _execute(work: Run, folder: Path, scratch: Path, what: str) -> None:
 def _read(folder: Path, netlist: bool) -> CellCount | None:
     try:
         result = json.loads((folder / _RESULT).read_text(encoding="utf-8"))
-        kept = folder / _NETLIST if netlist else None
-        if kept is not None and not kept.is_file():
+        file = folder / _NETLIST if netlist else None
+        if file is not None and not file.is_file():
             return None
-        return CellCount(dict(result["cells"]), float(result["area"]), kept)
+        return CellCount(dict(result["cells"]), float(result["area"]), file)
     except (OSError, ValueError, KeyError, TypeError):
         return None

@@ -27,7 +27,6 @@ from synth.timing.registers import is_constant
 
 __all__ = [
     "WHOLE_EDGE",
-    "Activity",
     "Array",
     "Arrays",
     "CellActivity",
@@ -35,6 +34,7 @@ __all__ = [
     "Counts",
     "GateSimulation",
     "Macros",
+    "NetlistActivity",
     "Recording",
     "Stimulus",
     "simulator",
@@ -199,7 +199,7 @@ class CellActivity:
 
 
 @dataclass(frozen=True)
-class Activity:
+class NetlistActivity:
     """Activity of a design; activities of several runs can be added.
 
     Attributes:
@@ -215,12 +215,12 @@ class Activity:
     cells: tuple[CellActivity | None, ...]
     accesses: Mapping[int, tuple[int, ...]]
 
-    def __add__(self, other: "Activity") -> "Activity":
+    def __add__(self, other: "NetlistActivity") -> "NetlistActivity":
         cells = zip(self.cells, other.cells, strict=True)
-        return Activity(
+        return NetlistActivity(
             cycles=self.cycles + other.cycles,
             toggles=self.toggles + other.toggles,
-            cells=tuple(one + more if one and more else None for one, more in cells),
+            cells=tuple(first + second if first and second else None for first, second in cells),
             accesses={
                 place: tuple(map(add, ports, other.accesses[place]))
                 for place, ports in self.accesses.items()
@@ -344,7 +344,7 @@ class GateSimulation:
             next=table(state.next_state),
         )
 
-    def run(self, recording: Recording, *, what: str) -> Activity:
+    def run(self, recording: Recording, *, what: str) -> NetlistActivity:
         """Simulate from cycle 0, with every flip-flop and memory at 0 then.
 
         Outputs must be as recorded from the first counted cycle on.
@@ -361,8 +361,8 @@ class GateSimulation:
             raise SynthesisError(
                 f"{what}: cycles {start} to {end} can't be counted of {recording.cycles} recorded"
             )
-        given = {**self.netlist.inputs, RESET: self.netlist.trees.get(RESET, ())}
-        inputs = _columns(given, recording.inputs, end, what)
+        by_port = {**self.netlist.inputs, RESET: self.netlist.trees.get(RESET, ())}
+        inputs = _columns(by_port, recording.inputs, end, what)
         outputs = _columns(self.netlist.outputs, recording.outputs, end, what)
         values = np.zeros(self.nets + self._states, dtype=np.uint8)
         for net, bit in self.netlist.constants.items():
@@ -376,26 +376,7 @@ class GateSimulation:
         causes = np.zeros((sum(pins), MAX_INPUTS), dtype=np.uint64)
         shapes, ports, accesses = self._macros()
         used = np.zeros(max(1, sum(accesses)), dtype=np.uint64)
-        cells = Cells(
-            len(models),
-            keep(np.concatenate([[0], np.cumsum([len(m.nets) for m in models])]), c_int32),
-            keep([net for model in models for net in model.nets], c_int32),
-            keep(np.concatenate([[0], np.cumsum(pins)]), c_int32),
-            keep([net for model in models for _, net, _ in model.outputs], c_int32),
-            keep([table for model in models for _, _, table in model.outputs], c_uint64),
-            keep(
-                [
-                    needed_inputs(table, len(model.inputs))
-                    for model in models
-                    for _, _, table in model.outputs
-                ],
-                c_int32,
-            ),
-            keep([model.state for model in models], c_int32),
-            keep([model.enable for model in models], c_int32),
-            keep([model.next for model in models], c_uint64),
-            keep(bins, c_int32),
-        )
+        cells = self._cells(keep, bins, pins)
         macros = Macros(len(shapes), keep(shapes, c_int32), keep(ports, c_int32))
         stimulus = Stimulus(
             values.size,
@@ -423,6 +404,35 @@ class GateSimulation:
             )
         return self._activity(end - start, toggles, states, bins, causes, used)
 
+    def _cells(self, keep: Arrays, bins: Array, pins: list[int]) -> Cells:
+        """All cells as the simulator takes them.
+
+        Parameters:
+            keep: holds the arrays. bins: first counter of the states of each. pins: outputs of
+                each.
+        """
+        models = self._models
+        return Cells(
+            len(models),
+            keep(np.concatenate([[0], np.cumsum([len(m.nets) for m in models])]), c_int32),
+            keep([net for model in models for net in model.nets], c_int32),
+            keep(np.concatenate([[0], np.cumsum(pins)]), c_int32),
+            keep([net for model in models for _, net, _ in model.outputs], c_int32),
+            keep([table for model in models for _, _, table in model.outputs], c_uint64),
+            keep(
+                [
+                    needed_inputs(table, len(model.inputs))
+                    for model in models
+                    for _, _, table in model.outputs
+                ],
+                c_int32,
+            ),
+            keep([model.state for model in models], c_int32),
+            keep([model.enable for model in models], c_int32),
+            keep([model.next for model in models], c_uint64),
+            keep(bins, c_int32),
+        )
+
     def _macros(self) -> tuple[list[tuple[int, ...]], list[int], list[int]]:
         """Shapes of the memories, nets of their pins port by port, and numbers of their ports."""
         shapes: list[tuple[int, ...]] = []
@@ -447,7 +457,7 @@ class GateSimulation:
         bins: Array,
         causes: Array,
         used: Array,
-    ) -> Activity:
+    ) -> NetlistActivity:
         activities: list[CellActivity | None] = [None] * len(self.netlist.gates)
         edges = causes / WHOLE_EDGE
         row = 0
@@ -465,14 +475,14 @@ class GateSimulation:
             last = first + shape.read_ports + shape.write_ports
             accesses[place] = tuple(int(number) for number in used[first:last])
             first = last
-        return Activity(cycles, toggles, tuple(activities), accesses)
+        return NetlistActivity(cycles, toggles, tuple(activities), accesses)
 
 
 def _columns(
     ports: Mapping[str, tuple[int, ...]],
     recorded: Mapping[str, Sequence[int]],
     cycles: int,
-    what: str,
+    label: str,
 ) -> tuple[list[int], Array]:
     """Nets of ``ports`` and their bits, a row a cycle."""
     nets: list[int] = []
@@ -481,7 +491,7 @@ def _columns(
         if not bits:
             continue
         if name not in recorded:
-            raise SynthesisError(f"{what}: port {name} was not recorded")
+            raise SynthesisError(f"{label}: port {name} was not recorded")
         size = (len(bits) + 7) // 8
         data = b"".join(value.to_bytes(size, "little") for value in recorded[name][:cycles])
         table = np.frombuffer(data, dtype=np.uint8).reshape(cycles, size)

@@ -16,7 +16,7 @@ from synth.timing.gate_function import FunctionError, truth_table
 from synth.timing.sta import CLOCK_SLEW_NS, NetState, net_states
 
 from .cell_energy import cell_energy, clocked_cycles
-from .gate_sim import Activity, GateSimulation, Recording
+from .gate_sim import GateSimulation, NetlistActivity, Recording
 
 __all__ = [
     "THESIS_MHZ",
@@ -47,7 +47,7 @@ class ClockTree:
 
 def _buffer(library: CellLibrary, load: float) -> Cell:
     """The smallest buffer that drives ``load`` fF."""
-    found = []
+    candidates = []
     for cell in library.cells.values():
         if cell.sequential or len(cell.inputs) != 1 or len(cell.outputs) != 1 or not cell.area:
             continue
@@ -57,10 +57,10 @@ def _buffer(library: CellLibrary, load: float) -> Cell:
         except FunctionError:
             continue
         if buffers and (not pin.max_load or pin.max_load >= load):
-            found.append(cell)
-    if not found:
+            candidates.append(cell)
+    if not candidates:
         raise SynthesisError(f"library {library.name} has no buffer that drives {load:.0f} fF")
-    return min(found, key=lambda cell: (cell.area, cell.name))
+    return min(candidates, key=lambda cell: (cell.area, cell.name))
 
 
 def clock_tree(library: CellLibrary, sinks: int, pin_ff: float) -> ClockTree:
@@ -168,10 +168,10 @@ class PowerReport:
     total: PowerRow
     work: Mapping[str, float] = field(default_factory=dict)
 
-    def energy_pj(self, what: str, mhz: float) -> float:
+    def energy_pj(self, kind: str, mhz: float) -> float:
         """pJ for one of ``work`` at a clock of ``mhz``."""
         mw = self.total.milliwatts(mhz)
-        return mw * self.cycles / self.work[what] / mhz * 1e3
+        return mw * self.cycles / self.work[kind] / mhz * 1e3
 
     def at_thesis_node(self) -> "PowerReport":
         """The same at 28 nm and 0.9 V: energies in proportion to the node and to the square of the
@@ -241,7 +241,7 @@ def measure_power(
 
 
 def estimate(
-    netlist: Netlist, library: CellLibrary, activity: Activity, work: Mapping[str, float]
+    netlist: Netlist, library: CellLibrary, activity: NetlistActivity, work: Mapping[str, float]
 ) -> PowerReport:
     """Energies of the activity of ``netlist``; parameters as of :func:`measure_power`.
 
@@ -278,7 +278,7 @@ class _Sums:
         self,
         netlist: Netlist,
         library: CellLibrary,
-        activity: Activity,
+        activity: NetlistActivity,
         nets: Mapping[int, NetState],
         memories: SramEnergies,
     ) -> None:

@@ -14,13 +14,13 @@ from .liberty_reader import Group, LibertyError, number, numbers, read_groups, u
 from .wire_load import WireLoad, read_wire_load
 
 __all__ = [
-    "Arc",
     "Cell",
     "CellLibrary",
+    "CellState",
     "LibertyError",
     "Pin",
     "PowerArc",
-    "State",
+    "TimingArc",
     "TimingTable",
     "parse_library",
     "read_library",
@@ -68,7 +68,7 @@ _NANGATE_NM = 45.0
 
 
 @dataclass(frozen=True)
-class Arc:
+class TimingArc:
     """Delay from an input to an output, or a constraint between two inputs.
 
     Attributes:
@@ -110,13 +110,13 @@ class Pin:
     capacitance: float
     function: str
     clock: bool
-    arcs: tuple[Arc, ...]
+    arcs: tuple[TimingArc, ...]
     power: tuple[PowerArc, ...] = ()
     max_load: float = 0.0
 
 
 @dataclass(frozen=True)
-class State:
+class CellState:
     """The state of a flip-flop.
 
     Attributes:
@@ -153,7 +153,7 @@ class Cell:
     area: float
     pins: Mapping[str, Pin]
     sequential: bool
-    state: State | None = None
+    state: CellState | None = None
     gates_clock: bool = False
     leakage: float = 0.0
     leakages: tuple[tuple[str, float], ...] = ()
@@ -331,39 +331,39 @@ class _CellReader:
             usable=group.values.get("dont_use", "false").lower() != "true",
         )
 
-    def _pin(self, pin: Group, what: str, state: State | None) -> Pin:
+    def _pin(self, pin: Group, place: str, state: CellState | None) -> Pin:
         values = pin.values
         # Not every library marks the clocks of its flip-flops.
         clock = ("clock", "clock_gate_clock_pin")
         clocked = state is not None and state.clock.strip("()!' ") == pin.name
         return Pin(
             direction=values.get("direction", "input"),
-            capacitance=self.load * number(values.get("capacitance", "0"), what),
+            capacitance=self.load * number(values.get("capacitance", "0"), place),
             function=values.get("function", ""),
             clock=clocked or any(values.get(name, "false").lower() == "true" for name in clock),
-            arcs=tuple(self._arc(timing, what) for timing in pin.of("timing")),
-            power=tuple(self._power(power, what) for power in pin.of("internal_power")),
-            max_load=self.load * number(values.get("max_capacitance", "0"), what),
+            arcs=tuple(self._arc(timing, place) for timing in pin.of("timing")),
+            power=tuple(self._power(power, place) for power in pin.of("internal_power")),
+            max_load=self.load * number(values.get("max_capacitance", "0"), place),
         )
 
-    def _arc(self, timing: Group, what: str) -> Arc:
+    def _arc(self, timing: Group, place: str) -> TimingArc:
         tables = {}
         for table in timing.groups:
             # A gate's tables are over input slew and load, a constraint's over two slews.
             if table.kind.endswith("_constraint"):
-                tables[table.kind] = self._table(table, self.time, self.time, what)
+                tables[table.kind] = self._table(table, self.time, self.time, place)
             elif table.kind.startswith(("cell_", "rise_", "fall_")):
-                tables[table.kind] = self._table(table, self.time, self.load, what)
-        return Arc(
+                tables[table.kind] = self._table(table, self.time, self.load, place)
+        return TimingArc(
             timing.values.get("related_pin", ""),
             timing.values.get("timing_type", "combinational"),
             timing.values.get("timing_sense", "non_unate"),
             tables,
         )
 
-    def _power(self, power: Group, what: str) -> PowerArc:
+    def _power(self, power: Group, place: str) -> PowerArc:
         tables = {
-            table.kind: self._table(table, self.energy, self.load, what)
+            table.kind: self._table(table, self.energy, self.load, place)
             for table in power.of("rise_power", "fall_power", "power")
         }
         both = tables.get("power", TimingTable((0.0,), (0.0,), (0.0,)))
@@ -399,9 +399,9 @@ class _CellReader:
         return TimingTable(tuple(rows), tuple(columns), tuple(values))
 
 
-def _state(group: Group) -> State:
+def _state(group: Group) -> CellState:
     name, inverse = (*group.arguments, "", "")[:2]
-    return State(
+    return CellState(
         name=name,
         inverse=inverse,
         next_state=group.values.get("next_state", "0"),

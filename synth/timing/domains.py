@@ -119,17 +119,17 @@ def domain_paths(
     longest: dict[str, Path] = {}
     crossed: list[Crossing] = []
     for source, target in product(clocks.values(), repeat=2):
-        found = paths(within(source), within(target))
+        result = paths(within(source), within(target))
         if source == target:
-            if found:
-                longest[source] = found[-1]
-        elif found:
+            if result:
+                longest[source] = result[-1]
+        elif result:
             for stray in paths(outside(source), within(target)):
                 first, last = stray.steps[0], stray.steps[-1]
                 raise SynthesisError(
                     f"a path from {source} to {target} must begin in {' or '.join(crossings)}, not"
                     f" in {first.unit}: from {first.cell} to {last.cell}"
                 )
-            units = tuple(sorted(path.steps[-1].unit for path in found))
-            crossed.append(Crossing(source, target, units, found[-1]))
+            units = tuple(sorted(path.steps[-1].unit for path in result))
+            crossed.append(Crossing(source, target, units, result[-1]))
     return DomainPaths(longest, tuple(crossed))

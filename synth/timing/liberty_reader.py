@@ -152,8 +152,8 @@ def read_groups(text: str) -> Group:
     return root
 
 
-def number(text: str, what: str) -> float:
-    """The number in ``text``, of ``what``.
+def number(text: str, place: str) -> float:
+    """The number in ``text``, of ``place``.
 
     Raises:
         LibertyError: it is none.
@@ -161,12 +161,12 @@ def number(text: str, what: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise LibertyError(f"{what}: {text!r} is no number") from None
+        raise LibertyError(f"{place}: {text!r} is no number") from None
 
 
-def numbers(words: list[str], what: str) -> list[float]:
+def numbers(words: list[str], place: str) -> list[float]:
     """The numbers in ``words``, between blanks and commas; errors as of :func:`number`."""
-    return [number(word, what) for word in re.split(r"[\s,]+", " ".join(words)) if word]
+    return [number(word, place) for word in re.split(r"[\s,]+", " ".join(words)) if word]
 
 
 def unit(text: str, name: str, units: Mapping[str, float]) -> float:

@@ -20,7 +20,7 @@ from synth.netlist import CLOCK, Gate, Netlist
 from synth.sram import SramTimes
 
 from .cell_library import CellLibrary
-from .registers import Register, port_register
+from .registers import RegisterCell, port_register
 from .sta import CLOCK_SLEW_NS, Path, PathStep
 
 __all__ = ["OPEN_STA", "find_open_sta", "open_sta_path"]
@@ -148,7 +148,7 @@ def _named(netlist: Netlist, ports: Iterable[tuple[Gate, int, bool]]) -> Iterato
 def _verilog(
     netlist: Netlist,
     library: CellLibrary,
-    register: Register,
+    register: RegisterCell,
     ports: list[tuple[Gate, int, bool]],
 ) -> Iterator[str]:
     """The netlist with a flip-flop at each bit of a port, whose other side is not timed."""

@@ -8,11 +8,11 @@ from itertools import product
 from .cell_library import Cell, CellLibrary, LibertyError
 from .gate_function import MAX_INPUTS, FunctionError, truth_table
 
-__all__ = ["Register", "is_constant", "port_register"]
+__all__ = ["RegisterCell", "is_constant", "port_register"]
 
 
 @dataclass(frozen=True)
-class Register:
+class RegisterCell:
     """A flip-flop as a register that stores one bit at each rising edge.
 
     Attributes:
@@ -32,7 +32,7 @@ class Register:
     plain: bool
 
 
-def port_register(library: CellLibrary) -> Register:
+def port_register(library: CellLibrary) -> RegisterCell:
     """The register of the library that stands at the ports: of those with the fewest further inputs
     the smallest.
 
@@ -80,7 +80,7 @@ def _with(function: str, values: Mapping[str, int | None]) -> str:
     )
 
 
-def _registers(cell: Cell) -> Iterator[Register]:
+def _registers(cell: Cell) -> Iterator[RegisterCell]:
     """The ways to use a flip-flop; none if it can't be used so."""
     state = cell.state
     assert state is not None
@@ -96,7 +96,7 @@ def _registers(cell: Cell) -> Iterator[Register]:
             tied = dict(zip(rest, values, strict=True))
             stored = _stored(cell, data, tied)
             if stored is not None:
-                yield Register(
+                yield RegisterCell(
                     cell=cell,
                     clock=clock,
                     data=data,

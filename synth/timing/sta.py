@@ -15,7 +15,7 @@ from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import Arc, Cell, CellLibrary
+from .cell_library import Cell, CellLibrary, TimingArc
 from .order import driven, ordered
 from .registers import port_register
 from .wire_load import WireLoad
@@ -219,7 +219,7 @@ class _Analysis:
                         continue
                     self._through(gate, arc, self.net(gate.pins[related][0]), out)
 
-    def _through(self, gate: Gate, arc: Arc, source: _Net, out: _Net) -> None:
+    def _through(self, gate: Gate, arc: TimingArc, source: _Net, out: _Net) -> None:
         for edge, (delay, slew) in enumerate(_EDGES):
             if delay not in arc.tables:
                 continue
@@ -260,7 +260,7 @@ class _Analysis:
                 yield from self._end(self.net(bit), gate, data.arcs, 0.0)
 
     def _end(
-        self, net: _Net, gate: Gate, arcs: Iterable[Arc], setup: float
+        self, net: _Net, gate: Gate, arcs: Iterable[TimingArc], setup: float
     ) -> Iterable[tuple[float, int, _Net, Gate]]:
         for edge, name in enumerate(("rise_constraint", "fall_constraint")):
             if net.arrival[edge] < 0:

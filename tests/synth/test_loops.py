@@ -21,7 +21,7 @@ CONTENTS = contents_of(
     1 << 16,
 )
 _KINDS = ("step", "step", "ring", "alu", "load", "own", "move", "branch", "loop")
-LINES = st.builds(loops.Line, st.integers(-40, 40), st.integers(-9, 9))
+LINES = st.builds(loops.Ramp, st.integers(-40, 40), st.integers(-9, 9))
 
 
 def found(program: Program, *, skipping: bool = True, steps: int = 20_000) -> Values:
@@ -37,7 +37,7 @@ def found(program: Program, *, skipping: bool = True, steps: int = 20_000) -> Va
 @given(operation=st.sampled_from(BranchOp), a=LINES, b=LINES)
 @settings(max_examples=300, deadline=None, derandomize=True)
 def test_branches_go_the_same_way_for_so_many_turns(
-    operation: BranchOp, a: loops.Line, b: loops.Line
+    operation: BranchOp, a: loops.Ramp, b: loops.Ramp
 ) -> None:
     def taken(turn: int) -> bool:
         one, two = a.base + a.slope * turn, b.base + b.slope * turn
@@ -58,7 +58,7 @@ def test_branches_go_the_same_way_for_so_many_turns(
 
 @given(operation=st.sampled_from(ScalarOp), b=LINES, c=LINES, turns=st.integers(1, 20))
 @settings(max_examples=400, deadline=None, derandomize=True)
-def test_results_are_lines(operation: ScalarOp, b: loops.Line, c: loops.Line, turns: int) -> None:
+def test_results_are_lines(operation: ScalarOp, b: loops.Ramp, c: loops.Ramp, turns: int) -> None:
     line = loops.computed(operation, b, c)
     if line is None:
         return

@@ -15,13 +15,13 @@ from synth.errors import SynthesisError
 from synth.physical.devices import DEVICES, find_device
 from synth.physical.nextpnr import (
     Placement,
-    Step,
+    RoutedStep,
     keep_placement,
     kept_placement,
     place_netlist,
 )
 from synth.physical.place import map_design
-from synth.physical.shell import SHELL, Port, ports_of, shell_ffs, shell_verilog
+from synth.physical.shell import SHELL, ShellPort, ports_of, shell_ffs, shell_verilog
 
 SMALL = preset("pe-small")
 _MODULE = """module thing(a, b, y, clk, rst);
@@ -38,8 +38,8 @@ endmodule
 
 def test_ports_are_found() -> None:
     ports = ports_of("thing", _MODULE)
-    assert Port("a", 8, True) in ports
-    assert Port("y", 4, False) in ports
+    assert ShellPort("a", 8, True) in ports
+    assert ShellPort("y", 4, False) in ports
     assert len(ports) == 5
     with pytest.raises(SynthesisError, match="no module 'other'"):
         ports_of("other", _MODULE)
@@ -60,7 +60,7 @@ def test_shell_adds_the_registers_that_it_says(tmp_path: Path) -> None:
 
 def test_module_without_outputs_can_not_be_timed() -> None:
     with pytest.raises(SynthesisError, match="needs an input and an output"):
-        shell_verilog("sink", [Port("a", 1, True)])
+        shell_verilog("sink", [ShellPort("a", 1, True)])
 
 
 def test_what_does_not_fit_says_by_how_much() -> None:
@@ -107,7 +107,7 @@ def test_kept_placement_needs_no_tool(no_results: Path, monkeypatch: pytest.Monk
     )
     device = DEVICES["ecp5-45k"]
     placed = place_netlist(netlist, device, 3, 100.0, what="it")
-    assert placed == Placement(3, 91.5, {"LUT": 3}, (Step("unit.a", "logic", 2.5),))
+    assert placed == Placement(3, 91.5, {"LUT": 3}, (RoutedStep("unit.a", "logic", 2.5),))
     monkeypatch.setattr(synth.physical.nextpnr, "_WORKER", "import sys; sys.exit('ERROR: no more')")
     assert place_netlist(netlist, device, 3, 100.0, what="it") == placed
     with pytest.raises(SynthesisError, match=r"^it: nextpnr: no more$"):

@@ -8,7 +8,7 @@ from amaranth.lib import data
 
 from pe.config import PeConfig
 from pe.core import Pe
-from synth.formal.cut import Cut, cut
+from synth.formal.cut import CutDesign, cut
 from synth.formal.engine import PROBES, engine_relation
 from synth.formal.induction import Proof, graph_of_cut, prove_relation
 from synth.formal.prove import ProofError, prove
@@ -46,11 +46,11 @@ TRIMMED = replace(
 
 
 @cache
-def engine(config: PeConfig, name: str) -> Cut:
+def engine(config: PeConfig, name: str) -> CutDesign:
     return cut(Pe(config), name, probes=PROBES)
 
 
-def proof(trimmed: Cut) -> Proof:
+def proof(trimmed: CutDesign) -> Proof:
     return prove_relation(engine(FULL, "full"), trimmed, engine_relation(FULL, TRIMMED))
 
 

@@ -12,7 +12,7 @@ from pe.config import PeConfig
 from pe.vector import alu, vertical
 from pe.vector.beat import ResultFields
 from pe.vector.unit import VectorUnit
-from synth.formal.cut import Cut, cut
+from synth.formal.cut import CutDesign, cut
 from synth.formal.induction import Proof, prove_relation
 from synth.formal.prove import ProofError
 from synth.formal.vector_unit import prove_vector_unit, vector_pipeline, vector_unit_relation
@@ -41,11 +41,11 @@ EXTREMES = replace(FULL, instructions=frozenset({"halt", "set.vl", "set.mr", "m.
 
 
 @cache
-def unit(config: PeConfig, name: str) -> Cut:
+def unit(config: PeConfig, name: str) -> CutDesign:
     return cut(VectorUnit(config), name)
 
 
-def proof(trimmed: Cut, config: PeConfig) -> Proof:
+def proof(trimmed: CutDesign, config: PeConfig) -> Proof:
     """Of ``trimmed``, which is held to be that of ``config``."""
     return prove_relation(
         vector_pipeline(FULL, unit(FULL, "full")),
@@ -202,7 +202,7 @@ def test_a_row_that_ends_early_is_found(both: bool) -> None:
         for config, name in ((FULL_ELEMENTS, "full"), (ELEMENTS, "trimmed"))
     )
 
-    def shorter(unit: Cut) -> Cut:
+    def shorter(unit: CutDesign) -> CutDesign:
         cell = "cell $ge $flatten\\finish."
         assert cell in unit.text
         return replace(unit, text=unit.text.replace(cell, cell.replace("$ge", "$gt")))

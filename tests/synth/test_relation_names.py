@@ -7,7 +7,7 @@ import pytest
 from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
 from pe.core import Pe
 from pe.vector.unit import VectorUnit
-from synth.formal.cut import Cut, cut
+from synth.formal.cut import CutDesign, cut
 from synth.formal.engine import PROBES, engine_relation
 from synth.formal.names import unknown_names
 from synth.formal.pipeline import MADE
@@ -28,11 +28,11 @@ CONFIG = PeConfig(
 
 
 @pytest.fixture(scope="module")
-def engine() -> Cut:
+def engine() -> CutDesign:
     return cut(Pe(CONFIG), "full", probes=PROBES)
 
 
-def test_engine(engine: Cut) -> None:
+def test_engine(engine: CutDesign) -> None:
     assert set(engine.probes) == set(PROBES)
     assert unknown_names(engine, engine_relation(CONFIG, CONFIG)) == []
 
@@ -51,7 +51,7 @@ def test_units_with_sizes(name: str) -> None:
     assert unknown_names(cut(unit(CONFIG), "full"), relation((CONFIG, CONFIG))) == []
 
 
-def test_a_name_that_is_gone_is_found(engine: Cut) -> None:
+def test_a_name_that_is_gone_is_found(engine: CutDesign) -> None:
     relation = engine_relation(CONFIG, CONFIG)
     relation.gates.append((r"issue\.later\..*", lambda v: v["issue.held_no_more"]))
     relation.ignored.append("dispatch.gone")

@@ -6,7 +6,7 @@ import typer
 
 from support.command import run_command
 
-from .lazy import Entry, LazyGroup
+from .lazy import CommandEntry, LazyGroup
 from .notices import show_notices
 
 __all__ = ["app", "main"]
@@ -15,91 +15,95 @@ __all__ = ["app", "main"]
 class Commands(LazyGroup):
     """All commands: most need few of the packages, and help needs none."""
 
-    entries: ClassVar[dict[str, Entry]] = {
-        "demo": Entry(
+    entries: ClassVar[dict[str, CommandEntry]] = {
+        "demo": CommandEntry(
             "demo",
             "demo",
             "Depth from stereo on one engine: cosimulation, picture, Verilog, area, and trimming.",
         ),
-        "asm": Entry("assembly", "asm", "Assemble a program."),
-        "disasm": Entry(
+        "asm": CommandEntry("assembly", "asm", "Assemble a program."),
+        "disasm": CommandEntry(
             "assembly",
             "disasm",
             "Turn a program back into assembly that assembles to the same words.",
         ),
-        "run": Entry(
+        "run": CommandEntry(
             "assembly",
             "run",
             "Run a program on the instruction set simulator, and check its timing rules.",
         ),
-        "debug": Entry(
+        "debug": CommandEntry(
             "debug",
             "debug",
             "Debug a program on the instruction set simulator, forwards and backwards.",
         ),
-        "cosim": Entry(
+        "cosim": CommandEntry(
             "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
         ),
-        "mrf": Entry("mrf", "app", "Markov random fields of your own, by belief propagation."),
-        "nn": Entry("nn", "app", "Check, compile, run and evaluate ONNX models."),
-        "model": Entry("model", "app", "Compare the timing model with the Verilog."),
-        "presets": Entry(
+        "mrf": CommandEntry(
+            "mrf", "app", "Markov random fields of your own, by belief propagation."
+        ),
+        "nn": CommandEntry("nn", "app", "Check, compile, run and evaluate ONNX models."),
+        "model": CommandEntry("model", "app", "Compare the timing model with the Verilog."),
+        "presets": CommandEntry(
             "presets",
             "presets",
             "List the named configurations: engines, ports, memory, area, and the FPGAs that they "
             "fit.",
         ),
-        "generate": Entry(
+        "generate": CommandEntry(
             "generate",
             "generate",
             "Write hierarchical Verilog, a file a module, with its configuration and lint waivers.",
         ),
-        "diagram": Entry(
+        "diagram": CommandEntry(
             "generate",
             "diagram",
             "Draw the units of a module, and the bits that go from one to another.",
         ),
-        "synth": Entry(
+        "synth": CommandEntry(
             "synth",
             "synth",
             "Synthesise with Yosys and report the area of each unit; or place and route on an "
             "FPGA.",
         ),
-        "timing": Entry(
+        "timing": CommandEntry(
             "timing",
             "timing",
             "Time the mapped engine at corners, with our static timing and with OpenSTA where "
             "installed.",
         ),
-        "power": Entry("power", "power", "Estimate the power of an engine that runs a kernel."),
-        "report": Entry(
+        "power": CommandEntry(
+            "power", "power", "Estimate the power of an engine that runs a kernel."
+        ),
+        "report": CommandEntry(
             "report",
             "report",
             "Write an interactive page on a result of any command, or a page on an engine.",
         ),
-        "trim": Entry(
+        "trim": CommandEntry(
             "trim",
             "trim",
             "Rebuild the engine with what programs need, and compare it with the full one.",
         ),
-        "prove": Entry(
+        "prove": CommandEntry(
             "prove",
             "prove_command",
             "Prove that engines trimmed to programs do what the full one does.",
         ),
-        "sweep": Entry(
+        "sweep": CommandEntry(
             "sweep",
             "sweep",
             "Measure configurations on kernels, and write all points, the Pareto front and the "
             "best one.",
         ),
-        "browser": Entry(
+        "browser": CommandEntry(
             "browser",
             "browser",
             "Write a static page with assembler, simulator, manual, and examples, to run in a "
             "browser.",
         ),
-        "bench": Entry(
+        "bench": CommandEntry(
             "bench.command",
             "app",
             "Run experiments, and compare their figures with those in bench/results.",
@@ -135,6 +139,6 @@ def _common(
 
 
 def main() -> None:
-    """Entry point of the ``vip`` command."""
+    """CommandEntry point of the ``vip`` command."""
     show_notices()
     run_command(app)

@@ -7,10 +7,10 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["Entry", "LazyGroup"]
+__all__ = ["CommandEntry", "LazyGroup"]
 
 
-class Entry(NamedTuple):
+class CommandEntry(NamedTuple):
     """Location of a command, and its line in the help of its group.
 
     Attributes:
@@ -30,7 +30,7 @@ class LazyGroup(TyperGroup):
     A subclass has the commands as ``entries``, in the order of the help.
     """
 
-    entries: ClassVar[dict[str, Entry]]
+    entries: ClassVar[dict[str, CommandEntry]]
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)

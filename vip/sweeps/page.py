@@ -33,7 +33,7 @@ def _text(one: Summary) -> str:
 
 
 def write_page(
-    found: Sequence[Summary], front: Sequence[Summary], objectives: Sequence[str], path: Path
+    points: Sequence[Summary], front: Sequence[Summary], objectives: Sequence[str], path: Path
 ) -> None:
     """Write a page that needs no other file: the first objective over the second, or over the
     number of the configuration where there is one objective. A point names its fields and values.
@@ -51,7 +51,7 @@ def write_page(
         values = one.objectives(objectives) or ()
         return (values[1] if len(values) > 1 else one.number), values[0]
 
-    usable = [one for one in found if one.objectives(objectives) is not None]
+    usable = [one for one in points if one.objectives(objectives) is not None]
     figure = plots.Figure()
     for name, members, style in (
         ("configurations", usable, {"mode": "markers", "marker": {"color": "#9aa5b1", "size": 8}}),

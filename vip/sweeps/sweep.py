@@ -267,12 +267,12 @@ def _rows(
     running = [plan for plan in plans if not isinstance(plan, str)]
     cycles = _parted(work.results([task for plan in running for task in plan]), len(spec.kernels))
     sound = [plan for plan, result in zip(running, cycles, strict=True) if not _problem(result)]
-    more = [_hardware(spec, plan[0]["configuration"]) for plan in sound]
+    hardware_tasks = [_hardware(spec, plan[0]["configuration"]) for plan in sound]
     extra = _hardware_tasks(spec)
     if work.total is not None:
         work.total -= (len(running) - len(sound)) * extra
-    shared = work.results([task for plan in more for task in plan])
-    hardware = iter(_parted(shared, extra) if extra else [[] for _ in more])
+    shared = work.results([task for plan in hardware_tasks for task in plan])
+    hardware = iter(_parted(shared, extra) if extra else [[] for _ in hardware_tasks])
     results = iter(cycles)
     start = first // len(spec.kernels)
     for number, (choice, plan) in enumerate(zip(batch, plans, strict=True), start):

@@ -79,11 +79,11 @@ def pareto(found: Sequence[Summary], objectives: Sequence[str]) -> list[Summary]
     return [one for _, one in sorted(front, key=lambda item: (item[0], item[1].number))]
 
 
-def winner(found: Sequence[Summary], objectives: Sequence[str]) -> Summary | None:
+def winner(points: Sequence[Summary], objectives: Sequence[str]) -> Summary | None:
     """The configuration with the least product of the objectives; None: all failed."""
     rated = [
         (sum(log(value) for value in values), one.number, one)
-        for one in found
+        for one in points
         if (values := one.objectives(objectives)) is not None
     ]
     return min(rated)[2] if rated else None

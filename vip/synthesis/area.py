@@ -151,7 +151,7 @@ def synth(
             areas[name] = synthesise(chosen, name, units or None, report, jobs, flat=flat)
             continue
         for unit in units or (None,):
-            found = place(
+            results = place(
                 chosen,
                 name,
                 unit=unit,
@@ -160,5 +160,5 @@ def synth(
                 jobs=jobs,
                 progress=progress,
             )
-            placed.setdefault(name, []).append(found)
+            placed.setdefault(name, []).append(results)
     return SynthReport(config=chosen, areas=areas, placed=placed)

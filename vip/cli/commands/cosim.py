@@ -278,13 +278,13 @@ def run_program(
 
     Example: vip cosim program kernel.s --window difference.vcd --commits 20
     """
-    what = chosen(preset_name, file)
-    _check_options(context, what, design(what))
+    chosen_design = chosen(preset_name, file)
+    _check_options(context, chosen_design, design(chosen_design))
     with shown() as progress, naming_dump():
         run = vip.cosim(
             program,
             # By its name, so that an error names the presets that there are.
-            what,
+            chosen_design,
             on=on,
             memory=memory,
             parameters=parameters,

@@ -131,8 +131,8 @@ def filling(
             refuse.
     """
 
-    def declare(given: FileArguments, path: Path, role: str) -> None:
-        given.fills(path, role, files=files, replaced=replaced)
+    def declare(arguments: FileArguments, path: Path, role: str) -> None:
+        arguments.fills(path, role, files=files, replaced=replaced)
         if check is not None:
             check(path)
 
@@ -143,11 +143,11 @@ def reading_or_filling(ending: str, files: Sequence[str]) -> Callable[..., Any]:
     """A parameter's callback for a file that the command reads, if its name ends in ``ending``, or
     else a folder that it fills with ``files``."""
 
-    def declare(given: FileArguments, path: Path, role: str) -> None:
+    def declare(arguments: FileArguments, path: Path, role: str) -> None:
         if path.suffix == ending:
-            given.reads(path, role)
+            arguments.reads(path, role)
         else:
-            given.fills(path, role, files=files)
+            arguments.fills(path, role, files=files)
 
     return _each(declare, _paths)
 
