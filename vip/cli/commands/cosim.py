@@ -290,7 +290,7 @@ def run_program(
             parameters=parameters,
             max_cycles=max_cycles,
             dump=dump_of(dump),
-            behaviour=behaviour.behaviour() if design(what).kind == "engine" else None,
+            behaviour=behaviour.behaviour() if design(chosen_design).kind == "engine" else None,
             compare=compare,
             outer=cocotbext_axi,
             trace=trace,
