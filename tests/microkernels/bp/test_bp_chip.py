@@ -159,7 +159,7 @@ def test_each_wait_is_needed(monkeypatch: pytest.MonkeyPatch, left_out: str, pes
         words = end_of_step(self, member, team, direction, last)
         barrier = last and (pes == 2 or direction.reverse)
         kind = "barrier" if barrier else "backward" if direction.reverse else "forward"
-        return unless(kind, words, self.own) if kind == left_out else words
+        return unless(kind, words, self.vault) if kind == left_out else words
 
     monkeypatch.setattr(Neighbours, "end_of_step", hasty)
     job = job_of(problem_of(1, 6, 6, 3), 2, 1, pes)
