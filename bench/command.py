@@ -60,16 +60,16 @@ def _say_stale(name: str, experiment: Experiment) -> None:
         console.print(f"stale: {name}: {why}", style="yellow", soft_wrap=True)
 
 
-def _show(name: str, results: Sequence[Measurement], known: Record) -> bool:
+def _show(name: str, results: Sequence[Measurement], recorded: Record) -> bool:
     """Show results beside the record; whether anything got worse."""
     table = Table("figure", "value", "recorded", "unit", "", title=name)
     worse = False
     for item in results:
-        before = known.results.get(item.name, {}).get("value")
-        judged = verdict(item, before) if known.format else ""
+        before = recorded.results.get(item.name, {}).get("value")
+        judged = verdict(item, before) if recorded.format else ""
         worse |= judged == "WORSE"
-        recorded = "" if before is None else f"{before:,.2f}"
-        table.add_row(item.name, f"{item.value:,.2f}", recorded, item.unit, judged)
+        old = "" if before is None else f"{before:,.2f}"
+        table.add_row(item.name, f"{item.value:,.2f}", old, item.unit, judged)
     console.print(table)
     return worse
 
@@ -85,7 +85,7 @@ def _measure(
     if "verilator" in experiment.tools and machine == "rtl":
         need_simulator()
     commit = clean_commit() if record else ""
-    known = Record() if other else read_record(name)
+    recorded = Record() if other else read_record(name)
     before = cpu_seconds()
     results = list(experiment.run(**options))
     spent = cpu_seconds() - before
@@ -93,7 +93,7 @@ def _measure(
         preset: configuration_json(any_preset(preset)) for preset in experiment.presets
     }
     figures = {item.name: {"value": item.value, "unit": item.unit} for item in results}
-    worse = _show(name, results, known)
+    worse = _show(name, results, recorded)
     if record:
         if clean_commit() != commit:
             raise BenchError(f"{name}: not recorded: the checkout changed meanwhile")

@@ -147,9 +147,9 @@ def power() -> Iterator[Measurement]:
         yield Measurement(f"{kernel}_mw_at_1_ghz", round(mw, 2), "mW", 0.02)
         mw = scaled.total.milliwatts(THESIS_MHZ)
         yield Measurement(f"{kernel}_mw_at_28_nm", round(mw, 2), "mW", 0.02)
-        for what in spent.work:
-            pj = round(scaled.energy_pj(what, THESIS_MHZ), 2)
-            name = what.replace(" ", "_").replace("-", "_")
+        for work in spent.work:
+            pj = round(scaled.energy_pj(work, THESIS_MHZ), 2)
+            name = work.replace(" ", "_").replace("-", "_")
             yield Measurement(f"{kernel}_pj_per_{name}_at_28_nm", pj, "pJ", 0.02)
         for row in scaled.rows:
             mw = round(row.milliwatts(THESIS_MHZ), 3)

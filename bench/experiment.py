@@ -152,10 +152,10 @@ def find(name: str) -> Experiment:
     Raises:
         BenchError: there is none.
     """
-    known = listed()
-    if name not in known:
-        raise BenchError(f"{name}: there are {', '.join(known)}")
-    import_module(known[name].module)
+    experiments = listed()
+    if name not in experiments:
+        raise BenchError(f"{name}: there are {', '.join(experiments)}")
+    import_module(experiments[name].module)
     return _EXPERIMENTS[name]
 
 
@@ -166,8 +166,9 @@ def figure(*parts: object) -> str:
 
 
 def say(text: str) -> None:
-    """Show the next step on standard error."""
-    print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
+    """Show the next step on standard error, if that is a terminal."""
+    if sys.stderr.isatty():
+        print(time.strftime("%H:%M:%S"), text, file=sys.stderr, flush=True)
 
 
 def say_stage(stage: str, done: float = 0, total: float | None = None, part: str = "") -> None:

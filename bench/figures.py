@@ -106,7 +106,7 @@ class _Cell:
     column: str
     row: str
     template: str
-    given: bool
+    unmeasured: bool
 
 
 @dataclass
@@ -157,16 +157,17 @@ def _cells(text: str) -> Iterator[_Cell]:
             for place, (cell, head, column) in enumerate(
                 zip(cells, heads[1:], notes[1:], strict=False), 1
             ):
-                given = any(one.startswith(_GIVEN) for one in (note, column, _note(cell)))
-                own = _SOURCED.search(cell)
+                notes_of_cell = (note, column, _note(cell))
+                is_given = any(one.startswith(_GIVEN) for one in notes_of_cell)
+                sourced = _SOURCED.search(cell) is not None
                 yield _Cell(
                     line=at,
                     place=place,
                     text=cell,
                     column=_plain(head),
                     row=row,
-                    template="" if given or own else column.replace("@", note or row),
-                    given=given or everything or own is not None,
+                    template="" if is_given or sourced else column.replace("@", note or row),
+                    unmeasured=is_given or everything or sourced,
                 )
 
 
@@ -177,7 +178,7 @@ def render(file: str, text: str, figures: Figures) -> Rendered:
     for cell in _cells(text):
         place = f"{file}:{cell.line + 1}: {cell.row}, {cell.column or 'first column'}"
         if not cell.template or not cell.text:
-            if not cell.given and re.search(r"\d", cell.text):
+            if not cell.unmeasured and re.search(r"\d", cell.text):
                 rendered.unknown.append(f"{place}: {cell.text!r} has no record")
             continue
         try:

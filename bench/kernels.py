@@ -206,10 +206,10 @@ def buffered_kernels() -> Iterator[Measurement]:
                 run_kernel(name, batch, replace(plain, line_buffer=lines), "model").cycles
                 for lines in (0, _LINES)
             )
-            more = 100 * (after - before) / before
+            percent = 100 * (after - before) / before
             yield Measurement(f"{name}_batch_{batch}_cycles", after, "cycles")
-            yield Measurement(f"{name}_batch_{batch}_more", more, "%", tolerance=None)
-            differences.append(more)
+            yield Measurement(f"{name}_batch_{batch}_more", percent, "%", tolerance=None)
+            differences.append(percent)
     yield Measurement("largest_increase", max(differences), "%", tolerance=None)
     yield Measurement("largest_decrease", -min(differences), "%", tolerance=None)
 
@@ -222,9 +222,13 @@ _INCHES = (12.0, 5.2)
 _MARGIN = 1.6
 #: The second picture shows the knee: kernels with at least this share of its intensity.
 _NEAR = 0.5
-#: Points whose coordinates differ by less than this share of a picture have one text.
-_CLOSE = 0.03
+#: Points whose coordinates differ by less than this share of a picture share a text.
+_CLOSE = 0.025
+#: Pixels of the picture as it is laid out: a marker, a line of a name, one of its characters.
+_MARK, _LINE, _CHARACTER = 12.0, 13.0, 5.6
 _NAME_POINTS = 7
+#: Points of the roof that names keep away from.
+_LINE_SAMPLES = 400
 #: Beginning of kernels' names -> their kind.
 _KINDS: Mapping[str, str] = {
     "bp": "belief propagation",
@@ -261,10 +265,10 @@ def draw_roofline(runs: Sequence[KernelRun], config: VaultTileConfig, path: Path
     knee = peak / bandwidth
     reached = [knee, *(run.intensity for run in points)]
     edge = np.array([min(reached) / _MARGIN, knee, max(reached) * _MARGIN])
-    with picture(*_INCHES, path) as figure:
+    with picture(*_INCHES, path) as drawing:
         from matplotlib.ticker import LogLocator, NullFormatter
 
-        overview, near = figure.subplots(1, 2)
+        overview, near = drawing.subplots(1, 2)
         for axis in (overview, near):
             axis.plot(
                 edge, np.minimum(edge * bandwidth, peak), color="black", label="limit of the vault"
@@ -295,30 +299,90 @@ def draw_roofline(runs: Sequence[KernelRun], config: VaultTileConfig, path: Path
             title=f"near the knee: {bandwidth:.0f} GB/s and {peak:.0f} Gop/s",
         )
         overview.legend(loc="lower right")
-        _write_names(overview, [run for run in points if run.intensity < _NEAR * knee])
-        _write_names(near, [run for run in points if run.intensity >= _NEAR * knee])
+        # The frames get their size before names are placed in them.
+        drawing.draw_without_rendering()
+        limits = (bandwidth, peak)
+        far_runs = [run for run in points if run.intensity < _NEAR * knee]
+        near_runs = [run for run in points if run.intensity >= _NEAR * knee]
+        _write_names(overview, far_runs, points, limits)
+        _write_names(near, near_runs, points, limits)
 
 
-def _write_names(axis: "Axes", runs: Sequence[KernelRun]) -> None:
-    """Write the name of each run below its point; those that lie together share one text."""
+def _write_names(
+    axis: "Axes",
+    points: Sequence[KernelRun],
+    avoid: Sequence[KernelRun],
+    limits: tuple[float, float],
+) -> None:
+    """Write the names of ``points`` beside them, where neither another name nor a point of
+    ``avoid`` nor the roof (see :func:`roof`) is; those that lie together share one text."""
     to_picture = axis.transScale + axis.transLimits
-    groups: list[tuple[KernelRun, list[str]]] = []
-    for run in sorted(runs, key=lambda run: run.name):
-        place = to_picture.transform((run.intensity, run.gops))
+    groups: list[tuple[float, float, list[str]]] = []
+    for run in sorted(points, key=lambda run: run.name):
+        x, y = to_picture.transform((run.intensity, run.gops))
         name = run.name + (f" x{run.batch}" if run.batch > 1 else "")
-        for other, names in groups:
-            distance = to_picture.transform((other.intensity, other.gops)) - place
-            if np.abs(distance).max() < _CLOSE:
+        for near_x, near_y, names in groups:
+            if abs(x - near_x) < _CLOSE and abs(y - near_y) < _CLOSE:
                 names.append(name)
                 break
         else:
-            groups.append((run, [name]))
-    for run, names in groups:
+            groups.append((x, y, [name]))
+    width, height = axis.get_window_extent().size
+    marks = [to_picture.transform((run.intensity, run.gops)) for run in avoid]
+    covered = [_box(x, y, _MARK, _MARK, width, height) for x, y in marks]
+    low, high = axis.get_xlim()
+    bandwidth, peak = limits
+    line = np.geomspace(low, high, _LINE_SAMPLES)
+    roofs = to_picture.transform(np.stack([line, np.minimum(line * bandwidth, peak)], axis=1))
+    covered += [_box(x, y, 1.0, 1.0, width, height) for x, y in roofs]
+    for x, y, names in groups:
+        text = ", ".join(names)
+        size = (_CHARACTER * len(text), _LINE)
+        places = [
+            (side * (size[0] / 2 + _MARK) if side else 0.0, lift * _LINE)
+            for lift in (0, 1, -1, 2, -2, 3, -3, 4, -4)
+            for side in (1, -1, 0)
+            if side or lift
+        ]
+        boxes = [_box(x + dx / width, y + dy / height, *size, width, height) for dx, dy in places]
+        best = min(range(len(boxes)), key=lambda number: _clash(boxes[number], covered))
+        covered.append(boxes[best])
+        far = abs(places[best][1]) > _LINE
         axis.annotate(
-            ", ".join(names),
-            (run.intensity, run.gops),
-            (0, -9),
-            textcoords="offset points",
+            text,
+            (x, y),
+            (x + places[best][0] / width, y + places[best][1] / height),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
             ha="center",
+            va="center",
             fontsize=_NAME_POINTS,
+            arrowprops={"arrowstyle": "-", "linewidth": 0.4} if far else None,
         )
+
+
+def _box(
+    x: float, y: float, across: float, down: float, width: float, height: float
+) -> tuple[float, float, float, float]:
+    """Left, right, bottom and top, as shares of a picture of ``width`` x ``height`` pixels, of a
+    box of ``across`` x ``down`` pixels around ``x``, ``y``."""
+    return (
+        x - across / width / 2,
+        x + across / width / 2,
+        y - down / height / 2,
+        y + down / height / 2,
+    )
+
+
+def _clash(
+    box: tuple[float, float, float, float], covered: Sequence[tuple[float, float, float, float]]
+) -> float:
+    """Cost of the parts of ``box`` that cover covered places or lie outside of the frame."""
+    left, right, low, high = box
+    outside = max(0.0, -left) + max(0.0, right - 1) + max(0.0, -low) + max(0.0, high - 1)
+    overlaps = (
+        max(0.0, min(right, other[1]) - max(left, other[0]))
+        * max(0.0, min(high, other[3]) - max(low, other[2]))
+        for other in covered
+    )
+    return 1000 * outside + sum(overlaps)

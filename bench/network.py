@@ -260,8 +260,8 @@ def _stress_row(case: StressCase) -> dict[str, Any]:
 def _curve_jobs(config: NetworkConfig, destinations: Destinations, seed: int) -> list[NetworkJob]:
     """A run for each rate, up to a few times the network's limit: higher rates add nothing."""
     base = NetworkJob(destinations=destinations, cycles=_CYCLES, warmup=_WARMUP, seed=seed)
-    most = _OVERLOAD * port_limit(config, destinations, base.hot)
-    return [replace(base, rate=rate) for rate in RATES if rate <= most]
+    highest = _OVERLOAD * port_limit(config, destinations, base.hot)
+    return [replace(base, rate=rate) for rate in RATES if rate <= highest]
 
 
 def _curve(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> dict[str, Any]:
@@ -389,8 +389,8 @@ def network(
     run = tuple(sizes[name] for name in chosen(only, sizes))
     curve_sizes = [size for size in CURVE_SIZES if size in run]
     if image is not None and not curve_sizes:
-        known = " and ".join(f"{columns}x{rows}" for columns, rows in CURVE_SIZES)
-        raise BenchError(f"--image: latency is measured for {known} alone")
+        drawn = " and ".join(f"{columns}x{rows}" for columns, rows in CURVE_SIZES)
+        raise BenchError(f"--image: latency is measured for {drawn} alone")
     results = Kept("network_rows")
     stress = []
     for case in stress_cases(run, flits=flits, seed=seed):

@@ -366,6 +366,8 @@ def networks(
 
     Example: vip bench networks --network little --preset tiny --json little.json
     """
+    if network is None and (preset_name, batch, on, image) != (_CHIP, 1, "model", None):
+        raise BenchError("--preset, --batch, --on and --image go with --network")
     if network is not None:
         if network not in NETWORKS:
             raise BenchError(f"--network {network}: there are {', '.join(NETWORKS)}")

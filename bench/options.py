@@ -22,13 +22,13 @@ NamesOption = Annotated[
 SeedOption = Annotated[int, typer.Option(help="Of everything random.", min=0, max=2**31)]
 
 
-def chosen(names: list[str] | None, known: Iterable[str]) -> list[str]:
-    """Those of ``known`` that ``names`` has; all without any.
+def chosen(names: list[str] | None, parts: Iterable[str]) -> list[str]:
+    """Those of ``parts`` that ``names`` has; all without any.
 
     Raises:
         UserError: another name.
     """
-    every = list(known)
+    every = list(parts)
     for name in names or ():
         if name not in every:
             raise UserError(f"--only {name}: there are {', '.join(every)}")

@@ -87,11 +87,11 @@ def main(
 
     Example: python -m bench.pictures motorcycle bp_energies
     """
-    known = (*COMMANDS, *REPORTED)
-    for name in names or known:
-        if name not in known:
-            raise BenchError(f"unknown picture {name!r}; there are: {', '.join(known)}")
-    for name in names or known:
+    pictures = (*COMMANDS, *REPORTED)
+    for name in names or pictures:
+        if name not in pictures:
+            raise BenchError(f"unknown picture {name!r}; there are: {', '.join(pictures)}")
+    for name in names or pictures:
         console.rule(name)
         draw(name)
 

@@ -54,8 +54,8 @@ def random(
         progress=say_stage,
     )
     for number, lines in checked.different.items():
-        others = len(checked.different) - 1
-        more = f"; {others:,} others differ" if others else ""
-        raise BenchError(f"seed {number}: {lines[0]}{more}")
+        count = len(checked.different) - 1
+        rest = f"; {count:,} others differ" if count else ""
+        raise BenchError(f"seed {number}: {lines[0]}{rest}")
     for name, value in checked.sums.items():
         yield Measurement(name, value, "", None)

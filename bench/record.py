@@ -86,28 +86,28 @@ class Record:
         if not measured.keys() & self.measured.keys():
             yield f"{self.commit[:12]} has fingerprints of another kind"
             return
-        for what, now in measured.items():
-            if what not in self.measured:
-                yield f"{what} is not in the record of {self.commit[:12]}"
-            elif self.measured[what] != now:
-                yield f"{what} changed since {self.commit[:12]}"
-        for what in self.measured:
-            if what not in measured:
-                yield f"{what} is no longer imported"
-        for tool, now in tools.items():
-            if self.tools.get(tool) != now:
-                yield f"{tool} is {now}, was {self.tools.get(tool, 'missing')}"
+        for room, digest in measured.items():
+            if room not in self.measured:
+                yield f"{room} is not in the record of {self.commit[:12]}"
+            elif self.measured[room] != digest:
+                yield f"{room} changed since {self.commit[:12]}"
+        for room in self.measured:
+            if room not in measured:
+                yield f"{room} is no longer imported"
+        for tool, current in tools.items():
+            if self.tools.get(tool) != current:
+                yield f"{tool} is {current}, was {self.tools.get(tool, 'missing')}"
 
 
 def tool_versions(tools: Sequence[str]) -> dict[str, str]:
     """Package -> version, ``none`` where it is not installed."""
-    found = {}
+    versions = {}
     for tool in tools:
         try:
-            found[tool] = version(tool)
+            versions[tool] = version(tool)
         except PackageNotFoundError:
-            found[tool] = "none"
-    return found
+            versions[tool] = "none"
+    return versions
 
 
 def read_record(name: str, folder: Path = RESULTS) -> Record:
@@ -123,9 +123,9 @@ def read_record(name: str, folder: Path = RESULTS) -> Record:
         content = json.loads(path.read_text(encoding="utf-8"))
         if content.get("format") != FORMAT:
             return Record(content.get("results", {}), format=1)
-        found = {name: content[name] for name in ("results", "format", "measured")}
+        fields = {name: content[name] for name in ("results", "format", "measured")}
         origin = content["provenance"]
-        return Record(**found, **{name: origin[name] for name in _PROVENANCE})
+        return Record(**fields, **{name: origin[name] for name in _PROVENANCE})
     except (ValueError, KeyError, AttributeError):
         raise BenchError(f"{path}: no record of measurements") from None
 
@@ -133,9 +133,9 @@ def read_record(name: str, folder: Path = RESULTS) -> Record:
 def values(name: str, folder: Path = RESULTS) -> dict[str, float]:
     """Figure -> value in the record ``name``; raises as :func:`read_record`."""
     return {
-        figure: found["value"]
-        for figure, found in read_record(name, folder).results.items()
-        if "value" in found
+        figure: entry["value"]
+        for figure, entry in read_record(name, folder).results.items()
+        if "value" in entry
     }
 
 
@@ -160,14 +160,14 @@ def write_record(
     Raises:
         OSError: it can't be written.
     """
-    known = read_record(name, folder)
-    kept: dict[str, dict[str, Any]] = {}
+    recorded = read_record(name, folder)
+    entries: dict[str, dict[str, Any]] = {}
     for item in results:
-        kept[item.name] = {"value": item.value, "unit": item.unit}
-        old = known.results.get(item.name, {})
+        entries[item.name] = {"value": item.value, "unit": item.unit}
+        old = recorded.results.get(item.name, {})
         before = old.get("value") if old.get("value") != item.value else old.get("before")
         if before is not None:
-            kept[item.name]["before"] = before
+            entries[item.name]["before"] = before
     report = {
         "format": FORMAT,
         "provenance": {
@@ -179,7 +179,7 @@ def write_record(
             "tools": dict(tools),
         },
         "measured": dict(measured),
-        "results": kept,
+        "results": entries,
         "configurations": dict(configurations),
     }
     folder.mkdir(parents=True, exist_ok=True)
@@ -189,13 +189,13 @@ def write_record(
 def _git(*arguments: str, root: Path) -> str:
     command = ["git", "-C", str(root), *arguments]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True)
+        done = subprocess.run(command, capture_output=True, text=True, check=True)
     except FileNotFoundError:
         raise BenchError("a record needs git, to name the commit that was measured") from None
     except subprocess.CalledProcessError as error:
         reason = error.stderr.strip().splitlines()[:1]
         raise BenchError(f"{root}: no commit to record: {''.join(reason)}") from None
-    return found.stdout
+    return done.stdout
 
 
 def clean_commit(root: Path = ROOT) -> str:
@@ -211,9 +211,9 @@ def clean_commit(root: Path = ROOT) -> str:
     paths = [".", *(f":(exclude){path}" for path in _WRITTEN)]
     changed = _git("status", "--porcelain", "--untracked-files=all", "--", *paths, root=root)
     if lines := changed.splitlines():
-        more = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
+        extra = f" and {len(lines) - 1} more" if len(lines) > 1 else ""
         raise BenchError(
-            f"a record needs a clean checkout; {lines[0][3:]}{more} differ from the commit"
+            f"a record needs a clean checkout; {lines[0][3:]}{extra} differ from the commit"
         )
     return _git("rev-parse", "HEAD", root=root).strip()
 

@@ -113,10 +113,10 @@ def fingerprints(module: str, root: Path = ROOT) -> dict[str, str]:
 
 def _digest(paths: list[Path]) -> str:
     folders = {path.parent for path in paths}
-    others = [path for folder in folders for path in folder.iterdir() if path.suffix in _OTHERS]
+    foreign = [path for folder in folders for path in folder.iterdir() if path.suffix in _OTHERS]
     parts = [part for path in paths for part in _definitions(path)]
     digest = hashlib.sha256()
-    for part in sorted([*parts, *map(_content, others)]):
+    for part in sorted([*parts, *map(_content, foreign)]):
         digest.update(b"%d:" % len(part) + part)
     return digest.hexdigest()[:16]
 

@@ -15,7 +15,7 @@ from sim_tb.cosim.kernels import run_on
 from sim_tb.runner.build import need_simulator
 from soc.generate.presets import tile_preset
 
-from .experiment import SIMULATION, Measurement, experiment
+from .experiment import SIMULATION, BenchError, Measurement, experiment
 from .options import ImageOption
 from .runs import exact
 
@@ -50,6 +50,8 @@ def stereo(
 
     Example: vip bench stereo --width 96 --height 64 --image stereo.png
     """
+    if width is None and height != _GRID[1]:
+        raise BenchError("--height goes with --width")
     if width is not None:
         grid = (width, height, count)
         yield from _measure(grid, coarse, iterations, verilog=verilog, image=image)

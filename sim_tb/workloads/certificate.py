@@ -149,9 +149,9 @@ class Certificate:
     @property
     def errors(self) -> tuple[float, float]:
         """Median and greatest difference of cycles, both as amounts in percent."""
-        found = sorted(abs(row.percent) for row in self.rows)
-        middle = len(found) // 2
-        return (found[middle] + found[~middle]) / 2, found[-1]
+        errors = sorted(abs(row.percent) for row in self.rows)
+        middle = len(errors) // 2
+        return (errors[middle] + errors[~middle]) / 2, errors[-1]
 
 
 def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Iterator[CertifiedRun]:
@@ -263,10 +263,10 @@ def run_certified(run: CertifiedRun, on: Timed) -> tuple[int, dict[str, int]]:
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
     if isinstance(run.config, Variant):
-        found = run_variant(
+        traffic = run_variant(
             run.config, accesses=_ACCESSES, seed=_SEED, traffics=(run.traffic,), on=on
         )
-        result = found[run.traffic]
+        result = traffic[run.traffic]
         counted = {item.name: result.counters[item] for item in VaultCounter}
         return result.cycles, _named("vault", counted)
     cycles, counters = 0, Counter({item.name: 0 for item in PeCounter})

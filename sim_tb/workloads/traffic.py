@@ -29,14 +29,14 @@ class Variant:
     """One configuration that is measured.
 
     Attributes:
-        name: of the row. what: difference from the thesis's vault (7.2.3).
+        name: of the row. text: difference from the thesis's vault (7.2.3).
         config: of the vault.
         requesters: at the crossbar, which divide the accesses among them; 0: one straight at the
             controller.
     """
 
     name: str
-    what: str
+    text: str
     config: VaultConfig
     requesters: int = 0
 
@@ -47,7 +47,7 @@ def _variants() -> tuple[Variant, ...]:
     wider = replace(base, row_bytes=4 * base.row_bytes, rows=base.rows // 4)
     narrower = replace(base, row_bytes=base.row_bytes // 4, rows=4 * base.rows)
     fewer = replace(base, banks=base.banks // 4, rows=4 * base.rows)
-    more = replace(base, banks=4 * base.banks, rows=base.rows // 4)
+    many_banks = replace(base, banks=4 * base.banks, rows=base.rows // 4)
     modes = {mode: replace(base, timing=base.timing.refresh_mode(mode)) for mode in (1, 2)}
     rows = (
         ("open-page", "the thesis's vault: open page, 16 banks, 256 B rows, refresh 4x", base),
@@ -56,18 +56,18 @@ def _variants() -> tuple[Variant, ...]:
         ("rows-wider", "rows of 1 KiB", wider),
         ("rows-narrower", "rows of 64 B", narrower),
         ("banks-fewer", "4 banks", fewer),
-        ("banks-more", "64 banks", more),
+        ("banks-more", "64 banks", many_banks),
         ("refresh-2x", "refresh half as often, twice as long", modes[2]),
         ("refresh-1x", "refresh a quarter as often, four times as long", modes[1]),
     )
-    found = [Variant(name=name, what=what, config=config) for name, what, config in rows]
+    single = [Variant(name=name, text=text, config=config) for name, text, config in rows]
     crossbar = Variant(
         name="crossbar",
-        what=f"{_REQUESTERS} requesters at a crossbar",
+        text=f"{_REQUESTERS} requesters at a crossbar",
         config=base,
         requesters=_REQUESTERS,
     )
-    return (*found, crossbar)
+    return (*single, crossbar)
 
 
 #: The thesis's vault first.

@@ -1,11 +1,15 @@
 """Kernels on a vault: what a run is made of, and drawing the roofline."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from itertools import combinations
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pytest
+from matplotlib.text import Text
 from PIL import Image
 
 from bench import kernels as experiments
@@ -80,3 +84,35 @@ def test_the_roof_is_the_vaults_and_a_picture_is_drawn(tmp_path: Path) -> None:
     with Image.open(path) as picture:
         assert picture.width > 1000
         assert len(np.unique(np.asarray(picture.convert("RGB")).reshape(-1, 3), axis=0)) > 50
+
+
+def test_names_do_not_cover_each_other(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    boxes = []
+    real = experiments.picture
+
+    @contextmanager
+    def keep(*arguments: object) -> Iterator[Any]:
+        with real(*arguments) as drawing:
+            yield drawing
+            drawing.draw_without_rendering()
+            for axis in drawing.axes:
+                boxes.append([Text.get_window_extent(text) for text in axis.texts])
+
+    monkeypatch.setattr(experiments, "picture", keep)
+    runs = [
+        KernelRun(
+            name=f"conv{number}",
+            batch=1,
+            cycles=1000,
+            gbs=32 * (100 + 7 * number) / 800,
+            gops=(28_000 + 170 * (number % 4)) / 800,
+            busy=0.5,
+            updates=0,
+            engines=4,
+        )
+        for number in range(10)
+    ]
+    draw_roofline(runs, VAULT, tmp_path / "roofline.svg")
+    assert any(boxes)
+    for axis in boxes:
+        assert not any(one.overlaps(other) for one, other in combinations(axis, 2))

@@ -63,6 +63,7 @@ def test_it_has_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (["--preset", "tiny"], "--preset, --batch, --on and --image go with --network"),
         (["--network", "nosuch"], "--network nosuch: there are vgg16, little"),
         (
             ["--network", "little", "--preset", "pe"],

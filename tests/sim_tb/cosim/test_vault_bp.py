@@ -11,7 +11,7 @@ from sim_tb.workloads.traffic import Variant
 from soc.generate.presets import tile_preset
 
 SMALL = tile_preset("vault-small")
-BASE = Variant(name="base", what="as it is", config=SMALL.dram)
+BASE = Variant(name="base", text="as it is", config=SMALL.dram)
 
 
 @pytest.fixture(autouse=True)
