@@ -22,6 +22,11 @@ def test_the_reference_has_each_public_name(name: str) -> None:
     assert re.search(rf"^\.\. auto(function|class):: vip\.{name}$", API, re.MULTILINE)
 
 
+def test_the_reference_has_no_other_name() -> None:
+    names = re.findall(r"^\.\. auto(?:function|class):: vip\.(\w+)$", API, re.MULTILINE)
+    assert set(names) == set(vip.__all__)
+
+
 def test_the_index_lists_each_page() -> None:
     text = (ROOT / "docs" / "index.md").read_text(encoding="utf-8")
     trees = re.findall(r"```{toctree}\n(.*?)```", text, re.DOTALL)
