@@ -14,7 +14,7 @@ from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from pe.interface import PeCounter
-from sim_tb.cosim.kernels import chip_bp_job, chip_ring, cosim_chip, cosim_vault
+from sim_tb.cosim.kernels import chip_bp_job, chip_ring, run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from support.picture import COLOURS, MARKERS, picture
@@ -140,7 +140,7 @@ def measure_full_hd(
 
 
 def _full_hd_phases(name: str, job: KernelJob, config: ChipConfig) -> list[dict[str, object]]:
-    outcome = exact(cosim_chip(job, config, on="model", preload=True), name)
+    outcome = exact(run_on(job, config, on="model", preload=True), name)
     coarse, fine = RUNS[name]
     iterations = {"coarse": coarse or 1, "fine": fine, "": fine}
     return [
@@ -277,9 +277,9 @@ def _scaling_job(config: ChipConfig, width: int, height: int, *, cut: bool) -> K
 def _point(config: ChipConfig, job: KernelJob, width: int, height: int) -> dict[str, float]:
     if config.vaults == 1:
         tile = replace(config.tile, extra_ports=0)
-        result = exact(cosim_vault(job, tile, on="model"), "one vault").result
+        result = exact(run_on(job, tile, on="model"), "one vault").result
     else:
-        outcome = cosim_chip(job, config, on="model", preload=True)
+        outcome = run_on(job, config, on="model", preload=True)
         result = exact(outcome, f"{config.vaults} vaults").result
     total = sum(engine["CYCLES"] for engine in result.counters)
 

@@ -9,7 +9,7 @@ from microkernels.nn.conv_shape import ByteConv, ConvShape
 from microkernels.nn.jobs import byte_conv_job, conv_job
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 from soc.tile.config import VaultTileConfig
 
@@ -79,8 +79,8 @@ def _measure(side: int, sharers: int) -> Mapping[str, int]:
 
         def measure(job: KernelJob = job) -> int:
             if sharers == 1:
-                return exact(cosim_engine(job, machine.pe), job.name).cycles
-            return exact(cosim_vault(job, machine), job.name).cycles
+                return exact(run_on(job, machine.pe), job.name).cycles
+            return exact(run_on(job, machine), job.name).cycles
 
         cycles[name] = kept("byte_convolution", config, job, measure, on="rtl")
     return cycles

@@ -8,7 +8,7 @@ from tempfile import TemporaryDirectory
 from unittest.mock import patch
 
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
+from sim_tb.cosim.kernels import chip_bp_job, run_on
 from sim_tb.dut.chip import build_chip
 from soc.chip.config import ChipConfig
 from soc.generate.generate import generate, verilog
@@ -61,7 +61,7 @@ def chip() -> Iterator[Measurement]:
             yield Measurement(f"{name}_build_mib", peak / 1024, "MiB", None)
             before = child_seconds()
             job = chip_bp_job(problem, iterations, config)
-            outcome = cosim_chip(job, config, counters=name != "thesis", preload=preload)
+            outcome = run_on(job, config, counters=name != "thesis", preload=preload)
             seconds = child_seconds() - before
             result = exact(outcome, name).result
             yield Measurement(f"{name}_bp_cycles", result.program_cycles, "cycles", 0.02)
@@ -69,7 +69,7 @@ def chip() -> Iterator[Measurement]:
             if not preload:
                 share = result.remote_share
                 yield Measurement(f"{name}_remote_requests", share, "fraction", 0.02)
-                other = cosim_chip(job, config, outer=True)
+                other = run_on(job, config, outer=True)
                 cycles = other.result.program_cycles
                 yield Measurement(f"{name}_bp_cycles_cocotbext_axi", cycles, "cycles", 0.02)
             rate = result.simulated_cycles / seconds / 1000

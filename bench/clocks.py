@@ -10,7 +10,7 @@ from hdl.config import SramKind
 from memory.crossing import CounterMirror, MemoryCrossing
 from sim_tb.cosim.applications import Application, applications
 from sim_tb.cosim.chip_session import Periods
-from sim_tb.cosim.kernels import cosim_chip
+from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import run_clock_stress
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, tile_preset
@@ -54,7 +54,7 @@ def _cycles(application: Application, latency: int, factor: int | None) -> int:
     periods = factor and Periods(engine_ps=_ENGINE_PS, memory_ps=_ENGINE_PS // factor)
     cycles = 0
     for job in application.jobs:
-        outcome = cosim_chip(job, clocks_chip(clocks), axi_latency=latency, periods=periods or None)
+        outcome = run_on(job, clocks_chip(clocks), axi_latency=latency, periods=periods or None)
         name = f"{application.name} at a latency of {latency} and a bus of {factor or 1} times"
         cycles += exact(outcome, f"{name} the engine's clock").cycles
     return cycles

@@ -6,7 +6,7 @@ from tempfile import TemporaryDirectory
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import cosim_engine
+from sim_tb.cosim.kernels import run_on
 from soc.generate.generate import generate as write_verilog
 from soc.generate.generate import verilog
 from soc.generate.presets import PRESETS, preset
@@ -54,7 +54,7 @@ def bp() -> Iterator[Measurement]:
     problem = motorcycle(*_BP_SIZE).problem
     for latency in (20, 60):
         memory = MemoryBehaviour(latency=latency)
-        outcome = exact(cosim_engine(bp_job(problem), preset("pe"), memory=memory), "BP-M")
+        outcome = exact(run_on(bp_job(problem), preset("pe"), memory=memory), "BP-M")
         yield Measurement(
             f"cycles_per_update_latency_{latency}", outcome.cycles_per_update, "cycles", 0.001
         )

@@ -13,7 +13,7 @@ from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import cosim_engine
+from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.tiles import (
     declared_job,
     layer_job,
@@ -61,7 +61,7 @@ def _read(job: KernelJob, config: PeConfig) -> EngineReads:
 
     def measure() -> dict[str, object]:
         memory = MemoryBehaviour(latency=_LATENCY)
-        result = exact(cosim_engine(job, config, memory=memory), job.name).result
+        result = exact(run_on(job, config, memory=memory), job.name).result
         counters = {item.name: result.engine.counters.get(item.name, 0) for item in HistoryCounter}
         return {"cycles": result.engine.counters["CYCLES"], "history": counters}
 

@@ -19,8 +19,8 @@ from memory.timing import BURST_CLOCKS
 from microkernels.bp.levels import coarse_problem
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
-from sim_tb.cosim.kernels import cosim_vault
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import (
     BELIEF,
     ESE,
@@ -36,7 +36,7 @@ from sim_tb.workloads.tiles import (
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 from support.picture import COLOURS, MARKERS, picture
-from vip.cli.commands.option_groups.machine import OnOption
+from vip.cli.commands.option_groups.machine import TimedOption
 
 from .experiment import AMARANTH, SIMULATION, Measurement, experiment, say
 from .options import ImageOption, NamesOption, chosen
@@ -123,7 +123,7 @@ def _work(name: str, batch: int, config: VaultTileConfig) -> tuple[list[KernelJo
     return jobs, sum(job.operations for job in jobs), 0
 
 
-def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Machine) -> KernelRun:
+def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> KernelRun:
     """Run one of :data:`NAMES` on a vault; the engines of the LSTM have the optional instructions.
 
     Raises:
@@ -136,7 +136,7 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Machine) -> K
     phase = BELIEF.get(name, "")
 
     def measure(job: KernelJob) -> dict[str, Any]:
-        results = exact(cosim_vault(job, config, on=on), name).results
+        results = exact(run_on(job, config, on=on), name).results
         result = results[phase] if phase else next(iter(results.values()))
         cycles = result.program_cycles
         return {
@@ -164,7 +164,7 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Machine) -> K
 
 @experiment(presets=("vault", "vault-logistic"), tools=SIMULATION, minutes=30)
 def kernels(
-    only: NamesOption = None, on: OnOption = "rtl", image: ImageOption = None
+    only: NamesOption = None, on: TimedOption = "rtl", image: ImageOption = None
 ) -> Iterator[Measurement]:
     """BP-M, layers of VGG-16 and an LSTM, a vault's part of each on a vault with DRAM timing.
 

@@ -15,7 +15,7 @@ from microkernels.bp.trws.jobs import trws_job
 from microkernels.data.stereo import motorcycle
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.job import KernelJob
-from sim_tb.cosim.kernels import chip_ring, cosim_chip, cosim_engine, cosim_vault
+from sim_tb.cosim.kernels import chip_ring, run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
 
@@ -99,7 +99,7 @@ def measure_full_hd_shifts(
 
 
 def _shifts_run(job: KernelJob, config: ChipConfig) -> Mapping[str, float]:
-    result = exact(cosim_chip(job, config, on="model", preload=True), job.name).result
+    result = exact(run_on(job, config, on="model", preload=True), job.name).result
     cycles = sum(pe["CYCLES"] for pe in result.counters)
     return {
         "cycles": result.program_cycles,
@@ -187,8 +187,8 @@ def mrf() -> Iterator[Measurement]:
     """
     engine, vault = preset(_ENGINE), tile_preset(_VAULT)
     for name, case in _CASES.items():
-        alone = cosim_engine(case.job(1), engine, on="model")
-        shared = cosim_vault(case.job(vault.pes), vault, on="model")
+        alone = run_on(case.job(1), engine, on="model")
+        shared = run_on(case.job(vault.pes), vault, on="model")
         for machine, outcome in ((_ENGINE, alone), (_VAULT, shared)):
             cycles = exact(outcome, f"{name} on {machine}").cycles_per_update
             assert cycles is not None

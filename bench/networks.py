@@ -16,9 +16,10 @@ from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
 from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16
 from sim_tb.cosim.checkpoint import Checkpoint
+from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_engines, cosim_chip
-from sim_tb.cosim.machine import Machine, open_chip
+from sim_tb.cosim.kernels import chip_engines, run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.dut.chip import chip_design
 from sim_tb.runner.cache import Kept, fingerprint
 from soc.chip.config import ChipConfig
@@ -27,7 +28,7 @@ from soc.host.driver import Host
 from soc.host.transport import Blocking, run
 from support.cache import build_folder
 from support.picture import COLOURS, picture
-from vip.cli.commands.option_groups.machine import OnOption
+from vip.cli.commands.option_groups.machine import TimedOption
 from vip.cli.commands.options import PresetOption
 
 from .belief import MEMORY_WAITS
@@ -163,7 +164,7 @@ def measure_network(
     config: ChipConfig,
     *,
     batch: int = 1,
-    on: Machine = "model",
+    on: Timed = "model",
 ) -> NetworkRun:
     """Run one of :data:`NETWORKS` and compare every activation.
 
@@ -195,7 +196,7 @@ def _measured(
     name: str,
     job: NetworkJob,
     config: ChipConfig,
-    on: Machine,
+    on: Timed,
     checkpoint: Checkpoint | None,
 ) -> NetworkRun:
     launches = [launch.name for launch in job.job.launches]
@@ -203,7 +204,7 @@ def _measured(
     def begins(launch: str) -> None:
         say(f"{launch}, {launches.index(launch)} of {len(launches)}")
 
-    outcome = cosim_chip(
+    outcome = run_on(
         job.job, config, on=on, preload=on == "model", checkpoint=checkpoint, begins=begins
     )
     if not outcome.match:
@@ -281,7 +282,7 @@ def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
 
 
 def _host_cycles(config: ChipConfig, memory: _Segments) -> tuple[int, int]:
-    with DramImage(config.memory_bytes) as image, open_chip(config, image) as chip:
+    with DramImage(config.memory_bytes) as image, ChipSimulation(config, image) as chip:
         host = Host(Blocking(chip))
         run(host.identify())
         start = chip.cycles
@@ -352,7 +353,7 @@ def networks(
     ] = None,
     preset_name: PresetOption = _CHIP,
     batch: Annotated[int, typer.Option(help="Images of --network.", min=1, max=64)] = 1,
-    on: OnOption = "model",
+    on: TimedOption = "model",
     image: ImageOption = None,
 ) -> Iterator[Measurement]:
     """Whole networks on all engines of a chip, layer by layer; every activation is checked.
@@ -386,7 +387,7 @@ def networks(
     written, read = measure_host(_NETWORK, chip_preset(_CHIP))
     yield Measurement("image_cycles", written, "cycles")
     yield Measurement("result_cycles", read, "cycles")
-    for machine in get_args(Machine):
+    for machine in get_args(Timed):
         run = measure_network(_LITTLE, chip_preset(_LITTLE_CHIP), on=machine)
         total = sum(step.cycles + step.host_cycles for step in run.steps)
         yield Measurement(f"{_LITTLE}_{machine}_cycles", total, "cycles")

@@ -9,7 +9,7 @@ from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.applications import Application, applications
 from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_chip
+from sim_tb.cosim.kernels import run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from synth.physical.area import synthesise
@@ -70,7 +70,7 @@ def _cycles(config: ChipConfig, application: Application, latency: int) -> int:
     cycles = 0
     for job in application.jobs:
         name = f"{application.name} at a latency of {latency}"
-        cycles += exact(cosim_chip(job, config, axi_latency=latency), name).cycles
+        cycles += exact(run_on(job, config, axi_latency=latency), name).cycles
     return cycles
 
 

@@ -13,8 +13,8 @@ from memory.line_buffer.line_buffer import LineBuffer
 from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
-from sim_tb.cosim.kernels import cosim_vault
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import (
     ALIKE,
     belief_job,
@@ -63,7 +63,7 @@ class ColumnReads:
 
 
 def read_columns(
-    name: str, job: KernelJob, config: VaultTileConfig, on: Machine = "rtl"
+    name: str, job: KernelJob, config: VaultTileConfig, on: Timed = "rtl"
 ) -> ColumnReads:
     """Run a job on all engines of a vault. The result is cached on disk.
 
@@ -73,7 +73,7 @@ def read_columns(
     """
 
     def measure() -> dict[str, object]:
-        outcome = exact(cosim_vault(job, config, on=on), name)
+        outcome = exact(run_on(job, config, on=on), name)
         counters = [result.vaults[0] for result in outcome.results.values()]
         kinds = LineCounter if config.line_buffer else ()
         return {

@@ -6,7 +6,7 @@ from typing import Any, Protocol, TypeVar
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import launches_key
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import Timed
 from sim_tb.dut.engine import configuration_verilog
 from sim_tb.runner.cache import Kept, fingerprint
 from sim_tb.timed.library import sources
@@ -41,7 +41,7 @@ def kept(
     job: KernelJob,
     measure: Callable[[], Any],
     *,
-    on: Machine,
+    on: Timed,
     also: str = "",
 ) -> Any:
     """What ``measure`` gives, measured once for a job with its data on a machine.

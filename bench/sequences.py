@@ -12,8 +12,8 @@ from microkernels.networks.lstm_jobs import lstm_sequence_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
-from sim_tb.cosim.kernels import chip_engines, cosim_chip, cosim_vault
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import chip_engines, run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import ESE
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
@@ -128,7 +128,7 @@ def measure_sequence(
     name: str,
     base: ChipConfig,
     *,
-    on: Machine = "model",
+    on: Timed = "model",
 ) -> SequenceRun:
     """Run one of :data:`SEQUENCES` and compare every output. Results of the timing model are cached
     on disk.
@@ -153,16 +153,16 @@ def _measured(
     name: str,
     job: KernelJob,
     machine: ChipConfig,
-    on: Machine,
+    on: Timed,
 ) -> dict[str, Any]:
     sequence = SEQUENCES[name]
     counters: list[Mapping[str, int]]
     if machine.vaults == 1:
-        alone = exact(cosim_vault(job, machine.tile, on=on), name)
+        alone = exact(run_on(job, machine.tile, on=on), name)
         cycles, outputs = alone.cycles, alone.outputs.size
         counters, tck_ns = list(alone.result.counters), alone.result.tck_ns
     else:
-        chip = exact(cosim_chip(job, machine, on=on, preload=on == "model"), name)
+        chip = exact(run_on(job, machine, on=on, preload=on == "model"), name)
         cycles, outputs = chip.cycles, chip.outputs.size
         counters, tck_ns = list(chip.result.counters), chip.result.tck_ns
     every = sum(pe["CYCLES"] for pe in counters)

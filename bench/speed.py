@@ -18,8 +18,8 @@ from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 from microkernels.suite import Application, suite
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.machine import Timed
 from soc.generate.presets import chip_preset, preset, tile_preset
 
 from .experiment import SIMULATION, Measurement, cpu_seconds, experiment
@@ -47,13 +47,13 @@ def speed() -> Iterator[Measurement]:
     engine_jobs = [bp_job(problem, iterations) for iterations in _SPEED_RUNS]
     vault_jobs = [bp_job(problem, iterations, pes=tile.pes) for iterations in _SPEED_RUNS]
 
-    def pe(number: int, on: Machine) -> int:
-        return cosim_engine(engine_jobs[number], preset("pe"), on=on).cycles
+    def pe(number: int, on: Timed) -> int:
+        return run_on(engine_jobs[number], preset("pe"), on=on).cycles
 
-    def vault(number: int, on: Machine) -> int:
-        return cosim_vault(vault_jobs[number], tile, on=on).cycles
+    def vault(number: int, on: Timed) -> int:
+        return run_on(vault_jobs[number], tile, on=on).cycles
 
-    machines: dict[str, tuple[Callable[[int, Machine], int], Machine]] = {
+    machines: dict[str, tuple[Callable[[int, Timed], int], Timed]] = {
         "pe": (pe, "rtl"),
         "vault": (vault, "rtl"),
         "pe_model": (pe, "model"),

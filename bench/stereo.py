@@ -11,7 +11,7 @@ from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import motorcycle, percent_wrong
 from microkernels.data.stereo_picture import draw
 from microkernels.runtime.ring import VaultRing
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from sim_tb.runner.build import need_simulator
 from soc.generate.presets import tile_preset
 
@@ -82,7 +82,7 @@ def _measure(
         scratchpad_bytes=config.pe.scratchpad_bytes,
     )
     if verilog:
-        phases = exact(cosim_vault(job, config), "the vault").results
+        phases = exact(run_on(job, config), "the vault").results
         for name, result in phases.items():
             yield Measurement(f"cycles_{name}", result.cycles, "cycles", 0.01)
         cycles = sum(result.cycles for result in phases.values())

@@ -9,11 +9,11 @@ import typer
 from memory.controller.counters import LATENCY_LIMITS
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import run_stress
 from sim_tb.workloads.traffic import VARIANTS, Variant, run_variant
 from soc.generate.presets import tile_preset
-from vip.cli.commands.option_groups.machine import OnOption
+from vip.cli.commands.option_groups.machine import TimedOption
 
 from .experiment import SIMULATION, Measurement, experiment, figure, say
 from .options import NamesOption, SeedOption, chosen
@@ -40,7 +40,7 @@ def vault(
     ] = 200_000,
     seed: SeedOption = 1,
     only: NamesOption = None,
-    on: OnOption = "rtl",
+    on: TimedOption = "rtl",
 ) -> Iterator[Measurement]:
     """Bandwidth of a vault's memory, and of the variants of thesis section 7.2.3.
 
@@ -78,7 +78,7 @@ def vault_bp(only: NamesOption = None) -> Iterator[Measurement]:
         if variant.requesters:
             continue
         say(variant.name)
-        outcome = exact(cosim_vault(job, replace(tile, vault=variant.config)), variant.name)
+        outcome = exact(run_on(job, replace(tile, vault=variant.config)), variant.name)
         result, cycles = outcome.result, outcome.cycles_per_update
         assert cycles is not None
         late = sum(result.latencies[LATENCY_LIMITS.index(_LATE) + 1 :]) / sum(result.latencies)

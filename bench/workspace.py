@@ -12,7 +12,7 @@ from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
-from sim_tb.cosim.kernels import cosim_engine
+from sim_tb.cosim.kernels import run_on
 from sim_tb.harness.memory import MemoryBehaviour
 from soc.generate.presets import preset
 
@@ -86,7 +86,7 @@ def workspace() -> Iterator[Measurement]:
         cycles = {}
         for kind, job in vars(pair).items():
             config = engines["workspace" if kind == "product" else "plain"]
-            outcome = exact(cosim_engine(job, config, memory=memory), job.name)
+            outcome = exact(run_on(job, config, memory=memory), job.name)
             cycles[kind] = outcome.result.cycles
             yield Measurement(f"{name}_{kind}_cycles", outcome.result.cycles, "cycles")
             yield Measurement(f"{name}_{kind}_words", len(job.program.words), "words")

@@ -6,13 +6,19 @@ chip: it reports a :class:`RunResult`, with an :class:`EngineEnd` of each
 engine. What a machine does not know (a single engine has no network) is empty there.
 """
 
-from collections.abc import Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Any, Protocol, Self
+
+from support.errors import VipError
 
 from .faults import FaultCause
+from .image import DramImage
 from .program import Program
 
-__all__ = ["EngineEnd", "Launch", "RunResult"]
+__all__ = ["EngineEnd", "Launch", "Machine", "Memory", "RunError", "RunResult"]
 
 #: A launch that takes more cycles counts as hung; as many are hours of simulation.
 _MAX_CYCLES = 1 << 36
@@ -63,6 +69,7 @@ class EngineEnd:
             that decides whether anything waits; None unless the engine is watched.
         pe, vault, slot: the engine's numbers in the chip, of its vault, and in its vault.
         instruction: text of the one that faulted; "" if its program or the word is not known.
+        executed: instructions, where the machine counts them.
     """
 
     state: str
@@ -78,6 +85,7 @@ class EngineEnd:
     vault: int = 0
     slot: int = 0
     instruction: str = ""
+    executed: int = 0
 
     @property
     def halted(self) -> bool:
@@ -196,3 +204,69 @@ class RunResult:
     def flits(self) -> int:
         """Flits that crossed a link; one that crosses several counts for each."""
         return sum(node[name] for node in self.network for name in _LINKS)
+
+
+class RunError(VipError):
+    """A run that did not end as a run must; the message says why."""
+
+
+class Memory(Protocol):
+    """A memory that can be read and written."""
+
+    def read(self, address: int, n: int, /) -> bytes:
+        """``n`` bytes from ``address`` on."""
+
+    def write(self, address: int, data: bytes, /) -> None:
+        """Put ``data`` to ``address``."""
+
+
+class Machine(ABC):
+    """A machine that runs launches, to be used in a ``with`` statement.
+
+    Attributes:
+        config: of what it is the machine.
+    """
+
+    config: Any
+
+    #: Programs may have instructions that the engines lack: the launch finds out.
+    lenient = False
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(  # noqa: B027
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        """End it."""
+
+    @abstractmethod
+    def run(
+        self,
+        launch: Launch,
+        image: DramImage,
+        *,
+        engines: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> RunResult:
+        """Run a launch.
+
+        Parameters:
+            image: all memory; the engines change it.
+            engines: how many of each vault are launched, from slot 0 on; None: all.
+            progress: called now and then with the cycles so far, or with the instructions of a
+                machine without cycles.
+
+        Raises:
+            RunError: the launch does not fit, or an engine does not end in time.
+        """
+
+    def memory(self, image: DramImage) -> Memory:
+        """The way to the contents of ``image`` between launches."""
+        return image
+
+    def restart(self) -> None:  # noqa: B027
+        """Reset the machine, but not its memory, where a launch does not do so by itself."""

@@ -4,8 +4,8 @@ Configurations are frozen and keyword-only; change one with :func:`dataclasses.r
 that is accepted is built and tested; all else is refused with the allowed range.
 """
 
-from dataclasses import dataclass, field
-from typing import get_args
+from dataclasses import dataclass, field, replace
+from typing import Self, get_args
 
 from hdl.config import ConfigurationError, SramKind
 from hdl.ports import COLUMN_BYTES
@@ -179,6 +179,74 @@ class PeConfig:
             )
         for address, word in enumerate(program):
             _CHECK.within(f"word {address} of program", word, 0, (1 << 32) - 1)
+
+    @property
+    def kind(self) -> str:
+        """What it is the configuration of."""
+        return "engine"
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Columns and rows of vaults."""
+        return 1, 1
+
+    @property
+    def title(self) -> str:
+        """What it is, in words."""
+        return "processing engine"
+
+    @property
+    def module_name(self) -> str:
+        """Default name of the top module."""
+        return "pe"
+
+    @property
+    def two_clocks(self) -> bool:
+        """Whether the memory has a clock of its own."""
+        return False
+
+    def with_sram(self, kind: SramKind) -> Self:
+        """The same with all its memories built as ``kind``.
+
+        Raises:
+            ConfigurationError: an unknown ``kind``.
+        """
+        return replace(self, sram=kind)
+
+    @property
+    def pe(self) -> "PeConfig":
+        """That of each engine: this one."""
+        return self
+
+    @property
+    def vaults(self) -> int:
+        """Memories: one, beside the engine."""
+        return 1
+
+    @property
+    def slots(self) -> int:
+        """Engines of each vault."""
+        return 1
+
+    @property
+    def engines(self) -> int:
+        """Engines of all vaults."""
+        return 1
+
+    @property
+    def vault_bytes(self) -> int:
+        """Bytes of the memory that it can address."""
+        return 1 << self.address_bits
+
+    @property
+    def memory_bytes(self) -> int:
+        """The same."""
+        return self.vault_bytes
+
+    @property
+    def dram_timing(self) -> None:
+        """Timing of the DRAM: it has none."""
+        return None
 
     @property
     def rows(self) -> tuple[Instruction, ...]:

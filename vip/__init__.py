@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from .browser.build import BrowserPage, browser_page
     from .built_models import BuiltModel, build_model
     from .cosimulation.certificate import ModelCertificate, certify
-    from .cosimulation.program import ChipRun, EngineRun, cosim
+    from .cosimulation.program import CosimRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .debugging.debugger import Debugger, debug
     from .designs import Generated, generate
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from .proofs import ProofReport, prove
     from .reports.run.page import WrittenPage, report_run
     from .reports.write import WrittenReport, report
-    from .simulation import RunResult, run
+    from .simulation import ProgramRun, run
     from .sweeps.sweep import SweepResult, sweep
     from .synthesis.area import SynthReport, synth
     from .synthesis.clocks import TimedNetlist, timing
@@ -47,12 +47,11 @@ __all__ = [
     "BpRun",
     "BrowserPage",
     "BuiltModel",
-    "ChipRun",
     "CompileReport",
+    "CosimRun",
     "Debugger",
     "Diagram",
     "Dump",
-    "EngineRun",
     "Evaluation",
     "Generated",
     "Launches",
@@ -64,8 +63,8 @@ __all__ = [
     "MrfStereo",
     "PairOptions",
     "PowerResult",
+    "ProgramRun",
     "ProofReport",
-    "RunResult",
     "Sizes",
     "Subject",
     "SweepResult",
@@ -107,7 +106,7 @@ _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
     "vip.browser.build": ("BrowserPage", "browser_page"),
     "vip.cosimulation.certificate": ("ModelCertificate", "certify"),
-    "vip.cosimulation.program": ("ChipRun", "EngineRun", "cosim"),
+    "vip.cosimulation.program": ("CosimRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),
     "vip.designs": ("Generated", "generate"),
@@ -124,7 +123,7 @@ _MODULES = {
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.run.page": ("WrittenPage", "report_run"),
     "vip.reports.write": ("WrittenReport", "report"),
-    "vip.simulation": ("RunResult", "run"),
+    "vip.simulation": ("ProgramRun", "run"),
     "vip.sweeps.sweep": ("SweepResult", "sweep"),
     "vip.synthesis.area": ("SynthReport", "synth"),
     "vip.synthesis.clocks": ("TimedNetlist", "timing"),

@@ -5,7 +5,7 @@ from pathlib import Path
 from hdl.config import ConfigurationError
 from pe.config import PeConfig
 from soc.generate.configuration_file import read_configuration
-from soc.generate.designs import Configuration, description
+from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset, preset
 
 __all__ = ["Design", "design", "engine"]
@@ -37,5 +37,5 @@ def engine(config: Design) -> PeConfig:
         return preset(config)
     found = design(config)
     if not isinstance(found, PeConfig):
-        raise ConfigurationError(f"one engine is needed here, not a {description(found)}")
+        raise ConfigurationError(f"one engine is needed here, not a {found.title}")
     return found

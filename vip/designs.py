@@ -4,7 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from hdl.config import SramKind
-from soc.generate.designs import Configuration, with_sram
+from soc.generate.designs import Configuration
 from soc.generate.generate import GenerateReport, configuration_json
 from soc.generate.generate import generate as write_verilog
 
@@ -52,5 +52,5 @@ def generate(config: Design, output: Path | str, *, memories: SramKind | None = 
     """
     chosen = design(config)
     if memories is not None:
-        chosen = with_sram(chosen, memories)
+        chosen = chosen.with_sram(memories)
     return Generated(config=chosen, report=write_verilog(chosen, output))

@@ -12,7 +12,6 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from memory.axi.layout import AxiConfig
-from pe.config import PeConfig
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import PRESETS
@@ -175,29 +174,32 @@ def preset_rows(areas: Mapping[str, Areas]) -> tuple[PresetRow, ...]:
 
 
 def _row(name: str, config: Configuration, areas: Areas | None) -> PresetRow:
-    kind, engines, vaults, memory, ports = _shape(config)
     fits = None
     if areas is not None:
         budgets = (find_budget(device) for device in FPGAS)
         fits = tuple(one.name for one in budgets if _fits(one, areas))
-    return PresetRow(name, kind, engines, vaults, ports, memory, areas, fits)
+    return PresetRow(
+        name=name,
+        kind=config.kind,
+        engines=config.engines,
+        vaults=0 if config.kind == "engine" else config.vaults,
+        ports=_ports(config),
+        memory_bytes=config.memory_bytes,
+        areas=areas,
+        fits=fits,
+    )
 
 
 def _fits(budget: Budget, areas: Areas) -> bool:
     return budget.fits(areas[budget.target])
 
 
-def _shape(config: Configuration) -> tuple[str, int, int, int, str]:
-    """Kind, engines, vaults, bytes of memory, ports."""
-    if isinstance(config, PeConfig):
-        return "engine", 1, 0, 1 << config.address_bits, "memory, control"
+def _ports(config: Configuration) -> str:
+    if isinstance(config, ChipConfig):
+        return f"AXI4-Lite control, AXI4 data, {config.vaults} {_back_end(config.tile)}"
     if isinstance(config, VaultTileConfig):
-        memory = 1 << config.vault.address_bits
-        ports = f"{config.pes} control, {config.extra_ports} memory, {_back_end(config)}"
-        return "vault", config.pes, 1, memory, ports
-    assert isinstance(config, ChipConfig)
-    ports = f"AXI4-Lite control, AXI4 data, {config.vaults} {_back_end(config.tile)}"
-    return "chip", config.pes, config.vaults, config.memory_bytes, ports
+        return f"{config.pes} control, {config.extra_ports} memory, {_back_end(config)}"
+    return "memory, control"
 
 
 def _back_end(tile: VaultTileConfig) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from pe.config import PeConfig
 from sim_tb.random.comparison import ENOUGH, check_programs
 from sim_tb.runner.build import need_simulator
-from soc.generate.configuration_file import configuration_of
+from soc.generate.configuration_file import configuration_as
 from soc.generate.generate import configuration_json
 from support.errors import VipError
 from support.scratch import scratch_folder
@@ -53,8 +53,7 @@ def run_part(task: Task) -> dict[str, Any]:
     """The comparison of ``programs`` from ``seed`` on, on the engine ``configuration``, as plain
     data; or ``error``: one line."""
     try:
-        config = configuration_of(task["configuration"])
-        assert isinstance(config, PeConfig)
+        config = configuration_as(PeConfig, task["configuration"])
         with scratch_folder("random") as folder:
             found = check_programs(
                 config,

@@ -18,14 +18,14 @@ from .configurations import Design, engine
 from .programs import Dump, fill, load_program
 from .progress import Progress, silent
 
-__all__ = ["RunResult", "run"]
+__all__ = ["ProgramRun", "run"]
 
 #: Instructions between two reports of progress, of the simulator in Python and the compiled one.
 _STEP, _COMPILED_STEP = 50_000, 20_000_000
 
 
 @dataclass(frozen=True, kw_only=True)
-class RunResult:
+class ProgramRun:
     """A run on the instruction set simulator.
 
     Attributes:
@@ -78,7 +78,7 @@ def run(
     profile: bool = False,
     compiled: bool = False,
     progress: Progress = silent,
-) -> RunResult:
+) -> ProgramRun:
     """Run a program on the instruction set simulator, and check its timing rules.
 
     ``run(assemble("mov r9, #42\\nhalt")).registers[9]`` is 42.
@@ -128,7 +128,7 @@ def run(
         seconds = time.perf_counter() - started
         dumped = b"" if dump is None else dump.take(image)
     met = simulator.hazards if isinstance(simulator, CheckingSimulator) else log.hazards
-    return RunResult(
+    return ProgramRun(
         program=loaded,
         outcome=outcome,
         executed=dict(simulator.executed),

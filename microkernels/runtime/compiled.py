@@ -8,19 +8,15 @@ engines wait for each other correctly leaves the same values in every order;
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from isa.compiled.simulator import CompiledSimulator
+from isa.compiled.machine import TURN, SimulatedMachine
 from isa.image import DramImage
-from isa.iss.simulator import Outcome
-from isa.run import Launch
+from isa.run import RunError
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements
 
 from .job import STANDARD, KernelJob
 
 __all__ = ["CompiledRun", "execute"]
-
-#: Instructions of a turn: few, as a waiting engine spends its whole turns in the wait loop.
-_TURN = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -46,7 +42,7 @@ def execute(
     job: KernelJob,
     *,
     instructions: frozenset[str] = STANDARD,
-    turn: int = _TURN,
+    turn: int = TURN,
     progress: Callable[[int], None] | None = None,
 ) -> CompiledRun:
     """Run ``job`` on its number of engines and vaults.
@@ -65,26 +61,29 @@ def execute(
     job.check_instructions(instructions)
     done = 0
     with DramImage(_bytes(job)) as memory:
+        settings = {
+            "address_bits": max(12, (memory.size - 1).bit_length()),
+            "instructions": instructions,
+        }
+        machine = SimulatedMachine(settings, vaults=job.vaults, slots=job.pes, turn=turn)
         job.prepare(memory)
         for launch in job.launches:
-            engines = _launch(job, launch, memory, instructions)
-            limit = launch.max_cycles
-            while waiting := [engine for engine in engines if engine.outcome.state == "limit"]:
-                for engine in waiting:
-                    engine.take_turn(turn)
-                    if engine.outcome.state == "faulted":
-                        raise KernelError(
-                            f"{job.name}: {engine.name} faulted at word {engine.outcome.pc}: "
-                            f"{engine.outcome.cause.name}"
-                        )
-                if progress is not None:
-                    progress(done + sum(engine.outcome.instructions for engine in engines))
-                if min(engine.outcome.instructions for engine in waiting) > limit:
-                    raise KernelError(
-                        f"{job.name}: no end after {limit} instructions of each engine"
-                    )
-            done += sum(engine.outcome.instructions for engine in engines)
+            shown = None if progress is None else _added(progress, done)
+            try:
+                result = machine.run(launch, memory, progress=shown)
+            except RunError as error:
+                raise KernelError(f"{job.name}: {error}") from None
+            for end in result.faults:
+                raise KernelError(
+                    f"{job.name}: engine {end.slot} of vault {end.vault} faulted at word "
+                    f"{end.pc}: {end.cause.name}"
+                )
+            done += sum(end.executed for end in result.engines)
         return CompiledRun(job=job, outputs=job.outputs(memory), instructions=done)
+
+
+def _added(progress: Callable[[int], None], before: int) -> Callable[[int], None]:
+    return lambda count: progress(before + count)
 
 
 def _bytes(job: KernelJob) -> int:
@@ -92,35 +91,3 @@ def _bytes(job: KernelJob) -> int:
     if job.ring is None or job.vaults == 1:
         return job.end
     return job.vaults << job.ring.address_bits
-
-
-class _Engine:
-    def __init__(self, name: str, simulator: CompiledSimulator) -> None:
-        self.name = name
-        self._simulator = simulator
-        self.outcome: Outcome = simulator.run(0)
-
-    def take_turn(self, instructions: int) -> None:
-        self.outcome = self._simulator.run(instructions)
-
-
-def _launch(
-    job: KernelJob, launch: Launch, memory: DramImage, instructions: frozenset[str]
-) -> list[_Engine]:
-    count = job.vaults * job.pes
-    engines = []
-    for index in range(count):
-        vault, slot = divmod(index, job.pes)
-        simulator = CompiledSimulator(
-            launch.program,
-            memory,
-            pe_index=index,
-            vault=vault,
-            slot=slot,
-            pe_count=count,
-            parameters=launch.parameters,
-            address_bits=max(12, (memory.size - 1).bit_length()),
-            instructions=instructions,
-        )
-        engines.append(_Engine(f"engine {slot} of vault {vault}", simulator))
-    return engines

@@ -1,19 +1,23 @@
 """Cosimulation of a chip: one program on all engines, driven through the AXI ports alone."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import ExitStack
 from dataclasses import replace
+from typing import Any
 
-from isa.run import EngineEnd, Launch, RunResult
+from isa.image import DramImage
+from isa.run import EngineEnd, Launch, Machine, Memory, RunResult
 from memory.controller.counters import VaultCounter
 from noc.node.counters import NetworkCounter
 from pe.interface import PeCounter
+from soc.chip.config import ChipConfig
 from soc.host.driver import Host, HostTimeout
 from soc.host.transport import Blocking, run
 
 from .chip_session import ChipSession
 from .engine import CosimError
 
-__all__ = ["run_launch"]
+__all__ = ["ChipMachine", "run_launch"]
 
 
 def run_launch(
@@ -102,3 +106,91 @@ def _named(counters: Mapping[PeCounter, int] | Mapping[VaultCounter, int]) -> Ma
 
 def _less(one: Mapping[str, int], other: Mapping[str, int]) -> Mapping[str, int]:
     return {name: value - other[name] for name, value in one.items()}
+
+
+class _HostMemory:
+    """The DRAM of a simulated chip, through the chip's AXI port."""
+
+    def __init__(self, host: Host) -> None:
+        self._host = host
+
+    def read(self, address: int, n: int, /) -> bytes:
+        return run(self._host.read(address, n))
+
+    def write(self, address: int, data: bytes, /) -> None:
+        run(self._host.write(address, data))
+
+
+class ChipMachine(Machine):
+    """A chip behind its host port, as a machine: the host loads programs, launches and waits.
+
+    Parameters:
+        config: of the chip.
+        session: opens one with an image, and with what is shown the cycles so far.
+        preload: data are put into the DRAM, and taken from it, without the chip: many take longer
+            to write at 8 bytes a cycle than to work on. Else the host does it.
+        counters: as of :func:`run_launch`.
+
+    Raises:
+        CosimError: ``preload`` on a chip with preload memories (:class:`memory.preload.Preload`).
+    """
+
+    def __init__(
+        self,
+        config: ChipConfig,
+        session: Callable[[DramImage, Callable[[int], None]], ChipSession],
+        *,
+        preload: bool = False,
+        counters: bool = True,
+    ) -> None:
+        if preload and config.tile.vault.preload_bytes:
+            raise CosimError(
+                "data put into the DRAM are not in a preload memory: the host has to write them"
+            )
+        self.config = config
+        self._open, self._preload, self._counters = session, preload, counters
+        self._stack = ExitStack()
+        self._chip: ChipSession | None = None
+        self._progress: Callable[[int], None] | None = None
+
+    def __exit__(self, *error: Any) -> None:
+        self._chip = None
+        self._stack.__exit__(*error)
+
+    def _session(self, image: DramImage) -> ChipSession:
+        """The session of the chip whose DRAM is ``image``."""
+        if self._chip is None or self._chip.image is not image:
+            self._stack.close()
+            self._chip = self._stack.enter_context(self._open(image, self._report))
+        return self._chip
+
+    def _report(self, cycles: int) -> None:
+        if self._progress is not None:
+            self._progress(cycles)
+
+    def memory(self, image: DramImage) -> Memory:
+        """The image itself with ``preload``, else the host's way to it."""
+        chip = self._session(image)
+        return image if self._preload else _HostMemory(Host(Blocking(chip)))
+
+    def restart(self) -> None:
+        """Reset the chip, but not its DRAM."""
+        if self._chip is not None:
+            self._chip.reset()
+
+    def run(
+        self,
+        launch: Launch,
+        image: DramImage,
+        *,
+        engines: int | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> RunResult:
+        """Run a launch on all engines; the program ends at once in those beyond ``engines``.
+
+        Raises:
+            CosimError: as of :func:`run_launch`.
+            soc.host.transport.HostError: the chip can't take the program or the address.
+        """
+        self._progress = progress
+        return run_launch(self._session(image), launch, counters=self._counters)

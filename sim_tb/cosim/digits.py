@@ -11,7 +11,7 @@ from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 
 from .engine import MemoryBehaviour, PeSimulation
-from .kernels import cosim_job
+from .kernels import run_work
 
 __all__ = ["DigitsOutcome", "cosim_digits"]
 
@@ -69,7 +69,7 @@ def cosim_digits(
     with PeSimulation(config) as simulation:
 
         def run(job: KernelJob) -> Elements:
-            outcome = cosim_job(job, simulation, memory=memory)
+            outcome = run_work(job, simulation, memory=memory)
             cycles.append(outcome.cycles)
             if progress is not None:
                 progress(len(cycles))

@@ -6,7 +6,7 @@ from pathlib import Path
 from types import TracebackType
 
 from isa.image import DramImage
-from isa.run import Launch, RunResult
+from isa.run import Launch, Machine, RunError, RunResult
 from isa.table import REGISTER_WIDTH
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
@@ -14,7 +14,6 @@ from sim_tb.dut.engine import TOP, build_engine
 from sim_tb.harness.engine import NEVER, HostJob, HostResult, Outcome
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.runner.session import Session
-from support.errors import VipError
 
 __all__ = [
     "CosimError",
@@ -35,7 +34,7 @@ _PATIENCE = 4
 _PATIENCE_FLOOR = 100_000
 
 
-class CosimError(VipError):
+class CosimError(RunError):
     """A run that did not end as a run must; the message says why."""
 
 
@@ -111,8 +110,8 @@ def stop_cycles(config: PeConfig, memory: MemoryBehaviour) -> int:
     return _PATIENCE_FLOOR + _PATIENCE * (waiting + int(moving / chance))
 
 
-class PeSimulation:
-    """A simulator of one engine, to be used in a ``with`` statement.
+class PeSimulation(Machine):
+    """A simulator of one engine.
 
     Parameters:
         config: of the engine.
@@ -120,6 +119,7 @@ class PeSimulation:
             and zlib to be built); 700 bytes a cycle as VCD, at a third of the speed.
         ports_only: they hold the engine's ports alone (:mod:`sim_tb.runner.port_trace`). Without a
             ``trace`` the simulator is the one that writes them as VCD, so that it is built once.
+        memory: how the memory answers unless a run says so; None: the default.
         watched: results have :attr:`isa.run.EngineEnd.in_flight`, and launches may have limits; see
             :func:`sim_tb.dut.engine.engine_design`.
 
@@ -127,15 +127,20 @@ class PeSimulation:
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
 
+    config: PeConfig
+    lenient = True
+
     def __init__(
         self,
         config: PeConfig,
         *,
         trace: Path | None = None,
         ports_only: bool = False,
+        memory: MemoryBehaviour | None = None,
         watched: bool = False,
     ) -> None:
         self.config = config
+        self._behaviour = memory or MemoryBehaviour()
         self._sizes = (config.arc_entries, config.load_store_queue) if watched else None
         form = "vcd" if ports_only else ""
         if trace is not None:
@@ -186,13 +191,14 @@ class PeSimulation:
         launch: Launch,
         image: DramImage,
         *,
+        engines: int | None = None,
         memory: MemoryBehaviour | None = None,
         identity: Identity | None = None,
         reset: bool = True,
         scratchpad: bytes | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> RunResult:
-        """Run one launch; parameters as of :meth:`job` and :meth:`run_many`.
+        """Run one launch on the only engine; parameters as of :meth:`job` and :meth:`run_many`.
 
         Raises:
             CosimError: as described there.
@@ -221,7 +227,7 @@ class PeSimulation:
             launch: ``limits`` for the engine of a ``watched`` simulation alone.
             image: the memory; the engine changes it. Give it the size of the engine's address
                 space.
-            memory: how the memory answers; None: the default.
+            memory: how the memory answers; None: as the simulation says.
             identity: of the engine; None: it is alone.
             reset: reset the engine before; otherwise it goes on in the state that the job before
                 left.
@@ -242,7 +248,7 @@ class PeSimulation:
                 if not 1 <= limit <= size:
                     raise CosimError(f"limits: {name} must be from 1 to {size}, not {limit}")
         place = identity or Identity()
-        behaviour = memory or MemoryBehaviour()
+        behaviour = memory or self._behaviour
         return HostJob(
             words=launch.program.words,
             memory=str(image.path.absolute()),

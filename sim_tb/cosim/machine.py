@@ -1,111 +1,127 @@
-"""Machines that run programs: the Verilog of an engine, a vault or a chip, or the timing model."""
+"""Machines that run launches: simulators of Verilog, timing models, instruction set simulators."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal, TypedDict, Unpack
 
-from isa.image import DramImage
+from isa.compiled.machine import SimulatedMachine
+from isa.run import Machine
 from pe.config import PeConfig
+from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.timed.chip.chip_model import ChipModel
 from sim_tb.timed.engine.pe_model import PeModel
 from sim_tb.timed.vault.vault_model import VaultModel
 from soc.chip.config import ChipConfig
+from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
 
-from .chip_session import AXI_LATENCY, ChipSession, ChipSimulation, Periods
+from .chip import ChipMachine
+from .chip_session import AXI_LATENCY, ChipSimulation, Periods
 from .engine import CosimError, PeSimulation
 from .vault import VaultSimulation
 
-__all__ = ["Machine", "open_chip", "open_engine", "open_vault"]
+__all__ = ["MachineOptions", "On", "Timed", "open_machine"]
 
-#: ``rtl``: the Verilog. ``model``: the timing model, which takes as many cycles and is faster.
-Machine = Literal["rtl", "model"]
-
-
-def open_engine(
-    config: PeConfig,
-    on: Machine = "rtl",
-    *,
-    trace: Path | None = None,
-    ports_only: bool = False,
-) -> PeSimulation | PeModel:
-    """The machine of one engine, to be used in a ``with`` statement.
-
-    Parameters:
-        trace, ports_only: as of :class:`sim_tb.cosim.engine.PeSimulation`, for Verilog.
-
-    Raises:
-        CosimError: the timing model does not cover ``config``, or has no waveforms.
-        support.native.CompilerError: the timing model can't be built.
-        sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
-    """
-    if on == "rtl":
-        return PeSimulation(config, trace=trace, ports_only=ports_only)
-    _check(trace)
-    return PeModel(config)
+#: ``iss``: compiled instruction set simulators, which count no cycles. ``model``: the timing model,
+#: which takes as many cycles as the Verilog, and is faster. ``rtl``: the Verilog.
+On = Literal["iss", "model", "rtl"]
+#: Those that count cycles.
+Timed = Literal["model", "rtl"]
 
 
-def open_chip(
-    config: ChipConfig,
-    image: DramImage,
-    on: Machine = "rtl",
-    *,
-    outer: bool = False,
-    trace: Path | None = None,
-    progress: Callable[[int], None] | None = None,
-    axi_latency: int = AXI_LATENCY,
-    periods: Periods | None = None,
-) -> ChipSession:
-    """The machine of a chip, to be used in a ``with`` statement.
+class MachineOptions(TypedDict, total=False):
+    """What a machine is opened with, beside its design. A value of None or False asks for nothing.
 
-    Parameters:
-        config: of the chip. on: the Verilog, or the timing model.
-        image: its DRAM, of ``config.memory_bytes``.
-        outer, trace, periods: as of :class:`sim_tb.cosim.chip_session.ChipSimulation`, for Verilog;
-            the timing model has one clock.
-        progress: called now and then with the cycles so far.
+    Attributes:
+        trace: waveform file, ``.vcd`` or ``.fst``. ports_only: of an engine's ports alone.
+        memory: how the memory beside one engine answers; None: the default.
+        preload, counters: as of :class:`sim_tb.cosim.chip.ChipMachine`, for chips alone.
+        outer, periods: as of :class:`sim_tb.cosim.chip_session.ChipSimulation`.
         axi_latency: as of :class:`sim_tb.cosim.chip_session.ChipSession`.
+    """
+
+    trace: Path | None
+    ports_only: bool
+    memory: MemoryBehaviour | None
+    preload: bool
+    counters: bool
+    outer: bool
+    periods: Periods | None
+    axi_latency: int
+
+
+_NAMES = {
+    "iss": "the instruction set simulator",
+    "model": "the timing model",
+    "rtl": "the Verilog",
+}
+_DESIGNS = {"engine": "one engine", "vault": "a vault", "chip": "a chip"}
+#: Option -> why a machine that does not take it refuses it. No other option can do harm.
+_REFUSALS = {
+    "trace": "{value}: {machine} writes no waveforms; the Verilog does",
+    "ports_only": "{machine} of {design} has no waveforms of its ports alone",
+    "memory": "{machine} of {design} has a memory of its own, whose behaviour is not chosen",
+    "outer": "{machine} has no AXI buses for an outer host; the Verilog of a chip has",
+    "periods": "{machine} of {design} has no periods of two clocks; the Verilog of a chip has",
+}
+
+
+def open_machine(
+    design: Configuration, on: On = "rtl", **options: Unpack[MachineOptions]
+) -> Machine:
+    """The machine of an engine, a vault or a chip, to be used in a ``with`` statement.
 
     Raises:
-        CosimError: the image is not of the chip's size; the timing model does not cover ``config``,
-            or has no waveforms or outer host.
-        support.native.CompilerError: the timing model can't be built.
+        CosimError: the machine does not cover ``design``, or lacks what an option asks for.
+        support.native.CompilerError: a model can't be built.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
-    if on == "rtl":
-        return ChipSimulation(
-            config,
-            image,
-            outer=outer,
-            trace=trace,
-            progress=progress,
-            axi_latency=axi_latency,
-            periods=periods,
-        )
-    _check(trace)
-    if outer:
-        raise CosimError("the timing model has no AXI buses for an outer host; the Verilog has")
-    return ChipModel(config, image, progress=progress, axi_latency=axi_latency)
+    opened, takes = _MACHINES[on, type(design)]
+    for name, value in options.items():
+        if value and name not in takes and name in _REFUSALS:
+            names = {"machine": _NAMES[on], "design": _DESIGNS[design.kind]}
+            raise CosimError(_REFUSALS[name].format(value=value, **names))
+    return opened(design, **{name: value for name, value in options.items() if name in takes})
 
 
-def open_vault(
-    config: VaultTileConfig, on: Machine = "rtl", *, trace: Path | None = None
-) -> VaultSimulation | VaultModel:
-    """The machine of a vault, to be used in a ``with`` statement.
-
-    Parameters:
-        trace: as of :class:`sim_tb.cosim.vault.VaultSimulation`, for Verilog.
-
-    Raises:
-        CosimError: the vault does not run alone, or the timing model has no waveforms.
-        sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
-    """
-    if on == "rtl":
-        return VaultSimulation(config, trace=trace)
-    _check(trace)
-    return VaultModel(config)
+def _simulated(design: Configuration) -> Machine:
+    pe = design.pe
+    if pe.program is not None:
+        raise CosimError("the instruction set simulator has no built-in program")
+    if design.engines > 1 and 1 << pe.address_bits < design.memory_bytes:
+        raise CosimError("the instruction set simulator has no windows of engines in a memory")
+    return SimulatedMachine(pe.limits, vaults=design.vaults, slots=design.slots, config=design)
 
 
-def _check(trace: Path | None) -> None:
-    if trace is not None:
-        raise CosimError(f"{trace}: the timing model writes no waveforms; the Verilog does")
+def _chip_model(config: ChipConfig, axi_latency: int = AXI_LATENCY, **host: bool) -> ChipMachine:
+    return ChipMachine(
+        config,
+        lambda image, shown: ChipModel(config, image, progress=shown, axi_latency=axi_latency),
+        **host,
+    )
+
+
+def _chip(
+    config: ChipConfig, *, preload: bool = False, counters: bool = True, **session: Any
+) -> ChipMachine:
+    return ChipMachine(
+        config,
+        lambda image, shown: ChipSimulation(config, image, progress=shown, **session),
+        preload=preload,
+        counters=counters,
+    )
+
+
+_HOST = frozenset({"preload", "counters", "axi_latency"})
+#: Machine and type of design -> what opens it, and the options that it takes.
+_MACHINES: Mapping[tuple[str, type], tuple[Callable[..., Machine], frozenset[str]]] = {
+    ("iss", PeConfig): (_simulated, frozenset()),
+    ("iss", VaultTileConfig): (_simulated, frozenset()),
+    ("iss", ChipConfig): (_simulated, frozenset()),
+    ("model", PeConfig): (PeModel, frozenset({"memory"})),
+    ("model", VaultTileConfig): (VaultModel, frozenset()),
+    ("model", ChipConfig): (_chip_model, _HOST),
+    ("rtl", PeConfig): (PeSimulation, frozenset({"memory", "trace", "ports_only"})),
+    ("rtl", VaultTileConfig): (VaultSimulation, frozenset({"trace"})),
+    ("rtl", ChipConfig): (_chip, _HOST | {"trace", "outer", "periods"}),
+}

@@ -18,7 +18,7 @@ from sim_tb.runner.port_trace import read_signals
 from support.scratch import scratch_folder
 
 from .engine import CosimError, MemoryBehaviour, PeSimulation
-from .kernels import cosim_engine
+from .kernels import run_on
 from .trim_check import Workload
 
 __all__ = [
@@ -58,7 +58,7 @@ class RecordedRun:
 
 def record_bp(problem: BpProblem, config: PeConfig) -> RecordedRun:
     """One BP-M iteration, held against the golden model; parameters and errors as of
-    :func:`sim_tb.cosim.kernels.cosim_engine`."""
+    :func:`sim_tb.cosim.kernels.run_on`."""
     job = bp_job(problem, scratchpad_bytes=config.scratchpad_bytes)
     return record_job(job, config, {"message update": job.updates or 0})
 
@@ -86,7 +86,7 @@ def record_job(job: KernelJob, config: PeConfig, work: Mapping[str, float]) -> R
     """
     with scratch_folder("trace") as folder:
         trace = folder / "ports.vcd"
-        if not cosim_engine(job, config, trace=trace, ports_only=True).match:
+        if not run_on(job, config, trace=trace, ports_only=True).match:
             raise CosimError(f"{job.name}: the outputs differ from the golden model's")
         return _recorded(trace, work)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import TracebackType
 
 from isa.image import DramImage
-from isa.run import EngineEnd, Launch, RunResult
+from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
 from memory.line_buffer.layout import LineCounter
 from memory.model.device_model import device_setup
@@ -72,9 +72,8 @@ def launched_engines(launch: Launch, config: VaultTileConfig, engines: int | Non
     return count
 
 
-class VaultSimulation:
-    """The simulator of a vault, which runs one program after the other, each fresh from reset; to
-    be used in a ``with`` statement.
+class VaultSimulation(Machine):
+    """The simulator of a vault, which runs one program after the other, each fresh from reset.
 
     Parameters:
         config: of the vault and its engines. The first use of one builds its simulator (about a
@@ -159,7 +158,9 @@ def _result(result: TileResult, config: VaultTileConfig, max_cycles: int) -> Run
         for slot, engine in enumerate(result.engines)
         if engine.outcome is not Outcome.ENDED
     ]
-    ends = tuple(replace(engine.end, slot=slot) for slot, engine in enumerate(result.engines))
+    ends = tuple(
+        replace(engine.end, pe=slot, slot=slot) for slot, engine in enumerate(result.engines)
+    )
     if late:
         raise CosimError("; ".join([*fault_lines(ends), late[0]]))
     return vault_result(

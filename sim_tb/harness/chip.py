@@ -14,9 +14,9 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.axi import Axi4, Axi4Lite
 from memory.model.device_model import DeviceModel, DeviceSetup
+from support.schema import C
 
 from .models import PERIOD_PS, Library, Model
-from .schema import C
 
 __all__ = ["AXI_MEMORY", "CHIP", "AxiMemory", "Kind", "Memories", "Operation", "Outcome", "Result"]
 

@@ -15,11 +15,11 @@ from isa.faults import FaultCause
 from isa.run import EngineEnd
 from pe.config import PeConfig
 from pe.interface import ControlPort, IdentityPort, PeCounter, PeState
+from support.schema import C, Signed
 
 from .memory import MemoryBehaviour, MemoryResult
 from .models import Library, Model
 from .readout import EngineMemories
-from .schema import C, Signed
 
 __all__ = ["HOST", "NEVER", "HostJob", "HostResult", "Outcome"]
 

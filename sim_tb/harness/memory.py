@@ -10,9 +10,9 @@ from amaranth.lib.wiring import In, Out
 from hdl.ports import MemoryPort
 from support.checks import Checks
 from support.errors import VipError
+from support.schema import C, Text
 
 from .models import Model
-from .schema import C, Text
 
 __all__ = ["MEMORY", "BehaviourError", "MemoryBehaviour", "MemoryResult"]
 

@@ -1,7 +1,7 @@
 """Models in C++ around a design in a simulation, and their functions as Python calls them.
 
 A model is declared once, as a :class:`Model`: its ports, and the types of its job and its result
-(:mod:`sim_tb.harness.schema`). The C++ header, the SystemVerilog that calls it once a cycle
+(:mod:`support.schema`). The C++ header, the SystemVerilog that calls it once a cycle
 and the structures of :mod:`ctypes` follow from that. A model NAME defines, in C++::
 
     int32_t vip_NAME_start(int32_t index, const JOB* job);     // at the next clock edge; 0, or -1
@@ -22,7 +22,7 @@ from typing import Any, TypeVar
 from amaranth.hdl import Value
 from amaranth.lib import data, wiring
 
-from .schema import declarations, pack, structure, unpack
+from support.schema import declarations, pack, structure, unpack
 
 __all__ = [
     "PERIOD_PS",

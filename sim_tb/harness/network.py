@@ -11,9 +11,9 @@ from amaranth.lib.wiring import In, Out
 from noc.config import CLASSES
 from noc.ports import LinkPort
 from support.errors import VipError
+from support.schema import C, Chance, Share, Text
 
 from .models import Library, Model
-from .schema import C, Chance, Share, Text
 from .traffic import quantile
 
 __all__ = [

@@ -13,7 +13,7 @@ CONTROL = """public_flat_rd -module "sram_*" -var "words"
 """
 #: The same for a watched engine (pe_watch.sv), whose places for transfers can be taken away.
 WATCH_CONTROL = f"""{CONTROL}public_flat_rd -module "vip_*_watch" -var "most"
-forceable -module "arc" -var "taken"
+forceable -module "arc" -var "occupied"
 forceable -module "arc" -var "conflicts"
 forceable -module "load_store" -var "free"
 """
@@ -96,7 +96,7 @@ class EngineMemories:
         )
         # A range of an earlier run may be left in an entry that is taken away: it must not count.
         for part, name, value, (size, beyond) in (
-            ("arc", "taken", True, entries),
+            ("arc", "occupied", True, entries),
             ("arc", "conflicts", False, entries),
             ("load_store", "free", False, tags),
         ):

@@ -10,10 +10,10 @@ from amaranth.lib.wiring import In, Out
 
 from memory.controller.counters import INDEX_BITS
 from memory.model.device_model import DeviceModel, DeviceSetup
+from support.schema import C
 
 from .engine import HostJob, HostResult
 from .models import Library, Model
-from .schema import C
 
 __all__ = ["TILE", "TileJob", "TileResult"]
 

@@ -11,10 +11,10 @@ from amaranth.lib.wiring import In, Out
 
 from hdl.ports import COLUMN_BYTES, MemoryPort
 from memory.model.device_model import DeviceModel, DeviceSetup
+from support.schema import C, Chance, Share, Text
 
 from .memory import MemoryBehaviour, MemoryResult
 from .models import Library, Model
-from .schema import C, Chance, Share, Text
 from .trace import WORD_BYTES, trace_end
 
 __all__ = [

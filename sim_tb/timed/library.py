@@ -10,7 +10,8 @@ from isa.compiled.library import SOURCES
 from sim_tb.harness.models import Model
 from support.native import compile_library
 
-from .words import constants
+from .engine.engine_state import EngineResult, Sizes
+from .words import TimedWord, constants
 
 __all__ = ["compile_model", "sources"]
 
@@ -60,7 +61,7 @@ def compile_model(
         generated={
             "rows.inc": functional_rows.rows(),
             "constants.inc": functional_rows.constants(),
-            "timed.inc": constants(),
+            "timed.inc": constants(TimedWord, Sizes, EngineResult),
             **{f"vip_{model.name}.h": model.header for model in models},
             **(generated or {}),
         },

@@ -1,8 +1,8 @@
 """Program words as the timing model's front end needs them, and the constants that it shares."""
 
-import ctypes
 from collections.abc import Mapping, Sequence
-from ctypes import c_bool, c_uint8
+from ctypes import c_uint8
+from typing import Annotated, Any
 
 from hdl.ports import COLUMN_BYTES, COLUMN_WORDS
 from isa.launch import START_FX, START_MR, START_VL
@@ -21,6 +21,7 @@ from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
 from pe.config import PeConfig
 from pe.interface import HistoryCounter, PeCounter
 from pe.lsu.declaration import DECLARATION_CYCLES
+from support.schema import U8, C, Record, declarations
 
 __all__ = ["TimedWord", "constants", "declared", "timed_words"]
 
@@ -38,21 +39,35 @@ _CONTROL = (
 )
 
 
-class TimedWord(ctypes.Structure):
-    """A word; see ``Word`` in ``pe_model.h``."""
+class TimedWord(Record):
+    """What the front end must know of a word.
 
-    _fields_ = (
-        *((name, c_uint8) for name in ("unit", "control", "a", "b", "c")),
-        *((name, c_bool) for name in ("reads_a", "reads_b", "reads_c", "writes")),
-        *((name, c_bool) for name in ("legal", "store", "is_register", "matrix")),
-        ("width", c_uint8),
-        ("passes", c_uint8),
-        ("extents", c_uint8 * 3),
-    )
+    Attributes:
+        width: log2 of an element's bytes.
+        extents: of what lies where A, B and C point.
+    """
+
+    unit: U8
+    control: U8
+    a: U8
+    b: U8
+    c: U8
+    reads_a: bool
+    reads_b: bool
+    reads_c: bool
+    writes: bool
+    legal: bool
+    store: bool
+    is_register: bool
+    matrix: bool
+    width: U8
+    passes: U8
+    extents: Annotated[Any, C(c_uint8 * 3)]
 
 
-def constants() -> str:
-    """``timed.inc``: numbers of counters, units, control instructions and extents; times."""
+def constants(*records: type[Record]) -> str:
+    """``timed.inc``: numbers of counters, units, control instructions and extents; times; and
+    ``records``."""
     counters = (*PeCounter, *HistoryCounter)
     values = {_camel(item.name): item.value for item in counters}
     values |= {_camel(unit.name): number for unit, number in _UNITS.items()}
@@ -73,7 +88,7 @@ def constants() -> str:
         "StartFx": START_FX,
         "DeclarationCycles": DECLARATION_CYCLES,
     }
-    return declared(values)
+    return declared(values, declarations(*records))
 
 
 def declared(values: Mapping[str, int], *others: str) -> str:

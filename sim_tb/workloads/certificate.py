@@ -15,8 +15,8 @@ from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.cosim.kernels import chip_bp_job, cosim_chip, cosim_engine, cosim_vault
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.machine import MachineOptions, Timed
 from sim_tb.runner.cache import fingerprint
 from sim_tb.timed.library import sources
 from sim_tb.workloads.tiles import (
@@ -250,7 +250,7 @@ def _chip_runs() -> Iterator[CertifiedRun]:
             )
 
 
-def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
+def run_certified(run: CertifiedRun, on: Timed) -> tuple[int, dict[str, int]]:
     """Cycles of a run, and the counters of all its engines, vaults and nodes by name, summed.
 
     Parameters:
@@ -271,35 +271,24 @@ def run_certified(run: CertifiedRun, on: Machine) -> tuple[int, dict[str, int]]:
         return result.cycles, _named("vault", counted)
     cycles, counters = 0, Counter({item.name: 0 for item in PeCounter})
     for job in run.jobs:
-        parts: list[Mapping[str, int]]
-        if isinstance(run.config, PeConfig):
-            alone = cosim_engine(job, run.config, on=on, memory=MemoryBehaviour(latency=_LATENCY))
-            match, added = alone.match, alone.cycles
-            parts = [result.engine.counters for result in alone.results.values()]
-        elif isinstance(run.config, VaultTileConfig):
-            shared = cosim_vault(job, run.config, on=on)
-            results = [
-                result
-                for name, result in shared.results.items()
-                if not run.phase or name == run.phase
-            ]
-            match = shared.match
-            added = sum(result.program_cycles for result in results)
-            parts = [counters for result in results for counters in result.counters]
-            parts += (_named("vault", result.vaults[0]) for result in results)
+        options: MachineOptions = {"preload": not run.port}
+        if run.config.kind == "engine":
+            options["memory"] = MemoryBehaviour(latency=_LATENCY)
+        outcome = run_on(job, run.config, on=on, **options)
+        results = [
+            result for name, result in outcome.results.items() if not run.phase or name == run.phase
+        ]
+        if run.port:
+            cycles += max(ended.simulated_cycles for ended in results)
         else:
-            on_chip = cosim_chip(job, run.config, on=on, preload=not run.port)
-            match, added = on_chip.match, on_chip.cycles
-            if run.port:
-                added = max(result.simulated_cycles for result in on_chip.results.values())
-            parts = []
-            for launch in on_chip.results.values():
-                parts += launch.counters
-                parts += (_named("vault", vault) for vault in launch.vaults)
-                parts += (_named("node", node) for node in launch.network)
-        if not match:
+            cycles += sum(ended.program_cycles for ended in results)
+        parts: list[Mapping[str, int]] = []
+        for ended in results:
+            parts += ended.counters
+            parts += (_named("vault", vault) for vault in ended.vaults)
+            parts += (_named("node", node) for node in ended.network)
+        if not outcome.match:
             raise CosimError(f"{job.name}: outputs differ from the golden model's")
-        cycles += added
         for part in parts:
             counters.update(part)
     return cycles, dict(counters)

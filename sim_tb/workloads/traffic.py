@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 from hdl.ports import COLUMN_BYTES
 from memory.config import VaultConfig
 from memory.controller.starvation import starvation_bound
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import Timed
 from sim_tb.dut.memory import ports_of
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
 from sim_tb.harness.traffic_runs import run_traffic
@@ -106,7 +106,7 @@ def run_variant(
     accesses: int,
     seed: int,
     traffics: Sequence[str] = tuple(TRAFFICS),
-    on: Machine = "rtl",
+    on: Timed = "rtl",
 ) -> dict[str, TrafficResult]:
     """Run each of ``traffics`` (keys of :data:`TRAFFICS`) on one variant.
 

@@ -1,8 +1,10 @@
 """Configuration of a chip: its vaults, the network between them, and the host port."""
 
 from dataclasses import dataclass, field, replace
+from typing import Self
 
-from hdl.config import ConfigurationError
+from hdl.config import ConfigurationError, SramKind
+from memory.timing import DramTiming
 from noc.config import NetworkConfig
 from noc.node.counters import NetworkCounter
 from pe.config import PeConfig
@@ -77,6 +79,63 @@ class ChipConfig:
         _CHECK.within("axi_id_bits", self.axi_id_bits, 1, 16)
         # Refuses a chip for which the register map has no room.
         _ = self.host
+
+    @property
+    def kind(self) -> str:
+        """What it is the configuration of."""
+        return "chip"
+
+    @property
+    def slots(self) -> int:
+        """Engines of each vault."""
+        return self.tile.pes
+
+    @property
+    def engines(self) -> int:
+        """Engines of all vaults."""
+        return self.pes
+
+    @property
+    def vault_bytes(self) -> int:
+        """Bytes of a vault's memory."""
+        return 1 << self.network.address_bits
+
+    @property
+    def dram_timing(self) -> DramTiming | None:
+        """Timing of the DRAM; None: the memory is on buses."""
+        return self.tile.dram_timing
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Columns and rows of vaults."""
+        return self.network.columns, self.network.rows
+
+    @property
+    def title(self) -> str:
+        """What it is, in words."""
+        return (
+            f"chip of {self.network.columns} x {self.network.rows} vaults with processing engines "
+            f"({self.pes})"
+        )
+
+    @property
+    def module_name(self) -> str:
+        """Default name of the top module."""
+        return "chip"
+
+    @property
+    def two_clocks(self) -> bool:
+        """Whether the memory has a clock of its own."""
+        return self.tile.two_clocks
+
+    def with_sram(self, kind: SramKind) -> Self:
+        """The same with all its memories built as ``kind``.
+
+        Raises:
+            ConfigurationError: an unknown ``kind``.
+        """
+        tile = self.tile.with_sram(kind)
+        return replace(self, tile=tile, network=replace(self.network, sram=kind))
 
     @property
     def pe(self) -> PeConfig:

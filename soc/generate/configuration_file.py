@@ -4,7 +4,7 @@ import json
 from dataclasses import fields, is_dataclass
 from pathlib import Path
 from types import UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, TypeVar, Union, get_args, get_origin, get_type_hints
 
 from hdl.config import ConfigurationError
 from pe.config import PeConfig
@@ -17,11 +17,14 @@ from .designs import Configuration
 from .generate import configuration_json
 
 __all__ = [
+    "configuration_as",
     "configuration_of",
     "configuration_text",
     "read_configuration",
     "write_configuration",
 ]
+
+_Config = TypeVar("_Config", PeConfig, VaultTileConfig, ChipConfig)
 
 #: Largest configuration file, in bytes.
 CONFIGURATION_BYTES = 1 << 20
@@ -81,6 +84,18 @@ def configuration_of(raw: object) -> Configuration:
     """
     built: Configuration = _built(_KINDS, raw, "")
     return built
+
+
+def configuration_as(kind: type[_Config], raw: object) -> _Config:
+    """As :func:`configuration_of`, of this kind.
+
+    Raises:
+        ConfigurationError: as there, or it is of another kind.
+    """
+    config = configuration_of(raw)
+    if not isinstance(config, kind):
+        raise ConfigurationError(f"a configuration of another kind is needed, not a {config.title}")
+    return config
 
 
 def _built(kinds: tuple[type, ...], raw: object, where: str) -> Any:

@@ -12,13 +12,12 @@ from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from hdl.crossing import RESET_CYCLES
 from hdl.emission import Emission, emit, interface_only
 from hdl.sram_macro import SramGeometry, macro_model, macro_stub
-from soc.chip.config import ChipConfig
 from support.errors import VipError
 from support.files import read_bytes, write_file
 from support.scratch import owned_folder
 
 from .c_header import HEADER_NAME, c_header
-from .designs import Configuration, component, description, module_name, two_clocks
+from .designs import Configuration, component
 from .lint import TWO_CLOCK_WAIVERS, WAIVERS, waiver_file
 from .port_table import port_table
 
@@ -75,7 +74,7 @@ def verilog(config: Configuration, *, top: str | None = None) -> Emission:
     Raises:
         hdl.emission.EmissionError: ``top`` is not an identifier.
     """
-    return emit(component(config), module_name(config) if top is None else top)
+    return emit(component(config), config.module_name if top is None else top)
 
 
 def configuration_json(config: Configuration) -> dict[str, object]:
@@ -148,8 +147,8 @@ def _contents(
         files[f"stubs/{name}.v"] = macro_stub(geometry)
         sources.insert(0, f"models/{name}.v")
     files["filelist.f"] = "".join(f"{name}\n" for name in sources)
-    files["waivers.vlt"] = waiver_file(TWO_CLOCK_WAIVERS if two_clocks(config) else WAIVERS)
-    if isinstance(config, ChipConfig):
+    files["waivers.vlt"] = waiver_file(TWO_CLOCK_WAIVERS if config.two_clocks else WAIVERS)
+    if config.kind == "chip":
         files[HEADER_NAME] = c_header()
     files["README.md"] = _readme(config, emission)
     names = sorted([*files, MANIFEST])
@@ -171,7 +170,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
     ]
     macros = stubs = second = ""
     clocks: tuple[str, ...] = CLOCK_PORTS[ENGINE_DOMAIN]
-    if two_clocks(config):
+    if config.two_clocks:
         clocks += CLOCK_PORTS[MEMORY_DOMAIN]
         second = (
             "The memory ports have a clock and a reset of their own, `clk_mem` and `rst_mem`: both"
@@ -184,7 +183,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
             " black boxes, for synthesis.\n"
         )
     return (
-        f"# {emission.top}: a VIP {description(config)}\n\n"
+        f"# {emission.top}: a VIP {config.title}\n\n"
         f"Generated Verilog-2005; top module `{emission.top}`, clock `clk` (rising edge), reset"
         f" `rst` (synchronous, active high). {second}The configuration is in `{MANIFEST}`.\n\n"
         f"    verilator --lint-only -Wall waivers.vlt -F filelist.f --top {emission.top}\n"

@@ -1,6 +1,7 @@
 """Named configurations."""
 
 from dataclasses import replace
+from typing import TypeVar
 
 from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
@@ -13,6 +14,8 @@ from soc.tile.config import VaultTileConfig
 from .designs import Configuration
 
 __all__ = ["PRESETS", "any_preset", "chip_preset", "preset", "tile_preset"]
+
+_Config = TypeVar("_Config", PeConfig, VaultTileConfig, ChipConfig)
 
 _KINDS = {PeConfig: "one engine", VaultTileConfig: "a vault", ChipConfig: "a chip"}
 
@@ -113,25 +116,23 @@ def preset(name: str) -> PeConfig:
     Raises:
         ConfigurationError: there is none, or it is of another kind; the message names the presets.
     """
-    config = any_preset(name)
-    if not isinstance(config, PeConfig):
-        raise _another(name, PeConfig)
-    return config
+    return _of_kind(name, PeConfig)
 
 
 def tile_preset(name: str) -> VaultTileConfig:
     """The configuration of a vault with its engines called ``name``; raises as :func:`preset`."""
-    config = any_preset(name)
-    if not isinstance(config, VaultTileConfig):
-        raise _another(name, VaultTileConfig)
-    return config
+    return _of_kind(name, VaultTileConfig)
 
 
 def chip_preset(name: str) -> ChipConfig:
     """The configuration of a chip called ``name``; raises as :func:`preset`."""
+    return _of_kind(name, ChipConfig)
+
+
+def _of_kind(name: str, kind: type[_Config]) -> _Config:
     config = any_preset(name)
-    if not isinstance(config, ChipConfig):
-        raise _another(name, ChipConfig)
+    if not isinstance(config, kind):
+        raise _another(name, kind)
     return config
 
 

@@ -1,12 +1,14 @@
 """Configuration of a vault with its engines."""
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from typing import Self
 
-from hdl.config import ConfigurationError
+from hdl.config import ConfigurationError, SramKind
 from isa.table import Opcode
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from memory.line_buffer.layout import check_lines
+from memory.timing import DramTiming
 from noc.crossbar import MAX_REQUESTERS
 from pe.config import PeConfig
 from support.checks import Checks
@@ -85,6 +87,71 @@ class VaultTileConfig:
                 f"{self.pe.load_store_queue} requests in flight (pe.load_store_queue) of each of "
                 f"{self.requesters} requesters, not {self.vault.tag_bits}"
             )
+
+    @property
+    def kind(self) -> str:
+        """What it is the configuration of."""
+        return "vault"
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Columns and rows of vaults."""
+        return 1, 1
+
+    @property
+    def title(self) -> str:
+        """What it is, in words."""
+        return f"vault with processing engines ({self.pes})"
+
+    @property
+    def module_name(self) -> str:
+        """Default name of the top module."""
+        return "vault_tile"
+
+    @property
+    def two_clocks(self) -> bool:
+        """Whether the memory has a clock of its own."""
+        return self.clocks.two
+
+    def with_sram(self, kind: SramKind) -> Self:
+        """The same with all its memories built as ``kind``.
+
+        Raises:
+            ConfigurationError: an unknown ``kind``.
+        """
+        # The engine is checked first, so that an unknown kind is its configuration's error.
+        pe = self.pe.with_sram(kind)
+        return replace(self, pe=pe, vault=replace(self.vault, sram=kind))
+
+    @property
+    def vaults(self) -> int:
+        """Vaults: this one."""
+        return 1
+
+    @property
+    def slots(self) -> int:
+        """Engines of each vault."""
+        return self.pes
+
+    @property
+    def engines(self) -> int:
+        """Engines of all vaults."""
+        return self.pes
+
+    @property
+    def vault_bytes(self) -> int:
+        """Bytes of the vault's memory."""
+        return self.vault.size_bytes
+
+    @property
+    def memory_bytes(self) -> int:
+        """The same."""
+        return self.vault_bytes
+
+    @property
+    def dram_timing(self) -> DramTiming | None:
+        """Timing of the DRAM; None: the memory is on a bus."""
+        return self.vault.timing if isinstance(self.vault, VaultConfig) else None
 
     @property
     def dram(self) -> VaultConfig:

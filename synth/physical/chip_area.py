@@ -6,9 +6,8 @@ from dataclasses import dataclass
 from hdl.component import Component
 from hdl.emission import emit
 from noc.node.node import Node
-from pe.config import PeConfig
 from soc.chip.config import ChipConfig
-from soc.generate.designs import Configuration, with_sram
+from soc.generate.designs import Configuration
 from soc.host.chain import HostChain
 from soc.host.control import HostControl
 from soc.host.data import HostData
@@ -78,9 +77,9 @@ def design_area(config: Configuration, target: str, progress: Progress | None = 
     :func:`chip_area`."""
     if isinstance(config, ChipConfig):
         return chip_area(config, target, progress).total
-    if isinstance(config, PeConfig):
-        return synthesise(config, target, progress=progress).total
     one = synthesise(config.pe, target, progress=progress).total
+    if not isinstance(config, VaultTileConfig):
+        return one
     times = {name: value * config.pes for name, value in one.values.items()}
     return sum_rows([AreaRow(ENGINE, times, {}), _memory_area(config, target)])
 
@@ -90,8 +89,7 @@ def _memory_area(config: VaultTileConfig, target: str) -> AreaRow:
     chosen = find_target(target)
     emissions = []
     for kind in (chosen.sram, "macro"):
-        tile = with_sram(config, kind)
-        assert isinstance(tile, VaultTileConfig)
+        tile = config.with_sram(kind)
         part = _vault_memory(tile, tile.always_ready)
         emissions.append(emit(part, "part"))
     unit = EngineUnit("memory", ((emissions[0].top, 1),))
@@ -123,9 +121,7 @@ def parts_area(
     ``network`` (nodes, or the host's chain), ``host`` (its ports).
     """
     chosen = find_target(target)
-    built, shapes = with_sram(config, chosen.sram), with_sram(config, "macro")
-    assert isinstance(built, ChipConfig)
-    assert isinstance(shapes, ChipConfig)
+    built, shapes = config.with_sram(chosen.sram), config.with_sram("macro")
     measured: dict[str, list[AreaRow]] = {}
     pairs = zip(_parts(built, names), _parts(shapes, names), strict=True)
     for (name, part, number), (_, shape, _) in pairs:

@@ -14,7 +14,6 @@ from statistics import median
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from hdl.config import SramKind
 from hdl.emission import Emission, emit
-from soc.generate.designs import with_sram
 from soc.tile.config import VaultTileConfig
 from soc.tile.vault_memory import VaultMemory, memory_member
 from synth.errors import SynthesisError
@@ -57,8 +56,7 @@ class VaultPlacement:
 def _emitted(config: VaultTileConfig, sram: SramKind) -> Emission:
     if not config.clocks.two:
         raise SynthesisError("a vault with one clock has one rate (clocks.domains must be 'two')")
-    tile = with_sram(config, sram)
-    assert isinstance(tile, VaultTileConfig)
+    tile = config.with_sram(sram)
     part = VaultMemory(
         config=tile.vault,
         requesters=tile.requesters,

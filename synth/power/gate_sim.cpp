@@ -6,45 +6,7 @@
 
 namespace {
 
-struct Cells {
-  int32_t count;
-  const int32_t *input_start;   // count + 1 places in inputs
-  const int32_t *inputs;        // nets; the state of a flip-flop is its last input
-  const int32_t *output_start;  // count + 1 places in outputs and truth
-  const int32_t *outputs;       // nets
-  const uint64_t *truth;        // of each output over the cell's inputs
-  const int32_t *needed;        // of each output: a bit for each input that it depends on
-  const int32_t *state;         // net of the state, -1 for a gate
-  const int32_t *enable;        // net that lets the clock through, -1 always
-  const uint64_t *next;         // truth table of the next state
-  const int32_t *bins;          // count + 1 places in Counts::states
-};
-
-struct Macros {
-  int32_t count;
-  const int32_t *shape;  // of each: words, bits, read ports, write ports, address bits
-  const int32_t *pins;   // of each, by port, reads first: enable, address bits, data bits
-};
-
-struct Stimulus {
-  int32_t nets;
-  int32_t cycles;
-  int32_t checked_from;  // outputs are compared from this cycle on
-  int32_t counted_from, counted_to;
-  int32_t inputs, outputs;
-  const int32_t *input_nets;
-  const int32_t *output_nets;
-  const uint8_t *input_values;   // cycles x inputs
-  const uint8_t *output_values;  // cycles x outputs
-  uint8_t *values;               // of all nets at the start
-};
-
-struct Counts {
-  uint64_t *toggles;   // of each net
-  uint64_t *states;    // of each cell: cycles in which its inputs have each of their values
-  uint64_t *causes;    // of each output of a cell: 1/60 of an edge that each of its inputs caused
-  uint64_t *accesses;  // of each port of each macro
-};
+#include "gate_sim.inc"
 
 constexpr int MAX_INPUTS = 6;
 constexpr uint64_t WHOLE = 60;  // divisible by every number of inputs

@@ -3,7 +3,6 @@
 Delays are not simulated, so a net changes at most once a cycle: hazards are not counted.
 """
 
-import ctypes
 import re
 from collections.abc import Callable, Mapping, Sequence
 from ctypes import POINTER, byref, c_int32, c_int64, c_uint8, c_uint64
@@ -11,13 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 from operator import add
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import numpy as np
 import numpy.typing as npt
 
 from hdl.sram_macro import SramGeometry
 from support.native import compile_library
+from support.schema import C, Record, declarations
 from synth.errors import SynthesisError
 from synth.netlist import RESET, Gate, Netlist
 from synth.timing.cell_library import Cell, CellLibrary
@@ -47,58 +47,87 @@ WHOLE_EDGE = 60
 Array = npt.NDArray[Any]
 
 
-class Cells(ctypes.Structure):
-    """Cells in the order of evaluation; see ``gate_sim.cpp``."""
-
-    _fields_ = (
-        ("count", c_int32),
-        ("input_start", POINTER(c_int32)),
-        ("inputs", POINTER(c_int32)),
-        ("output_start", POINTER(c_int32)),
-        ("outputs", POINTER(c_int32)),
-        ("truth", POINTER(c_uint64)),
-        ("needed", POINTER(c_int32)),
-        ("state", POINTER(c_int32)),
-        ("enable", POINTER(c_int32)),
-        ("next", POINTER(c_uint64)),
-        ("bins", POINTER(c_int32)),
-    )
+_Integers = Annotated[Any, C(POINTER(c_int32))]
+_Words = Annotated[Any, C(POINTER(c_uint64))]
+_Bytes = Annotated[Any, C(POINTER(c_uint8))]
+_Number = Annotated[int, C(c_int32)]
 
 
-class Macros(ctypes.Structure):
-    """Memories."""
+class Cells(Record):
+    """Cells in the order of evaluation.
 
-    _fields_ = (("count", c_int32), ("shape", POINTER(c_int32)), ("pins", POINTER(c_int32)))
+    Attributes:
+        input_start: count + 1 places in ``inputs``. inputs: nets; the state of a flip-flop is its
+            last input.
+        output_start: count + 1 places in ``outputs`` and ``truth``. outputs: nets.
+        truth: of each output over the cell's inputs. needed: of each output, a bit for each input
+            that it depends on.
+        state: net of the state, -1 for a gate. enable: net that lets the clock through, -1 always.
+        next: truth table of the next state. bins: count + 1 places in :attr:`Counts.states`.
+    """
+
+    count: _Number
+    input_start: _Integers
+    inputs: _Integers
+    output_start: _Integers
+    outputs: _Integers
+    truth: _Words
+    needed: _Integers
+    state: _Integers
+    enable: _Integers
+    next: _Words
+    bins: _Integers
 
 
-class Stimulus(ctypes.Structure):
-    """Inputs and expected outputs."""
+class Macros(Record):
+    """Memories.
 
-    _fields_ = (
-        ("nets", c_int32),
-        ("cycles", c_int32),
-        ("checked_from", c_int32),
-        ("counted_from", c_int32),
-        ("counted_to", c_int32),
-        ("inputs", c_int32),
-        ("outputs", c_int32),
-        ("input_nets", POINTER(c_int32)),
-        ("output_nets", POINTER(c_int32)),
-        ("input_values", POINTER(c_uint8)),
-        ("output_values", POINTER(c_uint8)),
-        ("values", POINTER(c_uint8)),
-    )
+    Attributes:
+        shape: of each: words, bits, read ports, write ports, address bits.
+        pins: of each, by port, reads first: enable, address bits, data bits.
+    """
+
+    count: _Number
+    shape: _Integers
+    pins: _Integers
 
 
-class Counts(ctypes.Structure):
-    """Counted activity."""
+class Stimulus(Record):
+    """Inputs and expected outputs.
 
-    _fields_ = (
-        ("toggles", POINTER(c_uint64)),
-        ("states", POINTER(c_uint64)),
-        ("causes", POINTER(c_uint64)),
-        ("accesses", POINTER(c_uint64)),
-    )
+    Attributes:
+        checked_from: outputs are compared from this cycle on.
+        input_values, output_values: by cycle. values: of all nets at the start.
+    """
+
+    nets: _Number
+    cycles: _Number
+    checked_from: _Number
+    counted_from: _Number
+    counted_to: _Number
+    inputs: _Number
+    outputs: _Number
+    input_nets: _Integers
+    output_nets: _Integers
+    input_values: _Bytes
+    output_values: _Bytes
+    values: _Bytes
+
+
+class Counts(Record):
+    """Counted activity.
+
+    Attributes:
+        toggles: of each net. states: of each cell, cycles in which its inputs have each of their
+            values.
+        causes: of each output of a cell: 1/60 of an edge that each of its inputs caused.
+        accesses: of each port of each macro.
+    """
+
+    toggles: _Words
+    states: _Words
+    causes: _Words
+    accesses: _Words
 
 
 class Arrays:
@@ -121,7 +150,12 @@ def simulator() -> Callable[..., int]:
     Raises:
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
-    function = compile_library("power", _SOURCE, ("-std=c++17", "-O2")).vip_gate_sim
+    function = compile_library(
+        "power",
+        _SOURCE,
+        ("-std=c++17", "-O2"),
+        generated={"gate_sim.inc": declarations(Cells, Macros, Stimulus, Counts)},
+    ).vip_gate_sim
     function.restype = c_int64
     return lambda *arguments: int(function(*arguments))
 

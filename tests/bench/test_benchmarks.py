@@ -100,7 +100,7 @@ def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(vault, "run_variant", lambda *_, **__: dict.fromkeys(TRAFFICS, Anything()))
     check("vault")
     outcome = Anything(match=True, result=Anything(latencies=[1] * 20, vaults=[defaultdict(int)]))
-    monkeypatch.setattr(vault, "cosim_vault", lambda *_, **__: outcome)
+    monkeypatch.setattr(vault, "run_on", lambda *_, **__: outcome)
     check("vault_bp")
     monkeypatch.setattr(vault, "run_stress", lambda **_: Anything())
     check("vault_stress")
@@ -108,14 +108,14 @@ def test_vault_and_its_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_preload(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preload, "synthesise", lambda *_: SimpleNamespace(total=AREA))
-    monkeypatch.setattr(preload, "cosim_chip", lambda *_, **__: Anything())
+    monkeypatch.setattr(preload, "run_on", lambda *_, **__: Anything())
     copies = Anything(differing=(), throughput=1)
     monkeypatch.setattr(preload, "run_copies", lambda *_, **__: copies)
     check("preload")
 
 
 def test_clocks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(clocks, "cosim_chip", lambda *_, **__: Anything())
+    monkeypatch.setattr(clocks, "run_on", lambda *_, **__: Anything())
     monkeypatch.setattr(clocks, "run_clock_stress", lambda **_: Anything())
     assert "cnn_240_same_ns_4_gain" in check("clocks")
 
@@ -160,9 +160,7 @@ def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def test_stereo(monkeypatch: pytest.MonkeyPatch) -> None:
     results = dict.fromkeys(("construct", "coarse", "copy", "fine"), Anything())
-    monkeypatch.setattr(
-        stereo, "cosim_vault", lambda *_: SimpleNamespace(match=True, results=results)
-    )
+    monkeypatch.setattr(stereo, "run_on", lambda *_: SimpleNamespace(match=True, results=results))
     scene = motorcycle(24, 18, 8)
     monkeypatch.setattr(stereo, "motorcycle", lambda *_: scene)
     check("stereo")
@@ -176,10 +174,10 @@ def test_chip_and_speed(monkeypatch: pytest.MonkeyPatch) -> None:
     outcome = Anything(match=True, result=Anything())
     for name in ("generate", "build_chip"):
         monkeypatch.setattr(chip, name, lambda *_, **__: Anything())
-    monkeypatch.setattr(chip, "cosim_chip", lambda *_, **__: outcome)
+    monkeypatch.setattr(chip, "run_on", lambda *_, **__: outcome)
     check("chip")
     cycles = iter(range(1, 100))
-    for name in ("cosim_engine", "cosim_vault"):
+    for name in ("run_on", "run_on"):
         monkeypatch.setattr(speed, name, lambda *_, **__: Anything(cycles=next(cycles)))
     check("speed")
 

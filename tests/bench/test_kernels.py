@@ -36,7 +36,7 @@ def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
     results = iter([result(1000, busy=500), result(500, busy=100)])
     monkeypatch.setattr(
         experiments,
-        "cosim_vault",
+        "run_on",
         lambda *_, **__: SimpleNamespace(match=True, results={"": next(results)}),
     )
     run = run_kernel("conv5_3", 1, VAULT, "rtl")
@@ -49,7 +49,7 @@ def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_belief_propagation_counts_its_phase(monkeypatch: pytest.MonkeyPatch) -> None:
     phases = {"fine": result(1000, busy=1), "coarse": result(2000, busy=1)}
     outcome = SimpleNamespace(match=True, results=phases)
-    monkeypatch.setattr(experiments, "cosim_vault", lambda *_, **__: outcome)
+    monkeypatch.setattr(experiments, "run_on", lambda *_, **__: outcome)
     fine, coarse = (run_kernel(name, 1, VAULT, "rtl") for name in ("bp_m", "bp_coarse"))
     assert (fine.cycles, coarse.cycles) == (1000, 2000)
     assert fine.updates == 2 * (34 * 59 + 60 * 33)

@@ -4,7 +4,7 @@ import pytest
 
 from bench.record import values
 from bench.reuse import buffered_job, buffered_runs
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 
 RUNS = {prefix: run for prefix, *run in buffered_runs() if run[1].line_buffer}
 RECORDED = values("line_buffer")
@@ -13,7 +13,7 @@ RECORDED = values("line_buffer")
 @pytest.mark.parametrize("prefix", RUNS)
 def test_the_model_takes_the_recorded_cycles_and_columns(prefix: str) -> None:
     name, config, reuse = RUNS[prefix]
-    outcome = cosim_vault(buffered_job(name, config, reuse=reuse), config, on="model")
+    outcome = run_on(buffered_job(name, config, reuse=reuse), config, on="model")
     assert outcome.match
     assert outcome.cycles == RECORDED[f"{prefix}_cycles"]
     counted = [result.vaults[0] for result in outcome.results.values()]

@@ -37,7 +37,7 @@ from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from vip.models.machine import model_machine
 
 MACHINE = model_machine("vault")
@@ -153,7 +153,7 @@ def test_sampled_layers_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
 
     def cycles(job: NetworkJob, on: str) -> dict[str, int]:
-        ran = cosim_vault(job.job, MACHINE.config, on=on)  # type: ignore[arg-type]
+        ran = run_on(job.job, MACHINE.config, on=on)  # type: ignore[arg-type]
         assert ran.match, job.job.name
         return {name: run.cycles for name, run in ran.results.items()}
 

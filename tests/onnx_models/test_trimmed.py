@@ -11,7 +11,7 @@ import vip
 from isa.image import DramImage
 from microkernels.networks.jobs import NetworkJob
 from microkernels.runtime.compiled import execute
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from support.errors import VipError
 from tests.onnx_models.graphs import model
 from vip.models.folder import load_folder
@@ -100,7 +100,7 @@ def test_a_vault_keeps_what_the_model_needs(little: Path) -> None:
     # As fast as the full one, with as many transfers in flight; slower with fewer.
     machine = model_machine("vault").config
     cycles = {
-        entries: cosim_vault(
+        entries: run_on(
             job.job,
             replace(  # type: ignore[type-var]
                 machine,

@@ -29,7 +29,7 @@ from microkernels.networks.parameters import Weights
 from microkernels.networks.sizes import Pads, Size2
 from microkernels.nn.element_shape import FUNCTIONS
 from microkernels.runtime.compiled import execute
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from vip.models.machine import model_machine
 
 SIZE = MapSize(7, 6, 20)
@@ -112,8 +112,8 @@ def test_the_network_has_every_kind(job: NetworkJob) -> None:
 def test_every_kind_on_the_verilog(job: NetworkJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
     config = model_machine("vault-logistic").config
-    model = cosim_vault(job.job, config, on="model")  # type: ignore[arg-type]
-    verilog = cosim_vault(job.job, config, on="rtl")  # type: ignore[arg-type]
+    model = run_on(job.job, config, on="model")  # type: ignore[arg-type]
+    verilog = run_on(job.job, config, on="rtl")  # type: ignore[arg-type]
     assert model.match
     assert verilog.match
     assert {name: run.cycles for name, run in verilog.results.items()} == {

@@ -11,7 +11,6 @@ from noc.config import NetworkConfig
 from noc.node.counters import NetworkCounter
 from pe.config import PeConfig
 from soc.chip.config import ChipConfig
-from soc.generate.designs import with_sram
 from soc.generate.presets import chip_preset, tile_preset
 
 VAULT = tile_preset("vault")
@@ -81,7 +80,7 @@ def test_what_does_not_fit_is_refused(changes: dict[str, object], message: str) 
 
 
 def test_memories_of_all_parts_change_together() -> None:
-    config = with_sram(chip_preset("tiny"), "fpga")
+    config = chip_preset("tiny").with_sram("fpga")
     assert isinstance(config, ChipConfig)
     kinds = {config.pe.sram, config.tile.vault.sram, config.network.sram, config.host.pe.sram}
     assert kinds == {"fpga"}

@@ -20,7 +20,6 @@ from hdl.yosys import run_yosys
 from isa.table import BY_KEY
 from pe.frontend.fetch import GATES_DEPTH
 from soc.chip.config import ChipConfig
-from soc.generate.designs import with_sram
 from soc.generate.generate import MANIFEST, GenerateError, generate
 from soc.generate.lint import OLDER_WAIVERS, TWO_CLOCK_WAIVERS, WAIVERS, waiver_file
 from soc.generate.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
@@ -51,7 +50,7 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> Generated:
     def make(name: str, kind: SramKind) -> Path:
         if (name, kind) not in made:
             folder = tmp_path_factory.mktemp("generated") / "pe"
-            generate(with_sram(any_preset(name), kind), folder)
+            generate(any_preset(name).with_sram(kind), folder)
             made[name, kind] = folder
         return made[name, kind]
 

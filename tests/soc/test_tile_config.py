@@ -7,7 +7,6 @@ import pytest
 from hdl.config import ConfigurationError
 from memory.config import VaultConfig
 from pe.config import PeConfig
-from soc.generate.designs import with_sram
 from soc.generate.presets import preset, tile_preset
 from soc.tile.clocks import ClockConfig
 from soc.tile.config import VaultTileConfig
@@ -68,12 +67,12 @@ def test_vault_whose_port_reaches_beyond_it_fits_wider_addresses() -> None:
 
 
 def test_memories_of_all_parts_change_together() -> None:
-    tile = with_sram(tile_preset("vault"), "macro")
+    tile = tile_preset("vault").with_sram("macro")
     assert isinstance(tile, VaultTileConfig)
     assert tile.pe.sram == tile.vault.sram == "macro"
-    assert with_sram(preset("pe"), "fpga") == replace(preset("pe"), sram="fpga")
+    assert preset("pe").with_sram("fpga") == replace(preset("pe"), sram="fpga")
     with pytest.raises(ConfigurationError, match="sram must be one of"):
-        with_sram(tile, "paper")  # type: ignore[arg-type]
+        tile.with_sram("paper")  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(

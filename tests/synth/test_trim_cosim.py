@@ -12,7 +12,7 @@ from isa.run import Launch
 from pe.sequencer import overhead_cycles
 from sim_tb.cosim.applications import choose
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
-from sim_tb.cosim.kernels import cosim_job
+from sim_tb.cosim.kernels import run_work
 from sim_tb.cosim.trim_check import Workload, check_trimmed, measure
 from soc.generate.presets import preset
 from synth.analysis.trim import report, trim
@@ -139,7 +139,7 @@ def test_an_application_with_its_program_in_rom() -> None:
         check = check_trimmed(run.work, full, baked, before=run.measured, try_removed=False)
         assert check.match, check.different
     with PeSimulation(baked) as simulation:
-        assert all(cosim_job(job, simulation).match for job in application.jobs)
+        assert all(run_work(job, simulation).match for job in application.jobs)
 
 
 @pytest.mark.slow

@@ -159,7 +159,7 @@ def test_cosim(tmp_path: Path) -> None:
         behaviour=vip.MemoryBehaviour(latency=60),
         progress=shown,
     )
-    assert isinstance(found, vip.EngineRun)
+    assert isinstance(found, vip.CosimRun)
     assert found.comparison is not None
     assert found.comparison.match
     assert found.dumped == b"\n"

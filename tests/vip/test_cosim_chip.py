@@ -1,5 +1,9 @@
 """Inputs that ``vip cosim`` rejects on a chip."""
 
+import json
+
+import pytest
+
 from soc.generate.presets import chip_preset
 
 TINY = chip_preset("tiny")
@@ -23,6 +27,26 @@ def test_options_of_other_kinds_are_refused(vip, tmp_path):
     code, _, error = vip("cosim", "program", source, "--preset", "pe-small", "--cocotbext-axi")
     assert code == 2
     assert "--cocotbext-axi can't be used: preset 'pe-small' is one engine" in error
-    code, _, error = vip("cosim", "program", source, "--preset", "vault-small")
+    code, _, error = vip("cosim", "program", source, "--preset", "vault-small", "--window", "w.vcd")
     assert code == 2
-    assert "a vault; one engine is needed here" in error
+    assert "--window can't be used: preset 'vault-small' is a vault" in error
+
+
+@pytest.mark.parametrize("on", ["iss", "model"])
+def test_a_program_on_all_engines_of_a_vault(vip, tmp_path, on):
+    source = tmp_path / "s.s"
+    source.write_text("sll r9, r1, #3\nadd r9, r9, r5\nst.reg [64-bit] r9, r1\nmemfence\nhalt\n")
+    report, dump = tmp_path / "run.json", tmp_path / "d"
+    arguments = ("--on", on, "--parameters", 4096, "--dump", 4096, 16, dump, "--json", report)
+    code, output, _ = vip("cosim", "program", source, "--preset", "vault-small", *arguments)
+    assert code == 0
+    assert "halted" in output
+    assert dump.read_bytes() == (0).to_bytes(8, "little") + (1).to_bytes(8, "little")
+    numbers = json.loads(report.read_text())
+    assert numbers["machine"] == on
+    assert numbers["faults"] == []
+    assert ("vault_counters" in numbers) == (on == "model")
+    source.write_text("st.reg [64-bit] r1, r1\nhalt\n")
+    code, _, error = vip("cosim", "program", source, "--preset", "vault-small", "--on", on)
+    assert code == 2
+    assert "PE 1 (vault 0, slot 1): misaligned at word 0" in error

@@ -1,12 +1,11 @@
 """Where an engine first differs from the instruction set simulator, and the waveforms there."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from isa.compiled.simulator import CompiledSimulator
 from isa.image import DramImage
-from isa.program import Program
-from isa.run import Launch
+from isa.run import Launch, RunError
 from pe.config import PeConfig
 from sim_tb.cosim.difference import FirstDifference, first_difference
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
@@ -69,8 +68,8 @@ class Locator:
     """Finds the first difference of a run.
 
     Parameters:
-        program, config, memory, parameters, max_cycles, behaviour, progress: as of
-            :func:`vip.cosimulation.program.cosim`.
+        launch: of the program. config: of the engine.
+        memory, behaviour, progress: as of :func:`vip.cosimulation.program.cosim`.
         commits: last instructions to report, at least 1.
         window: file for the waveforms of these, ``.vcd``; None: none.
         saved: file for the signals of ``window`` that GTKWave (``.gtkw``) or Surfer (``.sucl``)
@@ -80,11 +79,9 @@ class Locator:
         CosimError: ``commits`` below 1, or ``saved`` without ``window``.
     """
 
-    program: Program
+    launch: Launch
     config: PeConfig
     memory: bytes | Path | None
-    parameters: int
-    max_cycles: int
     behaviour: MemoryBehaviour
     commits: int
     window: Path | None
@@ -108,7 +105,7 @@ class Locator:
         with PeSimulation(self.config) as machine:
             found = first_difference(
                 machine,
-                self._launch(),
+                self.launch,
                 lambda image: fill(image, self.memory),
                 memory_bytes=1 << self.config.address_bits,
                 behaviour=self.behaviour,
@@ -119,38 +116,45 @@ class Locator:
             return None
         return Located(found, () if self.window is None else self._waves(found, self.window))
 
-    def ends(self) -> bool:
+    def explain(self, error: RunError) -> None:
+        """Raise the ``error`` of an engine that breaks down, with its first difference from the
+        simulator, where that comes to an end."""
+        located = self.locate() if self._ends() else None
+        if located is not None:
+            first = located.difference.instruction
+            raise CosimError(
+                f"{error}; it first differs from the simulator after instruction {first.number}, "
+                f"word {first.pc}: {first.text}"
+            ) from None
+
+    def _ends(self) -> bool:
         """Whether the program ends on the simulator within as many instructions as the engine may
         take cycles."""
         with DramImage(1 << self.config.address_bits) as image:
             fill(image, self.memory)
             simulator = CompiledSimulator(
-                self.program, image, parameters=self.parameters, **self.config.limits
+                self.launch.program,
+                image,
+                parameters=self.launch.parameters,
+                **self.config.limits,
             )
-            return simulator.run(self.max_cycles).state != "limit"
-
-    def _launch(self, stop: int | None = None) -> Launch:
-        return Launch(
-            program=self.program,
-            max_cycles=self.max_cycles,
-            parameters=self.parameters,
-            stop_after=stop,
-        )
+            return simulator.run(self.launch.max_cycles).state != "limit"
 
     def _waves(self, found: FirstDifference, window: Path) -> tuple[Passage, ...]:
         with scratch_folder("waves") as folder, DramImage(1 << self.config.address_bits) as image:
             whole = folder / "wave.vcd"
             fill(image, self.memory)
+            launch = replace(self.launch, stop_after=found.cycle)
             with PeSimulation(self.config, trace=whole) as machine:
                 # Of an engine that breaks down, the waveforms are the result.
-                job = machine.job(self._launch(found.cycle), image, memory=self.behaviour)
+                job = machine.job(launch, image, memory=self.behaviour)
                 list(machine.run_many([job]))
             record = read_record(whole)
             (engine,) = record.engines.values()
             executed = [each for each in engine.found if each.retired][-self.commits :]
             first = executed[0].stages[0].start if executed else 0
             last = max((each.end for each in executed), default=record.cycles)
-            texts = texts_of(self.program, engine.found)
+            texts = texts_of(self.launch.program, engine.found)
             cut_waves(whole, window, max(0, first - _MARGIN), last + _MARGIN, texts)
             if self.saved is not None:
                 write_atomically(self.saved, save_file(window, texts, self.saved.suffix).encode())

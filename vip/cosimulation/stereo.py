@@ -1,14 +1,11 @@
 """The verb ``cosim_bp``: depth from stereo by belief propagation on Verilog."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.run import RunResult
-from memory.controller.counters import LATENCY_LIMITS
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
@@ -23,37 +20,27 @@ from microkernels.data.stereo import (
 )
 from microkernels.data.stereo_picture import draw
 from microkernels.runtime.job import KernelJob
-from pe.config import PeConfig
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import (
     KernelOutcome,
-    chip_bp_job,
-    cosim_chip,
-    cosim_engine,
-    cosim_vault,
+    chip_ring,
+    run_on,
 )
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import On
 from sim_tb.waves.activity import Activity
-from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
-from soc.generate.generate import configuration_json
-from soc.tile.config import VaultTileConfig
 from vip.configurations import Design, design
-from vip.cosimulation.bandwidth import bandwidth_windows, draw_bandwidth
+from vip.cosimulation.bandwidth import draw_bandwidth
 from vip.progress import Progress, counting, silent
 
-from .program import activity_json, chip_json
+from .numbers import activity_json, run_json
 from .waves import waves
 
 __all__ = ["BpRun", "cosim_bp", "stereo_pair"]
 
 #: Pixels across and down: of a demonstration, of the thesis's tile (6.1), and of an image that a
 #: small chip does in a minute.
-_SIZES: dict[type, tuple[int, int]] = {
-    PeConfig: (64, 48),
-    VaultTileConfig: (60, 34),
-    ChipConfig: (32, 24),
-}
+_SIZES = {"engine": (64, 48), "vault": (60, 34), "chip": (32, 24)}
 #: Cycles of an engine for a message, about.
 _CYCLES_PER_UPDATE = 81
 
@@ -63,14 +50,14 @@ class BpRun:
     """Belief propagation on Verilog or on the timing model, compared with the golden model.
 
     Attributes:
-        config: of the hardware. on: its Verilog, or the timing model. scene: the solved problem.
+        config: of the hardware. on: its Verilog, or the model of it. scene: the solved problem.
         iterations: of BP-M.
         outcome: of an engine, of a vault, or of a chip.
         activity: of the engines over time; None: the run was not followed.
     """
 
     config: Configuration
-    on: Machine
+    on: On
     scene: StereoScene
     iterations: int
     outcome: KernelOutcome
@@ -121,52 +108,20 @@ class BpRun:
             "updates": outcome.updates,
             "cycles_per_update": round(outcome.cycles_per_update, 3),
             "saturated": outcome.job.saturated,
-            **_numbers(outcome, self.config),
+            **self._numbers(),
             **activity_json(self.activity),
         }
         if self.scene.truth is not None:
             report["percent_wrong"] = round(percent_wrong(self.labels, self.scene.truth), 2)
         return report
 
-
-def _numbers(outcome: KernelOutcome, config: Configuration) -> dict[str, object]:
-    """Properties of one kind of machine."""
-    result = outcome.result
-    if isinstance(config, ChipConfig):
-        return {
-            **chip_json(result, config),
-            "remote_byte_share": round(outcome.job.remote_bytes, 6),
-        }
-    numbers = {
-        "cycles": outcome.cycles,
-        "simulation_seconds": round(result.seconds, 3),
-        "simulated_cycles_per_second": round(result.cycles_per_second),
-        "configuration": configuration_json(config),
-    }
-    if isinstance(config, PeConfig):
-        return {**numbers, "counters": result.engine.counters}
-    return {**numbers, **_vault_json(result)}
-
-
-def _vault_json(result: RunResult) -> dict[str, object]:
-    length, (read, written) = bandwidth_windows(result)
-    return {
-        "bandwidth_gbs": round(result.gbs, 3),
-        "row_hit_rate": round(result.row_hits, 4),
-        "bytes": result.bytes_moved,
-        "vault_counters": result.vaults[0],
-        "latencies": {
-            **{f"<{limit}": n for limit, n in zip(LATENCY_LIMITS, result.latencies, strict=False)},
-            "more": result.latencies[-1],
-        },
-        # GB/s in each interval from launch to the end of the last engine.
-        "bandwidth": {
-            "interval_us": round(length, 4),
-            "read_gbs": [round(float(value), 3) for value in read],
-            "written_gbs": [round(float(value), 3) for value in written],
-        },
-        "counters": list(result.counters),
-    }
+    def _numbers(self) -> dict[str, object]:
+        numbers = run_json(self.outcome.result, self.config)
+        if self.config.kind == "engine":
+            return {**numbers, "counters": self.outcome.result.engine.counters}
+        if self.config.kind == "chip":
+            numbers["remote_byte_share"] = round(self.outcome.job.remote_bytes, 6)
+        return numbers
 
 
 def stereo_pair(
@@ -193,7 +148,7 @@ def stereo_pair(
     Raises:
         VipError: photographs or sizes that can't be used, or an extra that is not installed.
     """
-    size = _SIZES[type(design(config))]
+    size = _SIZES[design(config).kind]
     across = size[0] if width is None else width
     down = size[1] if height is None else height
     if left is None and right is None:
@@ -215,7 +170,7 @@ def cosim_bp(
     scene: StereoScene | None = None,
     *,
     iterations: int = 5,
-    on: Machine = "rtl",
+    on: On = "rtl",
     behaviour: MemoryBehaviour | None = None,
     pes: int | None = None,
     preload: bool | None = None,
@@ -233,7 +188,7 @@ def cosim_bp(
         config: of an engine, a vault or a chip.
         scene: the problem (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
-        on: the Verilog, or the timing model.
+        on: the Verilog, the timing model, or the instruction set simulator.
         behaviour: of the memory beside one engine; None: the default one.
         pes: engines of a vault that work; None: all.
         preload: put a chip's problem into its DRAM, and take the messages from there, without the
@@ -252,12 +207,12 @@ def cosim_bp(
     job = _job(scene.problem, iterations, chosen, pes)
     cycles = _CYCLES_PER_UPDATE * scene.problem.updates * iterations / (job.pes * job.vaults)
     with waves(job.program, chosen, on, trace=trace, pipeline=pipeline) as wave:
-        outcome = _run(
+        outcome = run_on(
             job,
             chosen,
-            on,
-            behaviour=behaviour,
-            preload=on == "model" if preload is None else preload,
+            on=on,
+            memory=behaviour if chosen.kind == "engine" else None,
+            preload=on != "rtl" if preload is None else preload,
             outer=outer,
             trace=wave.path,
             progress=counting(progress, "cosimulation (cycles)", cycles),
@@ -273,30 +228,15 @@ def cosim_bp(
 
 
 def _job(problem: BpProblem, iterations: int, config: Configuration, pes: int | None) -> KernelJob:
-    if isinstance(config, ChipConfig):
-        cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=config.tile.pes)
-        return chip_bp_job(problem, iterations, config, cut=cut)
-    if isinstance(config, VaultTileConfig):
-        room = config.pe.scratchpad_bytes
-        return bp_job(problem, iterations, pes=pes or config.pes, scratchpad_bytes=room)
-    return bp_job(problem, iterations, scratchpad_bytes=config.scratchpad_bytes)
-
-
-def _run(
-    job: KernelJob,
-    config: Configuration,
-    on: Machine,
-    *,
-    behaviour: MemoryBehaviour | None,
-    preload: bool,
-    outer: bool,
-    trace: Path | None,
-    progress: Callable[[int], None] | None,
-) -> KernelOutcome:
-    if isinstance(config, ChipConfig):
-        return cosim_chip(
-            job, config, on=on, preload=preload, outer=outer, trace=trace, progress=progress
-        )
-    if isinstance(config, VaultTileConfig):
-        return cosim_vault(job, config, on=on, trace=trace, progress=progress)
-    return cosim_engine(job, config, on=on, memory=behaviour, trace=trace, progress=progress)
+    ring = cut = None
+    if config.kind == "chip":
+        ring = chip_ring(config)
+        cut = fastest_cut(problem.width, problem.height, vaults=config.vaults, pes=config.slots)
+    return bp_job(
+        problem,
+        iterations,
+        ring=ring,
+        pes=config.slots if pes is None else pes,
+        scratchpad_bytes=config.pe.scratchpad_bytes,
+        cut=cut,
+    )

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.program import Program
-from memory.config import VaultConfig
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import On
 from sim_tb.waves.activity import Activity, activity
 from sim_tb.waves.fst import write_fst
 from sim_tb.waves.konata import konata_log
 from sim_tb.waves.record import read_record, trace_events
-from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
-from soc.tile.config import VaultTileConfig
 from support.extras import need
 from support.files import write_atomically
 from support.scratch import scratch_folder
@@ -44,7 +41,7 @@ class Waves:
 def waves(
     program: Program,
     config: Configuration,
-    on: Machine,
+    on: On,
     *,
     trace: Path | None,
     pipeline: Path | None,
@@ -91,7 +88,5 @@ def waves(
 
 def _refresh_cycles(config: Configuration) -> int:
     """Cycles of a refresh of a DRAM bank; 1 without DRAM."""
-    tile = config.tile if isinstance(config, ChipConfig) else config
-    if isinstance(tile, VaultTileConfig) and isinstance(tile.vault, VaultConfig):
-        return tile.vault.timing.trfc
-    return 1
+    timing = config.dram_timing
+    return 1 if timing is None else timing.trfc

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from pe.config import PeConfig
-from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.generate import verilog
 from support.picture import COLOURS, MUTED, check_picture, picture, tint
@@ -227,7 +226,7 @@ def diagram(
 
 def _draw(drawing: Diagram) -> None:
     graph, config = drawing.graph, drawing.config
-    columns = config.network.columns if isinstance(config, ChipConfig) else 0
+    columns = config.grid[0] if config.kind == "chip" else 0
     linked = {name for link in drawing.drawn for name in (link.source, link.target)}
     places = {
         name: place
@@ -272,7 +271,7 @@ def _box(
         )
         axes.add_patch(box)
     text = f"{name} x {block.number}" if block.number > 1 else name
-    size = _SIZES[name](config) if isinstance(config, PeConfig) and name in _SIZES else ""
+    size = _SIZES[name](config.pe) if config.kind == "engine" and name in _SIZES else ""
     axes.text(*place, f"{text}\n{size}" if size else text, ha="center", va="center", zorder=4)
     return box
 

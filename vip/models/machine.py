@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from hdl.config import ConfigurationError
-from microkernels.runtime.ring import ChipEngines, VaultRing
+from microkernels.runtime.ring import ChipEngines
+from pe.config import PeConfig
 from sim_tb.cosim.kernels import chip_engines
 from soc.chip.config import ChipConfig
-from soc.generate.designs import description
 from soc.tile.config import VaultTileConfig
 from vip.configurations import design
 
@@ -43,18 +43,9 @@ def model_machine(preset: str) -> ModelMachine:
         ConfigurationError: no such preset, or it is one engine.
     """
     config = design(preset)
-    if isinstance(config, ChipConfig):
-        return ModelMachine(preset=preset, config=config, engines=chip_engines(config))
-    if not isinstance(config, VaultTileConfig):
+    if isinstance(config, PeConfig):
         raise ConfigurationError(
-            f"a model needs a vault or a chip, not a {description(config)}: give --preset vault, "
+            f"a model needs a vault or a chip, not a {config.title}: give --preset vault, "
             "vault-logistic, tiny, fpga or thesis"
         )
-    bits = (config.vault.size_bytes - 1).bit_length()
-    engines = ChipEngines(
-        ring=VaultRing(columns=1, rows=1, address_bits=bits),
-        pes=config.pes,
-        scratchpad_bytes=config.pe.scratchpad_bytes,
-        instruction_words=config.pe.instruction_words,
-    )
-    return ModelMachine(preset=preset, config=config, engines=engines)
+    return ModelMachine(preset=preset, config=config, engines=chip_engines(config))

@@ -19,10 +19,8 @@ from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.model import harmless, logistic_operands, of_images
-from microkernels.runtime.compiled import execute
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_chip, cosim_vault
-from soc.chip.config import ChipConfig
+from sim_tb.cosim.kernels import run_on
 from vip.progress import Progress, counting, naming, silent
 
 from .carry import carried_elements, zero_state
@@ -301,26 +299,19 @@ def _run(
     job: NetworkJob, machine: ModelMachine, on: On, progress: Progress
 ) -> tuple[Elements, dict[str, int], int]:
     """Outputs of a job, cycles of its launches, and instructions."""
-    if on == "iss":
-        ran = execute(
-            job.job,
-            instructions=machine.instructions,
-            progress=counting(progress, "instruction set simulator (instructions)"),
-        )
-        return ran.outputs, {}, ran.instructions
     assert on != "golden"
-    if isinstance(machine.config, ChipConfig):
-        chip = cosim_chip(
-            job.job,
-            machine.config,
-            on=on,
-            preload=on == "model",
-            begins=naming(progress, "launches"),
-        )
-        cycles = {name: result.program_cycles for name, result in chip.results.items()}
-        return chip.outputs, cycles, 0
-    vault = cosim_vault(
-        job.job, machine.config, on=on, progress=counting(progress, "a launch (cycles)")
+    unit = "instructions" if on == "iss" else "cycles"
+    several = machine.config.vaults > 1
+    outcome = run_on(
+        job.job,
+        machine.config,
+        on=on,
+        preload=on == "model",
+        begins=naming(progress, "launches") if several else None,
+        progress=None if several else counting(progress, f"a launch ({unit})"),
     )
-    cycles = {name: result.program_cycles for name, result in vault.results.items()}
-    return vault.outputs, cycles, 0
+    results = outcome.results
+    executed = sum(end.executed for result in results.values() for end in result.engines)
+    if on == "iss":
+        return outcome.outputs, {}, executed
+    return outcome.outputs, {name: run.program_cycles for name, run in results.items()}, 0

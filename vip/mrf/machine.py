@@ -5,13 +5,9 @@ from typing import Literal
 
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
-from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import KernelJob
-from pe.config import PeConfig
-from sim_tb.cosim.kernels import cosim_chip, cosim_engine, cosim_vault
-from soc.chip.config import ChipConfig
+from sim_tb.cosim.kernels import run_on
 from soc.generate.designs import Configuration
-from soc.tile.config import VaultTileConfig
 from vip.progress import Progress, counting
 
 __all__ = ["MrfMachine", "Place"]
@@ -21,6 +17,7 @@ __all__ = ["MrfMachine", "Place"]
 Place = Literal["golden", "iss", "model", "rtl"]
 
 _CYCLES = "machine (cycles)"
+_SIMULATOR = "instruction set simulator (instructions)"
 
 
 @dataclass(frozen=True)
@@ -34,41 +31,16 @@ class MrfMachine:
     config: Configuration
     on: Place
 
-    @property
-    def engine(self) -> PeConfig:
-        """Configuration of an engine."""
-        return self.config if isinstance(self.config, PeConfig) else self.config.pe
-
-    @property
-    def chip(self) -> ChipConfig | None:
-        """The configuration, if it is of a chip."""
-        return self.config if isinstance(self.config, ChipConfig) else None
-
-    @property
-    def pes(self) -> int:
-        """Engines of a vault."""
-        if isinstance(self.config, ChipConfig):
-            return self.config.tile.pes
-        return self.config.pes if isinstance(self.config, VaultTileConfig) else 1
-
     def run(self, job: KernelJob, progress: Progress) -> tuple[Elements, dict[str, int]]:
         """Outputs of the machine, and cycles of its launches by their names.
 
         Raises:
             VipError: a run that faults or does not end, or a simulator that can't be built.
         """
-        config, on = self.config, self.on
-        if on == "iss":
-            count = counting(progress, "instruction set simulator (instructions)")
-            return execute(job, progress=count).outputs, {}
-        if on == "golden":
+        if self.on == "golden":
             raise KernelError("the golden model runs no job")
-        cycles = counting(progress, _CYCLES)
-        if isinstance(config, ChipConfig):
-            outcome = cosim_chip(job, config, on=on, preload=True, progress=cycles)
-        elif isinstance(config, VaultTileConfig):
-            outcome = cosim_vault(job, config, on=on, progress=cycles)
-        else:
-            outcome = cosim_engine(job, config, on=on, progress=cycles)
+        stage = _SIMULATOR if self.on == "iss" else _CYCLES
+        shown = counting(progress, stage)
+        outcome = run_on(job, self.config, on=self.on, preload=True, progress=shown)
         counts = {name: result.program_cycles for name, result in outcome.results.items()}
         return outcome.outputs, counts

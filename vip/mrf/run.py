@@ -187,7 +187,7 @@ class _BpSolver:
         """Whether engines can choose the labels."""
         problem = self._problem
         tail = UpdateVariant(problem.weights is not None).tail
-        room = self._machine.engine.scratchpad_bytes
+        room = self._machine.config.pe.scratchpad_bytes
         try:
             labels_shape(problem.labels, problem.bits, room, tail=tail)
         except KernelError:
@@ -300,17 +300,17 @@ class _BpSolver:
     ) -> KernelJob:
         options, machine = self._options, self._machine
         ring = cut = None
-        if machine.chip is not None:
-            ring, vaults = chip_ring(machine.chip), machine.chip.vaults
+        if machine.config.kind == "chip":
+            ring, vaults = chip_ring(machine.config), machine.config.vaults
             block = BLOCK if method == "hbp" else 1
             cut = fastest_cut(
-                problem.width, problem.height, vaults=vaults, pes=machine.pes, block=block
+                problem.width, problem.height, vaults=vaults, pes=machine.config.slots, block=block
             )
         arguments: dict[str, Any] = {
             "ring": ring,
-            "pes": machine.pes,
-            "scratchpad_bytes": machine.engine.scratchpad_bytes,
-            "instruction_words": machine.engine.instruction_words,
+            "pes": machine.config.slots,
+            "scratchpad_bytes": machine.config.pe.scratchpad_bytes,
+            "instruction_words": machine.config.pe.instruction_words,
             "form": options.form,
             "cut": cut,
             "choose": choose,
@@ -334,11 +334,11 @@ class _BpSolver:
         shifts = shifts_of(
             self._problem,
             self._options.form,
-            machine.engine.scratchpad_bytes,
-            machine.engine.instruction_words,
+            machine.config.pe.scratchpad_bytes,
+            machine.config.pe.instruction_words,
             blocks=self._options.method == "bp",
-            pes=machine.pes,
-            vaults=1 if machine.chip is None else machine.chip.vaults,
+            pes=machine.config.slots,
+            vaults=machine.config.vaults,
             damping=self._options.damping,
         )
         return "matrix" if shifts is None else "shifts"

@@ -66,7 +66,7 @@ def solve_trws(
         saturated=0,
         differing=differing,
         cycles=cycles if any(cycles.values()) else {},
-        engines=machine.pes if on_machine else 0,
+        engines=machine.config.slots if on_machine else 0,
         form=_form(problem, machine, options.form) if on_machine else "",
         fill=fill,
     )
@@ -107,7 +107,7 @@ def _pass_levels(
 
 def _form(problem: BpProblem, machine: MrfMachine, form: Form) -> str:
     """The form of the messages, chosen as the job does."""
-    engine = machine.engine
+    engine = machine.config.pe
     room, words = engine.scratchpad_bytes, engine.instruction_words
     return "matrix" if trws_transform(problem, form, room, words) is None else "shifts"
 
@@ -129,14 +129,14 @@ def _trws_job(
     form: Form,
     messages: Messages | None = None,
 ) -> KernelJob:
-    if machine.chip is not None:
+    if machine.config.kind == "chip":
         raise KernelError("TRW-S runs on an engine or on a vault, not on a chip of vaults")
     return trws_job(
         problem,
         iterations,
-        pes=machine.pes,
+        pes=machine.config.slots,
         messages=messages,
-        scratchpad_bytes=machine.engine.scratchpad_bytes,
-        instruction_words=machine.engine.instruction_words,
+        scratchpad_bytes=machine.config.pe.scratchpad_bytes,
+        instruction_words=machine.config.pe.instruction_words,
         form=form,
     )

@@ -14,8 +14,7 @@ from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import suite
-from pe.config import PeConfig
-from soc.tile.config import VaultTileConfig
+from soc.generate.designs import Configuration
 from support.errors import VipError
 
 __all__ = ["SIZED", "SweepError", "check_kernel", "kernel_jobs", "kernel_name"]
@@ -139,21 +138,16 @@ def kernel_name(kernel: Mapping[str, Any]) -> str:
     return " ".join([str(kernel["kernel"]), *sizes])
 
 
-def kernel_jobs(
-    kernel: Mapping[str, Any], config: PeConfig | VaultTileConfig
-) -> tuple[KernelJob, ...]:
+def kernel_jobs(kernel: Mapping[str, Any], config: Configuration) -> tuple[KernelJob, ...]:
     """The jobs of a kernel on an engine, or on all engines of a vault.
 
     Raises:
         SweepError: an application, which is for one engine, on a vault.
         KernelError: sizes that the kernel or the scratchpad does not take.
     """
-    vault = isinstance(config, VaultTileConfig)
     if "application" in kernel:
-        if vault:
+        if config.kind != "engine":
             raise SweepError(f"{kernel['application']} runs on one engine, not on a vault's")
         return next(one for one in suite() if one.name == kernel["application"]).jobs
-    pe = config.pe if isinstance(config, VaultTileConfig) else config
-    pes = config.pes if isinstance(config, VaultTileConfig) else 1
     sizes = {name: value for name, value in kernel.items() if name != "kernel"}
-    return (SIZED[kernel["kernel"]](pes, pe.scratchpad_bytes, **sizes),)
+    return (SIZED[kernel["kernel"]](config.slots, config.pe.scratchpad_bytes, **sizes),)

@@ -14,7 +14,6 @@ from hdl.config import ConfigurationError
 from soc.generate.configuration_file import configuration_of
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
-from soc.tile.config import VaultTileConfig
 from support.files import read_bytes
 from synth.errors import SynthesisError
 from synth.physical.targets import TARGETS, find_target
@@ -204,7 +203,7 @@ def _check(specification: Specification) -> None:
     for target in specification.targets:
         if target not in TARGETS:
             find_target(target)
-    if specification.power and isinstance(configuration(specification.base, {}), VaultTileConfig):
+    if specification.power and configuration(specification.base, {}).kind == "vault":
         raise SweepError("power is that of an engine; the design is a vault")
     if not 0 < specification.mhz < math.inf:
         raise SweepError(f"mhz must be a number above 0, not {specification.mhz}")

@@ -10,14 +10,12 @@ from importlib.metadata import version
 from typing import Any
 
 from pe.config import PeConfig
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.machine import Timed
 from sim_tb.cosim.recorded import record_job
 from sim_tb.runner.cache import fingerprint, source_digest
-from soc.chip.config import ChipConfig
 from soc.generate.configuration_file import configuration_of
 from soc.generate.designs import Configuration
-from soc.tile.config import VaultTileConfig
 from support.errors import VipError
 from synth.physical.chip_area import design_area
 from vip.executor.work import Task
@@ -55,39 +53,30 @@ def run_task(task: Task) -> dict[str, Any]:
             return dict(design_area(config, task["target"]).values)
         if task["kind"] == "power":
             return _power(config, task["kernel"])
-        return _clock(config.pe if isinstance(config, VaultTileConfig) else config)
+        return _clock(config.pe)
     except VipError as error:
         return {"error": str(error).splitlines()[0]}
 
 
-def engine_or_vault(config: Configuration) -> PeConfig | VaultTileConfig:
+def engine_or_vault(config: Configuration) -> Configuration:
     """``config``, on which kernels of a sweep run.
 
     Raises:
         SweepError: it is a chip.
     """
-    if isinstance(config, ChipConfig):
+    if config.kind == "chip":
         raise SweepError("the design of a sweep is an engine or a vault, not a chip")
     return config
 
 
-def _cycles(
-    config: PeConfig | VaultTileConfig, kernel: Mapping[str, Any], on: Machine
-) -> dict[str, Any]:
+def _cycles(config: Configuration, kernel: Mapping[str, Any], on: Timed) -> dict[str, Any]:
     cycles = busy = total = 0
     for job in kernel_jobs(kernel, config):
-        if isinstance(config, VaultTileConfig):
-            vault = cosim_vault(job, config, on=on)
-            match, took = vault.match, vault.cycles
-            results = vault.results.values()
-        else:
-            engine = cosim_engine(job, config, on=on)
-            match, took = engine.match, engine.cycles
-            results = engine.results.values()
-        if not match:
+        outcome = run_on(job, config, on=on)
+        if not outcome.match:
             raise SweepError(f"{job.name}: outputs differ from the golden model's")
-        cycles += took
-        counters = [values for result in results for values in result.counters]
+        cycles += outcome.cycles
+        counters = [values for run in outcome.results.values() for values in run.counters]
         busy += sum(values["VECTOR_BUSY"] for values in counters)
         total += sum(values["CYCLES"] for values in counters)
     share = {"vector_busy": round(busy / total, 6)} if total else {}
@@ -102,12 +91,12 @@ def _clock(config: PeConfig) -> dict[str, Any]:
     }
 
 
-def _power(config: PeConfig | VaultTileConfig, kernel: Mapping[str, Any]) -> dict[str, Any]:
+def _power(config: Configuration, kernel: Mapping[str, Any]) -> dict[str, Any]:
     """Energy of a cycle and leakage: what power at any clock follows from."""
-    if isinstance(config, VaultTileConfig):
+    if config.kind != "engine":
         raise SweepError("power is that of an engine, not of a vault")
-    runs = [record_job(job, config, {}) for job in kernel_jobs(kernel, config)]
-    total = engine_power(runs, config, _STANDARD_CELLS, jobs=1).report.total
+    runs = [record_job(job, config.pe, {}) for job in kernel_jobs(kernel, config)]
+    total = engine_power(runs, config.pe, _STANDARD_CELLS, jobs=1).report.total
     return {
         "pj_per_cycle": round(total.dynamic * 1e-3, 4),
         "leakage_mw": round(total.leakage * 1e-6, 4),

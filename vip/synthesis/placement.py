@@ -3,7 +3,7 @@
 from typing import Any
 
 from pe.config import PeConfig
-from soc.generate.configuration_file import configuration_of
+from soc.generate.configuration_file import configuration_as
 from soc.generate.generate import configuration_json
 from support.errors import VipError
 from synth.errors import SynthesisError
@@ -23,8 +23,7 @@ def run_seed(task: Task) -> dict[str, Any]:
     """The ``placement`` of ``unit`` (None: all) of the engine ``configuration`` on ``device`` with
     ``seed``, as plain data; or ``error``: one line."""
     try:
-        config = configuration_of(task["configuration"])
-        assert isinstance(config, PeConfig)
+        config = configuration_as(PeConfig, task["configuration"])
         placed = map_design(config, task["device"], task["unit"]).place(task["seed"])
     except VipError as error:
         return {"error": str(error).splitlines()[0]}

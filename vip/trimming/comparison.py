@@ -11,7 +11,7 @@ from dataclasses import replace
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.engine import PeSimulation
-from sim_tb.cosim.kernels import cosim_job
+from sim_tb.cosim.kernels import run_work
 from sim_tb.cosim.recorded import record_workload
 from sim_tb.cosim.trim_check import Measured, check_trimmed, measure
 from soc.generate.presets import preset
@@ -106,7 +106,7 @@ def _exact(members: Sequence[Application], cut: TrimReport, *, ports_only: bool)
     size = 1 << cut.full.address_bits
     with PeSimulation(cut.trimmed, ports_only=ports_only) as simulation:
         return all(
-            cosim_job(job, simulation, memory_bytes=size).match
+            run_work(job, simulation, memory_bytes=size).match
             for item in members
             for job in item.jobs
         )

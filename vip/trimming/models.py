@@ -16,7 +16,7 @@ from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from pe.sequencer import overhead_cycles
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.trim_check import without_fault
 from soc.tile.config import VaultTileConfig
 from synth.analysis.contents import contents_of
@@ -157,7 +157,7 @@ class _ModelWork:
         both = []
         for name, engine in (("full", cut.full), ("trimmed", cut.trimmed)):
             cycles = counting(progress, f"the {name} vault (cycles of a launch)")
-            run = cosim_vault(self._job, self.vault(engine), on="rtl", progress=cycles)
+            run = run_on(self._job, self.vault(engine), on="rtl", progress=cycles)
             if not run.match:
                 raise CosimError(
                     f"{run.differing:,} outputs of the {name} vault differ from the golden model's"
@@ -204,7 +204,7 @@ def _fewest(
     def cycles(entries: int, requests: int) -> int:
         progress(f"timing model, {entries} ARC entries, {requests} requests in flight")
         pe = replace(full.pe, arc_entries=entries, load_store_queue=requests)
-        return cosim_vault(job, replace(full, pe=pe), on="model").cycles
+        return run_on(job, replace(full, pe=pe), on="model").cycles
 
     entries, requests = cut.trimmed.arc_entries, cut.trimmed.load_store_queue
     measured = cycles(entries, requests)

@@ -10,7 +10,7 @@ from typing import Any
 
 from pe.config import PeConfig
 from sim_tb.runner.cache import fingerprint, source_digest
-from soc.generate.configuration_file import configuration_of
+from soc.generate.configuration_file import configuration_as
 from soc.generate.generate import configuration_json
 from vip.output import provenance
 
@@ -77,7 +77,7 @@ class TrimmedEngine:
     def from_json(cls, content: Mapping[str, Any]) -> "TrimmedEngine":
         """The reverse of :meth:`to_json`; errors as of :meth:`TrimRow.from_json`."""
         return cls(
-            config=_engine(content["configuration"]),
+            config=configuration_as(PeConfig, content["configuration"]),
             area=content["area"],
             power=content["power"],
             cycles=content["cycles"],
@@ -171,19 +171,13 @@ class TrimRow:
         return cls(
             name=content["name"],
             applications=tuple(content["applications"]),
-            full=_engine(content["configuration_full"]),
+            full=configuration_as(PeConfig, content["configuration_full"]),
             area_full=content["area_full"],
             power_full=content["power_full"],
             cycles_full=content["cycles_full"],
             demand=content["bytes_per_cycle"],
             trimmed=TrimmedEngine.from_json(content["trimmed"]),
         )
-
-
-def _engine(content: object) -> PeConfig:
-    config = configuration_of(content)
-    assert isinstance(config, PeConfig)
-    return config
 
 
 def made_from() -> str:

@@ -29,6 +29,7 @@
 #include "control.cpp"
 #include "host_data.cpp"
 #include "crew.h"
+#include "launched.inc"
 #include "sharing.h"
 
 namespace {
@@ -36,13 +37,6 @@ namespace {
 using namespace vip::timed;
 
 constexpr int32_t kTheHost = 0;
-
-// What a launched engine begins with.
-struct Launched {
-    const Sizes* sizes;
-    vip::Engine* engine;
-    const Word* buffer;
-};
 
 // Fills `launched` for an engine that starts a program of `words`; 0, or another value where it
 // fails.

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 from ctypes import CFUNCTYPE, POINTER, byref, c_bool, c_int32, c_int64, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import memory.model.device_model
 from isa.compiled.library import Engine
@@ -20,11 +20,10 @@ from sim_tb.harness.chip import AXI_MEMORY, CHIP, Kind, Operation, Result
 from sim_tb.harness.models import Library
 from sim_tb.timed.engine.engine_state import EngineState, Sizes, check_covered, sizes_of
 from sim_tb.timed.library import compile_model
-from sim_tb.timed.vault.axi_sizes import AxiSizes
-from sim_tb.timed.vault.line_sizes import LineSizes
-from sim_tb.timed.vault.vault_sizes import VaultSizes, vault_constants
-from sim_tb.timed.words import TimedWord, timed_words
+from sim_tb.timed.vault.vault_sizes import AxiSizes, LineSizes, VaultSizes, vault_constants
+from sim_tb.timed.words import TimedWord, declared, timed_words
 from soc.chip.config import ChipConfig
+from support.schema import C, Record, declarations
 
 from .chip_sizes import (
     ChipSizes,
@@ -47,17 +46,15 @@ _PATIENCE = 1_000_000
 _WHOLE = 64
 
 
-class _Launched(ctypes.Structure):
-    """Initial state of a launched engine; see ``chip.cpp``."""
+class Launched(Record):
+    """Initial state of a launched engine."""
 
-    _fields_ = (
-        ("sizes", POINTER(Sizes)),
-        ("engine", POINTER(Engine)),
-        ("buffer", POINTER(TimedWord)),
-    )
+    sizes: Annotated[Any, C(POINTER(Sizes))]
+    engine: Annotated[Any, C(POINTER(Engine))]
+    buffer: Annotated[Any, C(POINTER(TimedWord))]
 
 
-_Launcher = CFUNCTYPE(c_int32, c_uint32, POINTER(c_uint32), c_uint32, c_uint64, POINTER(_Launched))
+_Launcher = CFUNCTYPE(c_int32, c_uint32, POINTER(c_uint32), c_uint32, c_uint64, POINTER(Launched))
 
 
 @cache
@@ -72,6 +69,7 @@ def _library() -> ctypes.CDLL:
             "vault.inc": vault_constants(),
             "network.inc": network_constants(),
             "control.inc": control_constants(),
+            "launched.inc": declared({}, declarations(Launched)),
         },
         functions={
             "vip_timed_chip_new": (

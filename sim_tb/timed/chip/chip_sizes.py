@@ -1,9 +1,8 @@
 """Parameters of the timing model of a chip: its network and its register map."""
 
-import ctypes
 from collections.abc import Iterator
-from ctypes import POINTER, c_bool, c_uint8, c_uint32, c_uint64
-from typing import Any
+from ctypes import POINTER, c_uint8
+from typing import Annotated, Any
 
 from hdl.axi import AxiResponse
 from noc.config import NetworkConfig
@@ -20,6 +19,7 @@ from soc.host.decode import fixed_values, register_count
 from soc.host.register_map import BLOCKS, CHIP, GROUP_PES, MAP_ADDRESS_BITS, PE
 from soc.host.register_types import WORD_BYTES, Block, Register
 from soc.tile.control import READ_CYCLES
+from support.schema import U32, C, Record, declarations
 
 __all__ = [
     "ChipSizes",
@@ -45,24 +45,34 @@ _WORD_BITS = 8 * WORD_BYTES
 _ANY = (1 << _WORD_BITS) - 1
 #: Virtual channels of a class, at most; as in ``router.h``.
 _MOST_VCS = 2
+_Table = Annotated[Any, C(POINTER(c_uint8))]
 
 
-class ChipSizes(ctypes.Structure):
-    """Parameters of a chip; see ``tile.h``."""
+class ChipSizes(Record):
+    """What the model must know of a chip.
 
-    _fields_ = tuple(
-        (name, c_uint64)
-        for name in (
-            *("engines", "instruction_words", "threads"),
-            *("requesters", "joined", "window_bits"),
-        )
-    )
+    Attributes:
+        engines: of a vault.
+        requesters: of a vault's memory: the engines, the host, and perhaps other vaults.
+        joined: whether there are other vaults that engines reach.
+        window_bits: of the addresses of an engine in its window; 64: it has none.
+    """
+
+    engines: int
+    instruction_words: int
+    threads: int
+    requesters: int
+    joined: int
+    window_bits: int
 
 
-class HostSizes(ctypes.Structure):
-    """Parameters of the host's data port; see ``host_data.h``."""
+class HostSizes(Record):
+    """What the model must know of the host's data port; ``chained``: accesses pass from vault to
+    vault, as there is no network."""
 
-    _fields_ = tuple((name, c_uint64) for name in ("memory_bytes", "tag_bits", "chained"))
+    memory_bytes: int
+    tag_bits: int
+    chained: int
 
     @classmethod
     def of(cls, config: ChipConfig) -> "HostSizes":
@@ -71,21 +81,32 @@ class HostSizes(ctypes.Structure):
         return cls(config.host.memory_bytes, config.host.tag_bits, chained)
 
 
-class NetworkSizes(ctypes.Structure):
-    """Parameters of a network; see ``router.h``.
+class NetworkSizes(Record):
+    """What the model must know of a network.
 
     Parameters:
         config: of the network. requesters: of a node.
+
+    Attributes:
+        local: which of the ports is the vault's.
+        neighbours: by vault and port, the vault at the other end. opposites: by port, the port
+            there. flit_counters: by port, the counter of what leaves there.
+        routes: by vault and destination, port * kMostVcs + channel.
     """
 
-    _fields_ = (
-        *((name, c_uint64) for name in ("vaults", "columns")),
-        *((name, c_uint64) for name in ("virtual_channels", "buffer_flits")),
-        *((name, c_uint64) for name in ("address_bits", "tag_bits", "requesters")),
-        *((name, c_uint64) for name in ("ports", "local")),
-        *((name, POINTER(c_uint8)) for name in ("neighbours", "opposites", "flit_counters")),
-        ("routes", POINTER(c_uint8)),
-    )
+    vaults: int
+    columns: int
+    virtual_channels: int
+    buffer_flits: int
+    address_bits: int
+    tag_bits: int
+    requesters: int
+    ports: int
+    local: int
+    neighbours: _Table
+    opposites: _Table
+    flit_counters: _Table
+    routes: _Table
 
     def __init__(self, config: NetworkConfig, *, requesters: int) -> None:
         links = directions(config)
@@ -128,39 +149,55 @@ class NetworkSizes(ctypes.Structure):
         )
 
 
-class _RegisterRow(ctypes.Structure):
-    """A register, or an array of them; see ``control.h``."""
+class RegisterRow(Record):
+    """A register of the map, or an array of them.
 
-    _fields_ = (
-        *((name, c_uint32) for name in ("block", "offset", "index_mask", "index_low", "count")),
-        *((name, c_uint32) for name in ("room", "least", "most", "last_most", "action", "value")),
-        *((name, c_bool) for name in ("readable", "writable")),
-    )
+    Attributes:
+        room: registers of the array that can be written.
+        least, most: values that can be written. last_most: to the array's last one.
+    """
+
+    block: U32
+    offset: U32
+    index_mask: U32
+    index_low: U32
+    count: U32
+    room: U32
+    least: U32
+    most: U32
+    last_most: U32
+    action: U32
+    value: U32
+    readable: bool
+    writable: bool
 
 
-class _BlockRow(ctypes.Structure):
-    _fields_ = tuple((name, c_uint32) for name in ("base", "page_bytes", "block_bytes", "pages"))
+class BlockRow(Record):
+    """A block of the map."""
+
+    base: U32
+    page_bytes: U32
+    block_bytes: U32
+    pages: U32
 
 
-class RegisterMap(ctypes.Structure):
-    """The registers of a chip's host port; see ``control.h``.
+class RegisterMap(Record):
+    """The registers of a chip's host port.
 
     Parameters:
         config: of the chip.
     """
 
-    _fields_ = (
-        ("registers", POINTER(_RegisterRow)),
-        ("count", c_uint64),
-        ("vault_counters", c_uint64),
-        ("blocks", _BlockRow * len(BLOCKS)),
-    )
+    registers: Annotated[Any, C(POINTER(RegisterRow))]
+    count: int
+    vault_counters: int
+    blocks: Annotated[Any, C(BlockRow * len(BLOCKS))]
 
     def __init__(self, config: ChipConfig) -> None:
         rows = list(_rows(config.host))
         pages = {"CHIP": 1, "PE": config.pes, "VAULT": config.vaults}
         super().__init__(
-            (_RegisterRow * len(rows))(*rows),
+            (RegisterRow * len(rows))(*rows),
             len(rows),
             config.host.vault_counters,
             tuple(
@@ -175,14 +212,14 @@ class RegisterMap(ctypes.Structure):
         )
 
 
-def _rows(config: HostConfig) -> Iterator[_RegisterRow]:
+def _rows(config: HostConfig) -> Iterator[RegisterRow]:
     for number, block in enumerate(BLOCKS):
         for register in block.registers:
             count = register_count(config, block, register)
             least, most, last_most = _written(config, block, register)
             action, value = _action(config, block, register)
             program = block is CHIP and register.name == "PROGRAM"
-            yield _RegisterRow(
+            yield RegisterRow(
                 block=number,
                 offset=register.offset,
                 index_mask=register.index_mask,
@@ -229,7 +266,8 @@ def _written(config: HostConfig, block: Block, register: Register) -> tuple[int,
 def network_constants() -> str:
     """``network.inc``: numbers of a node's counters."""
     values = {f"Network{item.name.title().replace('_', '')}": item.value for item in NetworkCounter}
-    return declared({**values, "NetworkCounters": len(NetworkCounter)})
+    values["NetworkCounters"] = len(NetworkCounter)
+    return declared(values, declarations(NetworkSizes, ChipSizes))
 
 
 def control_constants() -> str:
@@ -262,4 +300,4 @@ def control_constants() -> str:
         **lows("State", CHIP, "STATE"),
         **lows("Status", PE, "STATUS"),
     }
-    return declared(values)
+    return declared(values, declarations(HostSizes, RegisterRow, BlockRow, RegisterMap))

@@ -12,25 +12,6 @@
 
 namespace vip::timed {
 
-// A register of the map, or an array of them; see chip_sizes.py.
-struct RegisterRow {
-    uint32_t block, offset, index_mask, index_low, count;
-    uint32_t room;  // registers of the array that can be written
-    uint32_t least, most, last_most;  // values that can be written; of the array's last one
-    uint32_t action, value;
-    bool readable, writable;
-};
-
-struct BlockRow {
-    uint32_t base, page_bytes, block_bytes, pages;
-};
-
-struct RegisterMap {
-    const RegisterRow* registers;
-    uint64_t count, vault_counters;
-    BlockRow blocks[kBlocks];
-};
-
 // A message of the control bus (soc/chip/control_bus.py).
 struct Message {
     bool write, addressed;

@@ -14,12 +14,6 @@
 
 namespace vip::timed {
 
-// What the model must know of the port; see chip_sizes.py.
-struct HostSizes {
-    uint64_t memory_bytes, tag_bits;
-    uint64_t chained;  // whether accesses pass from vault to vault, as there is no network
-};
-
 // A burst, and one of its beats (burst.py).
 struct HostBurst {
     uint64_t address;

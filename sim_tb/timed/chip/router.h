@@ -7,6 +7,8 @@
 #include <cstdint>
 #include <vector>
 
+#include "network.inc"
+
 namespace vip::timed {
 
 constexpr uint32_t kPorts = 5;     // of a router: four links and the vault's
@@ -34,18 +36,6 @@ struct LinkEnd {
 
 // A link that carries nothing.
 constexpr LinkEnd kNoLink = {};
-
-// What the model must know of a network; see chip_sizes.py.
-struct NetworkSizes {
-    uint64_t vaults, columns;  // of the grid
-    uint64_t virtual_channels, buffer_flits;
-    uint64_t address_bits, tag_bits, requesters;
-    uint64_t ports, local;        // how many ports, and which is the vault's
-    const uint8_t* neighbours;    // by vault and port: the vault at the other end, and
-    const uint8_t* opposites;     // by port, the port there
-    const uint8_t* flit_counters; // by port: the counter of what leaves there
-    const uint8_t* routes;        // by vault and destination: port * kMostVcs + vc
-};
 
 class Router {
   public:

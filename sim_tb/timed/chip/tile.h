@@ -21,15 +21,6 @@
 
 namespace vip::timed {
 
-// What the model must know of a chip; see chip_sizes.py.
-struct ChipSizes {
-    uint64_t engines;  // of a vault
-    uint64_t instruction_words, threads;
-    uint64_t requesters;   // of a vault's memory: the engines, the host, and perhaps other vaults
-    uint64_t joined;       // whether there are other vaults that engines reach
-    uint64_t window_bits;  // of the addresses of an engine in its window; 64: it has none
-};
-
 constexpr uint32_t kMostEngines = 16;
 
 class ChipTile {

@@ -1,8 +1,8 @@
 """Input of the timing models from Python: the state of an engine, and its sizes."""
 
-import ctypes
 from collections.abc import Sequence
-from ctypes import c_bool, c_int64, c_uint32, c_uint64
+from ctypes import c_uint64
+from typing import Annotated, Any
 
 from isa.compiled.library import Engine
 from isa.compiled.simulator import CompiledSimulator
@@ -16,6 +16,7 @@ from pe.interface import EXACT_PC_WORDS, HistoryCounter, PeCounter
 from pe.sequencer import overhead_cycles
 from pe.vector.settings import SETTLING_CYCLES
 from sim_tb.cosim.engine import CosimError
+from support.schema import U32, C, Record, Signed
 
 __all__ = [
     "EngineResult",
@@ -26,45 +27,31 @@ __all__ = [
 ]
 
 
-class Sizes(ctypes.Structure):
-    """Parameters of a configuration; see ``pe_model.h``."""
-
-    _fields_ = tuple(
-        (name, c_uint64)
-        for name in (
-            "words",
-            "buffer_words",
-            "addressed_words",
-            "exact_pc",
-            "scratchpad_bytes",
-            "address_bits",
-            "arc_entries",
-            "tags",
-            "alignment",
-            "clear_cycles",
-            "flush_cycles",
-            "settling_cycles",
-            "counters",
-            "history_sets",
-            "history_ways",
-            "history_turn",
-        )
-    )
+_NUMBERS = (
+    *("words", "buffer_words", "addressed_words", "exact_pc"),
+    *("scratchpad_bytes", "address_bits", "arc_entries", "tags", "alignment"),
+    *("clear_cycles", "flush_cycles", "settling_cycles", "counters"),
+    *("history_sets", "history_ways", "history_turn"),
+)
 
 
-class EngineResult(ctypes.Structure):
-    """Result of an engine; see ``pe_model.h``."""
+class Sizes(Record, numbers=_NUMBERS):
+    """What the model must know of a configuration: ``words`` of the program, ``buffer_words`` of
+    the instruction buffer, ``addressed_words`` a power of two; the load history has no ways where
+    it is absent, and ``history_turn`` is what the program before has left in it."""
 
-    _fields_ = (
-        ("counters", c_uint64 * len(PeCounter)),
-        ("cycles", c_uint64),
-        ("pc", c_int64),
-        ("cause", c_uint32),
-        ("running", c_bool),
-        ("memory_error", c_bool),
-        ("history", c_uint64 * len(HistoryCounter)),
-        ("history_turn", c_uint64),
-    )
+
+class EngineResult(Record):
+    """What became of an engine."""
+
+    counters: Annotated[Any, C(c_uint64 * len(PeCounter))]
+    cycles: int
+    pc: Signed
+    cause: U32
+    running: bool
+    memory_error: bool
+    history: Annotated[Any, C(c_uint64 * len(HistoryCounter))]
+    history_turn: int
 
     def end(self, slot: int = 0) -> EngineEnd:
         """The end of the engine in ``slot`` of its vault, with its counters of
@@ -77,6 +64,7 @@ class EngineResult(ctypes.Structure):
             memory_error=self.memory_error,
             cycles=self.cycles,
             counters={item.name: self.counters[item] for item in PeCounter},
+            pe=slot,
             slot=slot,
         )
 

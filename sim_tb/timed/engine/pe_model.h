@@ -20,16 +20,7 @@
 
 namespace vip::timed {
 
-// What the front end must know of a word; see words.py, whose structures have these layouts.
-struct Word {
-    uint8_t unit, control;
-    uint8_t a, b, c;
-    bool reads_a, reads_b, reads_c, writes;
-    bool legal, store, is_register, matrix;
-    uint8_t width;  // log2 of an element's bytes
-    uint8_t passes;
-    uint8_t extents[3];  // of what lies where A, B and C point
-};
+using Word = TimedWord;
 
 // What a row of the instruction table does.
 using Execute = uint32_t (*)(Engine& engine, const Operation& operation, uint64_t& clipped);
@@ -91,26 +82,11 @@ constexpr int64_t kNever = INT64_MIN;
 // From a branch that leads away to the cycle in which stages are full again.
 constexpr int kRefillCycles = 3;
 
-struct Sizes;
 std::shared_ptr<const Program> program_of(const Sizes& sizes, const Operation* operations,
                                           const Word* buffer);
 
 // A vector instruction's registers where its operands' values are in the first three.
 constexpr Operation kPlaced = {.row = 0, .a = 0, .b = 1, .c = 2, .constant = 0};
-
-// What the model must know of a configuration.
-struct Sizes {
-    uint64_t words;  // of the program
-    uint64_t buffer_words, addressed_words;  // of the instruction buffer, and a power of two
-    uint64_t exact_pc;
-    uint64_t scratchpad_bytes, address_bits;
-    uint64_t arc_entries, tags;
-    uint64_t alignment;  // of scratchpad operands, in bytes
-    uint64_t clear_cycles, flush_cycles, settling_cycles;
-    uint64_t counters;
-    uint64_t history_sets, history_ways;  // of the load history; no ways: it is absent
-    uint64_t history_turn;                // that the program before has left in it
-};
 
 // A vector or load-store instruction at dispatch.
 struct Dispatched {
@@ -123,17 +99,6 @@ struct Dispatched {
     bool nothing, lowered, recorded;
     uint32_t cause;
     int64_t pc;
-};
-
-// What became of an engine; see engine_state.py.
-struct EngineResult {
-    uint64_t counters[kCounters];
-    uint64_t cycles;
-    int64_t pc;
-    uint32_t cause;
-    bool running, memory_error;
-    uint64_t history[kHistoryCounters];
-    uint64_t history_turn;
 };
 
 enum class State { kRest, kClear, kRun, kDrain, kFlush };

@@ -9,15 +9,15 @@ from functools import cache
 
 from isa.compiled.library import Engine
 from isa.image import DramImage
-from isa.run import Launch, RunResult
+from isa.run import Launch, Machine, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
 from sim_tb.cosim.engine import CosimError, Identity, check_launch, check_scratchpad
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY, MemoryBehaviour
-from sim_tb.harness.schema import pack, structure
 from sim_tb.timed.library import compile_model
 from sim_tb.timed.words import TimedWord, timed_words
+from support.schema import pack, structure
 
 from .engine_state import EngineResult, EngineState, Sizes, check_covered, sizes_of
 
@@ -50,7 +50,7 @@ def _library() -> ctypes.CDLL:
     )
 
 
-class PeModel:
+class PeModel(Machine):
     """The timing model of an engine, with the interface of
     :class:`sim_tb.cosim.engine.PeSimulation`.
 
@@ -60,31 +60,31 @@ class PeModel:
 
     Parameters:
         config: of the engine; with registers of 64 bits.
+        memory: how the memory answers unless a run says so; None: the default.
 
     Raises:
         CosimError: the model does not cover ``config``; the message says why.
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
 
-    def __init__(self, config: PeConfig) -> None:
+    config: PeConfig
+    lenient = True
+
+    def __init__(self, config: PeConfig, *, memory: MemoryBehaviour | None = None) -> None:
         check_covered(config)
         self.config = config
+        self._behaviour = memory or MemoryBehaviour()
         self._library = _library()
         self._scratchpad = bytes(config.scratchpad_bytes)
         self._buffer = (TimedWord * config.instruction_words)()
         self._turn = 0
-
-    def __enter__(self) -> "PeModel":
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
     def run(
         self,
         launch: Launch,
         image: DramImage,
         *,
+        engines: int | None = None,
         memory: MemoryBehaviour | None = None,
         identity: Identity | None = None,
         reset: bool = True,
@@ -129,7 +129,7 @@ class PeModel:
             byref(sizes),
             byref(engine),
             self._buffer,
-            byref(pack(memory or MemoryBehaviour())),
+            byref(pack(memory or self._behaviour)),
             stop,
         )
         try:

@@ -9,14 +9,6 @@
 
 namespace vip::timed {
 
-// What the model must know of an agent; see agent_sizes.py.
-struct AgentSizes {
-    uint64_t features, epoch, steps, update_lag, alpha_shift, gamma_shift, epsilon_shift;
-    uint64_t theta_bits, reward_shift, initial, seed;
-    uint64_t values[kAgentSlots];  // of FeatureValue
-    uint64_t thresholds[kAgentSlots][kAgentThresholds];  // those that don't exist are not reached
-};
-
 class Agent {
   public:
     explicit Agent(const AgentSizes& sizes)

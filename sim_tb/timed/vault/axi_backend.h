@@ -14,13 +14,6 @@ namespace vip::timed {
 
 constexpr uint64_t kMostLanes = 4;
 
-// What the model must know of an AXI back end's configuration; see axi_sizes.py.
-struct AxiSizes {
-    uint64_t lanes, lane_bits;  // words in a beat of the data buses
-    uint64_t beats;             // of a column
-    uint64_t outstanding;       // requests in flight
-};
-
 class AxiBackend {
   public:
     // `memory`: number of the memory on its bus.

@@ -15,21 +15,6 @@
 
 namespace vip::timed {
 
-// What the model must know of a vault's configuration; see vault_model.py.
-struct VaultSizes {
-    uint64_t banks, row_bits, column_bits, bank_bits, address_bits;
-    uint64_t row_low, bank_low, column_low;  // of the fields of an address
-    uint64_t page_policy, scheduler;
-    uint64_t transaction_queue, command_queue, write_slots, stamp_bits, read_columns, write_depth;
-    uint64_t tccd, tcl, tcwl, trcd, trp, tras, trtp, trfc, trefi, trrd, tfaw;
-    uint64_t write_to_read, write_to_precharge;          // of a bank
-    uint64_t turnaround_to_read, turnaround_to_write;    // of the data bus
-    // Tags: their bits below the number of the crossbar's requester, and the bits at their top that
-    // number a requester for the scheduler.
-    uint64_t port_tag_bits, tag_bits, requester_bits;
-    AgentSizes agent;  // of the schedulers that learn
-};
-
 // A request without its data.
 struct Request {
     uint32_t row, tag, stamp;

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "crossbar.h"
+#include "vault.inc"
 
 namespace vip::timed {
 
@@ -116,10 +117,6 @@ class LineAnswers {
     bool m_take = false, m_forward_take = false, m_line_take = false;
 
     void offer();
-};
-
-struct LineSizes {
-    uint64_t lines, merges, memory_bits, sources, tags;  // no lines: there is no line buffer
 };
 
 class LineBuffer {

@@ -7,13 +7,12 @@ from contextlib import contextmanager
 from ctypes import POINTER, byref, c_bool, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
-from types import TracebackType
 from typing import NamedTuple
 
 import memory.model.device_model
 from isa.compiled.library import Engine
 from isa.image import DramImage
-from isa.run import EngineEnd, Launch, RunResult
+from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.config import VaultConfig
 from memory.controller.counters import LAG_CYCLES
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel, device_setup
@@ -38,8 +37,7 @@ from sim_tb.timed.library import compile_model
 from sim_tb.timed.words import TimedWord, timed_words
 from soc.tile.config import VaultTileConfig
 
-from .line_sizes import LineSizes
-from .vault_sizes import COUNTERS, VaultSizes, vault_constants
+from .vault_sizes import COUNTERS, LineSizes, VaultSizes, vault_constants
 
 __all__ = [
     "StartedTile",
@@ -87,7 +85,7 @@ def _library() -> ctypes.CDLL:
     )
 
 
-class VaultModel:
+class VaultModel(Machine):
     """The timing model of a vault: the cycles of its Verilog, with the same counters of every
     engine and the same commands to the DRAM.
 
@@ -100,17 +98,6 @@ class VaultModel:
 
     def __init__(self, config: VaultTileConfig) -> None:
         self.config = config
-
-    def __enter__(self) -> "VaultModel":
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        """Nothing is open."""
 
     def run(
         self,

@@ -1,16 +1,21 @@
 """Parameters of the timing model of a vault's memory, and the constants in its C++."""
 
-import ctypes
+from collections.abc import Mapping
 from ctypes import c_uint64
-from typing import get_args
+from typing import Annotated, Any, get_args
 
 from memory.address_map import BYTE_BITS, DramAddress, join_address
+from memory.agent.config import ACTIONS, SLOTS, AgentConfig
+from memory.agent.features import BUCKETS, FEATURES
+from memory.axi.layout import AxiConfig
 from memory.config import PagePolicy, SchedulerPolicy, VaultConfig
 from memory.controller.bus_rules import read_to_write, write_to_read
 from memory.controller.counters import ARRIVAL_UNIT_BITS, LATENCY_LIMITS, VaultCounter
 from memory.controller.dram_port import DramCommand
+from memory.controller.meta import SHORT_BURSTS
 from memory.controller.read_path import buffered_columns
 from memory.controller.responses import ACKNOWLEDGEMENTS
+from memory.controller.snapshot import SNAPSHOT_CYCLES
 from memory.controller.starvation import FORCED_DEBT, GROUP_BURSTS, PATIENCE_CYCLES
 from memory.controller.transaction import ARRIVAL_BITS, stamp_bits
 from memory.controller.write_path import pending_writes
@@ -18,10 +23,10 @@ from memory.line_buffer.layout import LineCounter
 from memory.timing import BURST_CLOCKS
 from sim_tb.cosim.engine import CosimError
 from sim_tb.timed.words import declared
+from soc.tile.config import VaultTileConfig
+from support.schema import C, Record, declarations
 
-from .agent_sizes import AgentSizes, agent_constants
-
-__all__ = ["COUNTERS", "VaultSizes", "vault_constants"]
+__all__ = ["COUNTERS", "AgentSizes", "AxiSizes", "LineSizes", "VaultSizes", "vault_constants"]
 
 _POLICIES: tuple[str, ...] = get_args(PagePolicy)
 _SCHEDULERS: tuple[str, ...] = get_args(SchedulerPolicy)
@@ -41,13 +46,44 @@ _NUMBERS = (
 )
 
 
-class VaultSizes(ctypes.Structure):
-    """Parameters of a vault; see ``controller.h``."""
+_THRESHOLDS = max(BUCKETS) - 1
+#: A threshold that no value reaches.
+_NEVER = 1 << 40
+#: Names of the fields, and of the configuration's attributes.
+_AGENT_NUMBERS = (
+    *("epoch", "steps", "update_lag", "alpha_shift", "gamma_shift", "epsilon_shift"),
+    *("theta_bits", "reward_shift", "initial", "seed"),
+)
 
-    _fields_ = (
-        *((name, c_uint64) for name in _NUMBERS),
-        ("agent", AgentSizes),
-    )
+
+class AgentSizes(Record, numbers=("features", *_AGENT_NUMBERS)):
+    """What the model must know of an agent: ``values`` of its state, as places in
+    :data:`memory.agent.features.FEATURES`; thresholds that don't exist are not reached."""
+
+    values: Annotated[Any, C(c_uint64 * SLOTS)]
+    thresholds: Annotated[Any, C(c_uint64 * _THRESHOLDS * SLOTS)]
+
+    @classmethod
+    def of(cls, config: AgentConfig) -> "AgentSizes":
+        """Those of ``config``, whose weights the model's host can't access."""
+        numbers = {name: getattr(config, name) for name in _AGENT_NUMBERS}
+        sizes = cls(features=len(config.features), **numbers)
+        order = list(FEATURES)
+        for number, feature in enumerate(config.state):
+            sizes.values[number] = order.index(feature.name)
+            padding = (_THRESHOLDS - len(feature.thresholds)) * (_NEVER,)
+            for place, threshold in enumerate((*feature.thresholds, *padding)):
+                sizes.thresholds[number][place] = threshold
+        return sizes
+
+
+class VaultSizes(Record, numbers=_NUMBERS):
+    """What the model must know of a vault's memory: where fields of an address begin
+    (``row_low``), times of a bank, turnarounds of the data bus, and of tags the bits below the
+    number of the crossbar's requester (``port_tag_bits``) and those at their top that number a
+    requester for the scheduler; the ``agent`` of the schedulers that learn."""
+
+    agent: AgentSizes
 
     @classmethod
     def of(cls, config: VaultConfig, requesters: int) -> "VaultSizes":
@@ -102,6 +138,69 @@ class VaultSizes(ctypes.Structure):
         )
 
 
+class AxiSizes(Record):
+    """What the model must know of an AXI back end: ``lanes`` are words in a beat of the data buses,
+    ``beats`` those of a column."""
+
+    lanes: int
+    lane_bits: int
+    beats: int
+    outstanding: int
+
+    @classmethod
+    def of(cls, config: AxiConfig) -> "AxiSizes":
+        """Those of ``config``.
+
+        Raises:
+            CosimError: it has a preload memory.
+        """
+        if config.preload_bytes:
+            raise CosimError("the timing model has no preload memory (preload_bytes must be 0)")
+        return cls(
+            lanes=config.lanes,
+            lane_bits=config.lane_bits,
+            beats=config.beats,
+            outstanding=config.outstanding,
+        )
+
+
+class LineSizes(Record):
+    """What the model must know of a line buffer."""
+
+    lines: int
+    merges: int
+    memory_bits: int
+    sources: int
+    tags: int
+
+    @classmethod
+    def of(cls, config: VaultTileConfig) -> "LineSizes":
+        """Those of ``config``; ``lines`` is 0 if it has none."""
+        sources = 1 << (config.requesters - 1).bit_length()
+        return cls(
+            lines=config.line_buffer,
+            merges=config.line_merges,
+            memory_bits=config.vault.address_bits,
+            sources=sources,
+            tags=(1 << config.vault.tag_bits) // sources,
+        )
+
+
+def _agent_constants() -> Mapping[str, int]:
+    """Sizes of an agent, limits of its scheduler, and the numbers of the values that it may see."""
+    values = {
+        f"Feature{name.title().replace('_', '')}": place for place, name in enumerate(FEATURES)
+    }
+    return values | {
+        "AgentActions": ACTIONS,
+        "AgentSlots": SLOTS,
+        "AgentThresholds": _THRESHOLDS,
+        "FeatureValues": len(FEATURES),
+        "SweepCycles": SNAPSHOT_CYCLES,
+        "ShortBursts": SHORT_BURSTS,
+    }
+
+
 def vault_constants() -> str:
     """``vault.inc``: numbers of counters, and limits of the controller."""
     names = {item: item.name.title().replace("_", "") for item in VaultCounter}
@@ -117,7 +216,7 @@ def vault_constants() -> str:
         "UnitBits": ARRIVAL_UNIT_BITS,
         "ArrivalBits": ARRIVAL_BITS,
         "LatencyLimits": len(LATENCY_LIMITS),
-        **agent_constants(),
+        **_agent_constants(),
     }
     for policies in (_POLICIES, _SCHEDULERS):
         values |= {each.title().replace("-", ""): place for place, each in enumerate(policies)}
@@ -127,4 +226,5 @@ def vault_constants() -> str:
         values,
         f"enum DramKind : uint32_t {{{kinds}}};",
         f"constexpr uint32_t kLimits[] = {{{limits}}};",
+        declarations(AgentSizes, VaultSizes, LineSizes, AxiSizes),
     )

@@ -18,7 +18,7 @@ from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
 from microkernels.runtime.ring import VaultRing
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 
 NAMES = ("potts", "linear:2", "linear:4", "quadratic:7", "linear")
@@ -142,9 +142,9 @@ def test_the_faster_form_is_chosen(
     def cycles(form: Form) -> float:
         job = bp_job(one, pes=pes, form=form)
         if pes == 1:
-            outcome = cosim_engine(job, preset("pe"), on="model")
+            outcome = run_on(job, preset("pe"), on="model")
             return outcome.cycles
-        return cosim_vault(job, tile_preset("vault"), on="model").cycles
+        return run_on(job, tile_preset("vault"), on="model").cycles
 
     assert cycles("auto") <= 1.01 * min(cycles("matrix"), cycles("shifts"))
 

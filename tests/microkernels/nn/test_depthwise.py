@@ -20,7 +20,7 @@ from microkernels.nn.line import line_program
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob, simulate
 from microkernels.runtime.ring import ChipEngines, VaultRing
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import any_preset
 
 #: Alignment of maps in different rows of the memory.
@@ -146,7 +146,7 @@ def test_a_vault_reaches_a_quarter_of_its_products(size: int, stride: int, least
         fraction=12,
     )
     job = layer(shape, 16, sharers=4)
-    run = cosim_vault(job, any_preset("vault"), on="model")
+    run = run_on(job, any_preset("vault"), on="model")
     assert run.match
     products = shape.taps * shape.out_width * shape.out_height * shape.channels
     assert products / run.cycles / 16 >= least > 0.25
@@ -159,7 +159,7 @@ def test_a_tile_on_the_verilog() -> None:
     )
     for each in (shape, replace(shape, stride_across=1, stride_down=1)):
         job = layer(each, 16, sharers=4)
-        runs = [cosim_vault(job, any_preset("vault"), on=on) for on in ("rtl", "model")]
+        runs = [run_on(job, any_preset("vault"), on=on) for on in ("rtl", "model")]
         assert all(run.match for run in runs)
         assert runs[0].cycles == runs[1].cycles
 

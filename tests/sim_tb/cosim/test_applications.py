@@ -11,7 +11,7 @@ from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import KernelJob, simulate
 from sim_tb.cosim.applications import Application, ApplicationError, applications, choose
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
-from sim_tb.cosim.kernels import cosim_job
+from sim_tb.cosim.kernels import run_work
 from soc.generate.presets import preset
 
 HOSTILE = MemoryBehaviour(
@@ -58,9 +58,9 @@ def test_golden_model_simulator_and_verilog_agree(
         assert np.array_equal(outputs, job.expected)
         assert [str(hazard) for hazard in hazards] == []
         assert np.any(job.expected != job.expected.flat[0])
-        outcome = cosim_job(job, simulation, memory=MemoryBehaviour(latency=40))
+        outcome = run_work(job, simulation, memory=MemoryBehaviour(latency=40))
         assert outcome.match
-        assert cosim_job(job, simulation, memory=HOSTILE).match
+        assert run_work(job, simulation, memory=HOSTILE).match
         cycles += outcome.cycles
         operations += job.operations
     assert operations / cycles >= LEAST.get(application.name, 0)
@@ -85,7 +85,7 @@ def test_host_and_engine_find_clusters_of_digits(engine: PeSimulation) -> None:
         found = np.zeros(0)
         for _ in range(count):
             job: KernelJob = kmeans_job(points, centres)
-            outcome = cosim_job(job, engine)
+            outcome = run_work(job, engine)
             assert outcome.match
             found = outcome.outputs
             centres = moved_centres(points, found, centres)

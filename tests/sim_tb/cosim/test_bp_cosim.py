@@ -15,7 +15,7 @@ from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.engine import Identity, MemoryBehaviour, PeSimulation
-from sim_tb.cosim.kernels import cosim_engine
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset
 
 PE = preset("pe")
@@ -35,7 +35,7 @@ def simulation() -> Iterator[PeSimulation]:
 @pytest.mark.parametrize(("latency", "limit"), [(20, 82), (60, 84)])
 def test_stereo_tile_takes_little_more_than_the_datapath(latency: int, limit: float) -> None:
     problem = motorcycle(64, 48, 16).problem
-    outcome = cosim_engine(bp_job(problem), PE, memory=MemoryBehaviour(latency=latency))
+    outcome = run_on(bp_job(problem), PE, memory=MemoryBehaviour(latency=latency))
     assert outcome.match
     assert outcome.updates == problem.updates
     # 16 rows of 4 beats and 4 vector instructions of 4 beats.

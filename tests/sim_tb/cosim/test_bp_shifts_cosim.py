@@ -9,7 +9,7 @@ from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.mrf.smoothness import smoothness_costs
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 
 PE = preset("pe")
@@ -47,9 +47,9 @@ def test_verilog_is_exact_and_takes_the_model_s_cycles(
     width: int, height: int, labels: int, bits: int, name: str, memory: MemoryBehaviour
 ) -> None:
     job = bp_job(problem(width, height, labels, bits, name, 20), 2, form="shifts")
-    outcome = cosim_engine(job, PE, memory=memory)
+    outcome = run_on(job, PE, memory=memory)
     assert outcome.match
-    assert cosim_engine(job, PE, on="model", memory=memory).cycles == outcome.cycles
+    assert run_on(job, PE, on="model", memory=memory).cycles == outcome.cycles
 
 
 @pytest.mark.parametrize(
@@ -57,7 +57,7 @@ def test_verilog_is_exact_and_takes_the_model_s_cycles(
 )
 def test_an_engine_with_ideal_memory(labels: int, bits: int, limit: float) -> None:
     job = bp_job(problem(64, 32, labels, bits, "linear:2", 5), 1, form="shifts")
-    outcome = cosim_engine(job, PE, on="model")
+    outcome = run_on(job, PE, on="model")
     assert outcome.match
     assert outcome.cycles_per_update <= limit
 
@@ -67,7 +67,7 @@ def test_four_engines_of_a_vault(bits: int, bus: int, limit: float) -> None:
     """Three vectors are read and one is written: ``bus`` cycles of the vault's bus."""
     config = tile_preset("vault")
     job = bp_job(problem(60, 34, 16, bits, "linear:2", 5), 1, pes=config.pes, form="shifts")
-    outcome = cosim_vault(job, config, on="model")
+    outcome = run_on(job, config, on="model")
     assert outcome.match
     assert bus <= outcome.cycles_per_update <= limit
 
@@ -79,9 +79,9 @@ def test_labels_on_verilog(width: int, bits: int) -> None:
     job = bp_job(
         problem(width, 6, 16, bits, "linear:2", 5), 1, pes=config.pes, form="shifts", choose=True
     )
-    outcome = cosim_vault(job, config)
+    outcome = run_on(job, config)
     assert outcome.match
-    model = cosim_vault(job, config, on="model")
+    model = run_on(job, config, on="model")
     assert model.match
     assert [one.cycles for one in model.results.values()] == [
         one.cycles for one in outcome.results.values()

@@ -10,7 +10,7 @@ from microkernels.bp.problem import BpProblem, EdgeWeights
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.mrf.smoothness import smoothness_costs
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import cosim_engine
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset
 
 PE = preset("pe")
@@ -48,16 +48,16 @@ def test_verilog_is_exact_and_takes_the_model_s_cycles(
     size: tuple[int, int], labels: int, bits: int, form: str, damping: int
 ) -> None:
     job = bp_job(problem(*size, labels, bits, weighted=True), 2, form=form, damping=damping)
-    outcome = cosim_engine(job, PE, memory=HOSTILE)
+    outcome = run_on(job, PE, memory=HOSTILE)
     assert outcome.match
-    assert cosim_engine(job, PE, on="model", memory=HOSTILE).cycles == outcome.cycles
+    assert run_on(job, PE, on="model", memory=HOSTILE).cycles == outcome.cycles
 
 
 def test_trws_on_verilog() -> None:
     one = problem(5, 4, 16, 32, weighted=True)
-    outcome = cosim_engine(trws_job(one, 1), PE, memory=HOSTILE)
+    outcome = run_on(trws_job(one, 1), PE, memory=HOSTILE)
     assert outcome.match
-    assert cosim_engine(trws_job(one, 1), PE, on="model", memory=HOSTILE).cycles == outcome.cycles
+    assert run_on(trws_job(one, 1), PE, on="model", memory=HOSTILE).cycles == outcome.cycles
 
 
 @pytest.mark.parametrize(
@@ -65,6 +65,6 @@ def test_trws_on_verilog() -> None:
 )
 def test_an_engine_with_ideal_memory(weighted: bool, damping: int, limit: float) -> None:
     job = bp_job(problem(64, 48, 16, 16, weighted=weighted), 1, form="shifts", damping=damping)
-    outcome = cosim_engine(job, PE, on="model")
+    outcome = run_on(job, PE, on="model")
     assert outcome.match
     assert outcome.cycles_per_update <= limit

@@ -6,7 +6,7 @@ import pytest
 
 from bench.byte_convolution import byte_machine, layer_jobs
 from pe.config import PeConfig
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from sim_tb.cosim.kernels import run_on
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.program_builder import NEEDED
 
@@ -31,10 +31,10 @@ def test_a_convolution_of_bytes_takes_half_the_cycles(sharers: int) -> None:
     taken = {}
     for name, job in layer_jobs(8, sharers).items():
         if sharers == 1:
-            outcome = cosim_engine(job, config.pe)
+            outcome = run_on(job, config.pe)
             found, taken[name] = outcome.match, outcome.cycles
         else:
-            run = cosim_vault(job, config)
+            run = run_on(job, config)
             found, taken[name] = run.match, run.cycles
         assert found, name
     assert taken["bytes"] <= 0.55 * taken["elements"]

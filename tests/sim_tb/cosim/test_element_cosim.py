@@ -9,7 +9,7 @@ from microkernels.nn.element_shape import ElementShape
 from microkernels.nn.jobs import element_job
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
-from sim_tb.cosim.kernels import cosim_job, cosim_vault
+from sim_tb.cosim.kernels import run_on, run_work
 from soc.generate.presets import preset, tile_preset
 
 HOSTILE = MemoryBehaviour(
@@ -44,8 +44,8 @@ def job(shape: ElementShape, *, sharers: int = 1, room: int = 4096) -> KernelJob
 )
 def test_layers_are_exact_on_any_memory(shape: ElementShape, simulation: PeSimulation) -> None:
     for memory in (MemoryBehaviour(latency=20), MemoryBehaviour(latency=300), HOSTILE):
-        assert cosim_job(job(shape), simulation, memory=memory).match
+        assert run_work(job(shape), simulation, memory=memory).match
 
 
 def test_a_sum_is_exact_on_a_vault() -> None:
-    assert cosim_vault(job(ADD, sharers=2, room=2048), tile_preset("vault-small")).match
+    assert run_on(job(ADD, sharers=2, room=2048), tile_preset("vault-small")).match

@@ -15,7 +15,7 @@ from microkernels.apps.upsampled_convolution import upsampled_convolution_job
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
-from sim_tb.cosim.kernels import cosim_engine
+from sim_tb.cosim.kernels import run_on
 from sim_tb.random.comparison import check_programs
 from sim_tb.random.programs import random_program
 from tests.sim_tb.cosim.test_cosim import CONFIG, SMALL
@@ -76,7 +76,7 @@ def test_a_convolution_from_a_workspace() -> None:
     image = generator.integers(-200, 200, (6, 10, 16)).astype(np.int16)
     filters = generator.integers(-100, 100, (8, 3, 3, 16)).astype(np.int16)
     job = lowered_convolution_job(image, filters, fraction=6, padding=1)
-    outcome = cosim_engine(job, KERNEL, memory=MemoryBehaviour(latency=60))
+    outcome = run_on(job, KERNEL, memory=MemoryBehaviour(latency=60))
     assert outcome.match
     counters = outcome.result.engine.counters
     assert counters["HISTORY_HITS"] > 0.4 * counters["WORKSPACE_COLUMNS"]
@@ -89,7 +89,7 @@ def test_an_upsampled_image(phases: bool, cycles: tuple[int, int]) -> None:
     image = generator.integers(-200, 200, (4, 4, 8)).astype(np.int16)
     filters = generator.integers(-100, 100, (2, 5, 5, 8)).astype(np.int16)
     job = upsampled_convolution_job(image, filters, fraction=6, phases=phases)
-    outcome = cosim_engine(job, KERNEL, memory=MemoryBehaviour(latency=60))
+    outcome = run_on(job, KERNEL, memory=MemoryBehaviour(latency=60))
     assert outcome.match
     assert outcome.result.engine.counters["HISTORY_HITS"]
     assert cycles[0] < outcome.cycles < cycles[1]

@@ -11,7 +11,7 @@ from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import tile_preset
 
 SMALL = tile_preset("vault-small")
@@ -36,7 +36,7 @@ def job(
 
 
 def test_all_phases_on_verilog_equal_the_golden_model() -> None:
-    outcome = cosim_vault(job(), SMALL)
+    outcome = run_on(job(), SMALL)
     assert outcome.match
     assert list(outcome.results) == ["construct", "coarse", "copy", "fine"]
     blocks = 7 * 5
@@ -58,7 +58,7 @@ def test_all_phases_on_verilog_equal_the_golden_model() -> None:
 @pytest.mark.parametrize(("size", "labels", "pes"), [((2, 3), 5, 2), ((38, 3), 3, 1)])
 def test_other_shapes_on_verilog(size: tuple[int, int], labels: int, pes: int) -> None:
     """Fewer blocks than a batch has, and rows that end within batches."""
-    assert cosim_vault(job(size=size, labels=labels, pes=pes), SMALL).match
+    assert run_on(job(size=size, labels=labels, pes=pes), SMALL).match
 
 
 def test_construct_and_copy_on_one_vault_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -74,7 +74,7 @@ def test_construct_and_copy_on_one_vault_of_several(monkeypatch: pytest.MonkeyPa
         room = SMALL.pe.scratchpad_bytes
         return bp_between_job(problem, messages, ring=ring, pes=2, scratchpad_bytes=room)
 
-    outcome = cosim_vault(between(), SMALL)
+    outcome = run_on(between(), SMALL)
     assert outcome.match
     # Of 7 x 5 blocks in 2 x 2 tiles, the first vault has 4 x 3 and 3 x 2.
     assert {name: result.vaults[0]["WRITES"] for name, result in outcome.results.items()} == {
@@ -82,7 +82,7 @@ def test_construct_and_copy_on_one_vault_of_several(monkeypatch: pytest.MonkeyPa
         "copy": 4 * 3 * 18,
     }
     monkeypatch.setattr(jobs, "copied", lambda problem, begun: problem.no_messages())
-    assert not cosim_vault(between(), SMALL).match
+    assert not run_on(between(), SMALL).match
 
 
 @pytest.mark.parametrize(
@@ -96,5 +96,5 @@ def test_a_job_for_another_machine_is_refused_in_one_line(
     pes: int, rows: int, message: str
 ) -> None:
     with pytest.raises(CosimError, match=message) as error:
-        cosim_vault(job(pes=pes, rows=rows), SMALL)
+        run_on(job(pes=pes, rows=rows), SMALL)
     assert "\n" not in str(error.value)

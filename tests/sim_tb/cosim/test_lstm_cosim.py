@@ -9,7 +9,7 @@ from microkernels.nn.jobs import lstm_job
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
-from sim_tb.cosim.kernels import cosim_job
+from sim_tb.cosim.kernels import run_work
 from sim_tb.workloads.tiles import ESE, ese_job
 from soc.generate.presets import preset
 
@@ -62,7 +62,7 @@ def test_every_bit_whatever_the_memory(
 ) -> None:
     job = random_job(shape, shape.batch, vaults)
     for memory in (MemoryBehaviour(), HOSTILE):
-        assert cosim_job(job, simulation, memory=memory).match
+        assert run_work(job, simulation, memory=memory).match
 
 
 def test_an_engine_s_share_of_a_step_of_ese_takes_less_than_180_us(
@@ -70,6 +70,6 @@ def test_an_engine_s_share_of_a_step_of_ese_takes_less_than_180_us(
 ) -> None:
     """The limit of the datapath is 162 us, 202,500 cycles."""
     job = ese_job(1, batch=ESE.batch // SHARERS)
-    outcome = cosim_job(job, simulation, memory=MemoryBehaviour(latency=100))
+    outcome = run_work(job, simulation, memory=MemoryBehaviour(latency=100))
     assert outcome.match
     assert outcome.cycles * 0.8e-3 < 180

@@ -19,7 +19,7 @@ from microkernels.runtime.job import Golden, KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.digits import cosim_digits
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
-from sim_tb.cosim.kernels import cosim_job, cosim_vault
+from sim_tb.cosim.kernels import run_on, run_work
 from sim_tb.workloads.tiles import CONVOLUTIONS, LAYERS, conv_rounds, layer_jobs
 from soc.generate.presets import preset, tile_preset
 
@@ -112,7 +112,7 @@ def connected(
 )
 def test_layers_are_exact_on_any_memory(job: KernelJob, simulation: PeSimulation) -> None:
     for memory in (MemoryBehaviour(latency=20), MemoryBehaviour(latency=300), HOSTILE):
-        outcome = cosim_job(job, simulation, memory=memory)
+        outcome = run_work(job, simulation, memory=memory)
         assert outcome.differing == 0
 
 
@@ -133,7 +133,7 @@ def test_passes_about_as_long_as_the_pipeline(
     assert (plan.slices, plan.groups, plan.parts) == (3, 2, parts)
     job = conv(shape(plan.pixels + more), depth=depth, out_depth=1, sums_first=sums_first)
     for memory in (MemoryBehaviour(latency=20), MemoryBehaviour(latency=300), HOSTILE):
-        assert cosim_job(job, simulation, memory=memory).differing == 0
+        assert run_work(job, simulation, memory=memory).differing == 0
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_passes_about_as_long_as_the_pipeline(
     ids=lambda job: job.program.source[0].file,
 )
 def test_layers_are_exact_on_a_vault(job: KernelJob) -> None:
-    assert cosim_vault(job, SMALL_VAULT).match
+    assert run_on(job, SMALL_VAULT).match
 
 
 @pytest.mark.parametrize(
@@ -162,7 +162,7 @@ def test_vector_unit_hardly_waits(
     def cycles(width: int) -> int:
         shape = ConvShape(width=width + 2, height=3, channels=channels, filters=filters)
         memory = MemoryBehaviour(latency=60)
-        return cosim_job(conv(shape, strips=strips), simulation, memory=memory).cycles
+        return run_work(conv(shape, strips=strips), simulation, memory=memory).cycles
 
     assert 1 <= (cycles(28) - cycles(20)) / 8 / products <= 1 + overhead
 
@@ -195,10 +195,10 @@ def test_part_of_a_tile_is_a_share_of_its_rounds() -> None:
 def test_jobs_that_do_not_fit(simulation: PeSimulation) -> None:
     two = pooling(PoolShape(width=6, height=6, channels=4), sharers=2)
     with pytest.raises(CosimError, match="2 engines can't work in a vault of 1"):
-        cosim_job(two, simulation)
+        run_work(two, simulation)
     large = connected(DenseShape(inputs=2000, outputs=500))
     with pytest.raises(CosimError, match="the vault has 1048576"):
-        cosim_vault(large, SMALL_VAULT)
+        run_on(large, SMALL_VAULT)
 
 
 def test_a_trimmed_engine_may_address_less_than_its_memory_has() -> None:
@@ -213,6 +213,6 @@ def test_a_trimmed_engine_may_address_less_than_its_memory_has() -> None:
         end=8192,
     )
     with PeSimulation(config) as simulation:
-        assert cosim_job(job, simulation, memory_bytes=8192).match
+        assert run_work(job, simulation, memory_bytes=8192).match
         with pytest.raises(CosimError, match="needs 8192 bytes, the vault has 4096"):
-            cosim_job(job, simulation)
+            run_work(job, simulation)

@@ -9,7 +9,7 @@ from microkernels.bp.problem import BpProblem
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.mrf.smoothness import smoothness_costs
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import cosim_engine, cosim_vault
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 
 PE = preset("pe")
@@ -42,15 +42,15 @@ def test_verilog_is_exact_and_takes_the_model_s_cycles(
     width: int, height: int, labels: int, bits: int, name: str, form
 ) -> None:
     job = trws_job(problem(width, height, labels, bits, name), 1, form=form)
-    outcome = cosim_engine(job, PE, memory=HOSTILE)
+    outcome = run_on(job, PE, memory=HOSTILE)
     assert outcome.match
-    assert cosim_engine(job, PE, on="model", memory=HOSTILE).cycles == outcome.cycles
+    assert run_on(job, PE, on="model", memory=HOSTILE).cycles == outcome.cycles
 
 
 @pytest.mark.parametrize(("form", "limit"), [("shifts", 53), ("matrix", 95)])
 def test_an_engine_with_ideal_memory(form, limit: float) -> None:
     job = trws_job(problem(240, 12, 16, 16, "linear:2"), 1, form=form)
-    outcome = cosim_engine(job, PE, on="model")
+    outcome = run_on(job, PE, on="model")
     assert outcome.match
     assert outcome.cycles_per_update <= limit
 
@@ -59,15 +59,15 @@ def test_the_engines_of_a_vault_share_the_rows() -> None:
     config = tile_preset("vault")
     one = problem(14, 9, 16, 16, "linear:2")
     job = trws_job(one, 2, pes=config.pes, block=4)
-    outcome = cosim_vault(job, config)
+    outcome = run_on(job, config)
     assert outcome.match
-    assert cosim_vault(job, config, on="model").cycles == outcome.cycles
+    assert run_on(job, config, on="model").cycles == outcome.cycles
 
 
 def test_four_engines_of_a_vault() -> None:
     """Four vectors of 32 bytes are read and two written for two messages: 48 cycles of the bus."""
     config = tile_preset("vault")
     job = trws_job(problem(120, 60, 16, 16, "linear:2"), 1, pes=config.pes)
-    outcome = cosim_vault(job, config, on="model")
+    outcome = run_on(job, config, on="model")
     assert outcome.match
     assert 48 <= outcome.cycles_per_update <= 70

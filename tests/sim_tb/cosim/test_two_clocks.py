@@ -11,7 +11,7 @@ from memory.crossing import CounterMirror
 from sim_tb.cosim.applications import choose
 from sim_tb.cosim.chip_session import ChipSimulation, Periods
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_chip
+from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.vault import VaultSimulation
 from sim_tb.workloads.stress import RATIOS
 from soc.chip.config import ChipConfig
@@ -40,7 +40,7 @@ def run(name: str, config: ChipConfig, periods: Periods) -> int:
     (application,) = choose([name])
     cycles = 0
     for job in application.jobs:
-        outcome = cosim_chip(job, config, periods=periods)
+        outcome = run_on(job, config, periods=periods)
         assert outcome.match
         cycles += outcome.cycles
         for result in outcome.results.values():
@@ -68,7 +68,7 @@ def test_belief_propagation_is_exact_at_every_ratio(back_end: str, periods: Peri
 def test_periods_are_for_chips_with_two_clocks() -> None:
     (application,) = choose(["bp-copy"])
     with pytest.raises(CosimError, match=r"no periods \(clocks.domains must be 'two'\)"):
-        cosim_chip(application.jobs[0], small(), periods=Periods())
+        run_on(application.jobs[0], small(), periods=Periods())
 
 
 @pytest.mark.slow
@@ -76,7 +76,7 @@ def test_only_the_verilog_of_chips_has_two_clocks() -> None:
     (application,) = choose(["bp-copy"])
     job = application.jobs[0]
     with pytest.raises(CosimError, match=r"timing model has one clock"):
-        cosim_chip(job, with_two(small()), on="model", preload=True)
+        run_on(job, with_two(small()), on="model", preload=True)
     tile = with_two(small()).tile
     with pytest.raises(CosimError, match=r"a vault alone runs with one clock"):
         VaultSimulation(tile)

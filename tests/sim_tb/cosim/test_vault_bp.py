@@ -33,8 +33,6 @@ def test_row_a_variant_with_what_its_counters_say(monkeypatch: pytest.MonkeyPatc
 
 
 def test_wrong_message_is_no_figure(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        experiments, "cosim_vault", lambda job, config: SimpleNamespace(match=False)
-    )
+    monkeypatch.setattr(experiments, "run_on", lambda job, config: SimpleNamespace(match=False))
     with pytest.raises(CosimError, match=r"^base: outputs differ"):
         list(experiments.vault_bp())

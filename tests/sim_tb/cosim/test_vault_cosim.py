@@ -17,7 +17,7 @@ from memory.line_buffer.layout import LineCounter
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.vault import VaultSimulation
 from soc.generate.presets import tile_preset
 from vip.cli.app import main
@@ -176,7 +176,7 @@ def test_lone_write_waits_for_its_bank_alone(image: DramImage, gap: int) -> None
 @pytest.mark.parametrize(("pes", "limit"), [(1, 110), (2, 150)])
 def test_small_tile_is_exact(pes: int, limit: float) -> None:
     job = bp_job(motorcycle(8, 6, 16).problem, 2, pes=pes, scratchpad_bytes=ROOM)
-    outcome = cosim_vault(job, SMALL)
+    outcome = run_on(job, SMALL)
     assert outcome.match
     assert outcome.pes == len(outcome.result.engines) == pes
     assert 80 <= outcome.cycles_per_update < limit
@@ -186,9 +186,9 @@ def test_small_tile_is_exact(pes: int, limit: float) -> None:
 def test_tiles_that_do_not_fit_are_refused() -> None:
     large = bp_job(motorcycle(60, 300, 16).problem, scratchpad_bytes=ROOM)
     with pytest.raises(CosimError, match=r"bytes, the vault has 1048576$"):
-        cosim_vault(large, SMALL)
+        run_on(large, SMALL)
     with pytest.raises(CosimError, match="3 engines can't work in a vault of 2"):
-        cosim_vault(bp_job(motorcycle(8, 6, 16).problem, pes=3, scratchpad_bytes=ROOM), SMALL)
+        run_on(bp_job(motorcycle(8, 6, 16).problem, pes=3, scratchpad_bytes=ROOM), SMALL)
 
 
 @pytest.mark.parametrize(
@@ -239,8 +239,8 @@ def test_thesis_vault_on_the_thesis_tile(tmp_path, monkeypatch: pytest.MonkeyPat
 def test_kernels_through_a_line_buffer(lines: int, merges: int) -> None:
     config = replace(SMALL, line_buffer=lines, line_merges=merges)
     job = bp_job(motorcycle(9, 7, 8).problem, 2, pes=SMALL.pes, scratchpad_bytes=ROOM)
-    plain = cosim_vault(job, SMALL)
-    outcome = cosim_vault(job, config)
+    plain = run_on(job, SMALL)
+    outcome = run_on(job, config)
     assert outcome.match
     counters = outcome.result.vaults[0]
     # Flags and smoothness costs are read by both engines.
@@ -249,7 +249,7 @@ def test_kernels_through_a_line_buffer(lines: int, merges: int) -> None:
     assert counters["READS"] < plain.result.vaults[0]["READS"]
     assert counters["WRITES"] == plain.result.vaults[0]["WRITES"]
     assert "LINE_HITS" not in plain.result.vaults[0]
-    model = cosim_vault(job, config, on="model")
+    model = run_on(job, config, on="model")
     assert model.match
     assert model.result.engines == outcome.result.engines
     assert model.result.latencies == outcome.result.latencies
@@ -262,7 +262,7 @@ def test_a_vault_without_a_host_has_no_preload_memory() -> None:
     job = bp_job(motorcycle(9, 7, 8).problem, 1, pes=SMALL.pes, scratchpad_bytes=ROOM)
     for machine in ("rtl", "model"):
         with pytest.raises(CosimError, match=r"host of a chip fills a preload memory"):
-            cosim_vault(job, config, on=machine)
+            run_on(job, config, on=machine)
     vault = replace(SMALL.dram, scheduler="learned", agent=AgentConfig(window_base=0))
     with pytest.raises(CosimError, match=r"no window to an agent's weights"):
-        cosim_vault(job, replace(SMALL, vault=vault), on="model")
+        run_on(job, replace(SMALL, vault=vault), on="model")

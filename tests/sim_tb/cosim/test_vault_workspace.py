@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from microkernels.apps.lowered_convolution import lowered_convolution_job
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import tile_preset
 
 
@@ -19,7 +19,7 @@ def test_the_model_takes_the_cycles_of_the_verilog() -> None:
     image = generator.integers(-200, 200, (7, 9, 8)).astype(np.int16)
     filters = generator.integers(-100, 100, (8, 3, 3, 8)).astype(np.int16)
     job = lowered_convolution_job(image, filters, fraction=6, stride=2, padding=1)
-    first, second = (cosim_vault(job, replace(tile, pe=pe), on=on) for on in ("rtl", "model"))
+    first, second = (run_on(job, replace(tile, pe=pe), on=on) for on in ("rtl", "model"))
     assert first.match
     assert second.match
     assert first.cycles == second.cycles

@@ -9,7 +9,7 @@ from microkernels.nn.conv_layout import predict_conv
 from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.jobs import conv_job
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import tile_preset
 
 #: Width, height, channels, filters, kernel, stride, padding.
@@ -50,7 +50,7 @@ def cycles(case: tuple[int, ...], *, strips: bool, sharers: int) -> tuple[float,
         sharers=sharers,
     )
     plan = plan_conv(shape, depth=depth, out_depth=out_depth, strips=strips)
-    outcome = cosim_vault(job, replace(tile_preset("vault"), pes=sharers), on="model")
+    outcome = run_on(job, replace(tile_preset("vault"), pes=sharers), on="model")
     assert outcome.match
     return predict_conv(plan, sharers), outcome.cycles
 
@@ -78,7 +78,7 @@ def test_windows_that_share_columns_read_fewer() -> None:
     runs = {}
     for reuse in (False, True):
         job = conv_job(shape, *data, fraction=10, sharers=4, reuse=reuse)
-        outcome = cosim_vault(job, tile_preset("vault"), on="model")
+        outcome = run_on(job, tile_preset("vault"), on="model")
         assert outcome.match
         runs[reuse] = (outcome.result.vaults[0]["READS"], outcome.cycles)
     assert runs[True][0] < 0.6 * runs[False][0]

@@ -18,8 +18,8 @@ from pe.interface import PeCounter
 from sim_tb.cosim.chip import run_launch
 from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession, ChipSimulation
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import chip_bp_job, cosim_chip
-from sim_tb.cosim.machine import open_chip
+from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.machine import open_machine
 from sim_tb.timed.chip import chip_model
 from sim_tb.timed.chip.chip_model import ChipModel
 from sim_tb.timed.chip.workers import Workers
@@ -224,7 +224,7 @@ def test_belief_propagation_takes_the_cycles_of_the_verilog(
     config: ChipConfig, width: int, height: int
 ) -> None:
     job = chip_bp_job(motorcycle(width, height, 8).problem, 1, config)
-    model, verilog = (cosim_chip(job, config, on=on, preload=True) for on in ("model", "rtl"))
+    model, verilog = (run_on(job, config, on=on, preload=True) for on in ("model", "rtl"))
     assert model.match
     assert verilog.match
     same(model.result, verilog.result)
@@ -248,7 +248,7 @@ def test_line_buffers(config: ChipConfig) -> None:
 def test_line_buffers_in_belief_propagation() -> None:
     config = with_lines(16)
     job = chip_bp_job(motorcycle(24, 18, 8).problem, 1, config)
-    model, verilog = (cosim_chip(job, config, on=on, preload=True) for on in ("model", "rtl"))
+    model, verilog = (run_on(job, config, on=on, preload=True) for on in ("model", "rtl"))
     assert model.match
     same(model.result, verilog.result)
 
@@ -454,8 +454,8 @@ def test_registers_that_do_not_exist(chip: ChipSession) -> None:
 
 
 def test_what_the_model_does_not_cover(chip: ChipModel) -> None:
-    make = partial(open_chip, image=chip.image, on="model")
+    make = partial(ChipModel, image=chip.image)
     with pytest.raises(CosimError, match="no AXI buses for an outer host"):
-        make(TINY, outer=True)
+        open_machine(TINY, "model", outer=True)
     with pytest.raises(CosimError, match="one chip at a time"), make(TINY):
         pass

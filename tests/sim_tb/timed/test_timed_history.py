@@ -17,7 +17,7 @@ from isa.workspace import DESCRIPTOR_BYTES, Workspace
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import cosim_vault
+from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.tiles import declared_job, with_engines, with_history
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
@@ -157,7 +157,7 @@ def test_convolutions_take_the_cycles_of_the_verilog(kernel: str, pes: int, line
 def _check(kernel: str, pes: int, lines: int) -> None:
     tile = with_engines(tile_preset("vault"), pes)
     config = replace(tile, line_buffer=lines, pe=with_history(tile.pe, 32, 4))
-    outcome = cosim_vault(declared_job(kernel, pes), config, on="model")
+    outcome = run_on(declared_job(kernel, pes), config, on="model")
     prefix = f"{kernel}_{pes}_engines_32_entries_{lines}_lines"
     assert outcome.match
     assert outcome.cycles == recorded(f"{prefix}_cycles")

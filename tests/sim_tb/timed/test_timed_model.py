@@ -18,8 +18,8 @@ from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
 from pe.config import PeConfig
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
-from sim_tb.cosim.kernels import cosim_engine, cosim_job, cosim_vault
-from sim_tb.cosim.machine import open_engine
+from sim_tb.cosim.kernels import run_on, run_work
+from sim_tb.cosim.machine import open_machine
 from sim_tb.random.configs import random_config
 from sim_tb.random.programs import random_program
 from sim_tb.random.random_program import RandomProgram
@@ -109,9 +109,9 @@ def test_a_kernel_takes_the_cycles_of_the_verilog() -> None:
     job = bp_job(motorcycle(16, 12, 16).problem, 1)
     memory = MemoryBehaviour(latency=60, stall=0.1, out_of_order=True)
     calls: list[int] = []
-    with open_engine(PeConfig(), "model") as machine:
-        found = cosim_job(job, machine, memory=memory, progress=calls.append)
-    expected = cosim_engine(job, PeConfig(), memory=memory)
+    with open_machine(PeConfig(), "model") as machine:
+        found = run_work(job, machine, memory=memory, progress=calls.append)
+    expected = run_on(job, PeConfig(), memory=memory)
     assert found.match
     assert found.result.engine.counters == expected.result.engine.counters
     assert found.result.cycles == expected.result.cycles
@@ -128,7 +128,7 @@ def same_on_vault(config: VaultTileConfig, *, width: int, height: int, iteration
         pes=config.pes,
         scratchpad_bytes=config.pe.scratchpad_bytes,
     )
-    found, expected = (cosim_vault(job, config, on=on) for on in ("model", "rtl"))
+    found, expected = (run_on(job, config, on=on) for on in ("model", "rtl"))
     assert found.match
     assert found.result.engines == expected.result.engines
     assert found.result.latencies == expected.result.latencies
@@ -229,7 +229,7 @@ def test_what_the_model_does_not_cover(tmp_path: Path, image: DramImage) -> None
     with pytest.raises(CosimError, match="no built-in program"):
         PeModel(PeConfig(program=ENDLESS.words))
     with pytest.raises(CosimError, match=r"wave\.vcd: the timing model writes no waveforms"):
-        open_engine(PeConfig(), "model", trace=tmp_path / "wave.vcd")
+        open_machine(PeConfig(), "model", trace=tmp_path / "wave.vcd")
     launch = Launch(program=ENDLESS, max_cycles=100, limits=(1, 1))
     with pytest.raises(CosimError, match="limits can only be given to a watched engine"):
         PeModel(PeConfig()).run(launch, image)

@@ -13,7 +13,7 @@ from isa.run import Launch, RunResult
 from isa.vector_operation import Span
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 from pe.config import PeConfig
-from sim_tb.cosim.machine import open_vault
+from sim_tb.cosim.machine import open_machine
 from sim_tb.random.workspaces import random_workspace
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
@@ -128,7 +128,7 @@ def vault_of(engines: int, lines: int) -> VaultTileConfig:
 
 def on_vault(config: VaultTileConfig, machine: str) -> tuple[RunResult, list[bytes]]:
     memory, _ = contents(config.pes)
-    with DramImage(config.vault.size_bytes) as image, open_vault(config, machine) as vault:
+    with DramImage(config.vault.size_bytes) as image, open_machine(config, machine) as vault:
         for address, content in memory.items():
             image.write(address, content)
         result = vault.run(

@@ -42,7 +42,7 @@ def test_snippet_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     names: dict[str, object] = {}
     exec(compile(text, str(README), "exec"), names)
     run = names["run"]
-    assert isinstance(run, vip.EngineRun)
+    assert isinstance(run, vip.CosimRun)
     assert run.dumped[0] == 42
 
 

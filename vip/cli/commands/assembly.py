@@ -221,7 +221,7 @@ def run(
         raise typer.Exit(1)
 
 
-def _show(name: str, result: "vip.RunResult") -> None:
+def _show(name: str, result: "vip.ProgramRun") -> None:
     outcome = result.outcome
     title = f"{name}: {outcome.state}, {outcome.instructions:,} instructions"
     console.print(f"{title} in {result.seconds:.2f} s")

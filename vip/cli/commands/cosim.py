@@ -7,19 +7,15 @@ from typing import Annotated
 import typer
 
 import vip
-from pe.config import PeConfig
 from sim_tb.cosim.difference import COMMITS
 from sim_tb.waves.saved import SAVE_ENDINGS
-from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset
-from soc.tile.config import VaultTileConfig
 from vip.cli.console import shown, warn
 from vip.cli.errors import UserError
 from vip.cli.groups import grouped
 from vip.cli.tables.cosim import show_bp, show_program
 from vip.configurations import design
-from vip.cosimulation.program import ChipRun
 from vip.output import write_json
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
@@ -92,8 +88,8 @@ class SceneOptions:
 
 
 #: Options that say something about one kind of preset alone.
-_ONLY_FOR: dict[type, tuple[str, ...]] = {
-    PeConfig: (
+_ONLY_FOR: dict[str, tuple[str, ...]] = {
+    "engine": (
         "latency",
         "bandwidth",
         "stall",
@@ -104,25 +100,25 @@ _ONLY_FOR: dict[type, tuple[str, ...]] = {
         "save",
         "commits",
     ),
-    VaultTileConfig: ("pes", "plot"),
-    ChipConfig: ("cocotbext_axi", "preload"),
+    "vault": ("pes", "plot"),
+    "chip": ("cocotbext_axi", "preload"),
 }
 _KINDS = {
-    PeConfig: "one engine",
-    VaultTileConfig: "a vault, which has its own memory",
-    ChipConfig: "a chip, which has its own memory",
+    "engine": "one engine",
+    "vault": "a vault, which has its own memory",
+    "chip": "a chip, which has its own memory",
 }
 
 
 def _check_options(context: typer.Context, design: str | Path, config: Configuration) -> None:
     """Refuse options that have no effect for the kind of configuration."""
     for kind, names in _ONLY_FOR.items():
-        for name in () if isinstance(config, kind) else names:
+        for name in () if config.kind == kind else names:
             source = context.get_parameter_source(name)
             if source is not None and source.name == "COMMANDLINE":
                 named = f"preset {design!r}" if isinstance(design, str) else design
                 raise UserError(
-                    f"--{name.replace('_', '-')} can't be used: {named} is {_KINDS[type(config)]}"
+                    f"--{name.replace('_', '-')} can't be used: {named} is {_KINDS[config.kind]}"
                 )
 
 
@@ -273,8 +269,8 @@ def run_program(
 
     The results of one engine are compared with the instruction set simulator: its end, registers,
     scratchpad and memory. Where the Verilog differs, the first instruction after which it does is
-    searched and shown with its operands, and the exit code is 1. On a chip all engines run the
-    program, the host drives the AXI ports, and there is no comparison.
+    searched and shown with its operands, and the exit code is 1. On a vault or a chip all engines
+    run the program, and there is no comparison; a chip's host drives the AXI ports.
 
     Example: vip cosim program kernel.vip --memory image.bin --dump 4096 512 out.bin
 
@@ -294,7 +290,7 @@ def run_program(
             parameters=parameters,
             max_cycles=max_cycles,
             dump=dump_of(dump),
-            behaviour=behaviour.behaviour(),
+            behaviour=behaviour.behaviour() if design(chosen_design).kind == "engine" else None,
             compare=compare,
             outer=cocotbext_axi,
             trace=trace,
@@ -306,9 +302,9 @@ def run_program(
         )
     write_json(json, run.to_json())
     show_program(program.name, run)
-    if isinstance(run, ChipRun):
-        if run.result.faults:
-            raise UserError(f"{program}: {run.result.faults[0]}")
+    if run.config.kind != "engine":
+        for end in run.result.faults:
+            raise UserError(f"{program}: {end}")
         return
     if run.comparison is not None and not run.comparison.match:
         warn(f"{program}: the engine differs from the simulator: {run.comparison.differences[0]}")

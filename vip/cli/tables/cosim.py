@@ -7,9 +7,9 @@ from rich.table import Table
 from isa.run import RunResult
 from pe.interface import PeCounter
 from sim_tb.cosim.kernels import KernelOutcome
-from sim_tb.cosim.machine import Machine
+from sim_tb.cosim.machine import On
 from vip.cli.console import console
-from vip.cosimulation.program import ChipRun, EngineRun
+from vip.cosimulation.program import CosimRun
 from vip.cosimulation.stereo import BpRun
 
 from .difference import show_difference
@@ -17,7 +17,11 @@ from .machine import show_hazards, show_model_saturated, show_registers, show_sa
 
 __all__ = ["show_bp", "show_program"]
 
-_MACHINES = {"rtl": "its Verilog", "model": "the timing model"}
+_MACHINES = {
+    "rtl": "its Verilog",
+    "model": "the timing model",
+    "iss": "the instruction set simulator",
+}
 
 
 def _table(title: str, rows: Mapping[str, str]) -> None:
@@ -38,7 +42,7 @@ def show_bp(run: BpRun) -> None:
     result = outcome.result
     if result.host_cycles:
         rows = _chip_bp(outcome, result)
-    elif result.vaults:
+    elif len(result.engines) > 1 or result.vaults:
         rows = _vault_bp(outcome, result)
     else:
         rows = _engine_bp(outcome, result)
@@ -48,6 +52,8 @@ def show_bp(run: BpRun) -> None:
 
 def _engine_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
     counters = result.engine.counters
+    if not counters:
+        return {"message updates": f"{outcome.updates:,}"}
     return {
         "message updates": f"{outcome.updates:,}",
         "cycles": f"{outcome.cycles:,}",
@@ -63,9 +69,11 @@ def _engine_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
 
 
 def _vault_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
+    shared = {"engines": str(outcome.pes), "message updates": f"{outcome.updates:,}"}
+    if not result.counters:
+        return shared
     return {
-        "engines": str(outcome.pes),
-        "message updates": f"{outcome.updates:,}",
+        **shared,
         "cycles": f"{outcome.cycles:,}",
         "cycles per update and engine": f"{outcome.cycles_per_update:.2f}",
         **{
@@ -74,9 +82,18 @@ def _vault_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
             )
             for pe in result.engines
         },
+        **_vault(result),
+    }
+
+
+def _vault(result: RunResult) -> dict[str, str]:
+    """Rows common to all runs of a vault; none without counters."""
+    if not result.vaults:
+        return {}
+    return {
         "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
         "row hits": f"{result.row_hits:.1%}",
-        "data bus busy": f"{result.vaults[0]['BUS_BUSY'] / outcome.cycles:.1%}",
+        "data bus busy": f"{result.vaults[0]['BUS_BUSY'] / result.program_cycles:.1%}",
         "simulated cycles a second": f"{result.cycles_per_second:,.0f}",
     }
 
@@ -102,15 +119,15 @@ def _chip(result: RunResult) -> dict[str, str]:
     }
 
 
-def show_program(name: str, run: EngineRun | ChipRun) -> None:
+def show_program(name: str, run: CosimRun) -> None:
     """Print the results of the program ``name``."""
-    if isinstance(run, ChipRun):
-        _show_chip(name, run.on, run.result)
-    else:
+    if run.config.kind == "engine":
         _show_engine(name, run)
+    else:
+        _show_engines(name, run.on, run.result)
 
 
-def _show_engine(name: str, run: EngineRun) -> None:
+def _show_engine(name: str, run: CosimRun) -> None:
     end = run.result.engine
     rows = {"ran on": _MACHINES[run.on]}
     rows |= {
@@ -128,7 +145,7 @@ def _show_engine(name: str, run: EngineRun) -> None:
         show_difference(run.located)
 
 
-def _show_chip(name: str, on: Machine, result: RunResult) -> None:
+def _show_engines(name: str, on: On, result: RunResult) -> None:
     rows = {"ran on": _MACHINES[on]}
     for counter in PeCounter:
         values = [pe[counter.name] for pe in result.counters]
@@ -136,4 +153,6 @@ def _show_chip(name: str, on: Machine, result: RunResult) -> None:
             title = f"{counter.name.lower().replace('_', ' ')}, mean and most"
             rows[title] = f"{sum(values) / len(values):,.0f}  {max(values):,}"
     ended = f"{len(result.faults)} engines faulted" if result.faults else "halted"
-    _table(f"{name}: {ended}", {**rows, **_chip(result)})
+    _table(
+        f"{name}: {ended}", {**rows, **(_chip(result) if result.host_cycles else _vault(result))}
+    )

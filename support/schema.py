@@ -14,17 +14,33 @@ a tuple or bytes with ``C(kind)``                a pointer, and a field ``..._co
 ================================================ ===============================================
 
 Fields of any other type are Python's alone.
+
+Data that Python and C++ change in place, or that hold pointers, are a :class:`Record`: a structure
+whose members follow from its annotations in the same way.
 """
 
 import ctypes
-from collections.abc import Callable, Iterator
-from ctypes import POINTER, c_bool, c_char_p, c_int64, c_uint64
+from collections.abc import Callable, Iterator, Sequence
+from ctypes import POINTER, Structure, c_bool, c_char_p, c_int64, c_uint64
 from dataclasses import dataclass, fields, is_dataclass
 from enum import IntEnum
 from functools import cache
-from typing import Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
-__all__ = ["C", "Chance", "Share", "Signed", "Text", "declarations", "pack", "structure", "unpack"]
+__all__ = [
+    "U8",
+    "U32",
+    "C",
+    "Chance",
+    "Record",
+    "Share",
+    "Signed",
+    "Text",
+    "declarations",
+    "pack",
+    "structure",
+    "unpack",
+]
 
 _T = TypeVar("_T")
 _CERTAIN = 65536
@@ -53,6 +69,8 @@ class C:
     write: Callable[[Any], Any] = int
 
 
+U8 = Annotated[int, C(ctypes.c_uint8)]
+U32 = Annotated[int, C(ctypes.c_uint32)]
 Signed = Annotated[int, C(c_int64)]
 Text = Annotated[str, C(c_char_p, str.encode)]
 #: A part of a whole or a chance, 0..1.
@@ -96,6 +114,50 @@ def _field(name: str, hint: Any) -> _Field | None:
     if isinstance(python, type) and issubclass(python, int):
         return _Field(name, c_bool if python is bool else c_uint64, python, int, False, False)
     return None
+
+
+class _RecordType(type(Structure)):  # type: ignore[misc]
+    """Gives a structure its members before :mod:`ctypes` lays it out."""
+
+    def __new__(
+        cls, name: str, bases: tuple[type, ...], body: dict[str, Any], numbers: Sequence[str] = ()
+    ) -> Any:
+        members = body.get("__annotations__", {})
+        body["_fields_"] = [
+            *((number, c_uint64) for number in numbers),
+            *((member, _kind(hint)) for member, hint in members.items()),
+        ]
+        return super().__new__(cls, name, bases, body)
+
+    def __init__(
+        cls, name: str, bases: tuple[type, ...], body: dict[str, Any], numbers: Sequence[str] = ()
+    ) -> None:
+        super().__init__(name, bases, body)
+
+
+if TYPE_CHECKING:
+
+    class Record(Structure):
+        """As below."""
+
+        def __init_subclass__(cls, *, numbers: Sequence[str] = ()) -> None: ...
+
+else:
+
+    class Record(Structure, metaclass=_RecordType):
+        """A structure whose members are its annotations: ``int`` (64 bits), ``bool``, another
+        record, or what is marked with :class:`C`.
+
+        Parameters:
+            numbers: names of members in front of these, ``int`` each.
+        """
+
+
+def _kind(hint: Any) -> Any:
+    """The type in C++ of a member of a record."""
+    if get_origin(hint) is Annotated:
+        return get_args(hint)[1].kind
+    return {int: c_uint64, bool: c_bool}.get(hint, hint)
 
 
 @cache
@@ -162,10 +224,11 @@ def _declared(kind: Any) -> Iterator[str]:
 def _member(name: str, kind: Any) -> str:
     if kind in _NAMES:
         return f"{_NAMES[kind]} {name}"
-    element = _NAMES.get(kind._type_) or kind._type_.__name__
     if issubclass(kind, ctypes.Array):
-        return f"{element} {name}[{kind._length_}]"
-    return f"{element}* {name}"
+        return _member(f"{name}[{kind._length_}]", kind._type_)
+    if issubclass(kind, ctypes.Structure):
+        return f"{kind.__name__} {name}"
+    return _member(f"* {name}", kind._type_).replace(" * ", "* ")
 
 
 def _enumeration(kind: type[IntEnum]) -> str:

@@ -3,11 +3,14 @@
 import ctypes
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Annotated
+from typing import Annotated, Any
 
-from sim_tb.harness.schema import (
+from support.schema import (
+    U8,
+    U32,
     C,
     Chance,
+    Record,
     Share,
     Signed,
     Text,
@@ -90,5 +93,47 @@ def test_declarations_in_cpp() -> None:
         "    bool done;",
         "    uint64_t counts[3];",
         "    const char* reason;",
+        "};",
+    ]
+
+
+class Pixel(Record):
+    """A member of another record."""
+
+    x: U8
+    y: U32
+
+
+class Picture(Record, numbers=("width", "height")):
+    """Members of all kinds."""
+
+    dark: bool
+    offset: Signed
+    corner: Pixel
+    pixels: Annotated[Any, C(ctypes.POINTER(Pixel))]
+    table: Annotated[Any, C(ctypes.c_uint64 * 3 * 2)]
+    rows: Annotated[Any, C(ctypes.POINTER(ctypes.POINTER(ctypes.c_uint8)))]
+
+
+def test_records_follow_from_their_annotations() -> None:
+    pixels = (Pixel * 2)(Pixel(x=1, y=2), Pixel(x=3, y=4))
+    picture = Picture(width=5, dark=True, offset=-1, corner=Pixel(x=6, y=7), pixels=pixels)
+    picture.table[1][2] = 8
+    assert (picture.width, picture.height, picture.dark, picture.offset) == (5, 0, True, -1)
+    assert (picture.corner.y, picture.pixels[1].x, picture.table[1][2]) == (7, 3, 8)
+    assert declarations(Pixel, Picture).splitlines() == [
+        "struct Pixel {",
+        "    uint8_t x;",
+        "    uint32_t y;",
+        "};",
+        "struct Picture {",
+        "    uint64_t width;",
+        "    uint64_t height;",
+        "    bool dark;",
+        "    int64_t offset;",
+        "    Pixel corner;",
+        "    Pixel* pixels;",
+        "    uint64_t table[2][3];",
+        "    uint8_t** rows;",
         "};",
     ]

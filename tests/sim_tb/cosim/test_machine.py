@@ -1,0 +1,92 @@
+"""Machines of an engine, a vault and a chip: the same runs, and what each of them lacks."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import vip
+from isa.assembly.assembler import assemble
+from isa.image import DramImage
+from isa.run import Launch, RunError
+from microkernels.bp.jobs import bp_job
+from microkernels.data.stereo import motorcycle
+from sim_tb.cosim.chip_session import Periods
+from sim_tb.cosim.engine import CosimError, MemoryBehaviour
+from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.machine import On, open_machine
+from soc.generate.presets import any_preset, chip_preset
+
+#: Each engine stores its number in the chip to a word of its own.
+NUMBERS = assemble("""
+    sll r9, r1, #3
+    add r9, r9, r5
+    st.reg [64-bit] r9, r1
+    memfence
+    halt
+""")
+PROBLEM = motorcycle(9, 7, 8).problem
+
+
+@pytest.mark.parametrize("on", ["iss", "model", "rtl"])
+@pytest.mark.parametrize("preset", ["pe", "vault-small", "tiny"])
+def test_a_program_runs_on_every_machine(preset: str, on: On) -> None:
+    design = any_preset(preset)
+    size = 8 * design.engines
+    run = vip.cosim(NUMBERS, design, on=on, parameters=4096, dump=vip.Dump(4096, size))
+    assert [end.state for end in run.result.engines] == ["halted"] * design.engines
+    assert np.frombuffer(run.dumped, np.int64).tolist() == list(range(design.engines))
+    assert (run.comparison is None) == (design.kind != "engine" or on == "iss")
+    numbers = run.to_json()
+    assert numbers["machine"] == on
+    assert ("vault_counters" in numbers) == (design.kind != "engine" and on != "iss")
+    assert (run.result.program_cycles > 0) == (on != "iss")
+
+
+@pytest.mark.parametrize("preset", ["pe", "vault-small"])
+def test_a_kernel_takes_the_same_cycles_on_model_and_verilog(preset: str) -> None:
+    design = any_preset(preset)
+    room = design.pe.scratchpad_bytes
+    job = bp_job(PROBLEM, 1, pes=design.slots, scratchpad_bytes=room)
+    functional, model, verilog = (run_on(job, design, on=on) for on in ("iss", "model", "rtl"))
+    assert functional.match
+    assert model.match
+    assert verilog.match
+    assert functional.cycles == 0 < model.cycles == verilog.cycles
+
+
+def test_a_kernel_on_the_simulators_of_a_chip() -> None:
+    tiny = chip_preset("tiny")
+    job = chip_bp_job(PROBLEM, 1, tiny)
+    assert run_on(job, tiny, on="iss").match
+
+
+@pytest.mark.parametrize(
+    ("preset", "on", "option", "message"),
+    [
+        ("pe", "model", {"trace": Path("wave.vcd")}, r"wave\.vcd: the timing model writes no wave"),
+        ("tiny", "iss", {"trace": Path("wave.vcd")}, r"the instruction set simulator writes no"),
+        ("vault-small", "rtl", {"ports_only": True}, "the Verilog of a vault has no waveforms of"),
+        ("vault-small", "model", {"memory": MemoryBehaviour()}, "of a vault has a memory of its"),
+        ("tiny", "rtl", {"memory": MemoryBehaviour()}, "of a chip has a memory of its own"),
+        ("pe", "rtl", {"outer": True}, "no AXI buses for an outer host"),
+        ("vault-small", "rtl", {"periods": Periods()}, "of a vault has no periods of two clocks"),
+    ],
+)
+def test_what_a_machine_lacks_is_refused_by_name(
+    preset: str, on: On, option: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(CosimError, match=message):
+        open_machine(any_preset(preset), on, **option)  # type: ignore[misc]
+
+
+def test_simulators_that_wait_for_each_other_end() -> None:
+    endless = Launch(program=assemble("loop: jmp loop\n"), max_cycles=10_000)
+    design = any_preset("vault-small")
+    with (
+        DramImage(design.memory_bytes) as image,
+        open_machine(design, "iss") as machine,
+        pytest.raises(RunError, match="no end after 10000 instructions of each engine"),
+    ):
+        machine.run(endless, image)
