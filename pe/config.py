@@ -8,7 +8,6 @@ from dataclasses import dataclass, field, replace
 from typing import Self, get_args
 
 from hdl.config import ConfigurationError, SramKind
-from hdl.ports import COLUMN_BYTES
 from isa.limits import (
     ADDRESS_BITS,
     INSTRUCTION_WORDS,
@@ -310,6 +309,9 @@ class PeConfig:
     @property
     def column_count_bits(self) -> int:
         """Bits of the number of columns that one transfer touches (one more when unaligned)."""
+        # Only here: the assembler knows configurations, and starts without Amaranth.
+        from hdl.ports import COLUMN_BYTES
+
         return (self.scratchpad_bytes // COLUMN_BYTES + 1).bit_length()
 
     @property
