@@ -32,7 +32,7 @@ __all__ = [
     "SMALL",
     "VAULTS",
     "Phase",
-    "Point",
+    "ScalingPoint",
     "draw_scaling",
     "full_hd",
     "full_hd_job",
@@ -188,7 +188,7 @@ _TAG_BITS = 10
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class ScalingPoint:
     """An iteration of BP-M on one machine.
 
     Attributes:
@@ -236,7 +236,7 @@ def _scaling_chip(base: ChipConfig, columns: int, rows: int, engines: int) -> Ch
     return replace(base, tile=tile, network=network)
 
 
-def measure_scaling(base: ChipConfig) -> Iterator[tuple[str, Point]]:
+def measure_scaling(base: ChipConfig) -> Iterator[tuple[str, ScalingPoint]]:
     """The points of the series ``vaults``, ``small`` (a small image over vaults), ``engines``,
     ``image``, and ``cut`` (images in the tiles of :func:`microkernels.bp.tiles.fastest_cut`, the
     others in as many columns and rows of tiles as vaults), each with its series. Results are
@@ -263,7 +263,7 @@ def measure_scaling(base: ChipConfig) -> Iterator[tuple[str, Point]]:
         config = _scaling_chip(base, columns, rows, engines)
         job = _scaling_job(config, *image, cut=series == "cut")
         measure = partial(_point, config, job, *image)
-        yield series, Point(**kept("scaling", config, job, measure, on="model"))
+        yield series, ScalingPoint(**kept("scaling", config, job, measure, on="model"))
 
 
 def _scaling_job(config: ChipConfig, width: int, height: int, *, cut: bool) -> KernelJob:
@@ -286,7 +286,7 @@ def _point(config: ChipConfig, job: KernelJob, width: int, height: int) -> dict[
     def share(*names: str) -> float:
         return sum(engine[name] for engine in result.counters for name in names) / total
 
-    point = Point(
+    point = ScalingPoint(
         vaults=config.vaults,
         engines=config.tile.pes,
         width=width,
@@ -310,7 +310,7 @@ _COLUMNS = 2
 _VECTOR_CYCLES = 80
 
 #: What is varied, its value, and what stays.
-_Series = tuple[str, Callable[[Point], float], Callable[[Point], str]]
+_Series = tuple[str, Callable[[ScalingPoint], float], Callable[[ScalingPoint], str]]
 
 _OVER_VAULTS: _Series = (
     "vaults",
@@ -334,7 +334,7 @@ _SERIES: Mapping[str, _Series] = {
 }
 
 
-def draw_scaling(points: Sequence[tuple[str, Point]], path: Path) -> None:
+def draw_scaling(points: Sequence[tuple[str, ScalingPoint]], path: Path) -> None:
     """Write a picture of time over vaults, engines a vault and messages.
 
     Parameters:

@@ -31,9 +31,9 @@ __all__ = [
     "CURVE_SIZES",
     "RATES",
     "SIZES",
-    "Curve",
-    "Point",
-    "StressCase",
+    "LoadCurve",
+    "LoadPoint",
+    "NetworkStress",
     "StressRow",
     "bisection_limit",
     "draw_curves",
@@ -55,7 +55,7 @@ CURVE_SIZES = ((4, 4), (8, 4))
 
 
 @dataclass(frozen=True, kw_only=True)
-class StressCase:
+class NetworkStress:
     """Traffic with random back-pressure on one network.
 
     Attributes:
@@ -76,7 +76,7 @@ class StressCase:
 
 def stress_cases(
     sizes: tuple[tuple[int, int], ...] = SIZES, *, flits: int, seed: int
-) -> list[StressCase]:
+) -> list[NetworkStress]:
     """Cases of ``flits`` together: of each size each of :class:`Destinations`, once with requests
     and responses that know nothing of each other, once with responses that answer requests.
 
@@ -99,7 +99,7 @@ def stress_cases(
                 answers=answers,
                 seed=seed + number,
             )
-            cases.append(StressCase(config=config, job=job))
+            cases.append(NetworkStress(config=config, job=job))
     return cases
 
 
@@ -192,7 +192,7 @@ class StressRow:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Point:
+class LoadPoint:
     """One rate of a curve.
 
     Attributes:
@@ -207,7 +207,7 @@ class Point:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Curve:
+class LoadCurve:
     """Latency over rate of one network and traffic.
 
     Attributes:
@@ -224,7 +224,7 @@ class Curve:
     destinations: str
     limit: float
     bisection: float
-    points: tuple[Point, ...]
+    points: tuple[LoadPoint, ...]
     fastest: tuple[int, ...]
 
     @property
@@ -233,9 +233,9 @@ class Curve:
         return max(point.delivered for point in self.points)
 
     @classmethod
-    def from_dict(cls, raw: Mapping[str, Any]) -> "Curve":
+    def from_dict(cls, raw: Mapping[str, Any]) -> "LoadCurve":
         """The curve whose fields :func:`dataclasses.asdict` gave."""
-        points = tuple(Point(**point) for point in raw["points"])
+        points = tuple(LoadPoint(**point) for point in raw["points"])
         return cls(**(dict(raw) | {"points": points, "fastest": tuple(raw["fastest"])}))
 
 
@@ -244,7 +244,7 @@ def _row_key(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> str:
     return f"{network_design(config).key} {json.dumps([asdict(job) for job in jobs])}"
 
 
-def _stress_row(case: StressCase) -> dict[str, Any]:
+def _stress_row(case: NetworkStress) -> dict[str, Any]:
     (result,) = run_network(case.config, [case.job])
     return asdict(
         StressRow(
@@ -269,14 +269,14 @@ def _curve(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> dict[str, Any]:
     results = run_network(config, jobs)
     share = 1 / ((_CYCLES - _WARMUP) * senders(config, destinations))
     return asdict(
-        Curve(
+        LoadCurve(
             columns=config.columns,
             rows=config.rows,
             destinations=destinations.name.lower(),
             limit=round(port_limit(config, destinations, jobs[0].hot), 4),
             bisection=round(bisection_limit(config), 4),
             points=tuple(
-                Point(
+                LoadPoint(
                     offered=job.rate,
                     delivered=round(result.measured_flits * share, 4),
                     mean=round(result.mean, 2),
@@ -306,7 +306,7 @@ _INCHES_EACH = (5.2, 6.4)
 _MOST_CYCLES = 120
 
 
-def draw_curves(curves: Sequence[Curve], path: Path) -> None:
+def draw_curves(curves: Sequence[LoadCurve], path: Path) -> None:
     """Write a picture: for each network, latency and delivered flits over offered flits.
 
     Dotted lines show the rate at which a link or port is full, dashed lines that of
@@ -333,7 +333,7 @@ def draw_curves(curves: Sequence[Curve], path: Path) -> None:
         drawing.legend(handles, labels, loc="outside lower center", ncols=3)
 
 
-def _draw_network(latency: "Axes", delivered: "Axes", curves: Sequence[Curve]) -> None:
+def _draw_network(latency: "Axes", delivered: "Axes", curves: Sequence[LoadCurve]) -> None:
     """Both diagrams of one network."""
     first = curves[0]
     for axis in (latency, delivered):
@@ -415,7 +415,7 @@ def network(
         draw_curves(curves, image)
 
 
-def measure_curve(size: tuple[int, int], destinations: Destinations, seed: int) -> Curve:
+def measure_curve(size: tuple[int, int], destinations: Destinations, seed: int) -> LoadCurve:
     """Latency over rate of a network of columns and rows. The result is cached on disk.
 
     Raises:
@@ -426,7 +426,7 @@ def measure_curve(size: tuple[int, int], destinations: Destinations, seed: int) 
     config = NetworkConfig(columns=size[0], rows=size[1])
     jobs = _curve_jobs(config, destinations, seed)
     row = Kept("network_rows").get(_row_key(config, jobs), partial(_curve, config, jobs))
-    return Curve.from_dict(row)
+    return LoadCurve.from_dict(row)
 
 
 @experiment(tools=SYNTHESIS, minutes=2)

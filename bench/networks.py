@@ -38,7 +38,7 @@ from .runs import model_key
 
 __all__ = [
     "NETWORKS",
-    "NetworkRun",
+    "BatchRun",
     "StepRun",
     "draw_network",
     "measure_host",
@@ -97,7 +97,7 @@ class StepRun:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkRun:
+class BatchRun:
     """A network that has run.
 
     Attributes:
@@ -132,7 +132,7 @@ class NetworkRun:
         return times
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "NetworkRun":
+    def from_dict(cls, content: Mapping[str, Any]) -> "BatchRun":
         """The run whose fields :func:`dataclasses.asdict` gave."""
         steps = tuple(StepRun(**step) for step in content["steps"])
         return cls(**{**content, "steps": steps})
@@ -165,7 +165,7 @@ def measure_network(
     *,
     batch: int = 1,
     on: Timed = "model",
-) -> NetworkRun:
+) -> BatchRun:
     """Run one of :data:`NETWORKS` and compare every activation.
 
     On the timing model a result is cached on disk, and an interrupted run goes on after the launch
@@ -189,7 +189,7 @@ def measure_network(
     checkpoint = Checkpoint(build_folder() / "checkpoints" / file, key)
     run = Kept("networks").get(key, lambda: asdict(_measured(name, job, config, on, checkpoint)))
     checkpoint.remove()
-    return NetworkRun.from_dict(run)
+    return BatchRun.from_dict(run)
 
 
 def _measured(
@@ -198,7 +198,7 @@ def _measured(
     config: ChipConfig,
     on: Timed,
     checkpoint: Checkpoint | None,
-) -> NetworkRun:
+) -> BatchRun:
     launches = [launch.name for launch in job.job.launches]
 
     def begins(launch: str) -> None:
@@ -212,7 +212,7 @@ def _measured(
         outputs = job.of_layers(outcome.outputs)
         wrong = next(layer for layer in outputs if (outputs[layer] != expected[layer]).any())
         raise CosimError(f"{name}: activations differ, first in layer {wrong}")
-    return NetworkRun(
+    return BatchRun(
         name=name,
         batch=job.plan.batch,
         vaults=config.vaults,
@@ -304,7 +304,7 @@ _WIDTH = 9.0
 _BAR, _AROUND = 0.24, 1.1
 
 
-def draw_network(run: NetworkRun, path: Path) -> None:
+def draw_network(run: BatchRun, path: Path) -> None:
     """Write a picture of the milliseconds of each layer's computation and of the moves before it.
 
     Parameters:
@@ -394,13 +394,13 @@ def networks(
     yield Measurement("activations_compared", run.activations, "elements", None, True)
 
 
-def _layers(prefix: str, run: NetworkRun) -> Iterator[Measurement]:
+def _layers(prefix: str, run: BatchRun) -> Iterator[Measurement]:
     for layer, (work, moves) in run.layers.items():
         yield Measurement(f"{prefix}_{layer}_ms", work, "ms")
         yield Measurement(f"{prefix}_{layer}_moves_ms", moves, "ms")
 
 
-def _totals(prefix: str, run: NetworkRun) -> Iterator[Measurement]:
+def _totals(prefix: str, run: BatchRun) -> Iterator[Measurement]:
     yield Measurement(f"{prefix}_ms", run.ms, "ms")
     moves = sum(step.ms for step in run.steps if step.moves)
     yield Measurement(f"{prefix}_moves_ms", moves, "ms")

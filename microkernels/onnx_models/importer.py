@@ -21,7 +21,7 @@ from support.errors import clipped, printable
 from .errors import ModelError
 from .fold import Array, output_shape
 from .model import ModelPort, Norm, as_map, to_maps
-from .read import Node, OnnxGraph, attribute
+from .read import GraphNode, OnnxGraph, attribute
 
 __all__ = [
     "Importer",
@@ -54,7 +54,7 @@ _MOST_ELEMENTS = 1 << 20
 _MOST_INDEXED = 1 << 24
 
 Index = NDArray[np.int64]
-Operator = Callable[["Importer", Node], None]
+Operator = Callable[["Importer", GraphNode], None]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -171,7 +171,7 @@ class Importer:
         """Shape of one image of a tensor."""
         return shape[1:] if self.batched(shape) else shape
 
-    def check_images(self, node: Node, value: Value) -> None:
+    def check_images(self, node: GraphNode, value: Value) -> None:
         """Refuse a value whose first axis a node takes for images where that is no batch.
 
         Raises:
@@ -207,7 +207,7 @@ class Importer:
             candidate = f"{stem}_{number}"
         return candidate
 
-    def value(self, node: Node, number: int = 0) -> Value:
+    def value(self, node: GraphNode, number: int = 0) -> Value:
         """The node's input of this number, which must depend on the model's inputs; not turned.
 
         Raises:
@@ -215,7 +215,7 @@ class Importer:
         """
         return straight(self, node, self.held(node, number))
 
-    def held(self, node: Node, number: int = 0) -> Value:
+    def held(self, node: GraphNode, number: int = 0) -> Value:
         """Likewise, turned or not.
 
         Raises:
@@ -226,7 +226,7 @@ class Importer:
             raise node.refused(f"input {number} must depend on the model's inputs")
         return self.values[name]
 
-    def extra_outputs(self, node: Node) -> str:
+    def extra_outputs(self, node: GraphNode) -> str:
         """A further output that something uses, of an operator that makes none but the first; "":
         there is none."""
         if node.op in _SEVERAL_OUTPUTS:
@@ -237,11 +237,11 @@ class Importer:
         """Whether the host puts a value into memory: an input, or a constant."""
         return value.layer == INPUT or not self.layers[value.layer].computed
 
-    def is_constant(self, node: Node, number: int) -> bool:
+    def is_constant(self, node: GraphNode, number: int) -> bool:
         """Whether the node's input of this number is a constant."""
         return number < len(node.inputs) and node.inputs[number] in self.graph.constants
 
-    def constant(self, node: Node, number: int) -> Array | None:
+    def constant(self, node: GraphNode, number: int) -> Array | None:
         """The node's input of this number, which must be constant; None: there is none.
 
         Raises:
@@ -254,7 +254,7 @@ class Importer:
             raise node.refused(f"input {number} must be constant")
         return self.graph.constants[name]
 
-    def reals(self, node: Node, number: int) -> Reals:
+    def reals(self, node: GraphNode, number: int) -> Reals:
         """Likewise, as finite real numbers; there must be one.
 
         Raises:
@@ -265,7 +265,7 @@ class Importer:
             raise node.refused(f"input {number} is missing")
         return self._finite(node, number, values.astype(np.float64))
 
-    def weights(self, node: Node, number: int) -> Reals:
+    def weights(self, node: GraphNode, number: int) -> Reals:
         """Likewise, in the type that they have, if it is one of real numbers: they may be many.
 
         Raises:
@@ -276,7 +276,7 @@ class Importer:
             return self.reals(node, number)
         return self._finite(node, number, values.view(np.float32))
 
-    def _finite(self, node: Node, number: int, values: Reals) -> Reals:
+    def _finite(self, node: GraphNode, number: int, values: Reals) -> Reals:
         if not np.isfinite(values).all():
             raise node.refused(f"input {number} has NaN or infinities")
         return values
@@ -285,7 +285,7 @@ class Importer:
 
     def add(
         self,
-        node: Node,
+        node: GraphNode,
         layer: Layer,
         size: MapSize,
         shape: tuple[int, ...],
@@ -307,11 +307,11 @@ class Importer:
         value = Value(layer=layer.name, size=size, shape=shape, alone=True, turned=turned)
         return self.name_output(node, node.outputs[0], value) if last else value
 
-    def alias(self, node: Node, value: Value, shape: tuple[int, ...]) -> None:
+    def alias(self, node: GraphNode, value: Value, shape: tuple[int, ...]) -> None:
         """The node's first output holds the elements of ``value`` in their order."""
         self.name_output(node, node.outputs[0], replace(value, shape=shape))
 
-    def name_output(self, node: Node, tensor: str, value: Value) -> Value:
+    def name_output(self, node: GraphNode, tensor: str, value: Value) -> Value:
         """The elements of ``value``, in its shape, are a tensor that a node makes.
 
         Raises:
@@ -334,7 +334,7 @@ class Importer:
         self.values[tensor] = named
         return named
 
-    def _true_shape(self, node: Node, tensor: str) -> tuple[int, ...] | None:
+    def _true_shape(self, node: GraphNode, tensor: str) -> tuple[int, ...] | None:
         kinds, values = self.graph.integers, self.values
         feeds = {
             name: np.zeros(values[name].shape, kinds.get(name, "float32"))
@@ -344,7 +344,7 @@ class Importer:
         }
         return output_shape(node.proto(), tensor, feeds, self.graph.opset)
 
-    def constant_map(self, node: Node, values: Reals, like: Value) -> Value:
+    def constant_map(self, node: GraphNode, values: Reals, like: Value) -> Value:
         """A map of constants, spread to the shape of ``like``.
 
         Raises:
@@ -362,7 +362,7 @@ class Importer:
         layer = Source(name=name, size=like.size)
         return self.add(node, layer, like.size, like.shape, last=False, turned=turned)
 
-    def constant_of(self, node: Node, values: Reals, *, turned: bool = False) -> Value:
+    def constant_of(self, node: GraphNode, values: Reals, *, turned: bool = False) -> Value:
         """A map of constants in their own shape, which must have the batch first.
 
         Parameters:
@@ -383,7 +383,7 @@ def affine_layer(name: str, source: str) -> Activation:
     return Activation(name=name, source=source, function="affine", factor=0, offset=0, fraction=0)
 
 
-def copied(importer: Importer, node: Node, value: Value) -> Value:
+def copied(importer: Importer, node: GraphNode, value: Value) -> Value:
     """``value`` as the output of a layer: the network's input is none."""
     if value.layer != INPUT:
         return value
@@ -416,7 +416,7 @@ def _map_index(importer: Importer, value: Value) -> Index:
 
 def rearranged(
     importer: Importer,
-    node: Node,
+    node: GraphNode,
     values: Sequence[Value],
     index: Index,
     *,
@@ -509,7 +509,7 @@ def _vector(value: Value) -> bool:
     return value.size.width == value.size.height == 1
 
 
-def straight(importer: Importer, node: Node, value: Value) -> Value:
+def straight(importer: Importer, node: GraphNode, value: Value) -> Value:
     """``value`` with its elements in a map of its shape's order: channels, rows, columns."""
     if not value.turned:
         return value
@@ -518,7 +518,7 @@ def straight(importer: Importer, node: Node, value: Value) -> Value:
     return rearranged(importer, node, [value], index_of(importer, value))
 
 
-def rows(importer: Importer, node: Node, value: Value) -> Value:
+def rows(importer: Importer, node: GraphNode, value: Value) -> Value:
     """``value`` with its last axis as channels, the axis before as rows, all others as columns."""
     if value.size == importer.rows_of(value.shape) and (value.turned or _vector(value)):
         return replace(value, turned=True)

@@ -11,7 +11,7 @@ from support.errors import VipError, clipped, printable
 from .errors import MixedImagesError, ModelError
 from .importer import Importer, Operator, Value, affine_layer
 from .model import MappedModel, ModelPort
-from .read import Node, OnnxGraph
+from .read import GraphNode, OnnxGraph
 
 __all__ = ["Coverage", "Refusal", "map_graph"]
 
@@ -188,7 +188,7 @@ def _inner(importer: Importer, layers: Collection[str]) -> tuple[ModelPort, ...]
     return tuple(importer.port(name, importer.values[name]) for name in last.values())
 
 
-def _refused_integers(importer: Importer, node: Node) -> str:
+def _refused_integers(importer: Importer, node: GraphNode) -> str:
     """Why an operator that takes real numbers does not take those of the node; "": it does."""
     kinds = importer.graph.integers
     names = [name for name in node.inputs if name in importer.values and name in kinds]

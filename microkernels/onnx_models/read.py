@@ -20,13 +20,13 @@ from .fold import Array, fold
 if TYPE_CHECKING:
     from onnx import ModelProto, NodeProto, TensorProto
 
-__all__ = ["Node", "OnnxGraph", "attribute", "load_proto", "read_graph"]
+__all__ = ["GraphNode", "OnnxGraph", "attribute", "load_proto", "read_graph"]
 
 _MOST_SHOWN = 60
 
 
 @dataclass(frozen=True, kw_only=True)
-class Node:
+class GraphNode:
     """A node.
 
     Attributes:
@@ -61,7 +61,7 @@ class Node:
         return f"node {name} ({clipped(printable(self.op), _MOST_SHOWN)}): {why}"
 
 
-def attribute(node: Node, name: str, default: Any) -> Any:
+def attribute(node: GraphNode, name: str, default: Any) -> Any:
     """An attribute of a node; text as text."""
     value = node.attributes.get(name, default)
     return value.decode(errors="replace") if isinstance(value, bytes) else value
@@ -85,7 +85,7 @@ class OnnxGraph:
             None: the operators must show whether it is one.
     """
 
-    nodes: tuple[Node, ...]
+    nodes: tuple[GraphNode, ...]
     constants: Mapping[str, Array]
     shapes: Mapping[str, tuple[int, ...]]
     opset: int
@@ -387,12 +387,12 @@ def _drop_shapes(model: "ModelProto") -> None:
         value.type.tensor_type.ClearField("shape")
 
 
-def _node(number: int, node: "NodeProto") -> Node:
+def _node(number: int, node: "NodeProto") -> GraphNode:
     from onnx import helper
 
     named = node.name or next((name for name in node.output if name), "")
     standard = node.domain in ("", "ai.onnx")
-    return Node(
+    return GraphNode(
         op=node.op_type if standard else f"{node.domain}.{node.op_type}",
         name=named or f"number {number}",
         inputs=tuple(node.input),
@@ -401,7 +401,7 @@ def _node(number: int, node: "NodeProto") -> Node:
     )
 
 
-def _needed(nodes: list[Node], outputs: Iterable[str]) -> list[Node]:
+def _needed(nodes: list[GraphNode], outputs: Iterable[str]) -> list[GraphNode]:
     """The nodes on which the outputs depend."""
     needed = set(outputs)
     ordered = []

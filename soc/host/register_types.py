@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["WORD_BYTES", "Access", "Block", "Field", "Register"]
+__all__ = ["WORD_BYTES", "Block", "Field", "Register", "RegisterAccess"]
 
 #: Bytes of a register.
 WORD_BYTES = 4
 
 
-class Access(Enum):
+class RegisterAccess(Enum):
     """Allowed accesses of a register; all others are answered with SLVERR."""
 
     READ = "read"
@@ -21,12 +21,12 @@ class Access(Enum):
     @property
     def readable(self) -> bool:
         """Whether reads are allowed."""
-        return self is not Access.WRITE
+        return self is not RegisterAccess.WRITE
 
     @property
     def writable(self) -> bool:
         """Whether writes are allowed."""
-        return self is not Access.READ
+        return self is not RegisterAccess.READ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Register:
     Attributes:
         name: upper case.
         offset: bytes from the start of the page.
-        access: see :class:`Access`.
+        access: see :class:`RegisterAccess`.
         doc: description.
         fields: its parts, if it has any.
         reset: its value after reset; None where configuration or state define it.
@@ -76,7 +76,7 @@ class Register:
 
     name: str
     offset: int
-    access: Access
+    access: RegisterAccess
     doc: str
     fields: tuple[Field, ...] = ()
     reset: int | None = None

@@ -24,7 +24,7 @@ from bench import (
     timing_model,
     vault,
 )
-from bench.belief import Phase, Point
+from bench.belief import Phase, ScalingPoint
 from bench.experiment import Measurement, find
 from bench.figures import documents, figures_named
 from bench.record import ROOT
@@ -223,7 +223,7 @@ def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
     assert found["levels_fine_ms"] == pytest.approx(1000 / 5 * 0.8 / 1e6)
     assert found["levels_total_ms"] == pytest.approx(2 * 1000 * 0.8 / 1e6)
     assert found["levels_kcycles_per_second"] == 0.125
-    point = Point(
+    point = ScalingPoint(
         vaults=2,
         engines=4,
         width=8,

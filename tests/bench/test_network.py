@@ -8,8 +8,8 @@ from matplotlib.image import imread
 from bench import network as network_bench
 from bench.network import (
     SIZES,
-    Curve,
-    Point,
+    LoadCurve,
+    LoadPoint,
     bisection_limit,
     draw_curves,
     measure_curve,
@@ -141,11 +141,11 @@ def test_what_cannot_be_measured_is_refused_at_once(vip, arguments, message):
 
 def test_the_picture_shows_each_network(tmp_path):
     points = tuple(
-        Point(offered=rate, delivered=min(rate, 0.6), mean=8 / (1.01 - rate), p99=20)
+        LoadPoint(offered=rate, delivered=min(rate, 0.6), mean=8 / (1.01 - rate), p99=20)
         for rate in (0.1, 0.5, 0.9)
     )
     curves = [
-        Curve(
+        LoadCurve(
             columns=columns,
             rows=4,
             destinations="uniform",

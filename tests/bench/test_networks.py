@@ -7,7 +7,7 @@ import pytest
 from typer.testing import CliRunner
 
 from bench import networks as measured
-from bench.networks import NetworkRun, StepRun
+from bench.networks import BatchRun, StepRun
 from support.errors import VipError
 from vip.cli.app import app
 
@@ -23,7 +23,7 @@ STEP = StepRun(
     gbs=1.0,
     remote=0.25,
 )
-RUN = NetworkRun(
+RUN = BatchRun(
     name="little",
     batch=1,
     vaults=4,
@@ -38,7 +38,7 @@ RUN = NetworkRun(
 
 @pytest.fixture(autouse=True)
 def no_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    def measure(name: str, config: object, **_: object) -> NetworkRun:
+    def measure(name: str, config: object, **_: object) -> BatchRun:
         assert name == "little"
         return RUN
 

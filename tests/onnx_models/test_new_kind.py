@@ -22,7 +22,7 @@ from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.model import real_layers, to_maps
 from microkernels.onnx_models.operators.table import OPERATORS
-from microkernels.onnx_models.read import Node, read_graph
+from microkernels.onnx_models.read import GraphNode, read_graph
 from microkernels.runtime.compiled import execute
 from tests.onnx_models.graphs import model
 from tests.onnx_models.test_mapping import SEVERAL, calibrated
@@ -57,7 +57,7 @@ class Doubled(PixelLayer):
         return sources[0] + sources[0]
 
 
-def doubled(importer: Importer, node: Node) -> None:
+def doubled(importer: Importer, node: GraphNode) -> None:
     """The operator, which stands in the place of another one."""
     value = importer.value(node)
     layer = Doubled(name=importer.unique(node.name), source=value.layer)

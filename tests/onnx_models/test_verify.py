@@ -14,7 +14,7 @@ import vip
 from microkernels.networks.parameters import Weights
 from microkernels.onnx_models.importer import Importer, Operator, index_of, rearranged
 from microkernels.onnx_models.operators.table import OPERATORS
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 from support.errors import VipError
 from tests.onnx_models.graphs import model
 from vip.cli.app import main
@@ -41,7 +41,7 @@ def network() -> ModelProto:
     return model(nodes, ("n", 2, 6, 6), constants, outputs=("y", "d"))
 
 
-def _scaled(importer: Importer, step: Node) -> None:
+def _scaled(importer: Importer, step: GraphNode) -> None:
     """Weights of one filter are 1 % larger."""
     OPERATORS["Conv"](importer, step)
     name, real = next(iter(importer.real.items()))
@@ -50,7 +50,7 @@ def _scaled(importer: Importer, step: Node) -> None:
     importer.real[name] = Weights(weights=weights, bias=real.bias)
 
 
-def _swapped(importer: Importer, step: Node) -> None:
+def _swapped(importer: Importer, step: GraphNode) -> None:
     """Two elements change places."""
     value = importer.value(step)
     index = index_of(importer, value).swapaxes(2, 3).copy()

@@ -15,10 +15,10 @@ from synth.analysis.trim import Known
 from .examples import Stereo, trimmed
 from .workbench import PageError, Workbench
 
-__all__ = ["Session"]
+__all__ = ["BrowserSession"]
 
 
-class Session:
+class BrowserSession:
     """The work of one page.
 
     Parameters:

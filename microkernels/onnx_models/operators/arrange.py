@@ -24,7 +24,7 @@ from microkernels.onnx_models.importer import (
     index_of,
     rearranged,
 )
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 from support.extras import MissingExtraError
 
 __all__ = [
@@ -69,7 +69,7 @@ class MapWindow:
         return MapSize(across // self.stride.width + 1, down // self.stride.height + 1, channels)
 
 
-def spatial(node: Node, value: Value) -> int:
+def spatial(node: GraphNode, value: Value) -> int:
     """Dimensions of the maps in ``value``, 1 or 2.
 
     Raises:
@@ -120,7 +120,7 @@ class Positions:
         return counts
 
 
-def numbers(node: Node, name: str, count: int, *, least: int) -> list[int]:
+def numbers(node: GraphNode, name: str, count: int, *, least: int) -> list[int]:
     """The attribute ``name``, ``count`` numbers from ``least`` on, which are ``least`` by default.
 
     Raises:
@@ -134,7 +134,7 @@ def numbers(node: Node, name: str, count: int, *, least: int) -> list[int]:
     return values
 
 
-def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
+def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positions:
     """The windows of a node along each axis.
 
     Parameters:
@@ -194,7 +194,7 @@ def positions(node: Node, value: Value, kernel: tuple[int, ...]) -> Positions:
     return result
 
 
-def window(node: Node, value: Value, kernel: tuple[int, ...]) -> MapWindow:
+def window(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> MapWindow:
     """The windows of a node on maps.
 
     Parameters:
@@ -224,7 +224,7 @@ def window(node: Node, value: Value, kernel: tuple[int, ...]) -> MapWindow:
 _MOST_EXACT = 1 << 24
 
 
-def map_value(importer: Importer, node: Node) -> Value:
+def map_value(importer: Importer, node: GraphNode) -> Value:
     """The node's first input as a map of its shape, of which the node takes the first axis for
     images; a tensor that was reshaped is moved.
 
@@ -238,7 +238,7 @@ def map_value(importer: Importer, node: Node) -> Value:
     return rearranged(importer, node, [value], index_of(importer, value))
 
 
-def movement(importer: Importer, node: Node) -> None:
+def movement(importer: Importer, node: GraphNode) -> None:
     """An operator whose outputs are elements of its inputs, or 0."""
     if node.op in ("Resize", "Upsample") and attribute(node, "mode", "nearest") != "nearest":
         raise node.refused("mode must be nearest")
@@ -270,7 +270,7 @@ def movement(importer: Importer, node: Node) -> None:
         rearranged(importer, node, values, index, output=name)
 
 
-def _indices(importer: Importer, node: Node, operands: Mapping[str, Value]) -> list[Index]:
+def _indices(importer: Importer, node: GraphNode, operands: Mapping[str, Value]) -> list[Index]:
     """For each output the numbers of an image's elements, those of all operands one after the
     other, from 1 on; 0: the constant 0.
 
@@ -313,7 +313,7 @@ def _by_image(numbers: Index, rank: int) -> Index:
     return numbers.reshape(-1, *(1,) * (rank - 1))
 
 
-def _evaluated(importer: Importer, node: Node, integers: Mapping[str, Array]) -> list[Index]:
+def _evaluated(importer: Importer, node: GraphNode, integers: Mapping[str, Array]) -> list[Index]:
     """The node's outputs for integers up to :data:`_MOST_EXACT`."""
     names = [name for name in dict.fromkeys(node.inputs) if name]
     feeds = {
@@ -332,7 +332,7 @@ def _evaluated(importer: Importer, node: Node, integers: Mapping[str, Array]) ->
 
 
 def window_results(
-    importer: Importer, node: Node, value: Value, index: Index, *, mean: bool
+    importer: Importer, node: GraphNode, value: Value, index: Index, *, mean: bool
 ) -> Value:
     """Maximum or mean over the last axis of ``index``, which has the axes of an image's channels,
     outputs and pixels of a window."""
@@ -360,7 +360,7 @@ def window_results(
 _MOST_GATHERED = 1 << 16
 
 
-def gathered(importer: Importer, node: Node, value: Value, windows: Positions) -> Index:
+def gathered(importer: Importer, node: GraphNode, value: Value, windows: Positions) -> Index:
     """Numbers of the elements in each window, 0 around: an image's channels, outputs along each
     axis, and pixels of a window.
 

@@ -13,7 +13,7 @@ from microkernels.networks.parameters import Reals
 from microkernels.nn.element_shape import SLOPE_FRACTION
 from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
 from microkernels.onnx_models.model import to_maps
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .linear import activate, scale_channels
 
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def curve_value(
-    importer: Importer, node: Node, value: Value, function: Function, *, last: bool = False
+    importer: Importer, node: GraphNode, value: Value, function: Function, *, last: bool = False
 ) -> Value:
     """A function of each element.
 
@@ -54,20 +54,20 @@ def curve_value(
     return importer.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
 
 
-def unary(name: str) -> Callable[[Importer, Node], None]:
+def unary(name: str) -> Callable[[Importer, GraphNode], None]:
     """The function of an operator without attributes.
 
     Parameters:
         name: in :data:`microkernels.networks.curves.FUNCTIONS`.
     """
 
-    def operator(importer: Importer, node: Node) -> None:
+    def operator(importer: Importer, node: GraphNode) -> None:
         curve_value(importer, node, importer.held(node), Function(name), last=True)
 
     return operator
 
 
-def elu(importer: Importer, node: Node) -> None:
+def elu(importer: Importer, node: GraphNode) -> None:
     """Elu, Celu and Selu: x above 0, an exponential less 1 below."""
     alpha, gamma = 1.0, 1.0
     if node.op == "Selu":
@@ -89,7 +89,13 @@ _BROADCAST_OPSET = 7
 
 
 def _activation(
-    importer: Importer, node: Node, value: Value, name: str, *, last: bool = True, **attributes: Any
+    importer: Importer,
+    node: GraphNode,
+    value: Value,
+    name: str,
+    *,
+    last: bool = True,
+    **attributes: Any,
 ) -> Value:
     layer = Activation(
         name=importer.unique(node.name), source=value.layer, function=name, **attributes
@@ -98,7 +104,13 @@ def _activation(
 
 
 def affine(
-    importer: Importer, node: Node, value: Value, factor: float, offset: float, *, last: bool = True
+    importer: Importer,
+    node: GraphNode,
+    value: Value,
+    factor: float,
+    offset: float,
+    *,
+    last: bool = True,
 ) -> Value:
     """``factor`` times the elements plus ``offset``."""
     result = _activation(importer, node, value, "affine", last=last, factor=0, offset=0, fraction=0)
@@ -107,7 +119,7 @@ def affine(
 
 
 def limited(
-    importer: Importer, node: Node, value: Value, low: float, high: float, *, last: bool = True
+    importer: Importer, node: GraphNode, value: Value, low: float, high: float, *, last: bool = True
 ) -> Value:
     """The elements between two bounds."""
     result = _activation(importer, node, value, "clip", last=last, low=0, high=0)
@@ -116,7 +128,13 @@ def limited(
 
 
 def combine(
-    importer: Importer, node: Node, kind: str, first: Value, second: Value, *, last: bool = True
+    importer: Importer,
+    node: GraphNode,
+    kind: str,
+    first: Value,
+    second: Value,
+    *,
+    last: bool = True,
 ) -> Value:
     """Two values, spread to one shape: ``kind`` as of :func:`combined`, but no ``divide``."""
     if first.shape != second.shape:
@@ -144,7 +162,7 @@ def combine(
 
 
 def _spread(
-    importer: Importer, node: Node, value: Value, shapes: Sequence[tuple[int, ...]]
+    importer: Importer, node: GraphNode, value: Value, shapes: Sequence[tuple[int, ...]]
 ) -> Value:
     """``value``, repeated to the shape that tensors of ``shapes`` have together."""
     try:
@@ -183,7 +201,7 @@ def _by_channel(importer: Importer, values: Reals, like: Value) -> Reals | None:
 
 
 def with_constant(
-    importer: Importer, node: Node, kind: str, value: Value, constant: Reals, *, first: bool
+    importer: Importer, node: GraphNode, kind: str, value: Value, constant: Reals, *, first: bool
 ) -> None:
     """``value`` and a constant; ``first``: the constant is the first operand."""
     value = _spread(importer, node, value, (value.shape, constant.shape))
@@ -212,14 +230,14 @@ def with_constant(
     importer.alias(node, result, value.shape)
 
 
-def combined(kind: str) -> Callable[[Importer, Node], None]:
+def combined(kind: str) -> Callable[[Importer, GraphNode], None]:
     """The function of an operator of two operands.
 
     Parameters:
         kind: ``add``, ``subtract``, ``multiply``, ``divide``, ``maximum`` or ``minimum``.
     """
 
-    def operator(importer: Importer, node: Node) -> None:
+    def operator(importer: Importer, node: GraphNode) -> None:
         if attribute(node, "broadcast", 0) or attribute(node, "axis", None) is not None:
             raise node.refused("broadcast is of opset 6; export the model with opset 7 or later")
         operation = kind
@@ -250,10 +268,10 @@ def combined(kind: str) -> Callable[[Importer, Node], None]:
     return operator
 
 
-def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, Node], None]:
+def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, GraphNode], None]:
     """The function of an operator of any number of operands, such as Sum."""
 
-    def operator(importer: Importer, node: Node) -> None:
+    def operator(importer: Importer, node: GraphNode) -> None:
         count = len(node.inputs)
         if count == 2 and not mean:
             combined(kind)(importer, node)
@@ -270,10 +288,10 @@ def variadic(kind: str, *, mean: bool = False) -> Callable[[Importer, Node], Non
     return operator
 
 
-def function(name: str) -> Callable[[Importer, Node], None]:
+def function(name: str) -> Callable[[Importer, GraphNode], None]:
     """The function of an operator that :mod:`microkernels.nn.element_shape` has by this name."""
 
-    def operator(importer: Importer, node: Node) -> None:
+    def operator(importer: Importer, node: GraphNode) -> None:
         value = importer.held(node)
         if name in ("tanh", "sigmoid", "erf"):
             _activation(importer, node, value, name, fraction=0)
@@ -283,25 +301,25 @@ def function(name: str) -> Callable[[Importer, Node], None]:
     return operator
 
 
-def gelu(importer: Importer, node: Node) -> None:
+def gelu(importer: Importer, node: GraphNode) -> None:
     """Gelu; with the approximation by tanh, too, it is computed without it."""
     if attribute(node, "approximate", "none") != "none":
         importer.approximation = max(importer.approximation, _GELU_ERROR)
     _activation(importer, node, importer.held(node), "gelu", fraction=0)
 
 
-def relu(importer: Importer, node: Node) -> None:
+def relu(importer: Importer, node: GraphNode) -> None:
     """Relu, in the layer before where possible."""
     if not activate(importer, node):
         _activation(importer, node, importer.held(node), "relu")
 
 
-def negative(importer: Importer, node: Node) -> None:
+def negative(importer: Importer, node: GraphNode) -> None:
     """Neg."""
     affine(importer, node, importer.held(node), -1.0, 0.0)
 
 
-def leaky_relu(importer: Importer, node: Node) -> None:
+def leaky_relu(importer: Importer, node: GraphNode) -> None:
     """LeakyRelu with a slope from -1 to 1."""
     alpha = float(attribute(node, "alpha", 0.01))
     slope = round(alpha * (1 << SLOPE_FRACTION))
@@ -310,7 +328,7 @@ def leaky_relu(importer: Importer, node: Node) -> None:
     _activation(importer, node, importer.held(node), "leaky", slope=slope)
 
 
-def p_relu(importer: Importer, node: Node) -> None:
+def p_relu(importer: Importer, node: GraphNode) -> None:
     """PRelu with constant slopes: the positive part plus the slopes times the negative one."""
     value = importer.held(node)
     slopes = importer.reals(node, 1)
@@ -330,7 +348,7 @@ def p_relu(importer: Importer, node: Node) -> None:
     combine(importer, node, "add", positive, scaled)
 
 
-def clip(importer: Importer, node: Node) -> None:
+def clip(importer: Importer, node: GraphNode) -> None:
     """Clip between constants."""
     value = importer.held(node)
     limits = []
@@ -346,7 +364,7 @@ def clip(importer: Importer, node: Node) -> None:
     limited(importer, node, value, min(low, high), high)
 
 
-def hard_sigmoid(importer: Importer, node: Node) -> None:
+def hard_sigmoid(importer: Importer, node: GraphNode) -> None:
     """HardSigmoid."""
     alpha, beta = float(attribute(node, "alpha", 0.2)), float(attribute(node, "beta", 0.5))
     value = importer.held(node)
@@ -354,7 +372,7 @@ def hard_sigmoid(importer: Importer, node: Node) -> None:
     limited(importer, node, scaled, 0.0, 1.0)
 
 
-def hard_swish(importer: Importer, node: Node) -> None:
+def hard_swish(importer: Importer, node: GraphNode) -> None:
     """HardSwish: the input times a HardSigmoid of slope 1/6."""
     value = importer.held(node)
     scaled = affine(importer, node, value, 1 / 6, 0.5, last=False)
@@ -362,7 +380,7 @@ def hard_swish(importer: Importer, node: Node) -> None:
     combine(importer, node, "multiply", value, gate)
 
 
-def swish(importer: Importer, node: Node) -> None:
+def swish(importer: Importer, node: GraphNode) -> None:
     """Swish: the input times the sigmoid of ``alpha`` times the input."""
     value = importer.held(node)
     alpha = float(attribute(node, "alpha", 1.0))
@@ -375,13 +393,13 @@ def swish(importer: Importer, node: Node) -> None:
 _REALS = (1, 10, 11, 16)
 
 
-def identity(importer: Importer, node: Node) -> None:
+def identity(importer: Importer, node: GraphNode) -> None:
     """Identity, and Dropout at inference."""
     value = importer.held(node)
     importer.alias(node, value, value.shape)
 
 
-def cast(importer: Importer, node: Node) -> None:
+def cast(importer: Importer, node: GraphNode) -> None:
     """Cast to real numbers, or between integers, which is no change here."""
     is_integer = node.inputs[0] in importer.graph.integers
     kind = importer.graph.integers.get(node.outputs[0], "")
@@ -397,7 +415,7 @@ def cast(importer: Importer, node: Node) -> None:
     identity(importer, node)
 
 
-def dropout(importer: Importer, node: Node) -> None:
+def dropout(importer: Importer, node: GraphNode) -> None:
     """Dropout, which does nothing at inference."""
     training = importer.constant(node, 2)
     if training is not None and np.any(training):
@@ -405,7 +423,7 @@ def dropout(importer: Importer, node: Node) -> None:
     identity(importer, node)
 
 
-def flatten(importer: Importer, node: Node) -> None:
+def flatten(importer: Importer, node: GraphNode) -> None:
     """Flatten from the first axis after the batch on."""
     value = importer.held(node)
     axis = int(attribute(node, "axis", 1))
@@ -417,7 +435,7 @@ def flatten(importer: Importer, node: Node) -> None:
     importer.alias(node, value, (first, int(np.prod(value.shape)) // first))
 
 
-def reshape(importer: Importer, node: Node) -> None:
+def reshape(importer: Importer, node: GraphNode) -> None:
     """Reshape that keeps the batch first."""
     value = importer.held(node)
     in_attribute = attribute(node, "shape", None)
@@ -440,7 +458,7 @@ def reshape(importer: Importer, node: Node) -> None:
     importer.alias(node, value, tuple(sizes))
 
 
-def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
+def _axes(importer: Importer, node: GraphNode, rank: int) -> list[int] | None:
     in_attribute = attribute(node, "axes", None)
     values = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
     if values is None:
@@ -451,7 +469,7 @@ def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
     return [axis % rank for axis in axes]
 
 
-def squeeze(importer: Importer, node: Node) -> None:
+def squeeze(importer: Importer, node: GraphNode) -> None:
     """Squeeze."""
     value = importer.held(node)
     axes = _axes(importer, node, len(value.shape))
@@ -463,7 +481,7 @@ def squeeze(importer: Importer, node: Node) -> None:
     importer.alias(node, value, shape)
 
 
-def unsqueeze(importer: Importer, node: Node) -> None:
+def unsqueeze(importer: Importer, node: GraphNode) -> None:
     """Unsqueeze."""
     value = importer.held(node)
     in_attribute = attribute(node, "axes", None)

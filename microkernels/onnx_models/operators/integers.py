@@ -13,7 +13,7 @@ import numpy as np
 
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .elements import affine, limited
 from .linear import conv
@@ -35,8 +35,8 @@ _MAKES = {"QuantizeLinear": 1, "QLinearConv": 6, "QLinearMatMul": 6}
 _TAKES = frozenset(("DequantizeLinear", "QLinearConv", "QLinearMatMul"))
 
 
-def _made(node: Node, op: str, inputs: list[str], output: str, **attributes: Any) -> Node:
-    return Node(
+def _made(node: GraphNode, op: str, inputs: list[str], output: str, **attributes: Any) -> GraphNode:
+    return GraphNode(
         op=op, name=node.name, inputs=tuple(inputs), outputs=(output,), attributes=attributes
     )
 
@@ -54,7 +54,7 @@ def _stands_for_reals(importer: Importer, tensor: str) -> bool:
     return not outside and all(user.op in _TAKES for user in users)
 
 
-def _one(importer: Importer, node: Node, number: int, label: str) -> float:
+def _one(importer: Importer, node: GraphNode, number: int, label: str) -> float:
     """The input of this number, which must be one number; a zero point may be missing."""
     if importer.constant(node, number) is None and label == "zero point":
         return 0.0
@@ -66,7 +66,7 @@ def _one(importer: Importer, node: Node, number: int, label: str) -> float:
 
 
 def _along(
-    importer: Importer, node: Node, number: int, values: Reals, axis: int, kind: str
+    importer: Importer, node: GraphNode, number: int, values: Reals, axis: int, kind: str
 ) -> Reals:
     """Scales or zero points, which may differ along an axis of ``values``, to be spread over it."""
     vector = importer.reals(node, number)
@@ -83,7 +83,7 @@ def _along(
 
 
 def _constant_integers(
-    importer: Importer, node: Node, number: int, zero: int, axis: int, scale: int | None = None
+    importer: Importer, node: GraphNode, number: int, zero: int, axis: int, scale: int | None = None
 ) -> Reals:
     """Constant integers less their zero points, times their scales.
 
@@ -100,7 +100,7 @@ def _constant_integers(
     return scaled
 
 
-def _less_zero(importer: Importer, node: Node, number: int, zero: float) -> str:
+def _less_zero(importer: Importer, node: GraphNode, number: int, zero: float) -> str:
     """The tensor of the integers of an input less their zero point."""
     tensor = node.inputs[number]
     if not zero:
@@ -112,7 +112,7 @@ def _less_zero(importer: Importer, node: Node, number: int, zero: float) -> str:
     return name
 
 
-def _operand(importer: Importer, node: Node, number: int) -> tuple[str, float]:
+def _operand(importer: Importer, node: GraphNode, number: int) -> tuple[str, float]:
     """An input whose scale and zero point follow: a tensor, and the factor that is left to make
     real numbers of it."""
     tensor = node.inputs[number]
@@ -125,7 +125,7 @@ def _operand(importer: Importer, node: Node, number: int) -> tuple[str, float]:
     return _less_zero(importer, node, number, _one(importer, node, number + 2, "zero point")), scale
 
 
-def conv_integer(importer: Importer, node: Node) -> None:
+def conv_integer(importer: Importer, node: GraphNode) -> None:
     """ConvInteger with constant weights, exact where elements hold the sums."""
     x = _less_zero(importer, node, 0, _one(importer, node, 2, "zero point"))
     weights = _constant_integers(importer, node, 1, 3, 0)
@@ -133,7 +133,7 @@ def conv_integer(importer: Importer, node: Node) -> None:
     conv(importer, _made(node, "Conv", [x, name], node.outputs[0], **node.attributes))
 
 
-def matmul_integer(importer: Importer, node: Node) -> None:
+def matmul_integer(importer: Importer, node: GraphNode) -> None:
     """MatMulInteger, exact where elements hold the sums."""
     inputs = []
     for number in (0, 1):
@@ -148,14 +148,14 @@ def matmul_integer(importer: Importer, node: Node) -> None:
     matmul(importer, _made(node, "MatMul", inputs, node.outputs[0]))
 
 
-def _output_factor(importer: Importer, node: Node) -> float:
+def _output_factor(importer: Importer, node: GraphNode) -> float:
     """What results, real numbers, are multiplied by: steps of integers are counted where the output
     holds these."""
     scale = _one(importer, node, 6, "scale")
     return 1.0 if _stands_for_reals(importer, node.outputs[0]) else 1 / scale
 
 
-def _finished(importer: Importer, node: Node, tensor: str) -> None:
+def _finished(importer: Importer, node: GraphNode, tensor: str) -> None:
     """The output, whose scale and zero point are inputs 6 and 7, from a tensor of real numbers, or
     of steps."""
     inputs = [tensor, *node.inputs[6:8]]
@@ -166,7 +166,7 @@ def _finished(importer: Importer, node: Node, tensor: str) -> None:
         _rounded(importer, rounding, importer.held(rounding))
 
 
-def qlinear_conv(importer: Importer, node: Node) -> None:
+def qlinear_conv(importer: Importer, node: GraphNode) -> None:
     """QLinearConv with constant weights."""
     x, left = _operand(importer, node, 0)
     out = node.outputs[0]
@@ -182,7 +182,7 @@ def qlinear_conv(importer: Importer, node: Node) -> None:
     _finished(importer, node, real_node.outputs[0])
 
 
-def qlinear_matmul(importer: Importer, node: Node) -> None:
+def qlinear_matmul(importer: Importer, node: GraphNode) -> None:
     """QLinearMatMul."""
     out = node.outputs[0]
     inputs = []
@@ -211,7 +211,7 @@ def qlinear_matmul(importer: Importer, node: Node) -> None:
     _finished(importer, node, real_node.outputs[0])
 
 
-def _limits(importer: Importer, node: Node) -> tuple[float, float, float]:
+def _limits(importer: Importer, node: GraphNode) -> tuple[float, float, float]:
     """Zero point of a node that quantises, and the least and the greatest integer."""
     zero = importer.constant(node, 2)
     kind = np.dtype(np.uint8) if zero is None else zero.dtype
@@ -225,7 +225,7 @@ def _limits(importer: Importer, node: Node) -> tuple[float, float, float]:
     return _one(importer, node, 2, "zero point"), float(ends.min), float(ends.max)
 
 
-def _rounded(importer: Importer, node: Node, steps: Value) -> None:
+def _rounded(importer: Importer, node: GraphNode, steps: Value) -> None:
     """The integers of a tensor that counts their steps from the zero point on."""
     zero, low, high = _limits(importer, node)
     inside = limited(importer, node, steps, low - zero, high - zero, last=False)
@@ -233,7 +233,7 @@ def _rounded(importer: Importer, node: Node, steps: Value) -> None:
     importer.rounded.add(result.layer)
 
 
-def quantize(importer: Importer, node: Node) -> None:
+def quantize(importer: Importer, node: GraphNode) -> None:
     """QuantizeLinear: of a tensor that stands for real numbers these, limited; else integers,
     rounded to nearest, halves up."""
     value = importer.held(node)
@@ -248,7 +248,7 @@ def quantize(importer: Importer, node: Node) -> None:
         _rounded(importer, node, affine(importer, node, inside, 1 / scale, 0.0, last=False))
 
 
-def dequantize(importer: Importer, node: Node) -> None:
+def dequantize(importer: Importer, node: GraphNode) -> None:
     """DequantizeLinear: real numbers of integers."""
     value = importer.held(node)
     if node.inputs[0] not in importer.scaled:

@@ -6,7 +6,7 @@ from microkernels.networks.network import INPUT, Conv, Dense, Depthwise, MapSize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .arrange import MapWindow, gathered, index_of, map_value, positions, rearranged, window
 
@@ -31,7 +31,7 @@ _MOST_DEPTHWISE = 8
 MAP_AXES = 2
 
 
-def _check_filters(node: Node, value: Value, weights: Reals, groups: int) -> None:
+def _check_filters(node: GraphNode, value: Value, weights: Reals, groups: int) -> None:
     """Refuse weights of a convolution that do not fit its input.
 
     Raises:
@@ -57,7 +57,7 @@ def _check_filters(node: Node, value: Value, weights: Reals, groups: int) -> Non
         )
 
 
-def conv(importer: Importer, node: Node) -> None:
+def conv(importer: Importer, node: GraphNode) -> None:
     """Conv, with strides, pads, dilations and groups."""
     value = map_value(importer, node)
     weights = importer.weights(node, 1)
@@ -115,7 +115,7 @@ def conv(importer: Importer, node: Node) -> None:
 
 def _conv_of_samples(
     importer: Importer,
-    node: Node,
+    node: GraphNode,
     value: Value,
     places: MapWindow,
     real: Weights,
@@ -155,7 +155,7 @@ def _conv_of_samples(
     importer.add(node, layer, MapSize(width, 1, filters), shape)
 
 
-def conv_bias(importer: Importer, node: Node, filters: int) -> Reals:
+def conv_bias(importer: Importer, node: GraphNode, filters: int) -> Reals:
     """The bias of a convolution; zeros, if it has none.
 
     Raises:
@@ -168,7 +168,7 @@ def conv_bias(importer: Importer, node: Node, filters: int) -> Reals:
 
 
 def conv_by_moves(
-    importer: Importer, node: Node, value: Value, weights: Reals, groups: int
+    importer: Importer, node: GraphNode, value: Value, weights: Reals, groups: int
 ) -> None:
     """A convolution along three axes or more: pixels of the windows are gathered as channels."""
     places = positions(node, value, weights.shape[2:])
@@ -185,7 +185,7 @@ def conv_by_moves(
 
 
 def pixel_conv(
-    importer: Importer, node: Node, value: Value, weights: Reals, bias: Reals
+    importer: Importer, node: GraphNode, value: Value, weights: Reals, bias: Reals
 ) -> tuple[Conv, MapSize]:
     """A convolution of single pixels, not yet added to the network, and the size of its output.
 
@@ -222,7 +222,7 @@ def spread_weights(weights: Reals, groups: int, dilation: Size2) -> Reals:
     return full
 
 
-def connect(importer: Importer, node: Node, weights: Reals, *, last: bool = True) -> Value:
+def connect(importer: Importer, node: GraphNode, weights: Reals, *, last: bool = True) -> Value:
     """A fully connected layer of outputs x inputs weights.
 
     Parameters:
@@ -256,7 +256,7 @@ def connect(importer: Importer, node: Node, weights: Reals, *, last: bool = True
 
 
 def scale_channels(
-    importer: Importer, node: Node, value: Value, scale: Reals, shift: Reals
+    importer: Importer, node: GraphNode, value: Value, scale: Reals, shift: Reals
 ) -> Value:
     """Each channel of ``value`` times ``scale`` plus ``shift``, one number of each a channel, or
     one for all: in the weights of the layer before if nothing else reads it, else in a layer of
@@ -288,7 +288,7 @@ def scale_channels(
     return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
 
 
-def batch_normalization(importer: Importer, node: Node) -> None:
+def batch_normalization(importer: Importer, node: GraphNode) -> None:
     """BatchNormalization with the statistics of the training."""
     value = map_value(importer, node)
     if attribute(node, "training_mode", 0):
@@ -305,7 +305,7 @@ def batch_normalization(importer: Importer, node: Node) -> None:
     importer.alias(node, result, value.shape)
 
 
-def activate(importer: Importer, node: Node) -> bool:
+def activate(importer: Importer, node: GraphNode) -> bool:
     """Take ReLU into the layer before, if nothing else reads that; whether it was possible."""
     value = importer.held(node)
     before = importer.layers.get(value.layer)

@@ -11,7 +11,7 @@ from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.importer import Importer, Value, attribute
 from microkernels.onnx_models.model import Norm
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .arrange import (
     MapWindow,
@@ -45,7 +45,7 @@ _MOST_PRODUCTS = 4
 
 def _add(
     importer: Importer,
-    node: Node,
+    node: GraphNode,
     value: Value,
     places: MapWindow,
     *,
@@ -66,7 +66,7 @@ def _add(
     return importer.add(node, layer, size, shape, last=last)
 
 
-def _kernel(node: Node, value: Value) -> tuple[int, ...]:
+def _kernel(node: GraphNode, value: Value) -> tuple[int, ...]:
     rank = len(value.shape) - 2
     kernel = tuple(int(size) for size in attribute(node, "kernel_shape", ()))
     if rank < 1 or len(kernel) != rank or min(kernel) < 1:
@@ -80,7 +80,7 @@ def _on_maps(value: Value, places: Positions) -> bool:
 
 
 def _by_axes(
-    importer: Importer, node: Node, value: Value, places: Positions, *, mean: bool
+    importer: Importer, node: GraphNode, value: Value, places: Positions, *, mean: bool
 ) -> Value:
     """Pooling along one axis after the other, each of which lies along the rows of a map; pixels of
     windows with gaps are gathered before. Pixels around count, of a mean."""
@@ -113,13 +113,15 @@ def _by_axes(
     return value
 
 
-def max_pool(importer: Importer, node: Node) -> None:
+def max_pool(importer: Importer, node: GraphNode) -> None:
     """MaxPool, without the indices."""
     value = map_value(importer, node)
     _pooled(importer, node, value, mean=False)
 
 
-def _pooled(importer: Importer, node: Node, value: Value, *, mean: bool) -> tuple[Value, Positions]:
+def _pooled(
+    importer: Importer, node: GraphNode, value: Value, *, mean: bool
+) -> tuple[Value, Positions]:
     """The node's output, without the divisors of a mean that differ, and its windows."""
     kernel = _kernel(node, value)
     places = positions(node, value, kernel)
@@ -131,7 +133,7 @@ def _pooled(importer: Importer, node: Node, value: Value, *, mean: bool) -> tupl
     return result, places
 
 
-def average_pool(importer: Importer, node: Node) -> None:
+def average_pool(importer: Importer, node: GraphNode) -> None:
     """AveragePool; where the divisor differs, a multiplication by constants follows."""
     value = map_value(importer, node)
     result, places = _pooled(importer, node, value, mean=True)
@@ -150,7 +152,7 @@ def average_pool(importer: Importer, node: Node) -> None:
     importer.add(node, layer, result.size, result.shape)
 
 
-def lp_pool(importer: Importer, node: Node) -> None:
+def lp_pool(importer: Importer, node: GraphNode) -> None:
     """LpPool: the root of the sum of powers of magnitudes.
 
     Powers of small numbers have few bits. So there are norms of magnitudes up to a share of the
@@ -181,7 +183,7 @@ def lp_pool(importer: Importer, node: Node) -> None:
     affine(importer, node, result, pixels ** (1 / power), 0.0)
 
 
-def _power(importer: Importer, node: Node, value: Value, power: int) -> Value:
+def _power(importer: Importer, node: GraphNode, value: Value, power: int) -> Value:
     """A power of each element, from 2 on."""
     if power > _MOST_PRODUCTS:
         return curve_value(importer, node, value, Function("power", (float(power),)))
@@ -197,13 +199,13 @@ def _power(importer: Importer, node: Node, value: Value, power: int) -> Value:
     return product(square, value if power == 3 else square)
 
 
-def _root(importer: Importer, node: Node, powers: Value, power: int) -> Value:
+def _root(importer: Importer, node: GraphNode, powers: Value, power: int) -> Value:
     """The root of the means of the windows, which have the range of the elements."""
     means, _ = _pooled(importer, node, powers, mean=True)
     return curve_value(importer, node, means, Function("power", (1 / power,)))
 
 
-def max_unpool(importer: Importer, node: Node) -> None:
+def max_unpool(importer: Importer, node: GraphNode) -> None:
     """MaxUnpool with constant indices: each element moves to its place, zeros lie between."""
     value = importer.value(node)
     importer.check_images(node, value)
@@ -244,7 +246,7 @@ def max_unpool(importer: Importer, node: Node) -> None:
     rearranged(importer, node, [value], numbers[np.newaxis], output=node.outputs[0])
 
 
-def _whole(importer: Importer, node: Node, *, mean: bool) -> None:
+def _whole(importer: Importer, node: GraphNode, *, mean: bool) -> None:
     value = map_value(importer, node)
     spatial(node, value)
     width, height = value.size.width, value.size.height
@@ -259,17 +261,17 @@ def _whole(importer: Importer, node: Node, *, mean: bool) -> None:
         value = _add(importer, node, value, places, mean=mean, last=number == len(windows))
 
 
-def global_average_pool(importer: Importer, node: Node) -> None:
+def global_average_pool(importer: Importer, node: GraphNode) -> None:
     """GlobalAveragePool."""
     _whole(importer, node, mean=True)
 
 
-def global_max_pool(importer: Importer, node: Node) -> None:
+def global_max_pool(importer: Importer, node: GraphNode) -> None:
     """GlobalMaxPool."""
     _whole(importer, node, mean=False)
 
 
-def pad(importer: Importer, node: Node) -> None:
+def pad(importer: Importer, node: GraphNode) -> None:
     """Pad with zeros around rows and columns: means of windows of one pixel; else by moves."""
     try:
         _pad_maps(importer, node)
@@ -277,7 +279,7 @@ def pad(importer: Importer, node: Node) -> None:
         movement(importer, node)
 
 
-def _pad_maps(importer: Importer, node: Node) -> None:
+def _pad_maps(importer: Importer, node: GraphNode) -> None:
     value = map_value(importer, node)
     rank = spatial(node, value)
     if attribute(node, "mode", "constant") != "constant":

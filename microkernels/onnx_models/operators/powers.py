@@ -10,7 +10,7 @@ import numpy as np
 from microkernels.networks.curves import Function
 from microkernels.networks.network import Activation, Add, Combine, Multiply
 from microkernels.onnx_models.importer import Importer, Value
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .elements import curve_value
 
@@ -24,14 +24,14 @@ MAGNITUDE_ERROR = float((1 - np.cos(_ANGLE / 2)) / (1 + np.cos(_ANGLE / 2)))
 _MOST_EXPONENT = 8
 
 
-def _multiplied(importer: Importer, node: Node, one: Value, other: Value) -> Value:
+def _multiplied(importer: Importer, node: GraphNode, one: Value, other: Value) -> Value:
     layer = Multiply(
         name=importer.unique(node.name), source=one.layer, other=other.layer, fraction=0
     )
     return importer.add(node, layer, one.size, one.shape, last=False)
 
 
-def power(importer: Importer, node: Node) -> None:
+def power(importer: Importer, node: GraphNode) -> None:
     """Pow with a constant exponent; whole ones from 1 to 8 are products."""
     value = importer.value(node)
     exponents = importer.reals(node, 1)
@@ -56,7 +56,7 @@ def power(importer: Importer, node: Node) -> None:
     importer.alias(node, product, value.shape)
 
 
-def square_root(importer: Importer, node: Node) -> None:
+def square_root(importer: Importer, node: GraphNode) -> None:
     """Sqrt: a curve; of the sum of two squares by projections, to :data:`MAGNITUDE_ERROR`.
 
     Of the magnitudes of both, the larger and the smaller are projected on directions from 0 to 45

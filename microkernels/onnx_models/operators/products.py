@@ -26,7 +26,7 @@ from microkernels.onnx_models.importer import (
     rearranged,
     rows,
 )
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .elements import affine, combine, with_constant
 from .linear import connect, pixel_conv
@@ -39,7 +39,7 @@ _LONG_PIECE = 4
 _MOST_PARTS = 8
 
 
-def matmul(importer: Importer, node: Node) -> None:
+def matmul(importer: Importer, node: GraphNode) -> None:
     """MatMul: of an input and constant weights, or of two inputs."""
     if not importer.is_constant(node, 1) or importer.weights(node, 1).ndim != 2:
         product_of(importer, node, _operand(importer, node, 0), _operand(importer, node, 1))
@@ -53,7 +53,7 @@ def matmul(importer: Importer, node: Node) -> None:
 
 
 def _pixels(
-    importer: Importer, node: Node, value: Value, weights: Reals, *, last: bool = True
+    importer: Importer, node: GraphNode, value: Value, weights: Reals, *, last: bool = True
 ) -> Value:
     """Rows by weights of inputs x outputs: a convolution of single pixels."""
     if len(importer.image_of(value.shape)) < 2 or value.shape[-1] != len(weights):
@@ -67,14 +67,14 @@ def _pixels(
     return importer.add(node, layer, size, (*value.shape[:-1], outputs), last=last, turned=True)
 
 
-def _operand(importer: Importer, node: Node, number: int) -> Value | Reals:
+def _operand(importer: Importer, node: GraphNode, number: int) -> Value | Reals:
     """An operand of a product: a tensor or constants."""
     if importer.is_constant(node, number):
         return importer.reals(node, number)
     return importer.held(node, number)
 
 
-def _check_products(importer: Importer, node: Node, operands: Sequence[Value | Reals]) -> None:
+def _check_products(importer: Importer, node: GraphNode, operands: Sequence[Value | Reals]) -> None:
     """Refuse a product whose sums are over images, or whose first axis is not theirs.
 
     Raises:
@@ -96,7 +96,7 @@ def _check_products(importer: Importer, node: Node, operands: Sequence[Value | R
 
 
 def _image_operand(
-    importer: Importer, node: Node, operand: Value | Reals, rank: int
+    importer: Importer, node: GraphNode, operand: Value | Reals, rank: int
 ) -> tuple[Value, tuple[int, ...]]:
     """An operand of a product as a map, and its shape in the product of an image.
 
@@ -126,7 +126,7 @@ def _matrices(
 
 def product_of(
     importer: Importer,
-    node: Node,
+    node: GraphNode,
     first: Value | Reals,
     second: Value | Reals,
     *,
@@ -189,7 +189,7 @@ def product_of(
     return total
 
 
-def gemm(importer: Importer, node: Node) -> None:
+def gemm(importer: Importer, node: GraphNode) -> None:
     """Gemm: of rows and constant weights, or of two matrices."""
     alpha, beta = (float(attribute(node, name, 1.0)) for name in ("alpha", "beta"))
     swapped = [bool(attribute(node, name, 0)) for name in ("transA", "transB")]
@@ -225,7 +225,7 @@ def gemm(importer: Importer, node: Node) -> None:
         combine(importer, node, "add", product, added)
 
 
-def _matrix(importer: Importer, node: Node, number: int, *, swap: bool) -> Value | Reals:
+def _matrix(importer: Importer, node: GraphNode, number: int, *, swap: bool) -> Value | Reals:
     """An operand of Gemm; ``swap``: its rows and columns change places."""
     operand = _operand(importer, node, number)
     if len(operand.shape) != 2:
@@ -240,7 +240,7 @@ def _matrix(importer: Importer, node: Node, number: int, *, swap: bool) -> Value
     return rearranged(importer, node, [operand], index, turned=True)
 
 
-def _columns(importer: Importer, node: Node, value: Value, index: Index) -> Value:
+def _columns(importer: Importer, node: GraphNode, value: Value, index: Index) -> Value:
     """The columns of the matrices of ``index`` as rows."""
     turned = index.swapaxes(-1, -2)
     size = importer.rows_of(index.shape)
@@ -274,7 +274,7 @@ def _connected(importer: Importer, name: str) -> bool:
     return layer.output_depth(1) is not None
 
 
-def in_one_slice(importer: Importer, node: Node, value: Value) -> Value:
+def in_one_slice(importer: Importer, node: GraphNode, value: Value) -> Value:
     """``value`` in a map whose rows are in one piece, also on several vaults."""
     # What makes or reads a map of more channels than a vector's may need thinner slices.
     wide = value.size.channels > MAX_VL

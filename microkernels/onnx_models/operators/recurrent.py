@@ -20,7 +20,7 @@ from microkernels.networks.network import (
 )
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .arrange import Index, index_of, rearranged
 
@@ -65,7 +65,7 @@ class _Sequence:
 class _Writer:
     """Layers of vectors."""
 
-    def __init__(self, importer: Importer, node: Node, cells: int) -> None:
+    def __init__(self, importer: Importer, node: GraphNode, cells: int) -> None:
         self.importer, self.node, self.cells = importer, node, cells
 
     def shape(self, elements: int) -> tuple[int, ...]:
@@ -132,7 +132,7 @@ class _Writer:
         return self.importer.constant_map(self.node, values, like)
 
 
-def _activations(node: Node, supported: Sequence[str], directions: int) -> None:
+def _activations(node: GraphNode, supported: Sequence[str], directions: int) -> None:
     declared = attribute(node, "activations", None) or list(supported) * directions
     names = [text.decode() if isinstance(text, bytes) else text for text in declared]
     if [name.lower() for name in names] != [name.lower() for name in supported] * directions:
@@ -142,7 +142,7 @@ def _activations(node: Node, supported: Sequence[str], directions: int) -> None:
             raise node.refused(f"{name} is not supported")
 
 
-def _sequence(importer: Importer, node: Node, gates: int) -> _Sequence:
+def _sequence(importer: Importer, node: GraphNode, gates: int) -> _Sequence:
     value = importer.value(node)
     direction = str(attribute(node, "direction", "forward"))
     if direction not in _DIRECTIONS:
@@ -223,7 +223,7 @@ def _state(
 
 def _name_outputs(
     importer: Importer,
-    node: Node,
+    node: GraphNode,
     of: _Sequence,
     steps: Sequence[Value],
     last: Sequence[Sequence[Value]],
@@ -251,7 +251,7 @@ def _name_outputs(
         rearranged(importer, node, values, index, output=name)
 
 
-def lstm(importer: Importer, node: Node) -> None:
+def lstm(importer: Importer, node: GraphNode) -> None:
     """LSTM with the usual functions, forward, reverse or both."""
     of = _sequence(importer, node, 4)
     _activations(node, ("Sigmoid", "Tanh", "Tanh"), len(of.reverse))
@@ -319,7 +319,7 @@ def _looking(w: _Writer, sums: Value, peephole: Reals | None, c: Value | Reals |
 
 def _finish(
     importer: Importer,
-    node: Node,
+    node: GraphNode,
     of: _Sequence,
     states: dict[tuple[int, int, int], Value],
     further: Sequence[Sequence[Value]],
@@ -332,7 +332,7 @@ def _finish(
     _name_outputs(importer, node, of, every, [ends, *further])
 
 
-def gru(importer: Importer, node: Node) -> None:
+def gru(importer: Importer, node: GraphNode) -> None:
     """GRU with the usual functions, forward, reverse or both."""
     of = _sequence(importer, node, 3)
     _activations(node, ("Sigmoid", "Tanh"), len(of.reverse))

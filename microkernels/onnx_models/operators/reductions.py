@@ -9,7 +9,7 @@ import numpy as np
 from microkernels.networks.curves import Function
 from microkernels.networks.network import Activation, Layer, Multiply
 from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, straight
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .arrange import window_results
 from .elements import combine, curve_value
@@ -24,7 +24,7 @@ _MOST_LRN_CHANNELS = 4096
 _ROOT = Function("sqrt")
 
 
-def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
+def _axes(importer: Importer, node: GraphNode, rank: int) -> list[int] | None:
     in_attribute = attribute(node, "axes", None)
     values = importer.constant(node, 1) if in_attribute is None else np.asarray(in_attribute)
     if values is None or not values.size:
@@ -35,7 +35,7 @@ def _axes(importer: Importer, node: Node, rank: int) -> list[int] | None:
     return axes
 
 
-def _affine(importer: Importer, node: Node, value: Value, factor: float) -> Value:
+def _affine(importer: Importer, node: GraphNode, value: Value, factor: float) -> Value:
     layer = Activation(
         name=importer.unique(node.name),
         source=value.layer,
@@ -48,7 +48,7 @@ def _affine(importer: Importer, node: Node, value: Value, factor: float) -> Valu
     return importer.add(node, layer, value.size, value.shape, last=False)
 
 
-def _terms(importer: Importer, node: Node, value: Value, kind: str) -> Value:
+def _terms(importer: Importer, node: GraphNode, value: Value, kind: str) -> Value:
     """What a sum of this kind adds, for each element."""
     name = importer.unique(node.name)
     match kind:
@@ -61,7 +61,7 @@ def _terms(importer: Importer, node: Node, value: Value, kind: str) -> Value:
     return importer.add(node, layer, value.size, value.shape, last=False)
 
 
-def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[int]) -> Value:
+def reduced(importer: Importer, node: GraphNode, value: Value, kind: str, axes: list[int]) -> Value:
     """A value with axes reduced to one element.
 
     Parameters:
@@ -89,7 +89,7 @@ def reduced(importer: Importer, node: Node, value: Value, kind: str, axes: list[
 
 def reduction(
     kind: str, *, before: Function | None = None, after: Function | None = None
-) -> Callable[[Importer, Node], None]:
+) -> Callable[[Importer, GraphNode], None]:
     """The function of an operator that reduces axes.
 
     Parameters:
@@ -98,7 +98,7 @@ def reduction(
         before, after: functions of the elements and of the results.
     """
 
-    def operator(importer: Importer, node: Node) -> None:
+    def operator(importer: Importer, node: GraphNode) -> None:
         value = importer.value(node)
         axes = _axes(importer, node, len(value.shape))
         if axes == []:
@@ -120,7 +120,7 @@ def reduction(
 
 def _reduced_alone(
     importer: Importer,
-    node: Node,
+    node: GraphNode,
     value: Value,
     kind: str,
     before: Function | None,
@@ -141,14 +141,14 @@ def _reduced_alone(
     importer.alias(node, value, value.shape)
 
 
-def _axis(node: Node, default: int, rank: int) -> int:
+def _axis(node: GraphNode, default: int, rank: int) -> int:
     axis = int(attribute(node, "axis", default))
     if not -rank <= axis < rank:
         raise node.refused(f"axis must be from {-rank} to {rank - 1}, not {axis}")
     return axis % rank
 
 
-def log_softmax(importer: Importer, node: Node) -> None:
+def log_softmax(importer: Importer, node: GraphNode) -> None:
     """LogSoftmax: the difference from the largest element, less the logarithm of the sum of the
     exponentials of such differences."""
     value = importer.value(node)
@@ -164,7 +164,7 @@ def log_softmax(importer: Importer, node: Node) -> None:
     combine(importer, node, "subtract", below, logarithm)
 
 
-def lp_normalization(importer: Importer, node: Node) -> None:
+def lp_normalization(importer: Importer, node: GraphNode) -> None:
     """LpNormalization: elements by the norm of an axis."""
     value = importer.value(node)
     kind = int(attribute(node, "p", 2))
@@ -177,7 +177,7 @@ def lp_normalization(importer: Importer, node: Node) -> None:
     combine(importer, node, "multiply", value, factor)
 
 
-def local_response(importer: Importer, node: Node) -> None:
+def local_response(importer: Importer, node: GraphNode) -> None:
     """LRN: elements by a power of the sum of the squares of channels around them."""
     value = importer.value(node)
     if len(value.shape) < 3:

@@ -11,7 +11,7 @@ from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
 from microkernels.nn.rows_shape import MOST_CHANNELS
 from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .elements import combine
 from .products import in_one_slice
@@ -22,7 +22,9 @@ __all__ = ["group_normalization", "normalization", "softmax"]
 _ONE_AXIS_OPSET = 13
 
 
-def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Value], Value]) -> None:
+def _along(
+    importer: Importer, node: GraphNode, axes: list[int], make: Callable[[Value], Value]
+) -> None:
     """Compute a function of rows whose elements are along these axes."""
     value = importer.held(node)
     rank = len(value.shape)
@@ -51,14 +53,14 @@ def _along(importer: Importer, node: Node, axes: list[int], make: Callable[[Valu
     rearranged(importer, node, [result], back, output=node.outputs[0])
 
 
-def _axis(node: Node, default: int, rank: int) -> int:
+def _axis(node: GraphNode, default: int, rank: int) -> int:
     axis = int(attribute(node, "axis", default))
     if not -rank <= axis < rank:
         raise node.refused(f"axis must be from {-rank} to {rank - 1}, not {axis}")
     return axis % rank
 
 
-def softmax(importer: Importer, node: Node) -> None:
+def softmax(importer: Importer, node: GraphNode) -> None:
     """Softmax along an axis; of old models, of all axes from one on."""
     rank = len(importer.held(node).shape)
     one = importer.graph.opset >= _ONE_AXIS_OPSET
@@ -71,7 +73,9 @@ def softmax(importer: Importer, node: Node) -> None:
     _along(importer, node, [first] if one else list(range(first, rank)), make)
 
 
-def _weighted(importer: Importer, node: Node, value: Value, scale: Reals, shift: Reals) -> Value:
+def _weighted(
+    importer: Importer, node: GraphNode, value: Value, scale: Reals, shift: Reals
+) -> Value:
     """Each channel times its scale plus its shift."""
     if (scale == 1).all() and not shift.any():
         return value
@@ -92,7 +96,7 @@ def _weighted(importer: Importer, node: Node, value: Value, scale: Reals, shift:
     return importer.add(node, layer, value.size, value.shape, last=False, turned=True)
 
 
-def _normalized(importer: Importer, node: Node, value: Value, operation: str) -> Value:
+def _normalized(importer: Importer, node: GraphNode, value: Value, operation: str) -> Value:
     """Rows less their means, for ``layer``, and by their deviations."""
     epsilon = float(attribute(node, "epsilon", 1e-5))
     if not 0 <= epsilon <= 1:
@@ -108,7 +112,7 @@ def _normalized(importer: Importer, node: Node, value: Value, operation: str) ->
     return importer.add(node, layer, value.size, value.shape, last=False, turned=True)
 
 
-def group_normalization(importer: Importer, node: Node) -> None:
+def group_normalization(importer: Importer, node: GraphNode) -> None:
     """GroupNormalization; InstanceNormalization, whose groups are the channels.
 
     An image's channels of a group, with all their pixels, are a row.
@@ -147,10 +151,10 @@ def group_normalization(importer: Importer, node: Node) -> None:
     importer.alias(node, result, value.shape)
 
 
-def normalization(operation: str) -> Callable[[Importer, Node], None]:
+def normalization(operation: str) -> Callable[[Importer, GraphNode], None]:
     """The function of LayerNormalization (``layer``) or RMSNormalization (``rms``)."""
 
-    def operator(importer: Importer, node: Node) -> None:
+    def operator(importer: Importer, node: GraphNode) -> None:
         input_shape = importer.held(node).shape
         first = _axis(node, -1, len(input_shape))
         parameters = [importer.reals(node, 1), np.zeros(1)]

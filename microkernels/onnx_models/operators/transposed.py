@@ -10,7 +10,7 @@ from microkernels.networks.network import Conv, MapSize
 from microkernels.networks.parameters import Weights
 from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.importer import Importer, Index, attribute
-from microkernels.onnx_models.read import Node
+from microkernels.onnx_models.read import GraphNode
 
 from .arrange import index_of, map_value, numbers, rearranged
 from .linear import MAP_AXES, conv_bias, conv_by_moves, spread_weights
@@ -22,7 +22,7 @@ _MOST_SPREAD = 1 << 24
 
 
 def _spread(
-    node: Node,
+    node: GraphNode,
     index: Index,
     strides: Sequence[int],
     extents: Sequence[int],
@@ -53,7 +53,7 @@ def _spread(
     return index
 
 
-def conv_transpose(importer: Importer, node: Node) -> None:
+def conv_transpose(importer: Importer, node: GraphNode) -> None:
     """ConvTranspose, with strides, pads, dilations and groups."""
     value = map_value(importer, node)
     weights = importer.reals(node, 1)

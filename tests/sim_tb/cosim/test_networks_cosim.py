@@ -196,7 +196,7 @@ def test_differing_activations_are_reported_by_layer(monkeypatch: pytest.MonkeyP
     assert run.activations == 2 * 12 * 12 * 16 + 6 * 6 * 16 + 10
     assert set(run.layers) == {"conv1", "conv2", "pool", "fc"}
     assert run.ms == pytest.approx(sum(map(sum, run.layers.values())))
-    assert measured.NetworkRun.from_dict(asdict(run)) == run
+    assert measured.BatchRun.from_dict(asdict(run)) == run
     right = NetworkJob.of_layers
     count = iter(range(9))
 

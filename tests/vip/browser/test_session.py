@@ -10,7 +10,7 @@ import pytest
 from isa.image import ImageError
 from support.errors import VipError
 from vip.browser.build import SIZE, packed_scene
-from vip.browser.session import Session
+from vip.browser.session import BrowserSession
 from vip.browser.workbench import PlainMemory, memory_of
 
 SOURCE = """
@@ -42,7 +42,7 @@ def scene(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture
 def ask(scene: Path) -> Ask:
-    session = Session(str(scene))
+    session = BrowserSession(str(scene))
 
     def asked(action: str, **details: object) -> dict[str, Any]:
         answer: dict[str, Any] = json.loads(session.ask(json.dumps({"action": action, **details})))

@@ -17,7 +17,7 @@ async function start() {
   await python.loadPackage("numpy", { messageCallback: () => {} });
   python.unpackArchive(sources, "zip");
   python.FS.writeFile("/stereo.npz", scene);
-  return python.pyimport("vip.browser.session").Session("/stereo.npz");
+  return python.pyimport("vip.browser.session").BrowserSession("/stereo.npz");
 }
 
 const session = start();
