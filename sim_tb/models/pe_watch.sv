@@ -1,13 +1,13 @@
 // Watches how much of an engine is in use at once, bound into its Verilog. `most` is the smallest
 // size with which nothing would have waited for a free place since the reset. An engine in which
-// `taken` and `free` are forced behaves as one with smaller tables.
+// `occupied` and `free` are forced behaves as one with smaller tables.
 
 module vip_arc_watch #(
     parameter int ENTRIES = 1
 ) (
     input logic clk,
     input logic rst,
-    input logic [ENTRIES-1:0] taken,
+    input logic [ENTRIES-1:0] occupied,
     input logic allocate
 );
   int unsigned most[1];
@@ -15,7 +15,7 @@ module vip_arc_watch #(
 
   // An entry is allocated in the cycle after that in which one was found free.
   always_ff @(posedge clk) begin
-    earlier <= $countones(taken);
+    earlier <= $countones(occupied);
     if (rst) most[0] <= 0;
     else if (allocate && earlier >= most[0]) most[0] <= earlier + 1;
   end
@@ -40,7 +40,7 @@ module vip_queue_watch #(
   end
 endmodule
 
-bind arc vip_arc_watch #(.ENTRIES($bits(taken))) watch (.clk, .rst, .taken, .allocate);
+bind arc vip_arc_watch #(.ENTRIES($bits(occupied))) watch (.clk, .rst, .occupied, .allocate);
 bind load_store vip_queue_watch #(.BITS($bits(outstanding))) watch (
     .clk, .rst, .outstanding, .tag_taken
 );
