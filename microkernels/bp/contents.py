@@ -20,7 +20,7 @@ __all__ = ["RowPiece", "contents", "pack", "row_pieces", "unpack"]
 
 
 def _check(layout: BpLayout, problem: BpProblem) -> None:
-    layout_shape = (layout.width, layout.height, layout.labels, layout.bits)
+    layout_shape = (layout.grid.width, layout.grid.height, layout.labels, layout.bits)
     needed = (problem.width, problem.height, problem.labels, problem.bits)
     if layout_shape != needed:
         raise KernelError(
@@ -103,14 +103,14 @@ def contents(
             yield layout.ring.address(vault, offset), data
         for piece in row_pieces(layout, vault):
             records = np.zeros(piece.length, np.uint8)
-            for direction, values in planes.items() if piece.y < layout.height else ():
+            for direction, values in planes.items() if piece.y < layout.grid.height else ():
                 rows = np.ascontiguousarray(values[piece.rows(layout), piece.columns])
                 vectors = rows.view(np.uint8)
                 if layout.in_blocks:
                     fill_blocks(records, direction, vectors)
                 else:
                     _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
-            for direction, weights in tails.items() if piece.y < layout.height else ():
+            for direction, weights in tails.items() if piece.y < layout.grid.height else ():
                 vectors_end = weights[piece.y, piece.columns].view(np.uint8)
                 _vectors(records, layout, direction, tail=True)[: len(vectors_end)] = vectors_end
             yield piece.address, records.tobytes()
@@ -161,10 +161,10 @@ def pack(
 def unpack(layout: BpLayout, memory: Readable) -> Messages:
     """Read the messages of all directions back."""
     dtype = element_type(layout.bits)
-    shape = (len(MessageDirection), layout.height, layout.width, layout.labels)
+    shape = (len(MessageDirection), layout.grid.height, layout.grid.width, layout.labels)
     messages = np.empty(shape, dtype)
     for piece in row_pieces(layout):
-        if piece.y >= layout.height:
+        if piece.y >= layout.grid.height:
             continue
         rows = messages[:, piece.rows(layout), piece.columns]
         records = np.frombuffer(memory.read(piece.address, piece.length), np.uint8)

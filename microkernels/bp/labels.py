@@ -134,12 +134,12 @@ class _Places:
         """Rows of each vault, without those that fill up blocks."""
         vaults = range(self.layout.ring.vaults)
         return [
-            [piece for piece in row_pieces(self.layout, vault) if piece.y < self.layout.height]
+            [piece for piece in row_pieces(self.layout, vault) if piece.y < self.layout.grid.height]
             for vault in vaults
         ]
 
     def _groups(self, piece: RowPiece) -> int:
-        width: int = min(piece.columns.stop, self.layout.width) - piece.columns.start
+        width: int = min(piece.columns.stop, self.layout.grid.width) - piece.columns.start
         return -(-width * self.layout.unit // self.kernel.group)
 
     @property
@@ -205,7 +205,7 @@ class _Places:
 
     def unpack(self, memory: Readable) -> Elements:
         """Read the labels ``[y, x]``."""
-        result = np.zeros((self.layout.height, self.layout.width), self._dtype)
+        result = np.zeros((self.layout.grid.height, self.layout.grid.width), self._dtype)
         for vault in range(self.layout.ring.vaults):
             for piece, address in self._rows(vault):
                 rows = result[piece.rows(self.layout), piece.columns]

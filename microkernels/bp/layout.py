@@ -11,7 +11,7 @@ updates of a run are those of blocks.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 from isa.declared import Declared, Numbers, Span
@@ -56,6 +56,11 @@ __all__ = ["BpLayout", "Traffic", "remote_share", "sweep_traffic"]
 _ALIGNMENT = BANKS * ROW_BYTES
 
 
+def _unit(shifts: Shifts | None) -> int:
+    """Pixels of a side of a record."""
+    return BLOCK if shifts is not None and shifts.in_blocks else 1
+
+
 @dataclass(frozen=True, kw_only=True)
 class BpLayout:
     """Addresses of a problem; see the module's text.
@@ -64,42 +69,36 @@ class BpLayout:
     the same.
 
     Attributes:
-        width, height: pixels, at least 1 each.
+        grid: of the tiles, cut between records.
         labels: at least 1.
         bits: element width (:data:`microkernels.bp.problem.BP_WIDTHS`).
         base: first offset; a multiple of 4096 (all banks' rows).
         sharers: engines of a vault that share its tiles; at least 1.
-        ring: of the vaults.
-        block: tiles are cut between blocks of so many pixels a side; pixels that fill up the last
-            block of a row or column have records too. 1 with a kernel on blocks.
         symmetric: the smoothness costs are their own transpose, so engines load them once.
         shifts: the kernel by shifts, whose constants take the place of the smoothness costs; None:
             the kernel by a matrix.
-        cut: of the tiles; None: as many columns and rows as vaults.
         variant: of the updates.
 
     Raises:
         KernelError: a value outside its range, or tiles that don't fit their vault.
     """
 
-    width: int
-    height: int
+    grid: TileGrid
     labels: int
     bits: int = 16
     base: int = 0
     sharers: int = 1
-    ring: VaultRing = field(default_factory=VaultRing)
-    block: int = 1
     symmetric: bool = False
     shifts: Shifts | None = None
-    cut: TileCut | None = None
     variant: UpdateVariant = USUAL
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
         element_type(self.bits)
-        for name in ("width", "height", "labels", "sharers"):
+        for name in ("labels", "sharers"):
             CHECK.at_least(name, getattr(self, name), 1)
+        if self.grid.block % self.unit:
+            raise KernelError(f"tiles must be cut between blocks of {self.unit} pixels a side")
         if self.base < 0 or self.base % _ALIGNMENT:
             raise KernelError(f"base must be a multiple of {_ALIGNMENT}, not {self.base}")
         if self.end > 1 << self.ring.address_bits:
@@ -121,42 +120,46 @@ class BpLayout:
         cut: TileCut | None = None,
         damping: int = 0,
     ) -> "BpLayout":
-        """The layout of ``problem``; errors as of the class."""
-        return cls(
+        """The layout of ``problem``; errors as of the class.
+
+        Parameters:
+            ring, cut: of the vaults, and of the tiles.
+            block: tiles are cut between blocks of so many pixels a side, with a kernel on blocks
+                between these. Pixels that fill up the last block of a row or column have records
+                too.
+        """
+        grid = TileGrid(
             width=problem.width,
             height=problem.height,
+            ring=ring or VaultRing(),
+            block=max(block, _unit(shifts)),
+            cut=cut,
+        )
+        return cls(
+            grid=grid,
             labels=problem.labels,
             bits=problem.bits,
             base=base,
             sharers=sharers,
-            ring=ring or VaultRing(),
-            block=block,
             symmetric=problem.symmetric,
             shifts=shifts,
-            cut=cut,
             variant=UpdateVariant(problem.weights is not None, damping),
         )
 
-    @cached_property
-    def grid(self) -> TileGrid:
-        """The tiles."""
-        return TileGrid(
-            width=self.width,
-            height=self.height,
-            ring=self.ring,
-            block=max(self.block, self.unit),
-            cut=self.cut,
-        )
+    @property
+    def ring(self) -> VaultRing:
+        """The ring of the vaults."""
+        return self.grid.ring
 
     @property
     def in_blocks(self) -> bool:
         """Whether a record holds a block."""
-        return self.shifts is not None and self.shifts.in_blocks
+        return self.unit > 1
 
     @property
     def unit(self) -> int:
         """Pixels of a side of a record."""
-        return BLOCK if self.in_blocks else 1
+        return _unit(self.shifts)
 
     @property
     def vector_bytes(self) -> int:

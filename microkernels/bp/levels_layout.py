@@ -38,7 +38,7 @@ from .levels import BLOCK
 from .problem import BpProblem
 from .record import COST_PLACE
 from .shifts.base import Shifts
-from .tiles import Tile, TileCut
+from .tiles import Tile, TileCut, TileGrid
 
 __all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]
 
@@ -138,17 +138,20 @@ class LevelsLayout:
     @cached_property
     def coarse(self) -> BpLayout:
         """The coarse level."""
-        return BpLayout(
+        grid = TileGrid(
             width=self.fine.grid.blocks(self.problem.width),
             height=self.fine.grid.blocks(self.problem.height),
+            ring=self.ring,
+            cut=self.cut,
+        )
+        return BpLayout(
+            grid=grid,
             labels=self.problem.labels,
             bits=self.problem.bits,
             base=2 * self.copy_parameters - self.construct_parameters,
             sharers=self.sharers,
-            ring=self.ring,
             symmetric=self.coarse_symmetric,
             shifts=self.coarse_shifts,
-            cut=self.cut,
             variant=self.fine.variant,
         )
 
@@ -176,7 +179,7 @@ class LevelsLayout:
         ):
             shares = [self._rows(vault, member, sharers) for member in range(sharers)]
             base = self.ring.address(vault, offset)
-            across = [level.block * level.pitch * sharers for level in (source, target)]
+            across = [level.grid.block * level.pitch * sharers for level in (source, target)]
             parts = []
             for share in shares:
                 runs = [
@@ -215,5 +218,5 @@ class _Rows:
 
     def begin(self, level: BpLayout) -> int:
         """Address of the record of their first pixel at a level."""
-        tile = self.fine if level.block == BLOCK else self.coarse
-        return level.record(tile, 0, level.block * self.first)
+        tile = self.fine if level.grid.block == BLOCK else self.coarse
+        return level.record(tile, 0, level.grid.block * self.first)

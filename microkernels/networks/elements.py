@@ -2,7 +2,7 @@
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from math import erf, inf, sqrt
 from typing import Any, ClassVar
 
@@ -15,9 +15,15 @@ from microkernels.common.fixed_point import (
     Elements,
     check_fraction,
 )
-from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, Curve, arguments_beyond, curve_of
+from microkernels.nn.curves import MOST_FRACTION, POLYNOMIALS, arguments_beyond, curve_of
 from microkernels.nn.element import ElementLayout
-from microkernels.nn.element_shape import FUNCTIONS, SLOPE_FRACTION, ElementShape, element
+from microkernels.nn.element_shape import (
+    FUNCTIONS,
+    SLOPE_FRACTION,
+    ElementConstants,
+    ElementShape,
+    element,
+)
 
 from .curves import UNFITTED, evaluated, fitted
 from .families import PixelLayer
@@ -151,26 +157,17 @@ class Combine(_OfTwo):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Activation(ElementWise):
-    """A function of each element.
+class Activation(ElementWise, ElementConstants):
+    """A function of each element, with the constants that it needs.
 
     Attributes:
         function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
             need engines with the logistic unit.
-        fraction, low, high, slope, factor, offset, curve: what the function needs, else None; see
-            :class:`microkernels.nn.element_shape.ElementShape`.
     """
 
     tuples: ClassVar[Mapping[str, Constructor]] = {"curve": curve_of}
 
     function: str
-    fraction: int | None = None
-    low: int | None = None
-    high: int | None = None
-    slope: int | None = None
-    factor: int | None = None
-    offset: int | None = None
-    curve: Curve | None = None
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -178,17 +175,8 @@ class Activation(ElementWise):
         self.shape(MapSize(1, 1, 1))
 
     def shape(self, size: MapSize) -> ElementShape:
-        return ElementShape(
-            **size._asdict(),
-            operation=self.function,
-            fraction=self.fraction,
-            low=self.low,
-            high=self.high,
-            slope=self.slope,
-            factor=self.factor,
-            offset=self.offset,
-            curve=self.curve,
-        )
+        constants = {field.name: getattr(self, field.name) for field in fields(ElementConstants)}
+        return ElementShape(**size._asdict(), operation=self.function, **constants)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         (values,) = sources

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import (
     ELEMENT,
     Elements,
@@ -32,6 +32,8 @@ from microkernels.common.fixed_point import (
     dot,
 )
 from microkernels.common.saturation import clip
+
+from .strided_shape import StridedShape
 
 __all__ = [
     "BYTE",
@@ -66,66 +68,36 @@ def check_shifts(fraction: int, narrow: int | None) -> None:
 
 
 @dataclass(frozen=True, kw_only=True)
-class ConvShape:
-    """Sizes of a convolution layer.
+class ConvShape(StridedShape):
+    """Sizes of a convolution layer. Pixels around the image are zeros.
 
     Attributes:
-        width, height, channels: of the image, at least 1 each.
         filters: at least 1.
         kernel: pixels across and down of a filter, at least 1.
-        stride: pixels from one output's window to the next one's, at least 1.
-        kernel_down, stride_down: the same downwards, if it is another than across; else None.
-        padding: pixels of zeros around the image, less than ``kernel``.
+        kernel_down: the same downwards, if it is another than across; else None.
 
     Raises:
         KernelError: a value outside its range, or a kernel larger than the padded image.
     """
 
-    width: int
-    height: int
-    channels: int
     filters: int
     kernel: int = 3
-    stride: int = 1
-    padding: int = 0
     kernel_down: int | None = None
-    stride_down: int | None = None
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
-        for name in ("width", "height", "channels", "filters", "kernel", "stride"):
-            CHECK.at_least(name, getattr(self, name), 1)
-        for name in ("kernel_down", "stride_down"):
-            CHECK.at_least(name, getattr(self, name) or 1, 1)
-        if not 0 <= self.padding < self.kernel:
-            raise KernelError(f"padding must be from 0 to {self.kernel - 1}, not {self.padding}")
-        around = 2 * self.padding
-        if self.kernel > self.width + around or self.down > self.height + around:
-            size = self.kernel if self.kernel == self.down else f"{self.kernel} x {self.down}"
-            raise KernelError(
-                f"a kernel of {size} does not fit an image of {self.width} x {self.height} "
-                f"pixels with {self.padding} pixels around it"
-            )
+        super().__post_init__()
+        CHECK.at_least("filters", self.filters, 1)
+        CHECK.at_least("kernel", self.kernel, 1)
+        CHECK.at_least("kernel_down", self.down, 1)
+        self.check_window("a kernel", "an image")
+
+    @property
+    def across(self) -> int:
+        return self.kernel
 
     @property
     def down(self) -> int:
-        """Pixels down of a filter."""
         return self.kernel_down or self.kernel
-
-    @property
-    def step_down(self) -> int:
-        """Pixels from an output's window to that of the output below."""
-        return self.stride_down or self.stride
-
-    @property
-    def out_width(self) -> int:
-        """Pixels across of the output."""
-        return (self.width + 2 * self.padding - self.kernel) // self.stride + 1
-
-    @property
-    def out_height(self) -> int:
-        """Pixels down of the output."""
-        return (self.height + 2 * self.padding - self.down) // self.step_down + 1
 
     @property
     def macs(self) -> int:

@@ -5,7 +5,7 @@ layer have one size. Products and logistic functions have fraction bits; sums an
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 
 import numpy as np
 
@@ -25,11 +25,18 @@ from microkernels.common.logistic import sigmoid, tanh
 
 from .curves import MOST_FRACTION, POLYNOMIALS, Curve, check_curve, curve, polynomial
 
-__all__ = ["FUNCTIONS", "OPERATIONS", "SLOPE_FRACTION", "ElementShape", "element"]
+__all__ = [
+    "FUNCTIONS",
+    "OPERATIONS",
+    "SLOPE_FRACTION",
+    "ElementConstants",
+    "ElementShape",
+    "element",
+]
 
 #: Fraction bits of the slope of ``leaky``.
 SLOPE_FRACTION = FRACTION_LIMIT
-#: Attributes of :class:`ElementShape` that each operation needs: of two maps, and of one.
+#: :class:`ElementConstants` that each operation needs: of two maps, and of one.
 _OF_TWO: dict[str, tuple[str, ...]] = {
     "add": (),
     "subtract": (),
@@ -56,7 +63,34 @@ OPERATIONS = tuple(_NEEDS)
 
 
 @dataclass(frozen=True, kw_only=True)
-class ElementShape:
+class ElementConstants:
+    """What operations on elements need beside elements; None: the operation does not have it.
+
+    Attributes:
+        fraction: of ``multiply`` and ``affine``, bits by which products are shifted right; of
+            ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and result; 0..15,
+            of the last two 0..14.
+        low, high: least and greatest result of ``clip``; elements, ``low`` not above ``high``.
+        slope: of ``leaky``, an element with :data:`SLOPE_FRACTION` fraction bits: from -1 to just
+            below 1.
+        factor, offset: of ``affine``, elements.
+        curve: of ``curve``, the function (:mod:`microkernels.nn.curves`).
+    """
+
+    fraction: int | None = None
+    low: int | None = None
+    high: int | None = None
+    slope: int | None = None
+    factor: int | None = None
+    offset: int | None = None
+    curve: Curve | None = None
+
+
+_CONSTANTS = tuple(field.name for field in fields(ElementConstants))
+
+
+@dataclass(frozen=True, kw_only=True)
+class ElementShape(ElementConstants):
     """Operation and sizes of an element-wise layer.
 
     Attributes:
@@ -65,14 +99,6 @@ class ElementShape:
             maps; ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``),
             ``clip``, ``leaky`` (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``,
             ``gelu``, ``erf`` and ``curve`` of one.
-        fraction: of ``multiply`` and ``affine``, bits by which products are shifted right; of
-            ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and result; 0..15,
-            of the last two 0..14.
-        factor, offset: of ``affine``, elements.
-        low, high: least and greatest result of ``clip``; elements, ``low`` not above ``high``.
-        curve: of ``curve``, the function (:mod:`microkernels.nn.curves`).
-        slope: of ``leaky``, an element with :data:`SLOPE_FRACTION` fraction bits: from -1 to just
-            below 1.
         relu: negative sums become 0, of ``add``.
 
     Raises:
@@ -84,13 +110,6 @@ class ElementShape:
     height: int
     channels: int
     operation: str
-    fraction: int | None = None
-    low: int | None = None
-    high: int | None = None
-    slope: int | None = None
-    factor: int | None = None
-    offset: int | None = None
-    curve: Curve | None = None
     relu: bool = False
 
     def __post_init__(self) -> None:
@@ -98,7 +117,7 @@ class ElementShape:
         for name in ("width", "height", "channels"):
             CHECK.at_least(name, getattr(self, name), 1)
         CHECK.one_of("operation", self.operation, OPERATIONS)
-        for name in ("fraction", "low", "high", "slope", "factor", "offset", "curve"):
+        for name in _CONSTANTS:
             value = getattr(self, name)
             if (value is not None) != (name in _NEEDS[self.operation]):
                 raise KernelError(

@@ -23,6 +23,8 @@ from microkernels.common.fixed_point import (
     multiply,
 )
 
+from .strided_shape import StridedShape
+
 __all__ = ["MEAN_FRACTION", "PoolShape", "pool"]
 
 #: Fraction bits of the reciprocal of a window's pixels.
@@ -30,16 +32,13 @@ MEAN_FRACTION = 15
 
 
 @dataclass(frozen=True, kw_only=True)
-class PoolShape:
-    """Sizes of a pooling layer.
+class PoolShape(StridedShape):
+    """Sizes of a pooling layer. The value of pixels around the map is the lowest element for a
+    maximum, and 0 for a mean, which includes them.
 
     Attributes:
-        width, height, channels: of a map, at least 1 each.
         window: pixels across and down, at least 1.
-        stride: pixels from window to window, at least 1.
-        window_down, stride_down: the same downwards, if it is another than across; else None.
-        padding: pixels around the map, less than ``window``. Their value is the lowest element for
-            a maximum, and 0 for a mean, which includes them.
+        window_down: the same downwards, if it is another than across; else None.
         mean: combine by mean instead of maximum.
         segments: maps to add, at least 1.
 
@@ -48,35 +47,20 @@ class PoolShape:
             more than 65,536 pixels, whose reciprocal would be 0.
     """
 
-    width: int
-    height: int
-    channels: int
-    window: int = 2
     stride: int = 2
-    padding: int = 0
+    window: int = 2
     mean: bool = False
     segments: int = 1
     window_down: int | None = None
-    stride_down: int | None = None
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
-        for name in ("width", "height", "channels", "window", "stride", "segments"):
-            CHECK.at_least(name, getattr(self, name), 1)
-        for name in ("window_down", "stride_down"):
-            CHECK.at_least(name, getattr(self, name) or 1, 1)
-        if not 0 <= self.padding < self.window:
-            raise KernelError(f"padding must be from 0 to {self.window - 1}, not {self.padding}")
+        super().__post_init__()
+        CHECK.at_least("window", self.window, 1)
+        CHECK.at_least("window_down", self.down, 1)
+        CHECK.at_least("segments", self.segments, 1)
+        self.check_window("a window", "a map")
         if self.segments > 1 and self.padding:
             raise KernelError("maps of several segments can't be padded: padding would be added")
-        around = 2 * self.padding
-        if self.window > self.width + around or self.down > self.height + around:
-            size = self.window if self.window == self.down else f"{self.window} x {self.down}"
-            raise KernelError(
-                f"a window of {size} does not fit a map of {self.width} x {self.height} "
-                f"pixels with {self.padding} pixels around it"
-            )
-
         if self.scaled and not self.reciprocal:
             raise KernelError(
                 f"a mean is of at most {2 << MEAN_FRACTION:,} pixels, not "
@@ -84,24 +68,12 @@ class PoolShape:
             )
 
     @property
+    def across(self) -> int:
+        return self.window
+
+    @property
     def down(self) -> int:
-        """Pixels down of a window."""
         return self.window_down or self.window
-
-    @property
-    def step_down(self) -> int:
-        """Pixels from a window to the one below."""
-        return self.stride_down or self.stride
-
-    @property
-    def out_width(self) -> int:
-        """Pixels across of the output."""
-        return (self.width + 2 * self.padding - self.window) // self.stride + 1
-
-    @property
-    def out_height(self) -> int:
-        """Pixels down of the output."""
-        return (self.height + 2 * self.padding - self.down) // self.step_down + 1
 
     @property
     def scaled(self) -> bool:

@@ -33,7 +33,7 @@ from .magnitudes import (
 )
 from .model import LOGISTIC_LIMIT, MappedModel, harmless, logistic_operands, of_images, real_layers
 
-__all__ = ["Calibrated", "MapReport", "calibrate"]
+__all__ = ["Calibrated", "ElementNetwork", "MapReport", "calibrate"]
 
 #: Fewer bits than fit that a layer tries; times that groups get one bit less; images of the search.
 _TRIED = 3
@@ -70,12 +70,25 @@ class MapReport:
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class Calibrated:
+class ElementNetwork:
+    """A network whose numbers are elements, for the kernels.
+
+    Attributes:
+        network: its layers.
+        weights, constants: by layer; constants have the images of a batch.
+    """
+
+    network: Network
+    weights: Mapping[str, Weights]
+    constants: Mapping[str, Elements]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Calibrated(ElementNetwork):
     """A model with its fraction bits.
 
     Attributes:
         model: as mapped.
-        network, weights, constants: for the kernels; constants have the images of a batch.
         formats: of all maps.
         maps: reports, by layer in order.
         images: numbers of the images that the reports are of.
@@ -83,9 +96,6 @@ class Calibrated:
     """
 
     model: MappedModel
-    network: Network
-    weights: Mapping[str, Weights]
-    constants: Mapping[str, Elements]
     formats: Formats
     maps: tuple[MapReport, ...]
     images: tuple[int, ...]

@@ -11,7 +11,7 @@ from hdl.counter_bank import COUNTER_BITS
 from isa.faults import FaultCause
 from pe.interface import PeCounter, PeState
 
-from .register_types import WORD_BYTES, Block, Field, Register, RegisterAccess
+from .register_types import WORD_BYTES, Block, Field, HostAccess, Register
 
 __all__ = [
     "BLOCKS",
@@ -46,7 +46,7 @@ MAX_COUNTERS = 32
 
 
 def _bitmap(
-    name: str, offset: int, access: RegisterAccess, doc: str, reset: int | None = None
+    name: str, offset: int, access: HostAccess, doc: str, reset: int | None = None
 ) -> Register:
     return Register(
         name=name,
@@ -64,7 +64,7 @@ def _counter(name: str, offset: int, doc: str, count: int) -> tuple[Register, Re
         Register(
             name=f"{name}_LOW",
             offset=offset,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc=f"{doc} Bits 31:0. Reading them latches the other bits for the next read of a "
             f"`_HIGH` register of the same vault, so that both are of one time.",
             count=count,
@@ -73,7 +73,7 @@ def _counter(name: str, offset: int, doc: str, count: int) -> tuple[Register, Re
         Register(
             name=f"{name}_HIGH",
             offset=offset + WORD_BYTES,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc=f"The upper bits of the counter whose `_LOW` register was read last. Counters have "
             f"{COUNTER_BITS} bits, and wrap.",
             count=count,
@@ -97,14 +97,14 @@ CHIP = Block(
         Register(
             name="IDENTITY",
             offset=0x000,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc='"VIP1".',
             reset=IDENTITY,
         ),
         Register(
             name="VERSION",
             offset=0x004,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc="Versions.",
             fields=(
                 Field(name="map", low=0, bits=16, doc="Of this register map."),
@@ -114,7 +114,7 @@ CHIP = Block(
         Register(
             name="GRID",
             offset=0x008,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc="The vaults, which lie row by row.",
             fields=(
                 Field(name="columns", low=0, bits=16, doc="Vaults of a row."),
@@ -124,7 +124,7 @@ CHIP = Block(
         Register(
             name="PES",
             offset=0x00C,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc="The processing engines, numbered vault by vault.",
             fields=(
                 Field(name="total", low=0, bits=16, doc="PEs of the chip."),
@@ -134,19 +134,19 @@ CHIP = Block(
         Register(
             name="INSTRUCTION_WORDS",
             offset=0x010,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc="Longest program, in words.",
         ),
         Register(
             name="SCRATCHPAD_BYTES",
             offset=0x014,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc="Bytes of a PE's scratchpad.",
         ),
         Register(
             name="MEMORY",
             offset=0x018,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc="The DRAM: as many bytes as vaults times 2 to the power of `vault_bits`, from "
             "address 0 on.",
             fields=(
@@ -157,7 +157,7 @@ CHIP = Block(
         Register(
             name="COUNTERS",
             offset=0x01C,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc="Counters of this chip; those of PEs and vaults that do not exist read 0.",
             fields=(
                 Field(name="pe", low=0, bits=1, doc="The PEs have counters."),
@@ -168,7 +168,7 @@ CHIP = Block(
         Register(
             name="STATE",
             offset=0x020,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc="All PEs together.",
             fields=(
                 Field(name="running", low=0, bits=1, doc="A PE runs."),
@@ -178,7 +178,7 @@ CHIP = Block(
         Register(
             name="INTERRUPT_STATUS",
             offset=0x024,
-            access=RegisterAccess.CLEAR,
+            access=HostAccess.CLEAR,
             doc="Events since it was cleared. The interrupt line is 1 while a bit here "
             "and the same bit of `INTERRUPT_ENABLE` are 1.",
             fields=_INTERRUPTS,
@@ -187,7 +187,7 @@ CHIP = Block(
         Register(
             name="INTERRUPT_ENABLE",
             offset=0x028,
-            access=RegisterAccess.READ_WRITE,
+            access=HostAccess.READ_WRITE,
             doc="Events that raise the interrupt line.",
             fields=_INTERRUPTS,
             reset=0,
@@ -195,20 +195,20 @@ CHIP = Block(
         Register(
             name="PARAMETERS_LOW",
             offset=0x030,
-            access=RegisterAccess.WRITE,
+            access=HostAccess.WRITE,
             doc="DRAM address of the parameter block of all selected PEs, bits 31:0. SLVERR if no "
             "PE is selected, or for bits beyond the chip's addresses.",
         ),
         Register(
             name="PARAMETERS_HIGH",
             offset=0x034,
-            access=RegisterAccess.WRITE,
+            access=HostAccess.WRITE,
             doc="Bits 63:32 of it; SLVERR as before.",
         ),
         Register(
             name="START",
             offset=0x038,
-            access=RegisterAccess.WRITE,
+            access=HostAccess.WRITE,
             doc="Launch all selected PEs; the value is the program's length in words. SLVERR if "
             "no PE is selected, for a length of 0 or beyond `INSTRUCTION_WORDS`, and if a selected "
             "PE runs already: it continues, the others start.",
@@ -216,30 +216,30 @@ CHIP = Block(
         Register(
             name="STOP",
             offset=0x03C,
-            access=RegisterAccess.WRITE,
+            access=HostAccess.WRITE,
             doc="Stop all selected PEs that run: they end issue, complete the instructions "
             "in flight, and halt. The value is ignored. SLVERR if no PE is selected.",
         ),
         Register(
             name="SELECT_ALL",
             offset=0x040,
-            access=RegisterAccess.WRITE,
+            access=HostAccess.WRITE,
             doc="Bit 0: select all PEs (1) or none (0).",
         ),
         _bitmap(
             "SELECT",
             0x100,
-            RegisterAccess.READ_WRITE,
+            HostAccess.READ_WRITE,
             "The selected PEs, to which programs and commands go; after reset all. SLVERR for a 1 "
             "for a PE that does not exist.",
         ),
-        _bitmap("RUNNING", 0x180, RegisterAccess.READ, "PEs that run."),
-        _bitmap("HALTED", 0x200, RegisterAccess.READ, "PEs whose program ended or was stopped."),
-        _bitmap("FAULTED", 0x280, RegisterAccess.READ, "PEs that stopped at a fault."),
+        _bitmap("RUNNING", 0x180, HostAccess.READ, "PEs that run."),
+        _bitmap("HALTED", 0x200, HostAccess.READ, "PEs whose program ended or was stopped."),
+        _bitmap("FAULTED", 0x280, HostAccess.READ, "PEs that stopped at a fault."),
         Register(
             name="PROGRAM",
             offset=0x8000,
-            access=RegisterAccess.WRITE,
+            access=HostAccess.WRITE,
             doc="Word `n` of the program of all selected PEs. SLVERR if no PE is selected, for a "
             "word beyond `INSTRUCTION_WORDS`, and if a selected PE runs: it keeps its program, the "
             "others are loaded.",
@@ -258,7 +258,7 @@ PE = Block(
         Register(
             name="STATUS",
             offset=0x00,
-            access=RegisterAccess.READ,
+            access=HostAccess.READ,
             doc="State of the PE, and cause and place of a fault.",
             fields=(
                 Field(name="state", low=0, bits=2, doc="State.", values=PeState),
@@ -282,7 +282,7 @@ PE = Block(
         Register(
             name="PARAMETERS_LOW",
             offset=0x08,
-            access=RegisterAccess.READ_WRITE,
+            access=HostAccess.READ_WRITE,
             doc="DRAM address of the parameter block that the next launch gives to this PE, bits "
             "31:0. SLVERR for bits beyond the chip's addresses.",
             reset=0,
@@ -290,7 +290,7 @@ PE = Block(
         Register(
             name="PARAMETERS_HIGH",
             offset=0x0C,
-            access=RegisterAccess.READ_WRITE,
+            access=HostAccess.READ_WRITE,
             doc="Bits 63:32 of it.",
             reset=0,
         ),

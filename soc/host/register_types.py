@@ -3,13 +3,13 @@
 from dataclasses import dataclass
 from enum import Enum
 
-__all__ = ["WORD_BYTES", "Block", "Field", "Register", "RegisterAccess"]
+__all__ = ["WORD_BYTES", "Block", "Field", "HostAccess", "Register"]
 
 #: Bytes of a register.
 WORD_BYTES = 4
 
 
-class RegisterAccess(Enum):
+class HostAccess(Enum):
     """Allowed accesses of a register; all others are answered with SLVERR."""
 
     READ = "read"
@@ -21,12 +21,12 @@ class RegisterAccess(Enum):
     @property
     def readable(self) -> bool:
         """Whether reads are allowed."""
-        return self is not RegisterAccess.WRITE
+        return self is not HostAccess.WRITE
 
     @property
     def writable(self) -> bool:
         """Whether writes are allowed."""
-        return self is not RegisterAccess.READ
+        return self is not HostAccess.READ
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -66,7 +66,7 @@ class Register:
     Attributes:
         name: upper case.
         offset: bytes from the start of the page.
-        access: see :class:`RegisterAccess`.
+        access: see :class:`HostAccess`.
         doc: description.
         fields: its parts, if it has any.
         reset: its value after reset; None where configuration or state define it.
@@ -76,7 +76,7 @@ class Register:
 
     name: str
     offset: int
-    access: RegisterAccess
+    access: HostAccess
     doc: str
     fields: tuple[Field, ...] = ()
     reset: int | None = None

@@ -103,7 +103,7 @@ INSTANCES: tuple[Any, ...] = (
     MAP,
     PROBLEM,
     FlagTable(base=0, members=4),
-    BpLayout(width=8, height=6, labels=4),
+    BpLayout(grid=TileGrid(width=8, height=6, ring=VaultRing()), labels=4),
     LevelsLayout(problem=PROBLEM),
     TileGrid(width=8, height=6, ring=VaultRing()),
     VaultRing(),

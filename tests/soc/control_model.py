@@ -11,7 +11,7 @@ from pe.interface import ControlPort, PeState
 from soc.host.config import HostConfig
 from soc.host.control import HostControl
 from soc.host.register_map import BLOCKS, CHIP, IDENTITY, MAP_ADDRESS_BITS, MAP_VERSION, PE, VAULT
-from soc.host.register_types import RegisterAccess
+from soc.host.register_types import HostAccess
 from soc.tile.control import TileControl
 
 OKAY, SLVERR, DECERR = 0, 2, 3
@@ -145,7 +145,7 @@ class Expected:
         if place is None:
             return DECERR
         block, register, index, page = place
-        if register.access is RegisterAccess.READ or strobe != 0xF:
+        if register.access is HostAccess.READ or strobe != 0xF:
             return SLVERR
         limit = 1 << self.config.address_bits
         if register.name in ("PARAMETERS_LOW", "PARAMETERS_HIGH"):
@@ -207,7 +207,7 @@ class Expected:
         if place is None:
             return DECERR, 0
         block, register, index, page = place
-        if register.access is RegisterAccess.WRITE:
+        if register.access is HostAccess.WRITE:
             return SLVERR, 0
         if block is CHIP:
             return OKAY, self._chip(register.name, index)

@@ -22,7 +22,7 @@ from vip.progress import Progress, silent
 
 from .carry import carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
-from .folder import check_new, save_folder
+from .folder import Compilation, check_new, save_folder
 from .machine import ModelMachine, model_machine
 from .reference import OnnxModel, OutputDeviation, onnx_outputs, output_error
 from .verify import check_mapping
@@ -33,25 +33,21 @@ _MOST_BYTES = 1 << 32
 
 
 @dataclass(frozen=True, kw_only=True)
-class CompileReport:
+class CompileReport(Compilation):
     """A model that was compiled.
 
     Attributes:
-        folder: that holds it. preset: of the machine. batch: images of a run.
+        folder: that holds it.
         launches: of a run. programs: that differ. vault_bytes: of each vault's memory.
         predicted_cycles: of a run.
-        maps: fraction bits, errors and saturated values on the calibration data.
         outputs: beside onnxruntime's, on at most 16 images of the calibration data.
     """
 
     folder: str
-    preset: str
-    batch: int
     launches: int
     programs: int
     vault_bytes: int
     predicted_cycles: float
-    maps: tuple[MapReport, ...]
     outputs: tuple[OutputDeviation, ...]
 
     @property

@@ -30,7 +30,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.network import MapSize, Network, kind_named
 from microkernels.networks.parameters import Weights
-from microkernels.onnx_models.calibrate import Calibrated, MapReport
+from microkernels.onnx_models.calibrate import Calibrated, ElementNetwork, MapReport
 from microkernels.onnx_models.errors import ModelError, one_line
 from microkernels.onnx_models.model import ModelPort
 from microkernels.runtime.job import KernelJob
@@ -41,6 +41,7 @@ from vip.output import provenance
 
 __all__ = [
     "SCHEMA",
+    "Compilation",
     "CompiledModel",
     "check_new",
     "load_arrays",
@@ -123,31 +124,36 @@ _MANIFEST = "manifest.json"
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class CompiledModel:
+class Compilation:
+    """For what, and how exactly, a model is compiled.
+
+    Attributes:
+        preset: of the machine. batch: images of a run.
+        maps: fraction bits, errors and saturated values on the calibration data.
+    """
+
+    preset: str
+    batch: int
+    maps: tuple[MapReport, ...]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CompiledModel(Compilation, ElementNetwork):
     """A compiled model.
 
     Attributes:
         folder: that holds it.
-        preset: of its machine. batch: images of a run.
-        network, weights, constants: for the kernels.
         fractions: of each map, by its layer.
         inputs, outputs: of the model.
-        maps: what calibration has found.
         keep: every map keeps its memory.
         carry: output -> input of the next image.
         launches: with the programs of the folder.
     """
 
     folder: Path
-    preset: str
-    batch: int
-    network: Network
-    weights: Mapping[str, Weights]
-    constants: Mapping[str, Elements]
     fractions: Mapping[str, int]
     inputs: tuple[ModelPort, ...]
     outputs: tuple[ModelPort, ...]
-    maps: tuple[MapReport, ...]
     keep: bool
     carry: Mapping[str, str]
     launches: tuple[Launch, ...]

@@ -1,5 +1,7 @@
 """The kernel on blocks of 2 x 2 pixels against the golden model, and their layout."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import Phase, given, settings
@@ -14,6 +16,7 @@ from microkernels.bp.layout import BpLayout, sweep_traffic
 from microkernels.bp.problem import BpProblem, MessageDirection, check_messages
 from microkernels.bp.record import BLOCK_BYTES, block_fit
 from microkernels.bp.shifts.choice import shifts_of
+from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import simulate
@@ -33,6 +36,12 @@ def layout(one: BpProblem, **options) -> BpLayout:
     found = BpLayout.of(one, shifts=shifts, **options)
     assert found.in_blocks
     return found
+
+
+def test_tiles_are_cut_between_blocks() -> None:
+    blocks = layout(problem(4, 4))
+    with pytest.raises(KernelError, match="between blocks of 2 pixels"):
+        replace(blocks, grid=replace(blocks.grid, block=1))
 
 
 @given(

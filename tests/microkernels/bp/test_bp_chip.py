@@ -15,7 +15,7 @@ from microkernels.bp.jobs import bp_job
 from microkernels.bp.layout import BpLayout, sweep_traffic
 from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.runs import Neighbours
-from microkernels.bp.tiles import TileCut
+from microkernels.bp.tiles import TileCut, TileGrid
 from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
@@ -183,11 +183,9 @@ def test_remote_traffic_is_what_the_layout_says() -> None:
 
 def test_remote_traffic_on_full_hd() -> None:
     layout = BpLayout(
-        width=1920,
-        height=1080,
+        grid=TileGrid(width=1920, height=1080, ring=VaultRing(columns=8, rows=4, address_bits=28)),
         labels=16,
         sharers=4,
-        ring=VaultRing(columns=8, rows=4, address_bits=28),
     )
     shares = {d: 100 * sweep_traffic(layout, d).share for d in MessageDirection}
     # The thesis computes 0.41 % to 0.72 % (6.1), without the image's borders.

@@ -12,13 +12,19 @@ from microkernels.bp.contents import pack, unpack
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, MessageDirection
 from microkernels.bp.record import BANKS
+from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import ROW_BYTES
+from microkernels.runtime.ring import VaultRing
+
+
+def grid(width: int, height: int) -> TileGrid:
+    return TileGrid(width=width, height=height, ring=VaultRing())
+
 
 SHAPES = st.builds(
     BpLayout,
-    width=st.integers(1, 70),
-    height=st.integers(1, 20),
+    grid=st.builds(grid, st.integers(1, 70), st.integers(1, 20)),
     labels=st.integers(1, 40),
     bits=st.sampled_from([8, 16, 32]),
     base=st.sampled_from([0, 4096, 1 << 20]),
@@ -27,8 +33,8 @@ SHAPES = st.builds(
 
 def vectors(layout: BpLayout) -> list[int]:
     places = []
-    for y in range(layout.height):
-        for x in range(layout.width):
+    for y in range(layout.grid.height):
+        for x in range(layout.grid.width):
             places.append(layout.data_cost(x, y))
             places += [layout.message(direction, x, y) for direction in MessageDirection]
     return places
@@ -64,8 +70,8 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
             place.pixel_pitch,
             place.updates,
         )
-        x = layout.width - 1 if direction is MessageDirection.LEFT else 0
-        y = layout.height - 1 if direction is MessageDirection.UP else 0
+        x = layout.grid.width - 1 if direction is MessageDirection.LEFT else 0
+        y = layout.grid.height - 1 if direction is MessageDirection.UP else 0
         cost = layout.data_cost(x, y)
         if direction.horizontal:
             expected = [
@@ -73,16 +79,16 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
                 layout.message(MessageDirection.DOWN, x, y),
                 cost,
             ]
-            assert (place.line_pitch, updates) == (layout.pitch, layout.width - 1)
-            lines = layout.height
+            assert (place.line_pitch, updates) == (layout.pitch, layout.grid.width - 1)
+            lines = layout.grid.height
         else:
             expected = [
                 cost,
                 layout.message(MessageDirection.LEFT, x, y),
                 layout.message(MessageDirection.RIGHT, x, y),
             ]
-            assert (place.line_pitch, updates) == (layout.record_bytes, layout.height - 1)
-            lines = layout.width
+            assert (place.line_pitch, updates) == (layout.record_bytes, layout.grid.height - 1)
+            lines = layout.grid.width
         assert [loaded, loaded + v, loaded + 2 * v] == expected
         assert place.last_pitch == step
         assert own == layout.message(direction, x, y)
@@ -91,7 +97,7 @@ def test_what_a_sweep_loads_is_contiguous(layout: BpLayout) -> None:
 
 
 def test_an_update_of_16_labels_opens_one_row_and_neighbouring_lines_use_other_banks() -> None:
-    layout = BpLayout(width=64, height=48, labels=16)
+    layout = BpLayout(grid=grid(64, 48), labels=16)
     assert layout.record_bytes == ROW_BYTES
     assert layout.tile % ROW_BYTES == 0
     for x, y in ((0, 0), (17, 5), (40, 40)):
@@ -133,15 +139,15 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: BpLayout(width=0, height=1, labels=2), "width must be at least 1"),
-        (lambda: BpLayout(width=1, height=1, labels=2, base=100), "multiple of 4096"),
-        (lambda: BpLayout(width=1, height=1, labels=2, bits=64), "8, 16, 32"),
-        (lambda: BpLayout(width=1, height=1, labels=2, sharers=0), "sharers"),
-        (lambda: BpLayout(width=1, height=1, labels=2).parameter_block(-1), "iterations"),
+        (lambda: BpLayout(grid=grid(0, 1), labels=2), "width must be at least 1"),
+        (lambda: BpLayout(grid=grid(1, 1), labels=2, base=100), "multiple of 4096"),
+        (lambda: BpLayout(grid=grid(1, 1), labels=2, bits=64), "8, 16, 32"),
+        (lambda: BpLayout(grid=grid(1, 1), labels=2, sharers=0), "sharers"),
+        (lambda: BpLayout(grid=grid(1, 1), labels=2).parameter_block(-1), "iterations"),
         (
             lambda: pack(
                 BpProblem(np.zeros((2, 2, 2), int), np.zeros((2, 2), int)),
-                BpLayout(width=3, height=2, labels=2),
+                BpLayout(grid=grid(3, 2), labels=2),
                 DramImage(1 << 16),
                 iterations=1,
             ),
@@ -150,7 +156,7 @@ def test_unpack_returns_what_was_packed(w: int, h: int, labels: int, bits: int, 
         (
             lambda: pack(
                 BpProblem(np.zeros((2, 2, 2), int), np.array([[0, 1], [2, 0]])),
-                BpLayout(width=2, height=2, labels=2, symmetric=True),
+                BpLayout(grid=grid(2, 2), labels=2, symmetric=True),
                 DramImage(1 << 16),
                 iterations=1,
             ),
