@@ -45,13 +45,13 @@ def check_rooms() -> None:
     """
     root = Path(__file__).resolve().parent
     for name in ROOMS:
-        own = root / name / "__init__.py"
-        found = _origin(name)
-        if found is None:
-            raise HiddenRoomError(f"VIP's package {name!r} is missing: there is no {own}")
-        if found.resolve() != own:
+        expected = root / name / "__init__.py"
+        origin = _origin(name)
+        if origin is None:
+            raise HiddenRoomError(f"VIP's package {name!r} is missing: there is no {expected}")
+        if origin.resolve() != expected:
             raise HiddenRoomError(
-                f"{found} hides VIP's package {name!r}: rename it, or start from another folder"
+                f"{origin} hides VIP's package {name!r}: rename it, or start from another folder"
             )
 
 

@@ -44,8 +44,8 @@ def accesses(
     if row.memory is not None:
         return _transfer(state, row, word)
     if target is not None:
-        found = (Access("register", target.extract(word), 1, True),)
-        return lambda: found
+        written = (Access("register", target.extract(word), 1, True),)
+        return lambda: written
     return None
 
 
@@ -53,7 +53,7 @@ def _vector(state: ProcessorState, row: Instruction, word: int) -> Callable[[], 
     registers = state.registers
     a, b, c = FIELD_A.extract(word), FIELD_B.extract(word), FIELD_C.extract(word)
 
-    def found() -> tuple[Access, ...]:
+    def accessed() -> tuple[Access, ...]:
         operation = VectorOperation(
             row, registers[a], registers[b], registers[c], state.vl, state.mr
         )
@@ -62,7 +62,7 @@ def _vector(state: ProcessorState, row: Instruction, word: int) -> Callable[[], 
             for number, span in enumerate(operation.spans)
         )
 
-    return found
+    return accessed
 
 
 def _transfer(

@@ -167,9 +167,9 @@ class HazardModel:
         """Hazards of a vector instruction at word ``pc``: results that it would read too early, for
         each operand at most one of each instruction that makes them. Overlaps of its own operands
         are not among them (:func:`own_operand`)."""
-        found: list[Hazard] = []
-        now, touched = self._now, operation.extents
-        ready = now - VECTOR_LATENCY
+        hazards: list[Hazard] = []
+        beat, touched = self._now, operation.extents
+        ready = beat - VECTOR_LATENCY
         places = (operation.first, operation.second)
         operands = [
             (number, start, start + size)
@@ -182,23 +182,25 @@ class HazardModel:
                 if start >= issued.end or end <= issued.start:
                     continue
                 low, high = max(start, issued.start), min(end, issued.end)
-                read, made = touched.read_beats[number], issued.extents.result_beats
-                since = now - issued.base
+                read, completed = touched.read_beats[number], issued.extents.result_beats
+                since = beat - issued.base
                 # Beats ascend, so this is a bound; it is enough for most.
-                bound = since + read[low - start] - made[high - issued.start - 1]
+                bound = since + read[low - start] - completed[high - issued.start - 1]
                 if bound >= VECTOR_LATENCY:
                     continue
                 distances = (
                     since
                     + read[low - start : high - start]
-                    - made[low - issued.start : high - issued.start]
+                    - completed[low - issued.start : high - issued.start]
                 )
                 at = int(distances.argmin())
                 if distances[at] < VECTOR_LATENCY:
                     closest = (int(distances[at]), low + at)
                     kind = HazardKind.VECTOR_READ
-                    found.append(_hazard(kind, operation.row, pc, issued, closest, VECTOR_LATENCY))
-        return found
+                    hazards.append(
+                        _hazard(kind, operation.row, pc, issued, closest, VECTOR_LATENCY)
+                    )
+        return hazards
 
     def before_store(self, row: Instruction, source: Span, pc: int = 0) -> list[Hazard]:
         """Hazards of a store ``row`` of ``source`` at word ``pc``."""
@@ -206,7 +208,7 @@ class HazardModel:
 
     def before_load(self, row: Instruction, target: Span, pc: int = 0) -> list[Hazard]:
         """Hazards of a load ``row`` to ``target`` at word ``pc``."""
-        found: list[Hazard] = []
+        hazards: list[Hazard] = []
         for issued in self._held:
             _, *operands = issued.operation.spans
             for number, span in enumerate(operands):
@@ -216,26 +218,26 @@ class HazardModel:
                     read = issued.base + issued.extents.last_read_beats[number]
                     closest = (self._ends[0] - int(read[high - 1 - span.start]), high - 1)
                     kind = HazardKind.LOAD_OVER_OPERANDS
-                    found.append(_hazard(kind, row, pc, issued, closest, 1))
-        return found + self._unfinished(HazardKind.LOAD_OVER_RESULTS, row, target, pc)
+                    hazards.append(_hazard(kind, row, pc, issued, closest, 1))
+        return hazards + self._unfinished(HazardKind.LOAD_OVER_RESULTS, row, target, pc)
 
     def _unfinished(self, kind: HazardKind, row: Instruction, span: Span, pc: int) -> list[Hazard]:
         """Hazards of a load or store that needs the results in ``span`` to be there."""
         if not span.size:
             return []
         earliest = self._ends[0]
-        found = []
+        hazards = []
         start, end = span.start, span.start + span.size
         for issued in self._results:
             if start >= issued.end or end <= issued.start:
                 continue
             high = min(end, issued.end)
             # The closest byte is the one that is made last.
-            made = issued.base + int(issued.extents.result_beats[high - 1 - issued.start])
-            if earliest - made < VECTOR_LATENCY:
-                closest = (earliest - made, high - 1)
-                found.append(_hazard(kind, row, pc, issued, closest, VECTOR_LATENCY))
-        return found
+            completed = issued.base + int(issued.extents.result_beats[high - 1 - issued.start])
+            if earliest - completed < VECTOR_LATENCY:
+                closest = (earliest - completed, high - 1)
+                hazards.append(_hazard(kind, row, pc, issued, closest, VECTOR_LATENCY))
+        return hazards
 
 
 def _common(a: Span, b: Span) -> tuple[int, int]:
@@ -275,14 +277,14 @@ class HazardLog:
 
     def _add(self, hazards: Sequence[Hazard]) -> None:
         # If one execution meets several hazards of a kind, the closest counts.
-        for hazard in {each.what: each for each in sorted(hazards, key=_closeness)}.values():
+        for hazard in {entry.what: entry for entry in sorted(hazards, key=_closeness)}.values():
             at = (hazard.pc, hazard.what)
-            known = self._found.get(at)
-            if known is None:
+            recorded = self._found.get(at)
+            if recorded is None:
                 self._found[at] = hazard
                 continue
-            closer = _closeness(hazard) > _closeness(known)
-            self._found[at] = replace(hazard if closer else known, times=known.times + 1)
+            closer = _closeness(hazard) > _closeness(recorded)
+            self._found[at] = replace(hazard if closer else recorded, times=recorded.times + 1)
 
     def drained(self) -> None:
         """A ``v.drain`` was executed."""
@@ -290,10 +292,10 @@ class HazardLog:
 
     def vector(self, operation: VectorOperation, pc: int) -> None:
         """``operation`` at word ``pc`` was executed."""
-        if found := self.model.before_vector(operation, pc):
-            self._add(found)
-        if found := own_operand(operation, pc):
-            self._add(found)
+        if hazards := self.model.before_vector(operation, pc):
+            self._add(hazards)
+        if hazards := own_operand(operation, pc):
+            self._add(hazards)
         self.model.issued(operation, pc)
 
     def transfer(self, row: Instruction, scratchpad: int, length: int, pc: int) -> None:
@@ -301,8 +303,8 @@ class HazardLog:
         which."""
         if length:
             before = self.model.before_load if row.loads else self.model.before_store
-            if found := before(row, Span(scratchpad, length), pc):
-                self._add(found)
+            if hazards := before(row, Span(scratchpad, length), pc):
+                self._add(hazards)
 
     def observer(self) -> Observer:
         """An observer for one :class:`isa.iss.simulator.Simulator`, from its launch on."""

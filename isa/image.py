@@ -38,10 +38,10 @@ def _open(path: Path, size: int, *, create: bool) -> int:
     """A descriptor of the file, which has ``size`` bytes afterwards."""
     descriptor = os.open(path, os.O_RDWR | os.O_CLOEXEC | (os.O_CREAT if create else 0), 0o644)
     try:
-        held = os.fstat(descriptor).st_size
-        if held > size:
-            raise ImageError(f"{path} has {held} bytes, more than the image's {size}")
-        if held < size:
+        size_before = os.fstat(descriptor).st_size
+        if size_before > size:
+            raise ImageError(f"{path} has {size_before} bytes, more than the image's {size}")
+        if size_before < size:
             os.ftruncate(descriptor, size)
     except BaseException:
         os.close(descriptor)
@@ -155,13 +155,13 @@ class DramImage:
         mapped = self._check(address, n)
         if self._is_held(address, n):
             return mapped[address : address + n]
-        found = os.pread(self._file, n, address)
-        while len(found) < n:
-            part = os.pread(self._file, n - len(found), address + len(found))
+        content = os.pread(self._file, n, address)
+        while len(content) < n:
+            part = os.pread(self._file, n - len(content), address + len(content))
             if not part:
                 raise ImageError(f"{self.path} has become shorter than {address + n} bytes")
-            found += part
-        return found
+            content += part
+        return content
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
         """Put ``data`` (bytes) at byte ``address``.
@@ -281,10 +281,10 @@ class DramImage:
         places = {place for image in (self, other) for place, _ in image.blocks()}
         for place in sorted(places):
             length = min(_BLOCK, self.size - place)
-            mine, others = (
+            mine, theirs = (
                 np.frombuffer(image.read(place, length), np.uint8) for image in (self, other)
             )
-            yield from (place + int(at) for at in np.flatnonzero(mine != others))
+            yield from (place + int(at) for at in np.flatnonzero(mine != theirs))
 
     def load_file(self, address: int, path: Path) -> int:
         """Put the contents of a file at byte ``address``; returns its length in bytes.
@@ -298,7 +298,7 @@ class DramImage:
             with open(path, "rb", opener=open_without_waiting) as file:
                 mapped = self._check(address, length)
                 self._reserve(address, length)
-                with memoryview(mapped) as whole, whole[address : address + length] as target:
+                with memoryview(mapped) as view, view[address : address + length] as target:
                     done = file.readinto(target)
         except OSError as error:
             raise ImageError(f"can't read {path}: {error.strerror or error}") from error
@@ -314,7 +314,7 @@ class DramImage:
         """
         mapped = self._check(address, n)
         try:
-            with memoryview(mapped) as whole, whole[address : address + n] as source:
+            with memoryview(mapped) as view, view[address : address + n] as source:
                 write_atomically(Path(path), source)
         except OSError as error:
             raise ImageError(f"can't write {path}: {error.strerror or error}") from error

@@ -337,12 +337,14 @@ class Instruction:
     def scratchpad(self) -> tuple[Operand, ...]:
         """Operands that hold scratchpad addresses, in order; of a vector instruction the result,
         then the operands that it reads."""
-        return tuple(each for each in self.operands if each.role in _SCRATCHPAD)
+        return tuple(operand for operand in self.operands if operand.role in _SCRATCHPAD)
 
     @cached_property
     def memory(self) -> Operand | None:
         """The operand that holds a DRAM address, if any."""
-        return next((each for each in self.operands if each.role is Role.DRAM_ADDRESS), None)
+        return next(
+            (operand for operand in self.operands if operand.role is Role.DRAM_ADDRESS), None
+        )
 
     @property
     def loads(self) -> bool:

@@ -106,13 +106,13 @@ def _segment(start: float, length: float) -> Segment:
 
 
 def _segments() -> tuple[Segment, ...]:
-    found: list[Segment] = []
+    segments: list[Segment] = []
     ends = [region.start for region in REGIONS[1:]] + [1 << LIMIT_BITS]
     for region, end in zip(REGIONS, ends, strict=True):
-        assert region.first == len(found)
+        assert region.first == len(segments)
         for start in range(region.start, end, 1 << region.shift):
-            found.append(_segment(start / 2**U_FRACTION, 2.0**region.shift / 2**U_FRACTION))
-    return tuple(found)
+            segments.append(_segment(start / 2**U_FRACTION, 2.0**region.shift / 2**U_FRACTION))
+    return tuple(segments)
 
 
 #: The table.
@@ -151,11 +151,11 @@ def logistic(function: LogisticOp, values: Array, fx: int) -> Array:
     index = np.zeros_like(u)
     place = np.zeros_like(u)
     for region in REGIONS:
-        here = inside >= region.start
+        inside_region = inside >= region.start
         offset = inside - region.start
-        index = np.where(here, region.first + (offset >> region.shift), index)
+        index = np.where(inside_region, region.first + (offset >> region.shift), index)
         within = offset & ((1 << region.shift) - 1)
-        place = np.where(here, within >> (region.shift - PLACE_BITS), place)
+        place = np.where(inside_region, within >> (region.shift - PLACE_BITS), place)
     bent = slopes[index] - (curves[index] * place >> PLACE_BITS)
     y = constants[index] + (bent * place >> PLACE_BITS)
     y = np.where(u >> LIMIT_BITS, 1 << VALUE_FRACTION, y)

@@ -231,11 +231,11 @@ def _roles(rows: Iterable[Instruction]) -> str:
         if len(meanings) == 1:
             lines.append(f"- `{name}`: {next(iter(meanings))}\n")
             continue
-        shown = (
+        listed = (
             f"{meaning} ({', '.join(f'`{user}`' for user in users)})"
             for meaning, users in meanings.items()
         )
-        lines.append(f"- `{name}`: {'; '.join(shown)}\n")
+        lines.append(f"- `{name}`: {'; '.join(listed)}\n")
     return "".join(lines)
 
 

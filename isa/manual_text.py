@@ -107,8 +107,8 @@ def _early_store() -> Hazard:
     log = HazardLog()
     with DramImage(1 << 12) as memory:
         Simulator(assemble(EARLY_STORE), memory, observer=log.observer()).run()
-    (found,) = log.hazards
-    return found
+    (hazard,) = log.hazards
+    return hazard
 
 
 HAZARDS = f"""\

@@ -77,10 +77,10 @@ class Program:
         for address, word in enumerate(self.words):
             if not 0 <= word < 1 << 32:
                 raise ProgramError(f"word {address} is {word:#x}, which has more than 32 bits")
-        for what, names in (("label", self.symbols), ("constant", self.constants)):
+        for kind, names in (("label", self.symbols), ("constant", self.constants)):
             for name in names:
                 if not re.fullmatch(NAME_PATTERN, name):
-                    raise ProgramError(f"{name!r} can't be the name of a {what}")
+                    raise ProgramError(f"{name!r} can't be the name of a {kind}")
         for name, address in self.symbols.items():
             if not 0 <= address <= len(self.words):
                 raise ProgramError(

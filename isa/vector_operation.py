@@ -59,12 +59,12 @@ class Extents:
     @cached_property
     def read_beats(self) -> tuple[NDArray[np.int64], ...]:
         """For each operand, the beat that first reads each of its bytes; ascending."""
-        found = [self._of_words(size) for size in self.operands]
+        beats = [self._of_words(size) for size in self.operands]
         if self.row.reduction is not None:
             row = self._of_words(self.operands[0] // self.mr)
             starts = np.arange(self.mr) * row_beats(self.row, self.vl)
-            found[0] = (starts[:, None] + row[None, :]).ravel()
-        return tuple(found)
+            beats[0] = (starts[:, None] + row[None, :]).ravel()
+        return tuple(beats)
 
     @cached_property
     def last_read_beats(self) -> tuple[NDArray[np.int64], ...]:
@@ -91,9 +91,9 @@ def extents(row: Instruction, vl: int, mr: int) -> Extents:
     """The bytes that ``row``, a vector instruction, touches with ``vl`` elements, ``mr`` rows."""
     # Cached by key: hashing a whole row of the table takes longer than all of this.
     at = (row.key, vl, mr)
-    if (found := _EXTENTS.get(at)) is None:
-        found = _EXTENTS[at] = Extents(row, vl, mr)
-    return found
+    if (touched := _EXTENTS.get(at)) is None:
+        touched = _EXTENTS[at] = Extents(row, vl, mr)
+    return touched
 
 
 class VectorOperation(NamedTuple):

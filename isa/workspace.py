@@ -125,10 +125,10 @@ class Workspace:
         _CHECK.within("kernel", self.kernel, 1, MOST_KERNEL)
         _CHECK.within("stride", self.stride, 1, MOST_KERNEL)
         _CHECK.within("padding", self.padding, 0, MOST_PADDING)
-        most = min(self.width, self.height) + 2 * self.padding
-        if self.kernel > most:
+        limit = min(self.width, self.height) + 2 * self.padding
+        if self.kernel > limit:
             raise WorkspaceError(
-                f"kernel must be at most {most}, the padded image's pixels, not {self.kernel}"
+                f"kernel must be at most {limit}, the padded image's pixels, not {self.kernel}"
             )
         for name, size in (("image", self.image_bytes), ("window", self.window_bytes)):
             _CHECK.within(name, getattr(self, name), 0, memory_bytes - size)

@@ -77,8 +77,8 @@ class Checks:
 
     def power_of_two(self, name: str, value: object, low: int, high: int) -> None:
         """Refuse what is no power of two from ``low`` to ``high``."""
-        whole = isinstance(value, int) and not isinstance(value, bool)
-        if not whole or not low <= value <= high or value & (value - 1):  # type: ignore[operator]
+        is_integer = isinstance(value, int) and not isinstance(value, bool)
+        if not is_integer or not low <= value <= high or value & (value - 1):  # type: ignore[operator]
             raise self._error(
                 f"{name} must be a power of two from {low} to {high}, not {shown(value)}"
             )

@@ -50,9 +50,11 @@ def settle_columns() -> None:
 
 def _end(message: str, code: int, lines: int = 1) -> NoReturn:
     """End with ``message`` of at most ``lines`` lines."""
-    shown = [clipped(printable(line), _CHARACTERS) for line in message.split("\n", lines - 1)]
+    clipped_lines = [
+        clipped(printable(line), _CHARACTERS) for line in message.split("\n", lines - 1)
+    ]
     with suppress(BrokenPipeError):
-        print("\n".join(shown), file=sys.stderr)
+        print("\n".join(clipped_lines), file=sys.stderr)
     sys.exit(code)
 
 

@@ -19,12 +19,12 @@ def printable(text: str) -> str:
     )
 
 
-def clipped(text: str, most: int) -> str:
-    """``text`` if it has at most ``most`` characters, else its beginning and end with dots between;
-    ``most`` must be 8 or more."""
-    if len(text) <= most:
+def clipped(text: str, limit: int) -> str:
+    """``text`` if it has at most ``limit`` characters, 8 or more; else its beginning and end with
+    dots between."""
+    if len(text) <= limit:
         return text
-    half = (most - 5) // 2
+    half = (limit - 5) // 2
     return f"{text[:half]} ... {text[-half:]}"
 
 

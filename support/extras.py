@@ -33,12 +33,12 @@ class MissingExtraError(VipError):
     """A package is missing that an extra brings; the message says how to install it."""
 
 
-def need(package: str, what: str) -> None:
+def need(package: str, purpose: str) -> None:
     """Make sure, before the work, that a package of an extra is installed.
 
     Parameters:
         package: as it is imported, one of those that an extra brings.
-        what: needs it, in the plural; begins the message.
+        purpose: needs it, in the plural; begins the message.
 
     Raises:
         MissingExtraError: it is not installed.
@@ -53,7 +53,7 @@ def need(package: str, what: str) -> None:
     ]
     extra, lines = min(bringing, key=lambda item: len(item[1]), default=("", [name]))
     of = f" (extra {extra})" if extra else ""
-    raise MissingExtraError(f"{what} need {package}{of}: pip install {shlex.join(lines)}")
+    raise MissingExtraError(f"{purpose} need {package}{of}: pip install {shlex.join(lines)}")
 
 
 def _installed(package: str) -> bool:

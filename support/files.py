@@ -42,25 +42,25 @@ def naming(path: Path | str) -> Iterator[None]:
         raise
 
 
-def read_bytes(path: Path | str, most: int) -> bytes:
+def read_bytes(path: Path | str, limit: int) -> bytes:
     """The contents of the regular file ``path``.
 
     Parameters:
-        most: bytes that it may have.
+        limit: bytes that it may have.
 
     Raises:
-        OSError: it can't be read, has more than ``most`` bytes, or is no regular file: pipes and
+        OSError: it can't be read, has more than ``limit`` bytes, or is no regular file: pipes and
             devices are never opened, as they may block or never end. The exception names ``path``.
     """
     name = str(path)
     check_regular(path)
     with open(path, "rb", opener=open_without_waiting) as file:
-        held = os.fstat(file.fileno())
-        if not stat.S_ISREG(held.st_mode):
+        status = os.fstat(file.fileno())
+        if not stat.S_ISREG(status.st_mode):
             raise _not_regular(name)
-        content = b"" if held.st_size > most else file.read(most + 1)
-    if held.st_size > most or len(content) > most:
-        raise OSError(errno.EFBIG, f"it has more than {most:,} bytes", name)
+        content = b"" if status.st_size > limit else file.read(limit + 1)
+    if status.st_size > limit or len(content) > limit:
+        raise OSError(errno.EFBIG, f"it has more than {limit:,} bytes", name)
     return content
 
 
@@ -78,15 +78,15 @@ def check_regular(path: Path | str) -> int:
     """
     name = str(path)
     try:
-        held = os.stat(path)
+        status = os.stat(path)
     except ValueError as error:
         # A name with a NUL.
         raise OSError(errno.EINVAL, os.strerror(errno.EINVAL), name) from error
-    if stat.S_ISDIR(held.st_mode):
+    if stat.S_ISDIR(status.st_mode):
         raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), name)
-    if not stat.S_ISREG(held.st_mode):
+    if not stat.S_ISREG(status.st_mode):
         raise _not_regular(name)
-    return held.st_size
+    return status.st_size
 
 
 def _not_regular(name: str) -> OSError:
@@ -203,8 +203,8 @@ def _take_over(handle: int, before: os.stat_result | None) -> None:
         os.umask(mask)
         os.fchmod(handle, 0o666 & ~mask)
         return
-    made = os.fstat(handle)
-    if (made.st_uid, made.st_gid) != (before.st_uid, before.st_gid):
+    status = os.fstat(handle)
+    if (status.st_uid, status.st_gid) != (before.st_uid, before.st_gid):
         try:
             os.fchown(handle, before.st_uid, before.st_gid)
         except PermissionError:

@@ -27,11 +27,11 @@ def compiler() -> list[str]:
     Raises:
         CompilerError: ``CXX`` is no command.
     """
-    given = os.environ.get("CXX", "")
+    compiler = os.environ.get("CXX", "")
     try:
-        return shlex.split(given) or ["c++"]
+        return shlex.split(compiler) or ["c++"]
     except ValueError as error:
-        raise CompilerError(f"CXX can't be understood: {given!r}: {error}") from None
+        raise CompilerError(f"CXX can't be understood: {compiler!r}: {error}") from None
 
 
 def _hiding(exports: str, folder: Path) -> list[str]:

@@ -176,15 +176,15 @@ def pack(value: Any) -> ctypes.Structure:
     shape: Any = type(value)
     raw = structure(shape)()
     for field in _fields(shape):
-        given = getattr(value, field.name)
+        content = getattr(value, field.name)
         if field.many:
-            kind = field.kind * len(given)
-            plain = isinstance(given, bytes)
-            elements = kind.from_buffer_copy(given) if plain else kind(*map(field.write, given))
+            kind = field.kind * len(content)
+            plain = isinstance(content, bytes)
+            elements = kind.from_buffer_copy(content) if plain else kind(*map(field.write, content))
             setattr(raw, field.name, ctypes.cast(elements, POINTER(field.kind)))
-            setattr(raw, f"{field.name}_count", len(given))
+            setattr(raw, f"{field.name}_count", len(content))
         else:
-            setattr(raw, field.name, field.kind(*given) if field.array else field.write(given))
+            setattr(raw, field.name, field.kind(*content) if field.array else field.write(content))
     return raw
 
 
@@ -192,13 +192,13 @@ def unpack(kind: Callable[..., _T], raw: ctypes.Structure, **others: Any) -> _T:
     """The dataclass ``kind`` from its structure; ``others`` are fields that C++ does not know."""
     values: dict[str, Any] = {}
     for field in _fields(kind):
-        found = getattr(raw, field.name)
+        content = getattr(raw, field.name)
         if field.array:
-            values[field.name] = tuple(found)
+            values[field.name] = tuple(content)
         elif field.python is str:
-            values[field.name] = (found or b"").decode()
+            values[field.name] = (content or b"").decode()
         else:
-            values[field.name] = field.python(found)
+            values[field.name] = field.python(content)
     return kind(**values, **others)
 
 

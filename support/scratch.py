@@ -112,13 +112,13 @@ def _escaped(prefix: str) -> str:
 
 
 def _remove_dead(folder: Path) -> None:
-    held = folder.lstat()
-    if not stat.S_ISDIR(held.st_mode) or held.st_uid != os.getuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         return
     try:
         file = (folder / _LOCK).open("r+")
     except FileNotFoundError:
-        if time.time() - held.st_mtime > _MAKING_SECONDS:
+        if time.time() - status.st_mtime > _MAKING_SECONDS:
             shutil.rmtree(folder, ignore_errors=True)
         return
     with file:
@@ -149,9 +149,9 @@ def _remove_dead_file(path: Path) -> None:
     try:
         # Refused, with an OSError, while the owner writes.
         _lock(handle)
-        held = os.fstat(handle)
+        status = os.fstat(handle)
         # A younger one may be about to be locked.
-        if stat.S_ISREG(held.st_mode) and time.time() - held.st_mtime > _LOCKING_SECONDS:
+        if stat.S_ISREG(status.st_mode) and time.time() - status.st_mtime > _LOCKING_SECONDS:
             path.unlink()
     finally:
         os.close(handle)
@@ -222,24 +222,24 @@ def _user_folder() -> Path:
     folder = Path(tempfile.gettempdir()) / f"vip-{os.getuid()}"
     with suppress(FileExistsError):
         folder.mkdir(mode=0o700)
-    held = folder.lstat()
-    if not stat.S_ISDIR(held.st_mode) or held.st_uid != os.getuid():
+    status = folder.lstat()
+    if not stat.S_ISDIR(status.st_mode) or status.st_uid != os.getuid():
         raise PermissionError(errno.EPERM, "it belongs to another user", str(folder))
     return folder
 
 
 @contextmanager
-def scratch_folder(what: str) -> Iterator[Path]:
+def scratch_folder(label: str) -> Iterator[Path]:
     """A new, empty folder for temporary files, removed when the statement is left, and by a later
     process if this one is killed.
 
     Parameters:
-        what: begins its name, for people who look at the folder.
+        label: begins its name, for people who look at the folder.
 
     Raises:
         OSError: it can't be made.
     """
-    folder = _run.make(lambda place: tempfile.mkdtemp(dir=place, prefix=f"{what}-"))
+    folder = _run.make(lambda place: tempfile.mkdtemp(dir=place, prefix=f"{label}-"))
     try:
         yield folder
     finally:
@@ -254,7 +254,7 @@ def is_plain(path: Path | str) -> bool:
 
 
 @contextmanager
-def plain_folder(what: str) -> Iterator[Path]:
+def plain_folder(label: str) -> Iterator[Path]:
     """A :func:`scratch_folder` whose path is plain (:func:`is_plain`), in ``/tmp`` or ``/var/tmp``
     if that of the folder for temporary files is not.
 
@@ -264,9 +264,9 @@ def plain_folder(what: str) -> Iterator[Path]:
     usual = tempfile.gettempdir()
     parents = [parent for parent in _PLAIN if os.access(parent, os.W_OK | os.X_OK)]
     with (
-        scratch_folder(what)
+        scratch_folder(label)
         if is_plain(usual) or not parents
-        else owned_folder(Path(parents[0]), f"vip-{os.getuid()}-{what}-")
+        else owned_folder(Path(parents[0]), f"vip-{os.getuid()}-{label}-")
     ) as folder:
         if not is_plain(folder):
             raise OSError(
@@ -277,19 +277,19 @@ def plain_folder(what: str) -> Iterator[Path]:
         yield folder
 
 
-def scratch_file(what: str, suffix: str) -> Path:
+def scratch_file(label: str, suffix: str) -> Path:
     """A new, empty file for temporary contents, which :func:`remove_scratch` removes; a later
     process does so if this one is killed.
 
     Parameters:
-        what: begins its name. suffix: ends it.
+        label: begins its name. suffix: ends it.
 
     Raises:
         OSError: it can't be made.
     """
 
     def make(place: Path) -> str:
-        handle, name = tempfile.mkstemp(dir=place, prefix=f"{what}-", suffix=suffix)
+        handle, name = tempfile.mkstemp(dir=place, prefix=f"{label}-", suffix=suffix)
         os.close(handle)
         return name
 

@@ -72,14 +72,14 @@ def build_model(
     need_tools(check=options.get("check", True), synthesis=True)
     folder = Path(output)
     check_new(folder)
-    held = input_arrays(calibration) if isinstance(calibration, Path) else calibration
+    arrays = input_arrays(calibration) if isinstance(calibration, Path) else calibration
     folder.parent.mkdir(parents=True, exist_ok=True)
     with owned_folder(folder.parent, f".{folder.name}-") as scratch:
         new = scratch / "new"
         new.mkdir()
         compiled = compile_model(
             model,
-            held,
+            arrays,
             new / MODEL_FOLDER,
             preset=preset,
             batch=batch,
@@ -89,7 +89,7 @@ def build_model(
         trimmed = trim_model(
             new / MODEL_FOLDER,
             new / VERILOG_FOLDER,
-            inputs=held if inputs is None else inputs,
+            inputs=arrays if inputs is None else inputs,
             progress=progress,
             **options,
         )

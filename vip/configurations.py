@@ -35,7 +35,7 @@ def engine(config: Design) -> PeConfig:
     """
     if isinstance(config, str):
         return preset(config)
-    found = design(config)
-    if not isinstance(found, PeConfig):
-        raise ConfigurationError(f"one engine is needed here, not a {found.title}")
-    return found
+    configuration = design(config)
+    if not isinstance(configuration, PeConfig):
+        raise ConfigurationError(f"one engine is needed here, not a {configuration.title}")
+    return configuration

@@ -22,7 +22,7 @@ def provenance() -> dict[str, object]:
         "commit": _commit(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
         "python": platform.python_version(),
-        "tools": {tool: found for tool in _TOOLS if (found := _installed(tool))},
+        "tools": {tool: installed for tool in _TOOLS if (installed := _installed(tool))},
     }
 
 
@@ -39,10 +39,10 @@ def _commit() -> str | None:
 
     An installed VIP can lie in the checkout of another project, whose commit is not VIP's.
     """
-    own = Path(__file__).resolve()
-    root = own.parent.parent
+    module = Path(__file__).resolve()
+    root = module.parent.parent
     top = _git(root, "rev-parse", "--show-toplevel")
-    tracked = _git(root, "ls-files", "--", str(own))
+    tracked = _git(root, "ls-files", "--", str(module))
     if not top or not tracked or Path(top).resolve() != root:
         return None
     return _git(root, "describe", "--always", "--dirty=+", "--abbrev=12")
@@ -54,10 +54,12 @@ def _git(folder: Path, *arguments: str) -> str | None:
     environment = {name: value for name, value in os.environ.items() if name[:4] != "GIT_"}
     command = ["git", "-C", str(folder), *arguments]
     try:
-        found = subprocess.run(command, capture_output=True, text=True, check=True, env=environment)
+        process = subprocess.run(
+            command, capture_output=True, text=True, check=True, env=environment
+        )
     except (OSError, subprocess.CalledProcessError):
         return None
-    return found.stdout.strip()
+    return process.stdout.strip()
 
 
 def write_json(path: Path | None, payload: dict[str, object]) -> None:

@@ -155,12 +155,12 @@ def measure_areas(names: Sequence[str], step: Callable[[str], None]) -> dict[str
     """
     areas: dict[str, Areas] = {}
     for name in names:
-        found = {}
+        measured = {}
         for target, measures in MEASURED.items():
             step(f"{name} for {target}")
             values = design_area(PRESETS[name], target).values
-            found[target] = {measure: values[measure] for measure in measures}
-        areas[name] = found
+            measured[target] = {measure: values[measure] for measure in measures}
+        areas[name] = measured
     return areas
 
 

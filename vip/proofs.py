@@ -67,8 +67,8 @@ def prove(
     launches = _launches(what, full)
     if len(launches) == 1:
         ((name, only),) = launches.items()
-        found = _proof(_full_for(name, full), only, by_part(progress, f"proof for {name}"))
-        return ProofReport(proofs={name: found})
+        proof = _proof(_full_for(name, full), only, by_part(progress, f"proof for {name}"))
+        return ProofReport(proofs={name: proof})
     proofs: dict[str, Proof] = {}
     with workers(len(os.sched_getaffinity(0))) as pool:
         tasks = {
@@ -102,15 +102,15 @@ def _proof(
 
 def _launches(what: Sequence[str | Path], full: PeConfig) -> dict[str, list[tuple[Program, Known]]]:
     """The programs of each application or file, with what is declared about them."""
-    known = {each.name: each for each in applications()}
-    found: dict[str, list[tuple[Program, Known]]] = {}
+    suite = {each.name: each for each in applications()}
+    programs: dict[str, list[tuple[Program, Known]]] = {}
     for each in what:
         name = str(each)
-        if name in known:
-            launches = known_launches([known[name]], full)
-            found[name] = [(launch.program, launch.known) for launch in launches]
+        if name in suite:
+            launches = known_launches([suite[name]], full)
+            programs[name] = [(launch.program, launch.known) for launch in launches]
         elif Path(each).is_file():
-            found[name] = [(load_program(Path(each), full.instruction_words), Known())]
+            programs[name] = [(load_program(Path(each), full.instruction_words), Known())]
         else:
-            raise ApplicationError(f"{name}: no such file, and no application ({', '.join(known)})")
-    return found
+            raise ApplicationError(f"{name}: no such file, and no application ({', '.join(suite)})")
+    return programs

@@ -45,7 +45,7 @@ class RandomPrograms:
 
     def to_json(self) -> dict[str, object]:
         """The comparison as plain JSON data."""
-        lines = {str(seed): list(found) for seed, found in self.different.items()}
+        lines = {str(seed): list(differences) for seed, differences in self.different.items()}
         return {**self.sums, "different": lines}
 
 
@@ -55,7 +55,7 @@ def run_part(task: Task) -> dict[str, Any]:
     try:
         config = configuration_as(PeConfig, task["configuration"])
         with scratch_folder("random") as folder:
-            found = check_programs(
+            outcome = check_programs(
                 config,
                 programs=task["programs"],
                 seed=task["seed"],
@@ -64,8 +64,8 @@ def run_part(task: Task) -> dict[str, Any]:
             )
     except VipError as error:
         return {"error": str(error).splitlines()[0]}
-    report = asdict(found)
-    different = [[one.seed, list(one.what)] for one in found.different]
+    report = asdict(outcome)
+    different = [[one.seed, list(one.what)] for one in outcome.different]
     return {"sums": {name: report[name] for name in _SUMS}, "different": different}
 
 
@@ -111,7 +111,7 @@ def check_random(
                 raise RandomError(f"programs from seed {tasks[number]['seed']} on: {reason}")
             for name in _SUMS:
                 sums[name] += result["sums"][name]
-            different |= {found: tuple(lines) for found, lines in result["different"]}
+            different |= {one: tuple(lines) for one, lines in result["different"]}
             progress("random programs", sums["programs"], programs)
             if len(different) >= ENOUGH:
                 break

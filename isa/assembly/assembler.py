@@ -206,12 +206,12 @@ class _Assembler:
 
     def check_targets_above(self, bad: int) -> None:
         """Report an undefined label above line ``bad``, as that is the first mistake."""
-        known = set(self.symbols)
+        labels = set(self.symbols)
         for text in self.lines[bad - 1 :]:
-            known.update(leading_labels(text))
+            labels.update(leading_labels(text))
         for branch in self.branches:
-            if branch.line < bad and branch.target.text not in known:
-                raise self.error(branch.line, _undefined(branch.target, known))
+            if branch.line < bad and branch.target.text not in labels:
+                raise self.error(branch.line, _undefined(branch.target, labels))
 
     def line(self, number: int, line: Line) -> None:
         for label in line.labels:
@@ -229,12 +229,12 @@ class _Assembler:
         source = SourceLine(self.name, number, self.lines[number - 1])
         self.source.update(dict.fromkeys(range(start, len(self.words)), source))
 
-    def define(self, name: Name, what: str, number: int) -> None:
+    def define(self, name: Name, role: str, number: int) -> None:
         if not _NAME.fullmatch(name.text):
-            raise LineError(f"{name.text} is a register and can't be {what}", name.column)
+            raise LineError(f"{name.text} is a register and can't be {role}", name.column)
         if name.text in self.defined:
             raise LineError(f"{name.text!r} is already {self.defined[name.text]}", name.column)
-        self.defined[name.text] = f"{what} (line {number})"
+        self.defined[name.text] = f"{role} (line {number})"
 
     def directive(self, number: int, directive: Directive) -> None:
         form = _DIRECTIVES.get(directive.name)
@@ -280,10 +280,10 @@ class _Assembler:
             if operand.is_register:
                 values.append(self.register(written))
             elif isinstance(written, Immediate):
-                what = f"operand {index} of {statement.mnemonic}"
+                label = f"operand {index} of {statement.mnemonic}"
                 hint = f"; {LOAD_IMMEDIATE} takes any" if row is BY_KEY["mov.imm"] else ""
                 allowed = operand_range(operand)
-                values.append(constant_value(what, written, allowed, self.constants, hint))
+                values.append(constant_value(label, written, allowed, self.constants, hint))
             else:
                 self.check_label(written)
                 target = written
@@ -302,12 +302,13 @@ class _Assembler:
         return register_number(written, self.aliases)
 
     def check_label(self, written: Named) -> None:
-        what = self.defined.get(written.text, "")
+        definition = self.defined.get(written.text, "")
         if written.text in self.aliases or is_register_name(written.text):
             raise LineError(f"{written.text} is a register, no label", written.column)
         if written.text in self.constants:
             raise LineError(
-                f"{written.text!r} is {what}, no label; a distance is written #{written.text}",
+                f"{written.text!r} is {definition}, no label; a distance is written "
+                f"#{written.text}",
                 written.column,
             )
 
@@ -318,8 +319,8 @@ class _Assembler:
         if len(operands) != 2 or not isinstance(operands[1], Immediate):
             raise LineError(f"write {LOAD_IMMEDIATE} register, #constant", statement.column)
         register = register_number(operands[0], self.aliases)
-        what = f"operand 2 of {LOAD_IMMEDIATE}"
-        value = constant_value(what, operands[1], CONSTANT_RANGE, self.constants)
+        label = f"operand 2 of {LOAD_IMMEDIATE}"
+        value = constant_value(label, operands[1], CONSTANT_RANGE, self.constants)
         for key, immediate in load_constant(value):
             row = BY_KEY[key]
             registers = [register] * (len(row.operands) - 1)
@@ -345,6 +346,6 @@ class _Assembler:
         return encode(branch.row, values)
 
 
-def _undefined(target: Named, known: Collection[str]) -> LineError:
-    near = suggestion(target.text, known)
+def _undefined(target: Named, labels: Collection[str]) -> LineError:
+    near = suggestion(target.text, labels)
     return LineError(f"label {target.text!r} is not defined{near}", target.column)

@@ -84,15 +84,15 @@ def _labels(
     program: Program, decoded: Sequence[tuple[Instruction, tuple[int, ...]] | None]
 ) -> dict[int, str]:
     """Address -> label, for every address within the program that a branch goes to."""
-    own = {address: name for name, address in reversed(list(program.symbols.items()))}
+    symbols = {address: name for name, address in reversed(list(program.symbols.items()))}
     labels: dict[int, str] = {}
     for address, instruction in enumerate(decoded):
         if instruction is None or not _branches(instruction[0]):
             continue
         target = address + instruction[1][-1]
         if 0 <= target <= len(program.words) and target not in labels:
-            name = own.get(target, f"L{target}")
-            while target not in own and name in program.symbols:
+            name = symbols.get(target, f"L{target}")
+            while target not in symbols and name in program.symbols:
                 name += "_"
             labels[target] = name
     return dict(sorted(labels.items()))

@@ -20,7 +20,7 @@ def listing(program: Program) -> str:
     for name, address in program.symbols.items():
         labels.setdefault(address, []).append(name)
     lines = []
-    shown = None
+    previous = None
     for address, word in enumerate(program.words):
         source = program.source.get(address)
         row = f"{address:5}  {word:08x}"
@@ -28,9 +28,9 @@ def listing(program: Program) -> str:
             # A label on the line of its instruction is part of the source text.
             if source is None or name not in leading_labels(source.text):
                 lines.append(f"{_INDENT}{name}:")
-        if source is not None and source != shown:
+        if source is not None and source != previous:
             row += f"  {source.line:5}  {source.text.rstrip()}"
-        shown = source
+        previous = source
         lines.append(row)
     for name in labels.get(len(program.words), []):
         lines.append(f"{_INDENT}{name}:")

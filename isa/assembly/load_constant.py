@@ -76,9 +76,9 @@ def load_constant(value: int) -> tuple[tuple[str, int], ...]:
     pattern = value % (1 << _BITS)
     top_zeros = _BITS - pattern.bit_length()
     for steps in range(1, _MOST_STEPS + 1):
-        found = _search(pattern, _BITS, steps)
-        if found is not None:
-            return found
+        sequence = _search(pattern, _BITS, steps)
+        if sequence is not None:
+            return sequence
         if 0 < top_zeros < _BITS:
             # Shifted to the top, with ones below: masks are -1 shifted right.
             shifted = (pattern << top_zeros) | ((1 << top_zeros) - 1)

@@ -42,11 +42,11 @@ def _by_spelling() -> dict[str, tuple[Instruction, ...]]:
 _BY_SPELLING = _by_spelling()
 
 
-def suggestion(name: str, known: Collection[str]) -> str:
-    """``; did you mean ...?`` with the names in ``known`` that are near ``name``, or nothing."""
-    if len(name) > _LONGEST_GUESS or len(known) > _MOST_GUESSES:
+def suggestion(name: str, names: Collection[str]) -> str:
+    """``; did you mean ...?`` with the names in ``names`` that are near ``name``, or nothing."""
+    if len(name) > _LONGEST_GUESS or len(names) > _MOST_GUESSES:
         return ""
-    near = get_close_matches(name, sorted(known), n=3, cutoff=0.6)
+    near = get_close_matches(name, sorted(names), n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
@@ -78,7 +78,7 @@ def register_number(operand: Named | Immediate, aliases: Mapping[str, int]) -> i
 
 
 def constant_value(
-    what: str, operand: Immediate, allowed: range, constants: Mapping[str, int], hint: str = ""
+    label: str, operand: Immediate, allowed: range, constants: Mapping[str, int], hint: str = ""
 ) -> int:
     """The value of ``operand``, which must be in ``allowed``.
 
@@ -88,7 +88,7 @@ def constant_value(
     value = operand.value.evaluate(constants)
     if value not in allowed:
         raise LineError(
-            f"{what} must be from {allowed[0]} to {allowed[-1]}, not {value}{hint}", operand.column
+            f"{label} must be from {allowed[0]} to {allowed[-1]}, not {value}{hint}", operand.column
         )
     return value
 
@@ -114,10 +114,10 @@ def choose(statement: Statement) -> Instruction:
     for number, operand in enumerate(statement.operands):
         fitting = [row for row in rows if _fits(operand, row.operands[number])]
         if not fitting:
-            given = "a name" if isinstance(operand, Named) else "a constant"
+            form = "a name" if isinstance(operand, Named) else "a constant"
             raise LineError(
                 f"operand {number + 1} of {statement.mnemonic} must be "
-                f"{_kinds(rows, number)}, not {given}",
+                f"{_kinds(rows, number)}, not {form}",
                 operand.column,
             )
         rows = tuple(fitting)
@@ -126,10 +126,10 @@ def choose(statement: Statement) -> Instruction:
 
 def _with_width(statement: Statement, rows: tuple[Instruction, ...]) -> tuple[Instruction, ...]:
     allowed = [row.width for row in rows if row.width is not None]
-    shown = ", ".join(f"[{width.bits}-bit]" for width in sorted(set(allowed)))
+    widths = ", ".join(f"[{width.bits}-bit]" for width in sorted(set(allowed)))
     if statement.width is None:
         if allowed:
-            raise LineError(f"{statement.mnemonic} needs a width: {shown}", statement.column)
+            raise LineError(f"{statement.mnemonic} needs a width: {widths}", statement.column)
         return rows
     if not allowed:
         raise LineError(f"{statement.mnemonic} takes no width", statement.width_column)
@@ -137,7 +137,7 @@ def _with_width(statement: Statement, rows: tuple[Instruction, ...]) -> tuple[In
     width = _WIDTHS.get(int(match[1])) if match and len(match[1]) < 4 else None
     if width not in allowed:
         raise LineError(
-            f"[{statement.width}] is no width of {statement.mnemonic}: {shown}",
+            f"[{statement.width}] is no width of {statement.mnemonic}: {widths}",
             statement.width_column,
         )
     return tuple(row for row in rows if row.width is width)

@@ -30,29 +30,29 @@ class CheckingSimulator(CompiledSimulator):
         engine = self._engine
         engine.log, engine.followed = self._log, self._program
         followed = follow(self._decoded)
-        engine.program = (Operation * len(followed))(*(Operation(*each) for each in followed))
+        engine.program = (Operation * len(followed))(*(Operation(*word) for word in followed))
 
     @property
     def hazards(self) -> list[Hazard]:
         """Those met since the launch, as :attr:`isa.hazards.HazardLog.hazards`."""
-        found = (FoundHazard * self._library.vip_hazards_count(self._log))()
-        self._library.vip_hazards_copy(self._log, found)
-        return [self._hazard(each) for each in found]
+        hazards = (FoundHazard * self._library.vip_hazards_count(self._log))()
+        self._library.vip_hazards_copy(self._log, hazards)
+        return [self._hazard(hazard) for hazard in hazards]
 
-    def _hazard(self, found: FoundHazard) -> Hazard:
-        key, other_key = self._keys[found.pc], self._keys[found.other]
+    def _hazard(self, hazard: FoundHazard) -> Hazard:
+        key, other_key = self._keys[hazard.pc], self._keys[hazard.other]
         assert key is not None
         assert other_key is not None
-        what = HAZARD_KINDS[found.what]
-        timeless = what is HazardKind.OWN_OPERAND
+        kind = HAZARD_KINDS[hazard.what]
+        timeless = kind is HazardKind.OWN_OPERAND
         return Hazard(
-            pc=found.pc,
+            pc=hazard.pc,
             key=key,
-            what=what,
-            address=found.address,
-            other=found.other,
+            what=kind,
+            address=hazard.address,
+            other=hazard.other,
             other_key=other_key,
-            distance=None if timeless else found.distance,
-            needed=None if timeless else found.needed,
-            times=found.times,
+            distance=None if timeless else hazard.distance,
+            needed=None if timeless else hazard.needed,
+            times=hazard.times,
         )

@@ -113,7 +113,7 @@ def library() -> ctypes.CDLL:
     Raises:
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
-    found = compile_library(
+    simulator = compile_library(
         "simulator",
         SOURCES[0],
         _FLAGS,
@@ -124,13 +124,13 @@ def library() -> ctypes.CDLL:
             "constants.inc": constants(),
         },
     )
-    found.vip_engine_run.argtypes = (POINTER(Engine), u64)
-    found.vip_engine_run.restype = c_uint32
-    found.vip_hazards_open.restype = c_void_p
-    found.vip_hazards_close.argtypes = (c_void_p,)
-    found.vip_hazards_close.restype = None
-    found.vip_hazards_count.argtypes = (c_void_p,)
-    found.vip_hazards_count.restype = u64
-    found.vip_hazards_copy.argtypes = (c_void_p, POINTER(FoundHazard))
-    found.vip_hazards_copy.restype = None
-    return found
+    simulator.vip_engine_run.argtypes = (POINTER(Engine), u64)
+    simulator.vip_engine_run.restype = c_uint32
+    simulator.vip_hazards_open.restype = c_void_p
+    simulator.vip_hazards_close.argtypes = (c_void_p,)
+    simulator.vip_hazards_close.restype = None
+    simulator.vip_hazards_count.argtypes = (c_void_p,)
+    simulator.vip_hazards_count.restype = u64
+    simulator.vip_hazards_copy.argtypes = (c_void_p, POINTER(FoundHazard))
+    simulator.vip_hazards_copy.restype = None
+    return simulator

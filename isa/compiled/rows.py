@@ -122,7 +122,7 @@ def _hazard_row(row: Instruction) -> str:
     if part != "Vector":
         return f"{{Part::k{part}, {width}, {row.passes}, false, 0, {{}}}}"
     extents = [operand.extent for operand in row.scratchpad]
-    listed = ", ".join(f"{{{_flag(each.by_vl)}, {_flag(each.by_mr)}}}" for each in extents)
+    listed = ", ".join(f"{{{_flag(extent.by_vl)}, {_flag(extent.by_mr)}}}" for extent in extents)
     reduces = _flag(row.reduction is not None)
     return f"{{Part::kVector, {width}, {row.passes}, {reduces}, {len(extents) - 1}, {{{listed}}}}}"
 
@@ -169,8 +169,8 @@ def _flag(value: bool) -> str:
     return "true" if value else "false"
 
 
-def _setting(name: str, low: int, most: str, high: int) -> str:
-    bound = f"&Engine::{most}" if most else "nullptr"
+def _setting(name: str, low: int, limit: str, high: int) -> str:
+    bound = f"&Engine::{limit}" if limit else "nullptr"
     return f"Set<&Engine::{name}, {low}, {bound}, {high}>"
 
 
@@ -203,17 +203,17 @@ _PLACES = {
 @cache
 def _places(key: str) -> tuple[str, ...]:
     """The place in ``Operation`` of each operand of the row ``key``."""
-    row, found = BY_KEY[key], []
+    row, places = BY_KEY[key], []
     # The written operand comes first; a branch and a setting write no register.
     names = iter("bc" if row.writes is None and not row.scratchpad else "abc")
     for operand in row.operands:
         if operand.field in (IMM14, IMM20):
-            found.append("constant")
+            places.append("constant")
         elif row.memory is not None:
-            found.append(_PLACES[operand.role])
+            places.append(_PLACES[operand.role])
         else:
-            found.append(next(names))
-    return tuple(found)
+            places.append(next(names))
+    return tuple(places)
 
 
 def decode(
@@ -225,22 +225,22 @@ def decode(
         rows: the instruction that each word encodes; None: none that the engine has.
         registers: how many the engine has; a word that names another is illegal.
     """
-    found = []
+    decoded = []
     for address, (word, row) in enumerate(zip(words, rows, strict=True)):
         if row is None:
-            found.append(_ILLEGAL)
+            decoded.append(_ILLEGAL)
             continue
         values = {
             place: operand.field.extract(word)
             for place, operand in zip(_places(row.key), row.operands, strict=True)
         }
         if any(value >= registers for place, value in values.items() if place != "constant"):
-            found.append(_ILLEGAL)
+            decoded.append(_ILLEGAL)
             continue
         if row.branch is not None:
             values["constant"] += address
-        found.append(Decoded(_NUMBERS[row.key], **values))
-    return found
+        decoded.append(Decoded(_NUMBERS[row.key], **values))
+    return decoded
 
 
 def follow(decoded: Sequence[Decoded]) -> list[Decoded]:

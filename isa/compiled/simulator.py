@@ -32,8 +32,8 @@ def _results(number: int, fx: int) -> NDArray[np.int16]:
     row = INSTRUCTIONS[number]
     unit = SPECIAL_UNITS[row.special]
     elements = np.arange(ELEMENTS, dtype=np.uint16).view(np.int16)
-    found: NDArray[np.int16] = unit.evaluate(unit.function_of(row), elements, fx)
-    return found
+    results: NDArray[np.int16] = unit.evaluate(unit.function_of(row), elements, fx)
+    return results
 
 
 def _evaluation(simulator: "weakref.ref[CompiledSimulator]") -> Callable[[int, int], int]:
@@ -41,8 +41,8 @@ def _evaluation(simulator: "weakref.ref[CompiledSimulator]") -> Callable[[int, i
     does not hold the simulator."""
 
     def evaluate(number: int, fx: int) -> int:
-        held = simulator()
-        return 1 if held is None else held._evaluate(number, fx)
+        alive = simulator()
+        return 1 if alive is None else alive._evaluate(number, fx)
 
     return evaluate
 
@@ -78,7 +78,7 @@ class CompiledSimulator(Simulator):
         self._failure: BaseException | None = None
         mapping = state.memory.mapping()
         self._decoded = decode(words, rows, len(state.registers))
-        self._program = (Operation * count)(*(Operation(*each) for each in self._decoded))
+        self._program = (Operation * count)(*(Operation(*word) for word in self._decoded))
         self._engine = Engine(
             register_width=state.register_width,
             max_vl=state.max_vl,

@@ -147,15 +147,15 @@ def _branch(state: ProcessorState, row: Instruction, word: int, address: int) ->
     target, following = address + IMM14.extract(word), address + 1
     if not row.operands[0].is_register:
         return lambda: target
-    registers, taken = state.registers, row.branch.taken
+    registers, is_taken = state.registers, row.branch.taken
     a, b = FIELD_A.extract(word), FIELD_B.extract(word)
-    return lambda: target if taken(registers[a], registers[b]) else following
+    return lambda: target if is_taken(registers[a], registers[b]) else following
 
 
-def _setting(name: str, low: int, most: Callable[[ProcessorState], int]) -> _Binder:
+def _setting(name: str, low: int, limit: Callable[[ProcessorState], int]) -> _Binder:
     def bind_setting(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:
         registers, following, a = state.registers, address + 1, FIELD_A.extract(word)
-        high = most(state)
+        high = limit(state)
 
         def operation() -> int:
             value = registers[a]
@@ -228,7 +228,7 @@ def _vector(state: ProcessorState, row: Instruction, word: int, address: int) ->
 
 def _register(row: Instruction, word: int, role: Role) -> int:
     """The register that ``word`` names for the operand of ``row`` with ``role``."""
-    return next(each.field.extract(word) for each in row.operands if each.role is role)
+    return next(operand.field.extract(word) for operand in row.operands if operand.role is role)
 
 
 def _transfer(state: ProcessorState, row: Instruction, word: int, address: int) -> Operation:

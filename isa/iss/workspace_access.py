@@ -15,15 +15,15 @@ def lowered(state: ProcessorState, workspace: Workspace, far: int, length: int) 
     Raises:
         ProcessorFault: they lie in a part of the image that is outside the memory.
     """
-    found = bytearray()
+    content = bytearray()
     for start, count in workspace.pieces(far, length):
         if start is None:
-            found += bytes(count)
+            content += bytes(count)
         elif start + count > state.memory_bytes:
             raise ProcessorFault(FaultCause.DRAM_RANGE)
         else:
-            found += state.memory.read(start, count)
-    return bytes(found)
+            content += state.memory.read(start, count)
+    return bytes(content)
 
 
 def keep_out(workspace: Workspace, far: int, length: int, *, load: bool) -> None:

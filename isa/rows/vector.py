@@ -171,7 +171,9 @@ def vector_rows() -> list[Instruction]:
         (Opcode.SET_MR, "mr", f"1..{MAX_MR}", Origin.THESIS),
         (Opcode.SET_FX, "fx", f"0..{MAX_FX}", Origin.OURS),
     ):
-        what = {"vl": "vector length in elements", "mr": "matrix rows", "fx": "fraction bits"}[name]
+        setting = {"vl": "vector length in elements", "mr": "matrix rows", "fx": "fraction bits"}[
+            name
+        ]
         rows.append(
             Instruction(
                 key=f"set.{name}",
@@ -181,7 +183,7 @@ def vector_rows() -> list[Instruction]:
                 operands=make_operands(Format.A, Role.SOURCE),
                 unit=Unit.ISSUE,
                 work="set",
-                summary=f"Set the {what} of the following vector instructions ({limit}).",
+                summary=f"Set the {setting} of the following vector instructions ({limit}).",
                 semantics=f"{name.upper()} = A; fault unless {limit}",
                 origin=origin,
             )

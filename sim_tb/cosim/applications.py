@@ -56,8 +56,10 @@ def choose(names: Sequence[str]) -> tuple[Application, ...]:
     Raises:
         ApplicationError: a name that no application has.
     """
-    known = {application.name: application for application in _APPLICATIONS}
+    applications = {application.name: application for application in _APPLICATIONS}
     for name in names:
-        if name not in known:
-            raise ApplicationError(f"unknown application {name!r}; there are: {', '.join(known)}")
+        if name not in applications:
+            raise ApplicationError(
+                f"unknown application {name!r}; there are: {', '.join(applications)}"
+            )
     return tuple(item for item in _APPLICATIONS if not names or item.name in names)

@@ -87,12 +87,12 @@ def run_launch(
 _Counts = tuple[Mapping[str, int], ...]
 
 
-def _of_vaults(chip: ChipSession, host: Host, wanted: bool) -> tuple[_Counts, _Counts]:
+def _of_vaults(chip: ChipSession, host: Host, counted: bool) -> tuple[_Counts, _Counts]:
     """Counters of all vaults and nodes, once they have counted all that has happened."""
     chip.settle()
     config = chip.config
-    vaults = range(config.vaults if wanted and config.tile.vault.counters else 0)
-    nodes = range(config.vaults if wanted and config.host.network_counters else 0)
+    vaults = range(config.vaults if counted and config.tile.vault.counters else 0)
+    nodes = range(config.vaults if counted and config.host.network_counters else 0)
     network = [run(host.network_counters(vault)) for vault in nodes]
     return (
         tuple(_named(run(host.vault_counters(vault))) for vault in vaults),

@@ -174,12 +174,12 @@ class ChipSession(ABC):
         )
 
     def read_memory(self, address: int, length: int) -> bytes:
-        found = []
+        blocks = []
         for start in range(address, address + length, _BLOCK_BYTES):
             count = min(_BLOCK_BYTES, address + length - start)
             operation = Operation(kind=Kind.READ_MEMORY, address=start, count=count)
-            found.append(self._access("read of the DRAM at", operation).data)
-        return b"".join(found)
+            blocks.append(self._access("read of the DRAM at", operation).data)
+        return b"".join(blocks)
 
     def write_memory(self, address: int, content: bytes) -> None:
         for start in range(0, len(content), _BLOCK_BYTES):
@@ -210,13 +210,15 @@ class ChipSession(ABC):
             raise CosimError(f"DRAM rule broken in vault {vault}: {rule}")
         return result
 
-    def _access(self, what: str, operation: Operation) -> Result:
+    def _access(self, access: str, operation: Operation) -> Result:
         result = self._do(replace(operation, limit=_PATIENCE))
         if result.outcome is Outcome.LATE:
-            raise CosimError(f"{what} {operation.address:#x}: no answer within {_PATIENCE} cycles")
+            raise CosimError(
+                f"{access} {operation.address:#x}: no answer within {_PATIENCE} cycles"
+            )
         if result.response:
             response = AxiResponse(result.response).name
-            raise BusError(what, operation.address, response)
+            raise BusError(access, operation.address, response)
         return result
 
 

@@ -127,10 +127,10 @@ class FirstDifference:
         return {
             "instruction": self.instruction.to_json(),
             "cycle": self.cycle,
-            "operands": [each.to_json() for each in self.operands],
-            "differing": [each.to_json() for each in self.differing],
+            "operands": [item.to_json() for item in self.operands],
+            "differing": [item.to_json() for item in self.differing],
             "end": self.end,
-            "commits": [each.to_json() for each in self.commits],
+            "commits": [item.to_json() for item in self.commits],
             "runs": self.runs,
         }
 
@@ -231,7 +231,7 @@ class _Search:
             zip(end.registers, simulator.registers, strict=False)
         ):
             if got != value:
-                pair = (each.to_bytes(8, "little") for each in (value, got))
+                pair = (pattern.to_bytes(8, "little") for pattern in (value, got))
                 yield Differing("register", number, 8, *pair)
         if end.scratchpad:
             mine = np.frombuffer(end.scratchpad, np.uint8)
@@ -248,8 +248,8 @@ class _Search:
 def _stretches(places: Iterator[int] | list[int]) -> Iterator[tuple[int, int]]:
     """First place and number of places that follow each other."""
     for _, group in groupby(enumerate(places), lambda pair: pair[1] - pair[0]):
-        found = [place for _, place in group]
-        yield found[0], len(found)
+        stretch = [place for _, place in group]
+        yield stretch[0], len(stretch)
 
 
 def first_difference(
@@ -284,10 +284,10 @@ def first_difference(
     search = _Search(machine, launch, behaviour or MemoryBehaviour(), memory_bytes, fill)
 
     def at(stop: int) -> _State:
-        found = search.at(stop)
+        state = search.at(stop)
         if progress is not None:
             progress(search.runs)
-        return found
+        return state
 
     low, high = 0, _FIRST_STOP
     executed = 0
@@ -326,9 +326,9 @@ def _described(
         first = max(1, number - commits + 1)
         simulator.run(first - 1)
         operands: tuple[Operand, ...] = ()
-        for each in range(first, number + 1):
+        for ordinal in range(first, number + 1):
             pc = simulator.pc
-            last.append(_commit(program, each, pc))
+            last.append(_commit(program, ordinal, pc))
             operands = reads[pc]() if pc in reads else ()
             simulator.step()
     width = _width(program, last[-1].pc)
@@ -336,7 +336,7 @@ def _described(
         instruction=last[-1],
         cycle=cycle,
         operands=operands,
-        differing=tuple(_of_elements(each, width) for each in state.places),
+        differing=tuple(_of_elements(place, width) for place in state.places),
         end=state.end,
         commits=tuple(last),
         runs=search.runs,
@@ -344,30 +344,30 @@ def _described(
 
 
 def _commit(program: Program, number: int, pc: int) -> Commit:
-    found = decode(program.words[pc]) if 0 <= pc < len(program.words) else None
-    text = "no instruction" if found is None else instruction_text(*found)
+    decoded = decode(program.words[pc]) if 0 <= pc < len(program.words) else None
+    text = "no instruction" if decoded is None else instruction_text(*decoded)
     return Commit(number, pc, text, program.source.get(pc))
 
 
 def _width(program: Program, pc: int) -> int:
     """Bytes of an element of the instruction at ``pc``; 1 where it has none."""
-    found = decode(program.words[pc]) if 0 <= pc < len(program.words) else None
-    return 1 if found is None or found[0].width is None else found[0].width.bytes
+    decoded = decode(program.words[pc]) if 0 <= pc < len(program.words) else None
+    return 1 if decoded is None or decoded[0].width is None else decoded[0].width.bytes
 
 
 def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[Operand, ...]:
-    found = [
+    operands = [
         Operand("register", number, 8, state.registers[number].to_bytes(8, "little"))
         for number in dict.fromkeys(field.extract(word) for field in row.reads)
         if number < len(state.registers)
     ]
     width = 1 if row.width is None else row.width.bytes
     access = accesses(state, row, word)
-    for each in () if access is None else access():
-        content = _content(state, each)
-        if content is not None and not each.writes:
-            found.append(Operand(each.space, each.start, width, content))
-    return tuple(found)
+    for operand in () if access is None else access():
+        content = _content(state, operand)
+        if content is not None and not operand.writes:
+            operands.append(Operand(operand.space, operand.start, width, content))
+    return tuple(operands)
 
 
 def _content(state: ProcessorState, access: Access) -> bytes | None:

@@ -95,9 +95,11 @@ def job_key(job: KernelJob) -> str:
 
 def launches_key(job: KernelJob) -> str:
     """Identifies a job by its launches and by the contents of memory before, in any vault."""
-    launches = [repr((each.name, each.parameters, each.program.words)) for each in job.launches]
-    held = [part for address, data in job.segments() for part in (str(address), data)]
-    return fingerprint(repr((job.name, job.pes)), *launches, *held)
+    launches = [
+        repr((launch.name, launch.parameters, launch.program.words)) for launch in job.launches
+    ]
+    contents = [part for address, data in job.segments() for part in (str(address), data)]
+    return fingerprint(repr((job.name, job.pes)), *launches, *contents)
 
 
 def _check(job: KernelJob, design: Configuration, room: int) -> None:

@@ -96,7 +96,9 @@ def _simulated(design: Configuration) -> Machine:
 def _chip_model(config: ChipConfig, axi_latency: int = AXI_LATENCY, **host: bool) -> ChipMachine:
     return ChipMachine(
         config,
-        lambda image, shown: ChipModel(config, image, progress=shown, axi_latency=axi_latency),
+        lambda image, progress: ChipModel(
+            config, image, progress=progress, axi_latency=axi_latency
+        ),
         **host,
     )
 
@@ -106,7 +108,7 @@ def _chip(
 ) -> ChipMachine:
     return ChipMachine(
         config,
-        lambda image, shown: ChipSimulation(config, image, progress=shown, **session),
+        lambda image, progress: ChipSimulation(config, image, progress=progress, **session),
         preload=preload,
         counters=counters,
     )

@@ -203,8 +203,8 @@ def _fewest(
     if full.result.cycles > _MOST_CYCLES_TO_REPEAT:
         return entries, requests
 
-    most = full.result.cycles + int(slower * full.own_cycles) + _MORE_CYCLES
-    limited = replace(work, max_cycles=most)
+    cycles = full.result.cycles + int(slower * full.own_cycles) + _MORE_CYCLES
+    limited = replace(work, max_cycles=cycles)
 
     def enough(limits: tuple[int, int], slower: float) -> bool:
         try:
@@ -308,7 +308,7 @@ def check_trimmed(
     }
     if full.counters and trimmed.counters and one.own_cycles == other.own_cycles:
         pairs["counters"] = (one.result.counters, other.result.counters)
-    different = tuple(name for name, (was, now) in pairs.items() if was != now)
+    different = tuple(name for name, (expected, actual) in pairs.items() if expected != actual)
     return TrimCheck(
         match=not different,
         different=different,

@@ -111,10 +111,10 @@ def vault_design(config: VaultConfig, requesters: int, clocks: ClockConfig | Non
         BuildError: two clocks without a crossbar.
     """
 
-    def made() -> str:
+    def emitted() -> str:
         check_tools()
         return "".join(emit(_memory(config, requesters, clocks), _DUT).modules.values())
 
-    what = f"{config} {requesters}" + (f" {clocks}" if clocks is not None else "")
-    verilog = kept_verilog(what, _SOURCES, made)
+    identity = f"{config} {requesters}" + (f" {clocks}" if clocks is not None else "")
+    verilog = kept_verilog(identity, _SOURCES, emitted)
     return surrounded(VaultTop(config, requesters, clocks), {"vault_memory.v": verilog})

@@ -86,12 +86,12 @@ class Top(Component, ABC):
         order in which they were made; those of the ``memory`` in each cycle of its clock."""
         of_memory = memory and self.two_clocks
         (self.memory_instances if of_memory else self.instances).append((model, index))
-        found = SimpleNamespace()
+        ports = SimpleNamespace()
         for port in model.ports:
             signal = Signal(port.bits, name=f"{model.name}_{index}_{port.name}")
-            setattr(found, port.name, signal)
+            setattr(ports, port.name, signal)
             self._ports[f"{'i' if port.is_input else 'o'}_{signal.name}"] = signal
-        return found
+        return ports
 
     def design(self, m: Module, component: Any, kind: str, name: str = "") -> Any:
         """An instance of the module ``kind``, which has the ports of ``component``."""

@@ -108,15 +108,15 @@ class Operation:
         return library.result("chip", Result).cycles
 
     def result(self, library: Library, seconds: float) -> "Result":
-        given: Any = library.given["chip", 0]
-        return self._result(library, seconds, data=ctypes.string_at(given.data, given.data_count))
+        job: Any = library.given["chip", 0]
+        return self._result(library, seconds, data=ctypes.string_at(job.data, job.data_count))
 
-    def _result(self, library: Library, seconds: float, **found: Any) -> "Result":
+    def _result(self, library: Library, seconds: float, **fields: Any) -> "Result":
         return replace(
             library.result("chip", Result),
             violations=_violations(library),
             seconds=seconds,
-            **found,
+            **fields,
         )
 
     async def drive(self, dut: Any, library: Library) -> "Result":

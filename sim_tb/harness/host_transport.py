@@ -54,6 +54,6 @@ class AxiTransport:
             await First(RisingEdge(self._interrupt), Timer(time, "ns"))
 
 
-def _check(what: str, address: int, answer: Any) -> None:
+def _check(access: str, address: int, answer: Any) -> None:
     if answer.resp:
-        raise BusError(what, address, answer.resp.name)
+        raise BusError(access, address, answer.resp.name)

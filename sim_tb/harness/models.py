@@ -209,10 +209,10 @@ class Model:
         arguments = ", ".join(
             ("" if port.is_input else "next_") + prefix + port.name for port in self.ports
         )
-        kept = "".join(
+        registered = "".join(
             f"    {prefix}{port.name} <= next_{prefix}{port.name};\n" for port in outputs
         )
-        return ports, variables, f"    {self._direct}({index}, {arguments});\n{kept}"
+        return ports, variables, f"    {self._direct}({index}, {arguments});\n{registered}"
 
 
 def _c_name(port: Port) -> str:
@@ -339,19 +339,19 @@ class Library:
         if getattr(self.library, f"vip_{name}_start")(index, byref(raw)):
             raise OSError(f"the memory image is too small for the job of {name} {index}")
 
-    def result(self, name: str, kind: type[_R], index: int = 0, **others: Any) -> _R:
+    def result(self, name: str, kind: type[_R], index: int = 0, **fields: Any) -> _R:
         """Result of the run of the model that ended last; while one runs, of it so far.
 
         Parameters:
-            others: fields of ``kind`` that the model does not know.
+            fields: fields of ``kind`` that the model does not know.
         """
         shape: Any = kind
         raw = structure(shape)()
         getattr(self.library, f"vip_{name}_result")(index, byref(raw))
-        return unpack(kind, raw, **others)
+        return unpack(kind, raw, **fields)
 
     def cycle(self, model: Model, index: int, **inputs: int) -> ctypes.Structure:
         """One clock cycle of a model, where no simulator calls it; its outputs."""
-        raw, found = model.inputs(**inputs), model.outputs()
-        getattr(self.library, f"vip_{model.name}_cycle")(index, byref(raw), byref(found))
-        return found
+        raw, outputs = model.inputs(**inputs), model.outputs()
+        getattr(self.library, f"vip_{model.name}_cycle")(index, byref(raw), byref(outputs))
+        return outputs

@@ -37,7 +37,7 @@ class EngineMemories:
         for line in simulator.vip_host_arrays().decode().splitlines():
             scope, name, bits, words = line.rsplit(" ", 3)
             arrays[scope, name] = (int(bits), int(words))
-        found = {
+        memories = {
             part: [
                 self._array(scope, name, *arrays[scope, name])
                 for scope, name in sorted(arrays)
@@ -56,9 +56,9 @@ class EngineMemories:
             part: self._array(f"{scope}.watch", "most", *arrays[f"{scope}.watch", "most"])
             for part, scope in watched.items()
         }
-        self._registers = found["registers"][:1]
-        self._history = found["counters.history"][:1]
-        self._banks = found["scratchpad"] if len(found["scratchpad"]) == _BANKS else []
+        self._registers = memories["registers"][:1]
+        self._history = memories["counters.history"][:1]
+        self._banks = memories["scratchpad"] if len(memories["scratchpad"]) == _BANKS else []
 
     @property
     def registers(self) -> tuple[int, ...]:
@@ -101,8 +101,8 @@ class EngineMemories:
             ("load_store", "free", False, tags),
         ):
             for suffix, pattern in (("Val", beyond if value else 0), ("En", beyond)):
-                held = self._array(self._watched[part], f"{name}__Vforce{suffix}", size, 1)
-                held[0] = pattern
+                force = self._array(self._watched[part], f"{name}__Vforce{suffix}", size, 1)
+                force[0] = pattern
 
     @property
     def scratchpad(self) -> bytes:

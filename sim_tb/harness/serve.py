@@ -74,8 +74,8 @@ async def perform(
     await FallingEdge(dut.idle)
     while not dut.idle.value:
         await First(RisingEdge(dut.idle), Timer(_BLOCK_CYCLES * PERIOD_PS, "ps"))
-        now = time.perf_counter()
-        if progress and now - reported > _REPORT_SECONDS:
-            reported = now
+        checked = time.perf_counter()
+        if progress and checked - reported > _REPORT_SECONDS:
+            reported = checked
             progress(job.progress(library))
     return job.result(library, time.perf_counter() - started)

@@ -183,17 +183,17 @@ class TrafficRun(TrafficJob):
         return library.result("traffic", TrafficResult).total_cycles
 
     def result(self, library: Library, seconds: float) -> "TrafficResult":
-        found = replace(library.result("traffic", TrafficResult), wall_seconds=seconds)
-        violations = [found.violation]
+        result = replace(library.result("traffic", TrafficResult), wall_seconds=seconds)
+        violations = [result.violation]
         if self.device is not None:
             device = DeviceModel(library.library)
-            found = replace(found, commands=device.counts(_DEVICE))
+            result = replace(result, commands=device.counts(_DEVICE))
             violations.append(device.violation(_DEVICE))
         violations += (
             library.result("memory", MemoryResult, port).violation
             for port in range(len(self.memories))
         )
-        return replace(found, violation=next(filter(None, violations), ""))
+        return replace(result, violation=next(filter(None, violations), ""))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -247,11 +247,11 @@ class TrafficResult:
 
 def quantile(counts: tuple[int, ...], share: float) -> int:
     """The first index up to which ``share`` of all ``counts`` lie."""
-    wanted = share * sum(counts)
+    target = share * sum(counts)
     total = 0
     for index, count in enumerate(counts):
         total += count
-        if total >= wanted:
+        if total >= target:
             return index
     return len(counts) - 1
 

@@ -43,7 +43,7 @@ def _main(
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
         task = bar.add_task("random programs", total=programs)
         try:
-            found = check_programs(
+            outcome = check_programs(
                 PeConfig() if engine is None else random_config(engine),
                 programs=programs,
                 seed=seed,
@@ -55,15 +55,15 @@ def _main(
             console.print(f"error: {error}", style="red")
             sys.exit(2)
     if report is not None:
-        write_atomically(report, json.dumps(asdict(found), indent=1).encode())
+        write_atomically(report, json.dumps(asdict(outcome), indent=1).encode())
     console.print(
-        f"{found.programs} programs ({found.faulting} fault, {found.disturbed} disturbed, "
-        f"{found.early} of them ended early, {found.full} fill the buffer), {found.cycles} cycles "
-        f"in {found.seconds:.1f} s; {len(found.different)} differ"
+        f"{outcome.programs} programs ({outcome.faulting} fault, {outcome.disturbed} disturbed, "
+        f"{outcome.early} of them ended early, {outcome.full} fill the buffer), "
+        f"{outcome.cycles} cycles in {outcome.seconds:.1f} s; {len(outcome.different)} differ"
     )
-    for difference in found.different:
+    for difference in outcome.different:
         console.print(f"seed {difference.seed}: {difference.what[0]} ({difference.listing})")
-    sys.exit(1 if found.different else 0)
+    sys.exit(1 if outcome.different else 0)
 
 
 if __name__ == "__main__":

@@ -116,7 +116,7 @@ def check_programs(
             for result in simulation.run_many(jobs()):
                 program, image = pending.pop(0)
                 _fill(other, program)
-                found, early = _compare(program, config, result, image, other)
+                differences, early = _compare(program, config, result, image, other)
                 tally["programs"] += 1
                 tally["words"] += len(program.words)
                 tally["full"] += len(program.words) == config.instruction_words
@@ -126,10 +126,10 @@ def check_programs(
                     tally["cycles"] += result.engine.cycles
                     tally["faulting"] += result.engine.cause != 0
                     tally["memory_errors"] += result.engine.memory_error
-                if found:
+                if differences:
                     path = folder / f"seed-{program.seed}.txt"
-                    write_file(path, listing(program, found))
-                    different.append(Difference(program.seed, tuple(found), str(path)))
+                    write_file(path, listing(program, differences))
+                    different.append(Difference(program.seed, tuple(differences), str(path)))
                 if progress is not None:
                     progress(tally["programs"])
                 if len(different) == ENOUGH:

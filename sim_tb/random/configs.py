@@ -24,9 +24,9 @@ def random_config(seed: int) -> PeConfig:
     keys = {*NEEDED, "halt"}
     for unit in Unit:
         of_unit = [row.key for row in INSTRUCTIONS if row.unit is unit]
-        others = [key for key in of_unit if key not in keys | {_DECLARING}]
+        optional = [key for key in of_unit if key not in keys | {_DECLARING}]
         share = random.choice((0.0, 0.1, 0.3, 1.0))
-        keys.update(key for key in others if random.random() < share)
+        keys.update(key for key in optional if random.random() < share)
     # A kind of transfer is there in every width or not at all, so that some engines lack kinds.
     for kind in ("ld.sram", "st.sram", "ld.reg", "st.reg"):
         if random.random() < 0.3:

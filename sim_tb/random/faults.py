@@ -35,26 +35,26 @@ def _setting(code: ProgramBuilder) -> None:
 
 def _bad_scratchpad(code: ProgramBuilder, size: int) -> int:
     """An address at which at least one of ``size`` bytes, at least 1, is outside."""
-    whole = code.config.scratchpad_bytes
-    good = code.random.randint(0, max(0, whole - size))
-    edge = max(0, whole - size + 1)
-    return code.random.choice((edge, whole, -1, -size, *(far + good for far in _FAR)))
+    room = code.config.scratchpad_bytes
+    good = code.random.randint(0, max(0, room - size))
+    edge = max(0, room - size + 1)
+    return code.random.choice((edge, room, -1, -size, *(far + good for far in _FAR)))
 
 
 def _vector_range(code: ProgramBuilder) -> None:
     random = code.random
     row = random.choice(code.config.rows_of(Unit.VECTOR))
-    for which, most in (("vl", min(16, code.config.max_vl)), ("mr", min(8, code.config.max_mr))):
+    for which, limit in (("vl", min(16, code.config.max_vl)), ("mr", min(8, code.config.max_mr))):
         if f"set.{which}" in code.config.instructions:
-            code.set_vector(which, random.randint(1, most))
+            code.set_vector(which, random.randint(1, limit))
         elif code.settings[which] is None:
             code.settings[which] = 1
     vl, mr = code.settings["vl"], code.settings["mr"]
     assert vl is not None
     assert mr is not None
     spans = VectorOperation(row, 0, 0, 0, vl, mr).spans
-    whole = code.config.scratchpad_bytes
-    places = [code.scratchpad_address(min(span.size, whole)) for span in spans]
+    room = code.config.scratchpad_bytes
+    places = [code.scratchpad_address(min(span.size, room)) for span in spans]
     wrong = random.randrange(len(spans))
     places[wrong] = _bad_scratchpad(code, spans[wrong].size)
     numbers = code.addresses(*places)
@@ -112,10 +112,10 @@ def _element(code: ProgramBuilder, aligned: bool) -> None:
 
 
 def _branch_out(code: ProgramBuilder) -> None:
-    here = len(code.words)
-    beyond = min(max(code.config.instruction_words - here, 1), IMM14.range[-2])
+    pc = len(code.words)
+    beyond = min(max(code.config.instruction_words - pc, 1), IMM14.range[-2])
     distance = code.random.choice(
-        (-here - 1, -here - 2, IMM14.range[0], beyond, beyond + 1, IMM14.range[-1])
+        (-pc - 1, -pc - 2, IMM14.range[0], beyond, beyond + 1, IMM14.range[-1])
     )
     if code.random.random() < 0.5:
         code.emit("jmp", distance)

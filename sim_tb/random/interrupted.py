@@ -71,7 +71,7 @@ class _Machine:
 
     def copy(self) -> "_Machine":
         """One that stays as this one is now."""
-        memory = [each.copy() for each in self.memory]
+        memory = [window.copy() for window in self.memory]
         return _Machine(list(self.registers), self.scratchpad.copy(), self.unknown.copy(), memory)
 
     def allows(
@@ -191,24 +191,24 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
     failing = 0
     before = simulator.pc
     # The instruction that may be in dispatch: the place before it, and the register it writes.
-    held: _Place | None = None
+    dispatched: _Place | None = None
     target: int | None = None
 
-    def here(ended: bool) -> Iterator[_Place]:
+    def places(ended: bool) -> Iterator[_Place]:
         place = _Place(machine(), before, simulator.pc, failing, ended)
         yield place
-        if held is not None:
+        if dispatched is not None:
             registers = list(place.machine.registers)
             if target is not None:
-                registers[target] = held.machine.registers[target]
+                registers[target] = dispatched.machine.registers[target]
             yield replace(
                 place,
-                machine=replace(held.machine, registers=registers),
-                failing=held.failing,
-                dropped=held.following,
+                machine=replace(dispatched.machine, registers=registers),
+                failing=dispatched.failing,
+                dropped=dispatched.following,
             )
 
-    yield from here(False)
+    yield from places(False)
     while True:
         pc = simulator.pc
         word = program.words[pc] if 0 <= pc < len(program.words) else 0
@@ -220,13 +220,13 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
         if simulator.step().state != "limit":
             if row is not None and row.opcode == Opcode.HALT:
                 before = pc
-            yield from here(True)
+            yield from places(True)
             return
         before = pc
         if start is not None:
-            held, target = start, None if access is None else access.register
+            dispatched, target = start, None if access is None else access.register
         elif row is not None and row.opcode in _FENCES:
-            held = None
+            dispatched = None
         bad = range(0)
         if access is not None:
             dram = access.dram
@@ -240,7 +240,7 @@ def _places(program: RandomProgram, simulator: Simulator, memory: DramImage) -> 
             elif access.scratchpad is not None:
                 first = access.scratchpad + bad.start - access.dram.start
                 unknown[first : first + len(bad)] = True
-        yield from here(False)
+        yield from places(False)
 
 
 def _access(row: Instruction, word: int, registers: list[int]) -> _Access | None:

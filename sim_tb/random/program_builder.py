@@ -162,20 +162,20 @@ class ProgramBuilder:
 
     def addresses(self, *values: int) -> list[int]:
         """Pointer registers that now hold ``values``, loaded in one of several ways."""
-        found: list[int] = []
+        registers: list[int] = []
         for value in values:
-            found.append(self._address(value & _M64, found))
-        return found
+            registers.append(self._address(value & _M64, registers))
+        return registers
 
     def address(self, value: int) -> int:
         """A pointer register that now holds ``value``."""
         return self.addresses(value)[0]
 
-    def _address(self, value: int, taken: list[int]) -> int:
+    def _address(self, value: int, reserved: list[int]) -> int:
         holders = [number for number in self._pointers if self.known.get(number) == value]
         if holders and self.random.random() < 0.7:
             return self.random.choice(holders)
-        free = [number for number in self._pointers if number not in taken]
+        free = [number for number in self._pointers if number not in reserved]
         self._next_pointer += 1
         register = free[self._next_pointer % len(free)]
         near = [number for number in self.known if value - self.known[number] in IMM14.range]
@@ -222,9 +222,9 @@ class ProgramBuilder:
     def scratchpad_address(self, size: int) -> int:
         """A scratchpad address with room for ``size`` bytes, likely near others."""
         last = self.config.scratchpad_bytes - size
-        held = [value for value in self.known.values() if value <= last]
-        if held and self.random.random() < 0.5:
-            return self._aligned(self.random.choice(held))
+        addresses = [value for value in self.known.values() if value <= last]
+        if addresses and self.random.random() < 0.5:
+            return self._aligned(self.random.choice(addresses))
         near = self.random.randint(0, min(last, 96))
         anywhere = self.random.randint(0, last)
         return self._aligned(self.random.choice((near, anywhere, last, near & ~7)))
@@ -232,9 +232,9 @@ class ProgramBuilder:
     def dram_address(self, window: Span, size: int) -> int:
         """An address in ``window`` with room for ``size`` bytes, likely near others."""
         last = window.start + window.size - size
-        held = [value for value in self.known.values() if window.start <= value <= last]
-        if held and self.random.random() < 0.3:
-            return self._aligned(self.random.choice(held))
+        addresses = [value for value in self.known.values() if window.start <= value <= last]
+        if addresses and self.random.random() < 0.3:
+            return self._aligned(self.random.choice(addresses))
         near = self.random.randint(max(window.start, last - 128), last)
         low = window.start + self.table.size
         chosen = (near, self.random.randint(window.start, last), last, near & ~31)

@@ -48,8 +48,8 @@ def random_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> Rando
         ValueError: ``config`` lacks an instruction that all programs need, or memory.
     """
     generator = _Generator(Random(seed), config)
-    what = disturbance(Random(f"disturbance {seed}"), disturbed, generator.windows)
-    return generator.program(seed, what)
+    disturbed_by = disturbance(Random(f"disturbance {seed}"), disturbed, generator.windows)
+    return generator.program(seed, disturbed_by)
 
 
 @dataclass
@@ -71,7 +71,7 @@ class _Generator:
         if self.config.workspace:
             self.workspaces = Workspaces(self.code, Span(size, middle - size))
 
-    def program(self, seed: int, what: Disturbance) -> RandomProgram:
+    def program(self, seed: int, disturbance: Disturbance) -> RandomProgram:
         random, code = self.random, self.code
         size = self.config.instruction_words
         full = size > 2 * _ROOM and random.random() < _FULL
@@ -107,8 +107,8 @@ class _Generator:
             vault=random.getrandbits(16),
             slot=random.getrandbits(16),
             pe_count=random.getrandbits(16),
-            memory=replace(memory_behaviour(random), errors=what.errors),
-            stop_after=what.stop_after,
+            memory=replace(memory_behaviour(random), errors=disturbance.errors),
+            stop_after=disturbance.stop_after,
             reset=random.random() < 0.5,
             fault=fault,
         )
@@ -232,11 +232,11 @@ class _Generator:
         if f"set.{which}" in self.config.instructions:
             self.set_one(which)
 
-    def set_one(self, which: str, most: int | None = None) -> None:
+    def set_one(self, which: str, limit: int | None = None) -> None:
         random = self.random
         limits = {"vl": (1, self.config.max_vl), "mr": (1, self.config.max_mr), "fx": (0, MAX_FX)}
         low, high = limits[which]
-        high = min(high, most or high)
+        high = min(high, limit or high)
         small = min(high, 12)
         value = random.choice(
             (low, high, random.randint(low, high), *random.choices(range(low, small + 1), k=4))
@@ -255,9 +255,9 @@ class _Generator:
         operation = self.place(row)
         if operation is None:
             # Too large for the scratchpad.
-            for which, most in (("vl", 8), ("mr", 4)):
+            for which, limit in (("vl", 8), ("mr", 4)):
                 if f"set.{which}" in self.config.instructions:
-                    self.set_one(which, most)
+                    self.set_one(which, limit)
             operation = self.place(row)
         if operation is None:
             return
@@ -296,9 +296,11 @@ class _Generator:
         random = self.random
         assert row.width is not None
         window = random.choice(self.windows)
-        most = min(self.config.scratchpad_bytes, window.size)
-        size = random.choice((0, *random.choices(range(65), k=6), _MEDIUM_BYTES, most))
-        count = min(size if size < most else random.randint(0, most), most) // row.width.bytes
+        longest = min(self.config.scratchpad_bytes, window.size)
+        size = random.choice((0, *random.choices(range(65), k=6), _MEDIUM_BYTES, longest))
+        count = (
+            min(size if size < longest else random.randint(0, longest), longest) // row.width.bytes
+        )
         size = count * row.width.bytes
         start = self.code.dram_address(window, size)
         scratchpad = self.code.scratchpad_address(size)

@@ -143,13 +143,13 @@ def differences(
     return lines
 
 
-def _bytes(what: str, start: int, found: bytes, expected: bytes) -> list[str]:
-    if found == expected:
+def _bytes(space: str, start: int, actual: bytes, expected: bytes) -> list[str]:
+    if actual == expected:
         return []
-    places = [i for i, (a, b) in enumerate(zip(found, expected, strict=True)) if a != b]
+    places = [i for i, (a, b) in enumerate(zip(actual, expected, strict=True)) if a != b]
     first = places[0]
     return [
-        f"{what} at {start + first:#x}: engine {found[first : first + 8].hex(' ')}, "
+        f"{space} at {start + first:#x}: engine {actual[first : first + 8].hex(' ')}, "
         f"expected {expected[first : first + 8].hex(' ')} ({len(places)} bytes differ)"
     ]
 

@@ -27,7 +27,7 @@ def random_workspace(random: Random, *, image: Span, window: Span, alignment: in
     overlap, and have room for a pixel each that is not in the other."""
     while True:
         kernel, padding = random.choice((1, 2, 3, 3, 5)), random.choice((0, 0, 1, 2, 3))
-        found = Workspace(
+        workspace = Workspace(
             image=0,
             window=0,
             width=random.randint(1, 9),
@@ -39,16 +39,16 @@ def random_workspace(random: Random, *, image: Span, window: Span, alignment: in
             stride=random.choice((1, 1, 2, 3, 4)),
             padding=padding,
         )
-        fits = found.image_bytes <= image.size and found.window_bytes <= window.size
-        if not fits or kernel > min(found.width, found.height) + 2 * padding:
+        fits = workspace.image_bytes <= image.size and workspace.window_bytes <= window.size
+        if not fits or kernel > min(workspace.width, workspace.height) + 2 * padding:
             continue
         places = [
             span.start + random.randint(0, span.size - size) // alignment * alignment
-            for span, size in ((image, found.image_bytes), (window, found.window_bytes))
+            for span, size in ((image, workspace.image_bytes), (window, workspace.window_bytes))
         ]
-        found = replace(found, image=places[0], window=places[1])
-        if not found.touches_image(found.window, found.window_bytes):
-            return found
+        workspace = replace(workspace, image=places[0], window=places[1])
+        if not workspace.touches_image(workspace.window, workspace.window_bytes):
+            return workspace
 
 
 def spoiled_workspace(random: Random, workspace: Workspace, space: int) -> Workspace:
@@ -146,14 +146,14 @@ class Workspaces:
                 (workspace.image, workspace.image_bytes),
             )
         )
-        most = min(code.config.scratchpad_bytes, room)
-        size = min(random.choice((*range(1, 33), 64, 100, 300, most)), most)
+        longest = min(code.config.scratchpad_bytes, room)
+        size = min(random.choice((*range(1, 33), 64, 100, 300, longest)), longest)
         step = max(row.width.bytes, code.config.scratchpad_alignment)
         size -= size % step
         last = room - size
         offset = random.choice((0, last, random.randint(0, last)))
         start = place + self._aligned(offset)
-        earlier = [each for each in self._loaded if each[:2] == (workspace, step)]
+        earlier = [load for load in self._loaded if load[:2] == (workspace, step)]
         if earlier and random.random() < 0.5:
             _, _, start, size = random.choice(earlier[-4:])
         self._loaded.append((workspace, step, start, size))
@@ -180,13 +180,13 @@ class Workspaces:
             bad = (self.room.start + random.randrange(1, 32), top, top + 8, -32, 1 << 62)
             code.emit("set.ws", code.address(random.choice(bad)))
             return
-        now = self._declare()
+        declared = self._declare()
         row = random.choice(rows)
         assert row.width is not None
         width = row.width.bytes
-        parts = [(now.window, now.window_bytes)]
+        parts = [(declared.window, declared.window_bytes)]
         if row.opcode in (Opcode.ST_SRAM, Opcode.ST_REG):
-            parts.append((now.image, now.image_bytes))
+            parts.append((declared.image, declared.image_bytes))
         start, size = random.choice(parts)
         if row.opcode in (Opcode.LD_REG, Opcode.ST_REG):
             place = (start + random.randrange(size)) // width * width

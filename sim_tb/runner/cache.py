@@ -45,21 +45,21 @@ def _digest(rooms: tuple[str, ...]) -> str:
     return fingerprint(*parts)
 
 
-def kept_verilog(what: str, rooms: Sequence[str], make: Callable[[], str]) -> str:
+def kept_verilog(identity: str, rooms: Sequence[str], make: Callable[[], str]) -> str:
     """Verilog, cached as long as the source that makes it stays the same.
 
     Parameters:
-        what: identifies the Verilog that ``make`` emits. rooms: folders with the source that
+        identity: identifies the Verilog that ``make`` emits. rooms: folders with the source that
             decides it.
     """
-    key = fingerprint(version("amaranth"), what, source_digest(rooms))
+    key = fingerprint(version("amaranth"), identity, source_digest(rooms))
     folder = build_folder() / "verilog"
-    kept = folder / f"{key}.v"
-    if not kept.is_file():
+    file = folder / f"{key}.v"
+    if not file.is_file():
         text = make()
         folder.mkdir(parents=True, exist_ok=True)
-        write_atomically(kept, text.encode())
-    return kept.read_text()
+        write_atomically(file, text.encode())
+    return file.read_text()
 
 
 class Kept:
@@ -86,9 +86,9 @@ class Kept:
         results = self._read()
         if key in results:
             return results[key]
-        made = make()
-        self.keep(key, made)
-        return made
+        result = make()
+        self.keep(key, result)
+        return result
 
     def known(self, key: str) -> Any:
         """The cached result of ``key``; None: there is none."""

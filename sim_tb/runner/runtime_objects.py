@@ -51,12 +51,12 @@ class RuntimeObjects:
             return
         self._kept.parent.mkdir(parents=True, exist_ok=True)
         with owned_folder(self._kept.parent, ".keeping-") as folder:
-            whole = folder / "objects"
-            whole.mkdir()
+            objects = folder / "objects"
+            objects.mkdir()
             for item in self._work.glob("verilated*.o"):
-                copy_file(item, whole / item.name)
+                copy_file(item, objects / item.name)
             try:
-                whole.rename(self._kept)
+                objects.rename(self._kept)
             except OSError:
                 # Another process was faster.
                 if not self._kept.is_dir():

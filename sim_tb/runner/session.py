@@ -147,12 +147,12 @@ class Session:
     def _receive(self, progress: Callable[[int], None] | None) -> Any:
         while True:
             with self._connected():
-                kind, found = self._connection.recv()
+                kind, content = self._connection.recv()
             if kind == "result":
                 self._waiting -= 1
-                return found
+                return content
             if progress is not None:
-                progress(found)
+                progress(content)
 
     def _simulate(self) -> None:
         from sim_tb.harness import serve

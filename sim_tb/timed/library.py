@@ -33,8 +33,8 @@ def compile_model(
     source: str,
     models: Sequence[Model] = (),
     *,
-    others: Sequence[Path] = (),
-    beside: Sequence[str] = (),
+    includes: Sequence[Path] = (),
+    compiled: Sequence[str] = (),
     generated: Mapping[str, str] | None = None,
     functions: Mapping[str, tuple[Any, ...]],
 ) -> ctypes.CDLL:
@@ -42,21 +42,21 @@ def compile_model(
 
     Parameters:
         source: its file, by its path from this folder. models: of the harness that are part of it.
-        others: files of other rooms that it includes. generated: headers of its own.
-        beside: files of the harness's models that are compiled with it.
+        includes: files of other rooms that it includes. generated: headers of its own.
+        compiled: files of the harness's models that are compiled with it.
         functions: each by name, with the types of its result and of its arguments.
 
     Raises:
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
-    own = sources()
+    timing = sources()
     parts = [_MODELS / name for model in models for name in model.sources + model.behaviour]
-    found = compile_library(
+    library = compile_library(
         f"timing-{Path(source).stem}",
         _HERE / source,
         _FLAGS,
-        others=[_MODELS / name for name in beside],
-        headers=(*own, *parts, *SOURCES, *others),
+        others=[_MODELS / name for name in compiled],
+        headers=(*timing, *parts, *SOURCES, *includes),
         exports="vip_*",
         generated={
             "rows.inc": functional_rows.rows(),
@@ -67,6 +67,6 @@ def compile_model(
         },
     )
     for name, (result, *arguments) in functions.items():
-        function = getattr(found, name)
+        function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
-    return found
+    return library

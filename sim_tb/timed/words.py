@@ -91,11 +91,11 @@ def constants(*records: type[Record]) -> str:
     return declared(values, declarations(*records))
 
 
-def declared(values: Mapping[str, int], *others: str) -> str:
+def declared(values: Mapping[str, int], *blocks: str) -> str:
     """A header: each of ``values`` as a constant, ``Name`` as ``kName``, then lines in C++."""
     lines = [f"constexpr uint32_t k{name} = {value};" for name, value in values.items()]
     head = ["#pragma once", "#include <cstdint>", "namespace vip::timed {"]
-    return "\n".join([*head, *lines, *others, "}", ""])
+    return "\n".join([*head, *lines, *blocks, "}", ""])
 
 
 def _camel(name: str) -> str:
@@ -110,11 +110,11 @@ def timed_words(
     groups: dict[int, Instruction] = {}
     for first in config.rows:
         groups.setdefault(first.opcode, first)
-    found = []
+    timed = []
     for word, row in zip(words, rows, strict=True):
         likely = groups.get(OPCODE.extract(word))
-        found.append(_timed(word, row or likely, config, legal=row is not None))
-    return found
+        timed.append(_timed(word, row or likely, config, legal=row is not None))
+    return timed
 
 
 def _timed(word: int, row: Instruction | None, config: PeConfig, *, legal: bool) -> TimedWord:

@@ -31,18 +31,18 @@ class Activity:
 def activity(engines: dict[str, Follower]) -> Activity:
     """The activity of ``engines``, by name; each has followed a whole run."""
     ran = {name: engine.activity for name, engine in engines.items() if engine.activity}
-    start = min((found[0].start for found in ran.values()), default=0)
-    end = max((found[-1].end for found in ran.values()), default=0)
+    start = min((intervals[0].start for intervals in ran.values()), default=0)
+    end = max((intervals[-1].end for intervals in ran.values()), default=0)
     interval = max(1, -(-(end - start) // _WINDOWS))
     count = -(-(end - start) // interval)
     result: dict[str, dict[str, list[int]]] = {}
-    for name, found in ran.items():
+    for name, intervals in ran.items():
         kinds = result[name] = {}
-        for each in found:
-            windows = kinds.setdefault(each.name, [0] * count)
-            at = each.start - start
-            while at < each.end - start:
-                until = min(each.end - start, (at // interval + 1) * interval)
+        for stretch in intervals:
+            windows = kinds.setdefault(stretch.name, [0] * count)
+            at = stretch.start - start
+            while at < stretch.end - start:
+                until = min(stretch.end - start, (at // interval + 1) * interval)
                 windows[at // interval] += until - at
                 at = until
     return Activity(interval, result)

@@ -44,7 +44,7 @@ def cut_waves(
         raise TraceError(f"{path}: no signal of a clock")
     rising = b"1" + names[clock].encode()
     codes = {name: f"text{number}" for number, name in enumerate(texts or {})}
-    shown = {name: _by_cycle(found) for name, found in (texts or {}).items()}
+    text_at = {name: _by_cycle(intervals) for name, intervals in (texts or {}).items()}
     header: list[bytes] = []
     # Signal -> the line of its value, at the start of the time that is read.
     values: dict[bytes, bytes] = {}
@@ -64,13 +64,13 @@ def cut_waves(
             if cycle > last:
                 break
             # What is shown from an edge on belongs to the next cycle.
-            now = {code: shown[name].get(cycle + 1, "") for name, code in codes.items()}
+            current = {code: text_at[name].get(cycle + 1, "") for name, code in codes.items()}
             added = [
                 f"s{text} {code}\n".encode()
-                for code, text in now.items()
+                for code, text in current.items()
                 if edge and (not cut or text != before[code])
             ]
-            before = now if edge else before
+            before = current if edge else before
             if cut:
                 cut += [time, *changes, *added]
                 continue
@@ -107,7 +107,7 @@ def _declared(codes: Mapping[str, str]) -> list[bytes]:
 def _by_cycle(texts: Sequence[Text]) -> dict[int, str]:
     """Cycle -> its text, as a VCD file has it."""
     return {
-        cycle: "".join(_ESCAPES.get(each, each) for each in text)
+        cycle: "".join(_ESCAPES.get(character, character) for character in text)
         for start, end, text in texts
         for cycle in range(start, end + 1)
     }

@@ -20,8 +20,8 @@ def add_engine(events: TraceEvents, name: str, engine: Follower, program: Progra
     """
     process = events.process(name)
     issue = events.track(process, "issue")
-    for each in engine.activity:
-        events.slice(process, issue, each.name, each.start, each.end)
+    for interval in engine.activity:
+        events.slice(process, issue, interval.name, interval.start, interval.end)
     tracks = {
         "V": events.track(process, "vector unit"),
         "L": events.track(process, "load-store unit"),

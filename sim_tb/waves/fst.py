@@ -37,8 +37,8 @@ def write_fst(vcd: Path, target: Path) -> None:
     """
     need("pylibfst", "FST waveforms")
     with scratch_folder("fst") as folder:
-        made = folder / "waves.fst"
-        writer = _Writer(made)
+        fst = folder / "waves.fst"
+        writer = _Writer(fst)
         try:
             with vcd.open("rb") as file:
                 if not _declarations(file, writer):
@@ -46,7 +46,7 @@ def write_fst(vcd: Path, target: Path) -> None:
                 _changes(vcd, file, writer)
         finally:
             writer.close()
-        copy_atomically(made, target)
+        copy_atomically(fst, target)
 
 
 class _Writer:
@@ -89,14 +89,14 @@ class _Writer:
         """Declare a signal; one whose code is known is another name for that."""
         lib = self._lib
         text = kind == "string"
-        known, _ = self.handles.get(code, (0, 0))
+        alias, _ = self.handles.get(code, (0, 0))
         handle = lib.fstWriterCreateVar(
             self._context,
             lib.FST_VT_GEN_STRING if text else lib.FST_VT_VCD_WIRE,
             lib.FST_VD_IMPLICIT,
             0 if text else bits,
             name.encode(),
-            known,
+            alias,
         )
         self.handles.setdefault(code, (handle, 0 if text else bits))
 

@@ -21,25 +21,25 @@ _BEGIN, _END, _START, _RETIRE = range(4)
 def konata_log(program: Program, engines: Sequence[Follower]) -> str:
     """The log of ``engines``, which ran ``program``; each is a thread."""
     instructions = [
-        (thread, each)
+        (thread, instruction)
         for thread, engine in enumerate(engines)
-        for each in engine.found
-        if each.stages
+        for instruction in engine.found
+        if instruction.stages
     ]
-    instructions.sort(key=lambda each: (each[1].stages[0].start, each[0]))
+    instructions.sort(key=lambda entry: (entry[1].stages[0].start, entry[0]))
     events: list[tuple[int, int, int, str]] = []
-    for number, (thread, each) in enumerate(instructions):
-        for cycle, order, text in _events(number, thread, each, program):
+    for number, (thread, instruction) in enumerate(instructions):
+        for cycle, order, text in _events(number, thread, instruction, program):
             events.append((cycle, order, number, text))
     events.sort(key=lambda event: event[:3])
     lines = ["Kanata\t0004"]
-    now = events[0][0] if events else 0
-    lines.append(f"C=\t{now}")
+    time = events[0][0] if events else 0
+    lines.append(f"C=\t{time}")
     retired = 0
     for cycle, order, _, text in events:
-        if cycle > now:
-            lines.append(f"C\t{cycle - now}")
-            now = cycle
+        if cycle > time:
+            lines.append(f"C\t{cycle - time}")
+            time = cycle
         if order == _RETIRE:
             flushed = text.endswith("1")
             text = text.replace("?", str(retired))
@@ -49,28 +49,32 @@ def konata_log(program: Program, engines: Sequence[Follower]) -> str:
 
 
 def _events(
-    number: int, thread: int, each: TracedInstruction, program: Program
+    number: int, thread: int, instruction: TracedInstruction, program: Program
 ) -> Iterator[tuple[int, int, str]]:
-    first = each.stages[0].start
+    first = instruction.stages[0].start
     yield first, _BEGIN, f"I\t{number}\t{number}\t{thread}"
-    yield first, _BEGIN, f"L\t{number}\t0\t{each.pc}: {instruction_at(program, each.pc)}"
-    source = program.source.get(each.pc)
+    yield (
+        first,
+        _BEGIN,
+        f"L\t{number}\t0\t{instruction.pc}: {instruction_at(program, instruction.pc)}",
+    )
+    source = program.source.get(instruction.pc)
     if source is not None:
         line = " ".join(source.text.split())
         yield first, _BEGIN, f"L\t{number}\t1\t{source.file}:{source.line} {line}; "
-    for stall in each.stalls:
+    for stall in instruction.stalls:
         waited = f"{stall.end - stall.start} cycles for {stall.name}; "
         yield first, _BEGIN, f"L\t{number}\t1\t{waited}"
-    for lane, intervals in enumerate((each.stages, each.stalls)):
+    for lane, intervals in enumerate((instruction.stages, instruction.stalls)):
         for interval in intervals:
             # A unit that is idle takes an instruction at once.
             if interval.end > interval.start:
                 yield interval.start, _START, f"S\t{number}\t{lane}\t{interval.name}"
                 yield interval.end, _END, f"E\t{number}\t{lane}\t{interval.name}"
-    yield each.end, _RETIRE, f"R\t{number}\t?\t{int(not each.retired)}"
+    yield instruction.end, _RETIRE, f"R\t{number}\t?\t{int(not instruction.retired)}"
 
 
 def instruction_at(program: Program, pc: int) -> str:
     """The instruction at word ``pc`` as assembly writes it."""
-    found = decode(program.words[pc]) if pc < len(program.words) else None
-    return "no instruction" if found is None else instruction_text(*found)
+    decoded = decode(program.words[pc]) if pc < len(program.words) else None
+    return "no instruction" if decoded is None else instruction_text(*decoded)

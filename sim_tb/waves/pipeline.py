@@ -145,16 +145,16 @@ class Follower:
         Returns:
             What the engine counts in this cycle; None: it does not run.
         """
-        now = dict(zip(SIGNALS, values, strict=True))
-        event = self._count(cycle, now)
-        self._units(cycle, now)
+        signals = dict(zip(SIGNALS, values, strict=True))
+        event = self._count(cycle, signals)
+        self._units(cycle, signals)
         if len(self._tags) != self.in_flight[-1][1]:
             self.in_flight.append((cycle, len(self._tags)))
-        self._stalls(cycle, now, event)
-        self._from_dispatch(cycle, now)
-        self._from_issue(cycle, now)
-        self._from_operands(cycle, now)
-        self._from_fetch(cycle, now)
+        self._stalls(cycle, signals, event)
+        self._from_dispatch(cycle, signals)
+        self._from_issue(cycle, signals)
+        self._from_operands(cycle, signals)
+        self._from_fetch(cycle, signals)
         return event
 
     def finish(self, cycle: int) -> None:
@@ -165,15 +165,15 @@ class Follower:
             if instruction.end < 0:
                 self._discard(instruction, cycle)
 
-    def _count(self, cycle: int, now: dict[str, int]) -> PeCounter | None:
-        if now["counters.stays"] and self._last in _PASSED_ON:
+    def _count(self, cycle: int, signals: dict[str, int]) -> PeCounter | None:
+        if signals["counters.stays"] and self._last in _PASSED_ON:
             self._recount(self._last)
         self._last = None
-        if not now["sequencer.active"]:
+        if not signals["sequencer.active"]:
             return None
-        event = PeCounter(now["counters.event"])
+        event = PeCounter(signals["counters.event"])
         # As pe/counters.py does.
-        if now["counters.waits"] and event is PeCounter.STALL_FETCH:
+        if signals["counters.waits"] and event is PeCounter.STALL_FETCH:
             event = PeCounter.STALL_REGISTER
         self.events[event] += 1
         self._last = event
@@ -198,107 +198,113 @@ class Follower:
             self.activity.pop()
         self._add_activity(PeCounter.STALL_FENCE, last.end)
 
-    def _units(self, cycle: int, now: dict[str, int]) -> None:
+    def _units(self, cycle: int, signals: dict[str, int]) -> None:
         """Instructions that the vector and the load-store unit have."""
         while self._written and self._written[0][0] <= cycle:
             end, done = self._written.pop(0)
             self._retire(done, end)
-        if now["vector.control.running"] and self._vector:
+        if signals["vector.control.running"] and self._vector:
             head = self._vector[0]
             if head.stages[-1].name != "V":
                 head.enter("V", cycle)
-            if now["vector.control.last"]:
+            if signals["vector.control.last"]:
                 self._vector.pop(0)
                 head.enter("W", cycle + 1)
                 self._written.append((cycle + VECTOR_LATENCY, head))
-        if now["load_store.request.tag_taken"] and self._transfers:
+        if signals["load_store.request.tag_taken"] and self._transfers:
             head = self._transfers[0]
             if head.stages[-1].name != "L":
                 head.enter("L", cycle)
-            self._tags[now["load_store.request.tag"]] = head
+            self._tags[signals["load_store.request.tag"]] = head
             self._open[id(head)] = self._open.get(id(head), 0) + 1
-        if now["load_store.request.done"] and self._transfers:
+        if signals["load_store.request.done"] and self._transfers:
             self._transfers.pop(0).enter("M", cycle + 1)
-        if now["load_store.freed"]:
-            head = self._tags.pop(now["load_store.freed_tag"])
+        if signals["load_store.freed"]:
+            head = self._tags.pop(signals["load_store.freed_tag"])
             self._open[id(head)] -= 1
             if not self._open[id(head)] and head not in self._transfers:
                 del self._open[id(head)]
                 self._retire(head, cycle + 1)
 
-    def _stalls(self, cycle: int, now: dict[str, int], event: PeCounter | None) -> None:
-        if self._operands is not None and now["operands.waits"]:
+    def _stalls(self, cycle: int, signals: dict[str, int], event: PeCounter | None) -> None:
+        if self._operands is not None and signals["operands.waits"]:
             self._operands.stall(STALLS[PeCounter.STALL_REGISTER], cycle)
-        if self._issue is not None and event in STALLS and not now["issue.fire"]:
+        if self._issue is not None and event in STALLS and not signals["issue.fire"]:
             self._issue.stall(STALLS[event], cycle)
-        held = self._dispatch
-        if held is not None and not now["dispatch.fire_next"] and held.stages[-1].start < cycle:
-            cause = STALLS.get(PeCounter(now["dispatch.stall"]))
+        instruction = self._dispatch
+        if (
+            instruction is not None
+            and not signals["dispatch.fire_next"]
+            and instruction.stages[-1].start < cycle
+        ):
+            cause = STALLS.get(PeCounter(signals["dispatch.stall"]))
             if cause is not None:
-                held.stall(cause, cycle)
+                instruction.stall(cause, cycle)
 
-    def _from_dispatch(self, cycle: int, now: dict[str, int]) -> None:
-        held = self._dispatch
-        if held is None:
+    def _from_dispatch(self, cycle: int, signals: dict[str, int]) -> None:
+        instruction = self._dispatch
+        if instruction is None:
             return
-        if now["dispatch.fire"]:
+        if signals["dispatch.fire"]:
             self._dispatch = None
-            if now["dispatch.vector__valid"]:
-                held.enter("Q", cycle + 1)
-                self._vector.append(held)
-            elif now["dispatch.load_store__valid"]:
-                held.enter("Q", cycle + 1)
-                self._transfers.append(held)
+            if signals["dispatch.vector__valid"]:
+                instruction.enter("Q", cycle + 1)
+                self._vector.append(instruction)
+            elif signals["dispatch.load_store__valid"]:
+                instruction.enter("Q", cycle + 1)
+                self._transfers.append(instruction)
             else:
-                self._retire(held, cycle + 1)
-        elif now["dispatch.drop"] or not now["dispatch.occupied"]:
+                self._retire(instruction, cycle + 1)
+        elif signals["dispatch.drop"] or not signals["dispatch.occupied"]:
             self._dispatch = None
-            self._discard(held, cycle + 1)
+            self._discard(instruction, cycle + 1)
 
-    def _from_issue(self, cycle: int, now: dict[str, int]) -> None:
-        here = self._issue
-        if here is None:
+    def _from_issue(self, cycle: int, signals: dict[str, int]) -> None:
+        instruction = self._issue
+        if instruction is None:
             return
-        executes = now["issue.fire"] and now["issue.is_legal"] and not now["issue.cause"]
-        if now["sequencer.run"] and executes:
+        executes = (
+            signals["issue.fire"] and signals["issue.is_legal"] and not signals["issue.cause"]
+        )
+        if signals["sequencer.run"] and executes:
             self._issue = None
-            if now["issue.offer__valid"] and now["issue.offer__ready"]:
-                here.enter("D", cycle + 1)
-                self._dispatch = here
+            if signals["issue.offer__valid"] and signals["issue.offer__ready"]:
+                instruction.enter("D", cycle + 1)
+                self._dispatch = instruction
             else:
-                self._retire(here, cycle + 1)
-        elif not now["sequencer.run"] or now["issue.fire"]:
+                self._retire(instruction, cycle + 1)
+        elif not signals["sequencer.run"] or signals["issue.fire"]:
             self._issue = None
-            self._discard(here, cycle + 1)
+            self._discard(instruction, cycle + 1)
 
-    def _from_operands(self, cycle: int, now: dict[str, int]) -> None:
-        here = self._operands
-        if here is None:
+    def _from_operands(self, cycle: int, signals: dict[str, int]) -> None:
+        instruction = self._operands
+        if instruction is None:
             return
-        away = now["issue.redirect"] or not now["sequencer.run"]
-        if now["operands.fire"] and not away and not now["issue.redirects"]:
+        away = signals["issue.redirect"] or not signals["sequencer.run"]
+        if signals["operands.fire"] and not away and not signals["issue.redirects"]:
             self._operands = None
-            here.enter("I", cycle + 1)
-            self._issue = here
-        elif now["operands.fire"] or away:
+            instruction.enter("I", cycle + 1)
+            self._issue = instruction
+        elif signals["operands.fire"] or away:
             self._operands = None
-            self._discard(here, cycle + 1)
+            self._discard(instruction, cycle + 1)
 
-    def _from_fetch(self, cycle: int, now: dict[str, int]) -> None:
-        if not now["fetch.valid"]:
+    def _from_fetch(self, cycle: int, signals: dict[str, int]) -> None:
+        if not signals["fetch.valid"]:
             return
-        here = self._fetched
-        if here is None:
-            here = self._fetched = TracedInstruction(now["fetch.pc"])
-            here.enter("F", cycle)
-            self.found.append(here)
-        if now["operands.take"]:
+        instruction = self._fetched
+        if instruction is None:
+            instruction = self._fetched = TracedInstruction(signals["fetch.pc"])
+            instruction.enter("F", cycle)
+            self.found.append(instruction)
+        if signals["operands.take"]:
             self._fetched = None
-            here.enter("O", cycle + 1)
-            self._operands = here
-        elif now["fetch.redirect"] or not now["sequencer.run"]:
+            instruction.enter("O", cycle + 1)
+            self._operands = instruction
+        elif signals["fetch.redirect"] or not signals["sequencer.run"]:
             self._fetched = None
-            self._discard(here, cycle + 1)
+            self._discard(instruction, cycle + 1)
 
     def _retire(self, instruction: TracedInstruction, cycle: int) -> None:
         instruction.leave(cycle)

@@ -50,24 +50,24 @@ def read_record(path: Path) -> Record:
     names = signal_names(path)
     clock = min((name for name in names if name.endswith(".clk")), key=len, default="")
     engines = {
-        found[1]: Follower()
+        match[1]: Follower()
         for name in sorted(names, key=_natural)
-        if (found := _ENGINE.fullmatch(name)) and f"{found[1]}.counters.event" in names
+        if (match := _ENGINE.fullmatch(name)) and f"{match[1]}.counters.event" in names
     }
     if not engines:
         raise TraceError(f"{path}: no signals of an engine with counters")
     signals = [f"{scope}.{name}" for scope in engines for name in SIGNALS]
     vaults: dict[str, tuple[VaultFollower, int]] = {}
     for name in sorted(names, key=_natural):
-        found = _CONTROLLER.fullmatch(name)
-        if found and f"{found[1]}.queue.occupied" in names:
-            levels = _levels(names, found[1])
-            vaults[found[1]] = VaultFollower(len(levels)), len(levels)
-            signals += [f"{found[1]}.{each}" for each in VAULT_SIGNALS] + levels
+        match = _CONTROLLER.fullmatch(name)
+        if match and f"{match[1]}.queue.occupied" in names:
+            levels = _levels(names, match[1])
+            vaults[match[1]] = VaultFollower(len(levels)), len(levels)
+            signals += [f"{match[1]}.{signal}" for signal in VAULT_SIGNALS] + levels
     links = {
-        f"{found[1]} {found[2]}": name
+        f"{match[1]} {match[2]}": name
         for name in sorted(names, key=_natural)
-        if (found := _LINK.fullmatch(name))
+        if (match := _LINK.fullmatch(name))
     }
     signals += links.values()
     flits: dict[str, list[int]] = {name: [] for name in links}
@@ -103,10 +103,10 @@ def _natural(name: str) -> list[tuple[int, str]]:
 
 
 def _levels(names: dict[str, str], scope: str) -> list[str]:
-    found: list[str] = []
-    while (name := f"{scope}.bank_{len(found)}.queue.level") in names:
-        found.append(name)
-    return found
+    levels: list[str] = []
+    while (name := f"{scope}.bank_{len(levels)}.queue.level") in names:
+        levels.append(name)
+    return levels
 
 
 def _short(scope: str) -> str:

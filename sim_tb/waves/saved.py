@@ -39,17 +39,17 @@ _GROUPS = {
 _INTERNAL = (".", "$", "[")
 
 
-def texts_of(program: Program, found: Sequence[TracedInstruction]) -> dict[str, list[Text]]:
+def texts_of(program: Program, instructions: Sequence[TracedInstruction]) -> dict[str, list[Text]]:
     """For each stage that one instruction at a time is in, who is, as :func:`cut_waves` takes it.
 
     Parameters:
-        found: instructions of one engine, which ran ``program``.
+        instructions: instructions of one engine, which ran ``program``.
     """
     texts: dict[str, list[Text]] = {name: [] for name in _STAGES.values()}
-    for each in found:
-        for stage in each.stages:
+    for instruction in instructions:
+        for stage in instruction.stages:
             if stage.name in _STAGES and stage.end > stage.start:
-                text = f"{each.pc}: {instruction_at(program, each.pc)}"
+                text = f"{instruction.pc}: {instruction_at(program, instruction.pc)}"
                 texts[_STAGES[stage.name]].append((stage.start, stage.end - 1, text))
     return texts
 
@@ -102,20 +102,20 @@ def _commands(waves: Path, texts: Mapping[str, object]) -> str:
 def _members(names: Mapping[str, str]) -> dict[str, list[str]]:
     """Group -> its signals."""
     engine = next((name[: -len(".sequencer.active")] for name in names if _is_engine(name)), "")
-    found: dict[str, list[str]] = {}
+    members: dict[str, list[str]] = {}
     for group, scopes in _GROUPS.items():
         prefixes = tuple(f"{engine}.{scope}." for scope in scopes)
-        found[group] = []
+        members[group] = []
         for name in names:
-            scope = next((each for each in prefixes if name.startswith(each)), "")
+            scope = next((prefix for prefix in prefixes if name.startswith(prefix)), "")
             if scope and not any(part in name[len(scope) :] for part in _INTERNAL):
-                found[group].append(name)
-    return found
+                members[group].append(name)
+    return members
 
 
 def _ranges(waves: Path) -> dict[str, str]:
     """Signal, with the scopes around it -> its range of bits, as in ``[63:0]``; "" for one bit."""
-    found: dict[str, str] = {}
+    ranges: dict[str, str] = {}
     scopes: list[str] = []
     with waves.open(encoding="utf-8") as file:
         for line in file:
@@ -125,17 +125,17 @@ def _ranges(waves: Path) -> dict[str, str]:
             elif words[:1] == ["$upscope"]:
                 scopes.pop()
             elif words[:1] == ["$var"]:
-                found[".".join((*scopes, words[4]))] = "".join(words[5:-1])
+                ranges[".".join((*scopes, words[4]))] = "".join(words[5:-1])
             elif words[:1] == ["$enddefinitions"]:
-                return found
+                return ranges
     raise TraceError(f"{waves}: no VCD file: it ends before its signals")
 
 
 def _times(waves: Path) -> tuple[int, int]:
     """The first and the last time in the file."""
     with waves.open(encoding="utf-8") as file:
-        found = [int(line[1:]) for line in file if line.startswith("#")]
-    return (found[0], found[-1]) if found else (0, 0)
+        times = [int(line[1:]) for line in file if line.startswith("#")]
+    return (times[0], times[-1]) if times else (0, 0)
 
 
 def _is_engine(name: str) -> bool:

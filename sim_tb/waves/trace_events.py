@@ -43,9 +43,9 @@ class TraceEvents:
         self._name("thread_name", name, process, number)
         return number
 
-    def _name(self, what: str, name: str, process: int, track: int) -> None:
+    def _name(self, kind: str, name: str, process: int, track: int) -> None:
         self._events.append(
-            {"ph": "M", "name": what, "pid": process, "tid": track, "args": {"name": name}}
+            {"ph": "M", "name": kind, "pid": process, "tid": track, "args": {"name": name}}
         )
 
     def slice(

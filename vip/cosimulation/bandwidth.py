@@ -31,8 +31,8 @@ def bandwidth_windows(result: RunResult) -> tuple[float, NDArray[np.float64]]:
     merged = -(-count // _MOST_INTERVALS)
     intervals = -(-count // merged)
     columns = np.zeros((intervals * merged, 2))
-    known = np.array(result.windows[:count]).reshape(-1, 2)
-    columns[: len(known)] = known
+    recorded = np.array(result.windows[:count]).reshape(-1, 2)
+    columns[: len(recorded)] = recorded
     nanoseconds = merged * WINDOW_CYCLES * result.tck_ns
     moved = columns.reshape(intervals, merged, 2).sum(axis=1).T * COLUMN_BYTES
     return nanoseconds / 1000, moved / nanoseconds

@@ -59,7 +59,7 @@ class Located:
         """The same as plain data."""
         return {
             **self.difference.to_json(),
-            "passages": [each.to_json() for each in self.passages],
+            "passages": [passage.to_json() for passage in self.passages],
         }
 
 
@@ -103,7 +103,7 @@ class Locator:
         if not self.config.counters:
             return None
         with PeSimulation(self.config) as machine:
-            found = first_difference(
+            difference = first_difference(
                 machine,
                 self.launch,
                 lambda image: fill(image, self.memory),
@@ -112,9 +112,11 @@ class Locator:
                 commits=self.commits,
                 progress=lambda runs: self.progress(_STAGE, runs),
             )
-        if found is None:
+        if difference is None:
             return None
-        return Located(found, () if self.window is None else self._waves(found, self.window))
+        return Located(
+            difference, () if self.window is None else self._waves(difference, self.window)
+        )
 
     def explain(self, error: RunError) -> None:
         """Raise the ``error`` of an engine that breaks down, with its first difference from the
@@ -140,26 +142,28 @@ class Locator:
             )
             return simulator.run(self.launch.max_cycles).state != "limit"
 
-    def _waves(self, found: FirstDifference, window: Path) -> tuple[Passage, ...]:
+    def _waves(self, difference: FirstDifference, window: Path) -> tuple[Passage, ...]:
         with scratch_folder("waves") as folder, DramImage(1 << self.config.address_bits) as image:
-            whole = folder / "wave.vcd"
+            recorded = folder / "wave.vcd"
             fill(image, self.memory)
-            launch = replace(self.launch, stop_after=found.cycle)
-            with PeSimulation(self.config, trace=whole) as machine:
+            launch = replace(self.launch, stop_after=difference.cycle)
+            with PeSimulation(self.config, trace=recorded) as machine:
                 # Of an engine that breaks down, the waveforms are the result.
                 job = machine.job(launch, image, memory=self.behaviour)
                 list(machine.run_many([job]))
-            record = read_record(whole)
+            record = read_record(recorded)
             (engine,) = record.engines.values()
-            executed = [each for each in engine.found if each.retired][-self.commits :]
+            executed = [instruction for instruction in engine.found if instruction.retired][
+                -self.commits :
+            ]
             first = executed[0].stages[0].start if executed else 0
-            last = max((each.end for each in executed), default=record.cycles)
+            last = max((instruction.end for instruction in executed), default=record.cycles)
             texts = texts_of(self.launch.program, engine.found)
-            cut_waves(whole, window, max(0, first - _MARGIN), last + _MARGIN, texts)
+            cut_waves(recorded, window, max(0, first - _MARGIN), last + _MARGIN, texts)
             if self.saved is not None:
                 write_atomically(self.saved, save_file(window, texts, self.saved.suffix).encode())
         return tuple(map(_passage, executed))
 
 
-def _passage(each: TracedInstruction) -> Passage:
-    return Passage(each.pc, each.stages[0].start, each.end)
+def _passage(instruction: TracedInstruction) -> Passage:
+    return Passage(instruction.pc, instruction.stages[0].start, instruction.end)

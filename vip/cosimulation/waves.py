@@ -71,14 +71,14 @@ def waves(
         need("pylibfst", "FST waveforms")
     with scratch_folder("waves") as folder:
         wave = folder / "wave.vcd" if events or fst or trace is None else trace
-        found = Waves(wave)
-        yield found
+        waves = Waves(wave)
+        yield waves
         if fst and trace is not None:
             write_fst(wave, trace)
             if pipeline is None:
                 return
         record = read_record(wave)
-        found.activity = activity(record.engines)
+        waves.activity = activity(record.engines)
     if pipeline is not None:
         write_atomically(pipeline, konata_log(program, list(record.engines.values())).encode())
     if events and trace is not None:

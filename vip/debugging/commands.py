@@ -190,37 +190,39 @@ class Session:
         shape, kind = (*rest, *(_DEFAULT_COLUMNS, _DEFAULT_TYPE)[len(rest) :])
         if len(rest) == 1 and not _SHAPE.fullmatch(shape):
             shape, kind = _DEFAULT_COLUMNS, shape
-        found = _SHAPE.fullmatch(shape)
-        if found is None:
+        match = _SHAPE.fullmatch(shape)
+        if match is None:
             raise DebugError(f"{_shown(shape)} is no shape: COLUMNS, or ROWSxCOLUMNS, such as 4x16")
-        rows, columns = int(found[1] or 1), int(found[2])
+        rows, columns = int(match[1] or 1), int(match[2])
         at = self.debugger.number(start)
         return self.debugger.matrix(space, at, rows, columns, element_type(kind))
 
-    def _expect(self, what: str, *values: str) -> Reply:
-        if what == "state":
-            found, wanted = str(self.debugger.where().state), values[0]
-            text = f"the program is {found}"
-        elif what == "at":
+    def _expect(self, subject: str, *values: str) -> Reply:
+        if subject == "state":
+            actual, expected = str(self.debugger.where().state), values[0]
+            text = f"the program is {actual}"
+        elif subject == "at":
             stop = self.debugger.where()
-            found, wanted = str(stop.pc), str(self.debugger.place(values[0]))
+            actual, expected = str(stop.pc), str(self.debugger.place(values[0]))
             text = f"the program is at {stop.place}"
-        elif what in ("scratchpad", "memory"):
+        elif subject in ("scratchpad", "memory"):
             if len(values) < 3:
-                raise DebugError(f"expect {what} needs START TYPE VALUE ...")
+                raise DebugError(f"expect {subject} needs START TYPE VALUE ...")
             columns = str(len(values) - 2)
-            matrix = self._matrix(_space(what), values[0], (columns, values[1]))
-            shown = [matrix.type.text(int(number)) for number in matrix.values[0]]
-            found, wanted = " ".join(shown), " ".join(values[2:])
-            text = f"{what} has {found}"
+            matrix = self._matrix(_space(subject), values[0], (columns, values[1]))
+            elements = [matrix.type.text(int(number)) for number in matrix.values[0]]
+            actual, expected = " ".join(elements), " ".join(values[2:])
+            text = f"{subject} has {actual}"
         else:
-            number = self.debugger.registers(_register(what)).values[_register(what)]
+            number = self.debugger.registers(_register(subject)).values[_register(subject)]
             signed = number - (1 << 64) if number >> 63 else number
-            wanted = values[0]
-            found = wanted if wanted in (str(number), str(signed), f"{number:#x}") else str(signed)
-            text = f"{what} is {signed} ({number:#x})"
-        if found != wanted:
-            claim = clipped(" ".join(("expect", what, *values)), 80)
+            expected = values[0]
+            actual = (
+                expected if expected in (str(number), str(signed), f"{number:#x}") else str(signed)
+            )
+            text = f"{subject} is {signed} ({number:#x})"
+        if actual != expected:
+            claim = clipped(" ".join(("expect", subject, *values)), 80)
             raise ExpectationError(f"{claim}: {text}")
         return Done(text)
 

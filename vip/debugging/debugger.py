@@ -129,8 +129,8 @@ class Debugger:
             address = self.number(name)
         else:
             close = get_close_matches(name, self.program.symbols, 3)
-            known = f"; close to it: {', '.join(close)}" if close else ""
-            raise DebugError(f"no label {name!r} in the program{known}")
+            hint = f"; close to it: {', '.join(close)}" if close else ""
+            raise DebugError(f"no label {name!r} in the program{hint}")
         if address >= words:
             raise DebugError(f"{text}: word {address} is outside the program, 0 to {words - 1}")
         return address
@@ -138,17 +138,17 @@ class Debugger:
     def _extent(self, space: Space, start: int, size: int) -> None:
         """Refuse bytes outside ``space``."""
         run = self._run.simulator
-        most = {
+        limit = {
             "scratchpad": run.scratchpad.size,
             "memory": self._image.size,
             "register": len(run.registers),
         }[space]
         if size < 1:
             raise DebugError(f"{size} bytes of the {space}: at least 1 is needed")
-        if start < 0 or start + size > most:
-            what = f"register r{start}" if space == "register" else f"{size} bytes at {start:#x}"
-            last = f"r{most - 1}" if space == "register" else f"{most - 1:#x}"
-            raise DebugError(f"{what}: outside the {space}, whose last one is {last}")
+        if start < 0 or start + size > limit:
+            extent = f"register r{start}" if space == "register" else f"{size} bytes at {start:#x}"
+            last = f"r{limit - 1}" if space == "register" else f"{limit - 1:#x}"
+            raise DebugError(f"{extent}: outside the {space}, whose last one is {last}")
 
     # Points.
 
@@ -159,10 +159,10 @@ class Debugger:
             DebugError: as of :meth:`place`.
         """
         address = self.place(str(place))
-        if (known := self._run.breakpoints.get(address)) is not None:
-            found = self.points[known]
-            assert isinstance(found, Breakpoint)
-            return found
+        if (number := self._run.breakpoints.get(address)) is not None:
+            point = self.points[number]
+            assert isinstance(point, Breakpoint)
+            return point
         self._numbers += 1
         point = self.points[self._numbers] = Breakpoint(self._numbers, address)
         self._run.breakpoints[address] = point.number
@@ -221,8 +221,8 @@ class Debugger:
         Raises:
             DebugError: it is negative, or more than ``limit`` instructions ahead.
         """
-        now = self._run.now
-        _CHECK.within("time", time, 0, now + self.limit)
+        current = self._run.now
+        _CHECK.within("time", time, 0, current + self.limit)
         self._run.go(time)
         return self._stop("steps")
 
@@ -245,7 +245,7 @@ class Debugger:
         if end is not None:
             assert end.state != "limit"
             state = end.state
-        now, pc = run.simulator, run.simulator.pc
+        simulator, pc = run.simulator, run.simulator.pc
         return Stop(
             state=state,
             cause="NONE" if end is None else end.cause.name,
@@ -255,14 +255,14 @@ class Debugger:
             place=self._named(pc),
             hits=tuple(run.hits),
             next=self._word(pc),
-            vl=now.vl,
-            mr=now.mr,
-            fx=now.fx,
+            vl=simulator.vl,
+            mr=simulator.mr,
+            fx=simulator.fx,
         )
 
     def _named(self, pc: int) -> str:
         labels = sorted((address, name) for name, address in self.program.symbols.items())
-        at = bisect_right(labels, pc, key=lambda each: each[0]) - 1
+        at = bisect_right(labels, pc, key=lambda label: label[0]) - 1
         if at < 0:
             return str(pc)
         address, name = labels[at]

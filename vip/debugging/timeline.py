@@ -92,19 +92,19 @@ class Timeline:
             counts as met before.
         """
         self.hits.clear()
-        if (now := self.now) >= until or self.end is not None:
+        if (time := self.now) >= until or self.end is not None:
             return False
         self._passing = self.simulator.pc in self.breakpoints
         try:
-            while now < until:
-                boundary = min(until, (now // INTERVAL + 1) * INTERVAL)
-                outcome = self.simulator.run(boundary - now)
-                now = self.now
+            while time < until:
+                boundary = min(until, (time // INTERVAL + 1) * INTERVAL)
+                outcome = self.simulator.run(boundary - time)
+                time = self.now
                 if outcome.state != "limit":
                     self.end = outcome
                     break
-                self._progress("instructions", now)
-                if now % INTERVAL == 0 and now > self._checkpoints[-1].time:
+                self._progress("instructions", time)
+                if time % INTERVAL == 0 and time > self._checkpoints[-1].time:
                     self._checkpoints.append(self._checkpoint())
                 if self.hits:
                     break
@@ -154,11 +154,11 @@ class Timeline:
 
     def _last(self, end: int) -> int | None:
         """Execute until ``end``; the last time before it at which a point is met."""
-        found = None
+        last = None
         while self.end is None and self.now < end - 1:
             if self.forward(end - 1):
-                found = self.now
-        return found
+                last = self.now
+        return last
 
     def _before(self, time: int) -> _Checkpoint:
         """The last checkpoint before ``time``, or that of the launch; later ones are dropped."""
@@ -183,15 +183,15 @@ class Timeline:
         return simulator
 
     def _checkpoint(self) -> _Checkpoint:
-        now = self.simulator
+        simulator = self.simulator
         return _Checkpoint(
             time=self.now,
-            pc=now.pc,
-            registers=tuple(now.registers),
-            scratchpad=now.scratchpad.tobytes(),
-            vl=now.vl,
-            mr=now.mr,
-            fx=now.fx,
+            pc=simulator.pc,
+            registers=tuple(simulator.registers),
+            scratchpad=simulator.scratchpad.tobytes(),
+            vl=simulator.vl,
+            mr=simulator.mr,
+            fx=simulator.fx,
             stores=len(self._stores),
         )
 
@@ -234,7 +234,7 @@ class Timeline:
     def _met(
         self, state: ProcessorState, touched: tuple[Access, ...]
     ) -> list[tuple[Watchpoint, bool, bytes]]:
-        found = []
+        met = []
         for watch in self.watchpoints.values():
             kinds = {
                 access.writes
@@ -243,8 +243,8 @@ class Timeline:
                 and watch.concerns(access.writes)
             }
             if kinds:
-                found.append((watch, True in kinds, self._bytes(state, watch)))
-        return found
+                met.append((watch, True in kinds, self._bytes(state, watch)))
+        return met
 
     def _bytes(self, state: ProcessorState, watch: Watchpoint) -> bytes:
         if watch.space == "register":

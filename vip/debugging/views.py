@@ -59,14 +59,14 @@ def element_type(text: str) -> ElementType:
     Raises:
         DebugError: it names none.
     """
-    found = _TYPE.fullmatch(text)
-    fraction = int(found[3] or 0) if found else 0
-    if found is None or fraction > 63 or (found[1] == "x" and fraction):
+    match = _TYPE.fullmatch(text)
+    fraction = int(match[3] or 0) if match else 0
+    if match is None or fraction > 63 or (match[1] == "x" and fraction):
         raise DebugError(
             f"{text!r} is no type of elements: i, u or x with 8, 16, 32 or 64, such as i16, or "
             "i16/8 with fraction bits"
         )
-    return ElementType(text, found[1], int(found[2]), fraction)
+    return ElementType(text, match[1], int(match[2]), fraction)
 
 
 @dataclass(frozen=True)
@@ -177,10 +177,10 @@ class Matrix:
 def _text(program: Program, address: int, names: dict[int, str]) -> str:
     """The instruction at ``address``; ``names``: address -> label."""
     word = program.words[address]
-    found = decode(word)
-    if found is None:
+    decoded = decode(word)
+    if decoded is None:
         return f".word 0x{word:08x}"
-    row, values = found
+    row, values = decoded
     target = None
     if row.operands and row.operands[-1].role is Role.TARGET:
         target = names.get(address + values[-1])
@@ -196,10 +196,10 @@ def listed(
         pc: word address of the next instruction. breakpoints: word address -> number.
     """
     names = {address: name for name, address in reversed(list(program.symbols.items()))}
-    found = []
+    words = []
     for address in addresses:
         source = program.source.get(address)
-        found.append(
+        words.append(
             ListedWord(
                 address=address,
                 word=program.words[address],
@@ -212,4 +212,4 @@ def listed(
                 point=breakpoints.get(address),
             )
         )
-    return tuple(found)
+    return tuple(words)

@@ -114,12 +114,12 @@ def cluster(work: str, address: str) -> Iterator[Executor]:
         reason = f"{error}".splitlines()[0] if f"{error}" else type(error).__name__
         raise ExecutorError(f"no Dask scheduler answers at {address}: {reason}") from None
     try:
-        own = own_version()
-        _check_workers(client, address, own)
+        expected = own_version()
+        _check_workers(client, address, expected)
 
         def execute(tasks: Sequence[Task]) -> Iterator[tuple[int, dict[str, Any]]]:
             futures = {
-                client.submit(do_checked, work, dict(task), own, pure=False): number
+                client.submit(do_checked, work, dict(task), expected, pure=False): number
                 for number, task in enumerate(tasks)
             }
             ended: Any = finished(list(futures), loop=client.loop)  # type: ignore[no-untyped-call]
@@ -152,17 +152,17 @@ def check_scheduler(work: str, scheduler: str | None) -> None:
             pass
 
 
-def _check_workers(client: Any, address: str, own: str) -> None:
-    found: dict[str, Any] = client.run(own_version, on_error="return")
-    if not found:
+def _check_workers(client: Any, address: str, expected: str) -> None:
+    versions: dict[str, Any] = client.run(own_version, on_error="return")
+    if not versions:
         raise ExecutorError(f"the scheduler at {address} has no worker")
-    for worker, version in sorted(found.items()):
+    for worker, version in sorted(versions.items()):
         if isinstance(version, Exception):
             # Without VIP, or with one that is so old that it has no such function.
             reason = f"{version}".splitlines()[0]
-            raise ExecutorError(f"worker {worker} has no VIP {own}: {reason}")
-        if version != own:
-            raise ExecutorError(other_version(worker, version, own))
+            raise ExecutorError(f"worker {worker} has no VIP {expected}: {reason}")
+        if version != expected:
+            raise ExecutorError(other_version(worker, version, expected))
     for worker, threads in sorted(client.nthreads().items()):
         if threads != 1:
             raise ExecutorError(

@@ -32,8 +32,8 @@ def own_version() -> str:
 def do(work: str, task: Task) -> dict[str, Any]:
     """The result of ``task``."""
     module, _, function = work.partition(":")
-    found: dict[str, Any] = getattr(import_module(module), function)(task)
-    return found
+    result: dict[str, Any] = getattr(import_module(module), function)(task)
+    return result
 
 
 def do_checked(work: str, task: Task, expected: str) -> dict[str, Any]:
@@ -52,6 +52,6 @@ def do_checked(work: str, task: Task, expected: str) -> dict[str, Any]:
     return do(work, task)
 
 
-def other_version(worker: str, found: str, expected: str) -> str:
+def other_version(worker: str, installed: str, expected: str) -> str:
     """Message about a worker."""
-    return f"worker {worker} has VIP {found}, this machine has {expected}"
+    return f"worker {worker} has VIP {installed}, this machine has {expected}"

@@ -40,7 +40,7 @@ class MrfMachine:
         if self.on == "golden":
             raise KernelError("the golden model runs no job")
         stage = _SIMULATOR if self.on == "iss" else _CYCLES
-        shown = counting(progress, stage)
-        outcome = run_on(job, self.config, on=self.on, preload=True, progress=shown)
+        counted = counting(progress, stage)
+        outcome = run_on(job, self.config, on=self.on, preload=True, progress=counted)
         counts = {name: result.program_cycles for name, result in outcome.results.items()}
         return outcome.outputs, counts

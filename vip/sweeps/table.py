@@ -63,10 +63,10 @@ def _summary(number: int, rows: list[Row], fields: Sequence[str]) -> Summary:
     return Summary(number=number, choice=choice, values=values, failed=failed)
 
 
-def pareto(found: Sequence[Summary], objectives: Sequence[str]) -> list[Summary]:
+def pareto(summaries: Sequence[Summary], objectives: Sequence[str]) -> list[Summary]:
     """Configurations than which no other is as small in all objectives and smaller in one, by the
     first objective."""
-    rated = [(one.objectives(objectives), one) for one in found]
+    rated = [(one.objectives(objectives), one) for one in summaries]
     points = [(values, one) for values, one in rated if values is not None]
     front = [
         (values, one)

@@ -60,11 +60,11 @@ _Launcher = CFUNCTYPE(c_int32, c_uint32, POINTER(c_uint32), c_uint32, c_uint64, 
 @cache
 def _library() -> ctypes.CDLL:
     room = Path(memory.model.device_model.__file__).parent
-    found = compile_model(
+    library = compile_model(
         "chip/chip.cpp",
         (CHIP, AXI_MEMORY),
-        beside=(*CHIP.behaviour, *AXI_MEMORY.behaviour, "image.cpp"),
-        others=[room / name for name in DEVICE_SOURCES],
+        compiled=(*CHIP.behaviour, *AXI_MEMORY.behaviour, "image.cpp"),
+        includes=[room / name for name in DEVICE_SOURCES],
         generated={
             "vault.inc": vault_constants(),
             "network.inc": network_constants(),
@@ -90,8 +90,8 @@ def _library() -> ctypes.CDLL:
         },
     )
     # It opens the devices, too.
-    DeviceModel(found)
-    return found
+    DeviceModel(library)
+    return library
 
 
 class ChipModel(ChipSession):

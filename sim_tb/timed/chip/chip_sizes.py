@@ -216,7 +216,7 @@ def _rows(config: HostConfig) -> Iterator[RegisterRow]:
     for number, block in enumerate(BLOCKS):
         for register in block.registers:
             count = register_count(config, block, register)
-            least, most, last_most = _written(config, block, register)
+            least, greatest, last_most = _written(config, block, register)
             action, value = _action(config, block, register)
             program = block is CHIP and register.name == "PROGRAM"
             yield RegisterRow(
@@ -227,7 +227,7 @@ def _rows(config: HostConfig) -> Iterator[RegisterRow]:
                 count=count,
                 room=config.pe.instruction_words if program else count,
                 least=least,
-                most=most,
+                most=greatest,
                 last_most=last_most,
                 action=_ACTIONS.index(action),
                 value=value,
@@ -254,13 +254,13 @@ def _written(config: HostConfig, block: Block, register: Register) -> tuple[int,
     of the array."""
     bits = config.pe.address_bits
     last = config.pe_count % GROUP_PES
-    most = {
+    greatest = {
         "PARAMETERS_LOW": (1 << min(bits, _WORD_BITS)) - 1,
         "PARAMETERS_HIGH": (1 << max(bits - _WORD_BITS, 0)) - 1,
         "START": config.pe.instruction_words,
     }.get(register.name, _ANY)
     partial = block is CHIP and register.name == "SELECT" and last
-    return int(register.name == "START"), most, (1 << last) - 1 if partial else most
+    return int(register.name == "START"), greatest, (1 << last) - 1 if partial else greatest
 
 
 def network_constants() -> str:

@@ -29,19 +29,19 @@ class Workers:
         self._changed = self._rises = 0.0
         self._pause = _FIRST_PAUSE
 
-    def choose(self, now: float) -> int:
-        """The threads that work from ``now`` on, a time in seconds."""
-        if self._level + 1 < len(self._counts) and now >= self._rises:
+    def choose(self, time: float) -> int:
+        """The threads that work from ``time`` on, a time in seconds."""
+        if self._level + 1 < len(self._counts) and time >= self._rises:
             self._level += 1
-            self._changed = now
+            self._changed = time
         return self._counts[self._level]
 
-    def waited(self, now: float, seconds: float) -> None:
-        """A thread has waited for ``seconds`` up to ``now``."""
+    def waited(self, time: float, seconds: float) -> None:
+        """A thread has waited for ``seconds`` up to ``time``."""
         # Much work since the last change pays for a short wait.
-        worked = now - seconds - self._changed
+        worked = time - seconds - self._changed
         paid = worked > _FIRST_PAUSE * seconds
         self._pause = _FIRST_PAUSE if paid else min(2 * self._pause, _LONGEST_PAUSE)
         self._level = max(0, self._level - 1)
-        self._changed = now
-        self._rises = now + self._pause * seconds
+        self._changed = time
+        self._rises = time + self._pause * seconds

@@ -30,8 +30,8 @@ def _library() -> ctypes.CDLL:
     return compile_model(
         "../models/modelled_vault.cpp",
         (TRAFFIC, REQUESTER),
-        beside=[name for name in TRAFFIC.sources + REQUESTER.behaviour if name.endswith(".cpp")],
-        others=[room / name for name in DEVICE_SOURCES],
+        compiled=[name for name in TRAFFIC.sources + REQUESTER.behaviour if name.endswith(".cpp")],
+        includes=[room / name for name in DEVICE_SOURCES],
         generated={"vault.inc": vault_constants()},
         functions={
             "vip_modelled_vault_new": (c_void_p, POINTER(VaultSizes), c_uint32, c_uint32),

@@ -55,7 +55,7 @@ def _library() -> ctypes.CDLL:
     room = Path(memory.model.device_model.__file__).parent
     return compile_model(
         "vault/tile.cpp",
-        others=[*(room / name for name in DEVICE_SOURCES), TRACE_WORD],
+        includes=[*(room / name for name in DEVICE_SOURCES), TRACE_WORD],
         generated={"vault.inc": vault_constants()},
         functions={
             "vip_tile_start": (

@@ -219,7 +219,7 @@ def vault_constants() -> str:
         **_agent_constants(),
     }
     for policies in (_POLICIES, _SCHEDULERS):
-        values |= {each.title().replace("-", ""): place for place, each in enumerate(policies)}
+        values |= {policy.title().replace("-", ""): place for place, policy in enumerate(policies)}
     kinds = ", ".join(f"k{kind.name.title()} = {kind.value}" for kind in DramCommand)
     limits = ", ".join(map(str, LATENCY_LIMITS))
     return declared(

@@ -184,13 +184,13 @@ def _warn(saturated: Mapping[str, int], where: str) -> None:
 
 
 def _warn_beyond(
-    beyond: Mapping[str, int], where: str = "", what: str = "the calibration data had"
+    beyond: Mapping[str, int], where: str = "", bound: str = "the calibration data had"
 ) -> None:
     if beyond:
         layer = max(beyond, key=lambda name: beyond[name])
         warn(
             f"range: {where}{sum(beyond.values()):,} arguments of functions were beyond what "
-            f"{what}, where functions keep their value; most of them in {layer}"
+            f"{bound}, where functions keep their value; most of them in {layer}"
         )
 
 
