@@ -1,43 +1,48 @@
-"""Options of a command in groups: each group is a dataclass that the command takes as one
-parameter."""
+"""Options of a command in groups: each group is a parameter of the command that is made from its
+options."""
 
 import inspect
-from collections.abc import Callable
-from dataclasses import MISSING, fields, is_dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import is_dataclass
 from functools import wraps
 from inspect import Parameter
-from typing import Any
+from typing import Any, get_args
 
 __all__ = ["grouped"]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` as Typer takes it: in place of each parameter whose type is a dataclass, the
-    options that the dataclass's fields are annotated with. The names of all must differ."""
+    """``command`` as Typer takes it: in place of each group its options. A group is a parameter
+    whose type is a dataclass, with options as fields, or is annotated with the function that makes
+    its value from options. The names of all options must differ."""
+
+    def options_of(make: Callable[..., Any]) -> Mapping[str, Parameter]:
+        return inspect.signature(make).parameters
+
     parameters: list[Parameter] = []
-    groups: dict[str, type] = {}
+    groups: dict[str, Callable[..., Any]] = {}
     for parameter in inspect.signature(command).parameters.values():
-        group = parameter.annotation
-        if not is_dataclass(group) or not isinstance(group, type):
-            parameters.append(parameter.replace(kind=Parameter.KEYWORD_ONLY))
-            continue
-        groups[parameter.name] = group
-        for field in fields(group):
-            default = Parameter.empty if field.default is MISSING else field.default
-            parameters.append(
-                Parameter(
-                    field.name, Parameter.KEYWORD_ONLY, default=default, annotation=field.type
-                )
-            )
+        make = _maker(parameter.annotation)
+        options = [parameter] if make is None else options_of(make).values()
+        parameters += [option.replace(kind=Parameter.KEYWORD_ONLY) for option in options]
+        if make is not None:
+            groups[parameter.name] = make
 
     @wraps(command)
     def run(**values: Any) -> None:
         groups_filled = {
-            name: group(**{field.name: values.pop(field.name) for field in fields(group)})
-            for name, group in groups.items()
+            name: make(**{option: values.pop(option) for option in options_of(make)})
+            for name, make in groups.items()
         }
         command(**values, **groups_filled)
 
     run.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     run.__annotations__ = {one.name: one.annotation for one in parameters}
     return run
+
+
+def _maker(annotation: Any) -> Callable[..., Any] | None:
+    """What makes a group from its options; None: the parameter is an option."""
+    if is_dataclass(annotation) and isinstance(annotation, type):
+        return annotation
+    return next((mark for mark in get_args(annotation) if inspect.isfunction(mark)), None)

@@ -20,7 +20,7 @@ from vip.output import write_json
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.machine import OnOption
-from .option_groups.memory import BehaviourOptions, DumpOption, MemoryOption, dump_of, naming_dump
+from .option_groups.memory import BehaviourOption, DumpOption, MemoryOption, dump_of, naming_dump
 from .options import JsonOption, ParametersOption, PresetOption, drawing, reading, writing
 
 __all__ = ["app"]
@@ -127,7 +127,7 @@ def _check_options(context: typer.Context, design: str | Path, config: Configura
 def bp(
     context: typer.Context,
     scene: SceneOptions,
-    memory: BehaviourOptions,
+    memory: BehaviourOption,
     preset_name: PresetOption = "pe",
     on: OnOption = "rtl",
     iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 5,
@@ -197,7 +197,7 @@ def bp(
             pair,
             iterations=iterations,
             on=on,
-            behaviour=memory.behaviour(),
+            behaviour=memory,
             pes=pes,
             preload=preload,
             outer=cocotbext_axi,
@@ -225,7 +225,7 @@ def run_program(
             help="Program file, or assembly (.s).", metavar="PROGRAM", callback=reading()
         ),
     ],
-    behaviour: BehaviourOptions,
+    behaviour: BehaviourOption,
     preset_name: DesignPresetOption = None,
     file: ConfigOption = None,
     on: OnOption = "rtl",
@@ -290,7 +290,7 @@ def run_program(
             parameters=parameters,
             max_cycles=max_cycles,
             dump=dump_of(dump),
-            behaviour=behaviour.behaviour() if design(chosen_design).kind == "engine" else None,
+            behaviour=behaviour if design(chosen_design).kind == "engine" else None,
             compare=compare,
             outer=cocotbext_axi,
             trace=trace,

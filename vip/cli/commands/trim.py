@@ -1,7 +1,7 @@
 """``vip trim``: the engine, or the vault, that some work needs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import MISSING, fields
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -24,7 +24,7 @@ from vip.output import write_json
 from vip.trimming.subjects import subjects_of
 
 from .option_groups.models import ModelOptions, carried
-from .option_groups.trim import ComparisonOptions, LaunchOptions, SizeOptions
+from .option_groups.trim import ComparisonOptions, LaunchOptions, ProgramOptions, SizeOptions
 from .options import (
     JsonOption,
     OutputDirectory,
@@ -35,9 +35,6 @@ from .options import (
 )
 
 __all__ = ["trim"]
-
-#: Options that a model takes, too; the others are for programs.
-_OF_MODELS = frozenset({"keep_counters", "proved", "check", "area", "prove", "slower"})
 
 
 def _program_files(names: Sequence[str] | None) -> list[Path]:
@@ -60,6 +57,7 @@ def trim(
     ],
     output: OutputDirectory,
     sizes: SizeOptions,
+    for_programs: ProgramOptions,
     launches: LaunchOptions,
     comparison: ComparisonOptions,
     model: ModelOptions,
@@ -95,8 +93,8 @@ def trim(
 
     Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
-    if comparison.fit is not None:
-        find_budget(comparison.fit)
+    if for_programs.fit is not None:
+        find_budget(for_programs.fit)
         if not comparison.check:
             raise UserError("--fit runs the programs, so it can't go with --no-check")
     models = [program for program in programs if _is_model(program)]
@@ -108,7 +106,7 @@ def trim(
         check_reason(key)
     numbers: dict[str, object] = {}
     if models:
-        _check_model(models[0], programs, (sizes, launches, comparison))
+        _check_model(models[0], programs, (for_programs, launches))
         source = context.get_parameter_source("preset_name")
         preset_given = preset_name if source and source.name == "COMMANDLINE" else None
         path = Path(models[0])
@@ -117,10 +115,19 @@ def trim(
         )
     else:
         model.check("for models, not for programs")
-        sizes.check(programs, preset_name)
-        memories = sizes.memories(programs, file_arguments(context))
-        subjects = _subjects(memories, sizes.declared(programs))
-        result = _trim_programs(subjects, preset_name, output, sizes, launches, comparison)
+        for_programs.check(programs, preset_name)
+        cut = for_programs.sizes(sizes)
+        memories = for_programs.memories(programs, file_arguments(context))
+        subjects = _subjects(memories, for_programs.declared(programs))
+        result = _trim_programs(
+            subjects,
+            preset_name,
+            output,
+            cut,
+            launches,
+            comparison,
+            for_programs.fit,
+        )
     show_trim(result, "this model" if models else "these programs", why or [])
     write_json(json, result.to_json() | numbers)
     if result.failure:
@@ -154,10 +161,9 @@ def _check_model(model: str, programs: Sequence[str], groups: Sequence[Any]) -> 
         raise UserError(f"{model}, a model, is trimmed to alone")
     for group in groups:
         for field in fields(group):
-            value = getattr(group, field.name)
-            if field.name in _OF_MODELS or field.default is MISSING or value == field.default:
-                continue
-            raise UserError(f"--{field.name.replace('_', '-')} is for programs, not for a model")
+            if getattr(group, field.name) != field.default:
+                option = field.name.replace("_", "-")
+                raise UserError(f"--{option} is for programs, not for a model")
 
 
 def _subjects(
@@ -187,9 +193,10 @@ def _trim_programs(
     subjects: Sequence[vip.Subject],
     preset_name: str,
     output: Path,
-    sizes: SizeOptions,
+    sizes: vip.Sizes,
     launches: LaunchOptions,
     comparison: ComparisonOptions,
+    fit: str | None,
 ) -> vip.TrimResult:
     """Call the API, and add options that help to errors."""
     try:
@@ -198,9 +205,9 @@ def _trim_programs(
                 subjects,
                 preset_name,
                 output=output,
-                sizes=sizes.sizes(),
+                sizes=sizes,
                 launches=launches.launches(),
-                fit=comparison.fit,
+                fit=fit,
                 progress=progress,
                 **comparison.steps(),
             )

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -15,7 +14,7 @@ from vip.programs import Dump, DumpError
 if TYPE_CHECKING:
     from sim_tb.cosim.engine import MemoryBehaviour
 
-__all__ = ["BehaviourOptions", "DumpOption", "MemoryOption", "dump_of", "naming_dump"]
+__all__ = ["BehaviourOption", "DumpOption", "MemoryOption", "dump_of", "naming_dump"]
 
 
 def _dumped(dump: Any) -> list[Path]:
@@ -58,34 +57,34 @@ def naming_dump() -> Iterator[None]:
         raise UserError(f"--{error}") from None
 
 
-@dataclass(frozen=True, kw_only=True)
-class BehaviourOptions:
-    """Behaviour of the memory beside one engine."""
-
+def _behaviour(
+    *,
     latency: Annotated[
         int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000, metavar="CYCLES")
-    ] = 20
+    ] = 20,
     bandwidth: Annotated[
         float, typer.Option(help="Memory bandwidth in bytes per cycle.", min=0.03125, max=8)
-    ] = 8
+    ] = 8,
     stall: Annotated[
         float,
         typer.Option(help="Chance per cycle that the memory refuses a request.", min=0, max=0.99),
-    ] = 0
+    ] = 0,
     out_of_order: Annotated[
         bool, typer.Option("--out-of-order", help="Answer requests in random order.")
-    ] = False
-    seed: Annotated[int, typer.Option(help="Seed of everything random in the memory.", min=0)] = 1
+    ] = False,
+    seed: Annotated[int, typer.Option(help="Seed of everything random in the memory.", min=0)] = 1,
+) -> "MemoryBehaviour":
+    """Behaviour of the memory beside one engine, as a simulation takes it."""
+    from sim_tb.cosim.engine import MemoryBehaviour
 
-    def behaviour(self) -> "MemoryBehaviour":
-        """The behaviour as a simulation takes it."""
-        from sim_tb.cosim.engine import MemoryBehaviour
+    return MemoryBehaviour(
+        latency=latency,
+        bandwidth=max(1, round(bandwidth * 32)),
+        stall=stall,
+        gap=stall,
+        out_of_order=out_of_order,
+        seed=seed,
+    )
 
-        return MemoryBehaviour(
-            latency=self.latency,
-            bandwidth=max(1, round(self.bandwidth * 32)),
-            stall=self.stall,
-            gap=self.stall,
-            out_of_order=self.out_of_order,
-            seed=self.seed,
-        )
+
+BehaviourOption = Annotated["MemoryBehaviour", _behaviour]

@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Annotated
 
@@ -19,7 +19,7 @@ from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 from vip.trimming.runs import MOST_SLOWER
 
-__all__ = ["ComparisonOptions", "LaunchOptions", "SizeOptions"]
+__all__ = ["ComparisonOptions", "LaunchOptions", "ProgramOptions", "SizeOptions"]
 
 _NUMBER = r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})"
 _SPAN = rf"(?:(?P<owner>.+)=)?(?P<start>{_NUMBER}):(?P<size>{_NUMBER})"
@@ -35,7 +35,40 @@ def _memory_files(texts: Sequence[str] | None) -> list[Path]:
 
 @dataclass(frozen=True, kw_only=True)
 class SizeOptions:
-    """What decides the sizes of the engine."""
+    """What decides the sizes of the engine, for programs and for a model."""
+
+    proved: Annotated[
+        bool,
+        typer.Option(
+            "--proved", help="Only sizes that are proved for all runs, whatever is given."
+        ),
+    ] = False
+    slower: Annotated[
+        float,
+        typer.Option(
+            help="Build fewer places for transfers in flight if the runs then take at most so many "
+            "percent more cycles.",
+            min=0,
+            max=100 * MOST_SLOWER,
+            metavar="PERCENT",
+        ),
+    ] = 0.0
+    keep_counters: Annotated[
+        bool, typer.Option("--keep-counters", help="Keep the performance counters.")
+    ] = False
+
+    def sizes(self) -> vip.Sizes:
+        """The sizes as the API takes them."""
+        return vip.Sizes(
+            basis="proved" if self.proved else "runs",
+            keep_counters=self.keep_counters,
+            slower=self.slower / 100,
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProgramOptions:
+    """What decides the sizes of the engine for programs, and where that is built."""
 
     memory: Annotated[
         list[str] | None,
@@ -90,12 +123,6 @@ class SizeOptions:
             metavar="BITS",
         ),
     ] = None
-    proved: Annotated[
-        bool,
-        typer.Option(
-            "--proved", help="Only sizes that are proved for all runs, whatever is given."
-        ),
-    ] = False
     tight: Annotated[
         bool,
         typer.Option("--tight", help="Sizes of the runs, even where a larger one is proved."),
@@ -106,22 +133,18 @@ class SizeOptions:
             "--allow-uncovered", help="Take runs that do not go wherever the program can go."
         ),
     ] = False
-    slower: Annotated[
-        float,
-        typer.Option(
-            help="Build fewer places for transfers in flight if the runs then take at most so many "
-            "percent more cycles.",
-            min=0,
-            max=100 * MOST_SLOWER,
-            metavar="PERCENT",
-        ),
-    ] = 0.0
-    keep_counters: Annotated[
-        bool, typer.Option("--keep-counters", help="Keep the performance counters.")
-    ] = False
     rom: Annotated[
         bool, typer.Option("--rom", help="Bake the program into a ROM; there must be one.")
     ] = False
+
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2 and so on) with full and with "
+            "trimmed engines, and run the programs on all of them.",
+            metavar="DEVICE",
+        ),
+    ] = None
 
     def check(self, programs: Sequence[str], preset_name: str) -> None:
         """Refuse options that exclude each other.
@@ -130,8 +153,6 @@ class SizeOptions:
             UserError: some do.
         """
         limit = preset(preset_name).address_bits
-        if self.proved and self.tight:
-            raise UserError("--proved and --tight exclude each other")
         if self.rom and len(programs) > 1:
             raise UserError("--rom bakes in one program; there are several")
         named = {application.name for application in applications()} & set(programs)
@@ -145,16 +166,22 @@ class SizeOptions:
                 f"--address-bits {self.address_bits}: preset {preset_name!r} has {limit}"
             )
 
-    def sizes(self) -> vip.Sizes:
-        """The sizes as the API takes them."""
-        return vip.Sizes(
-            basis="proved" if self.proved else "tight" if self.tight else "runs",
+    def sizes(self, options: SizeOptions) -> vip.Sizes:
+        """The sizes with ``options`` as the API takes them.
+
+        Raises:
+            UserError: two that exclude each other.
+        """
+        if options.proved and self.tight:
+            raise UserError("--proved and --tight exclude each other")
+        sizes = options.sizes()
+        return replace(
+            sizes,
+            basis="tight" if self.tight else sizes.basis,
             profiles=[Profile.load(path) for path in self.profile or []],
             allow_uncovered=self.allow_uncovered,
-            keep_counters=self.keep_counters,
             rom=self.rom,
             address_bits=self.address_bits,
-            slower=self.slower / 100,
         )
 
     def memories(self, programs: Sequence[str], arguments: FileArguments) -> dict[str, list[Path]]:
@@ -229,14 +256,6 @@ class ComparisonOptions:
             "--prove", help="Prove that the engine does what the full one does (docs/proofs.md)."
         ),
     ] = False
-    fit: Annotated[
-        str | None,
-        typer.Option(
-            help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2 and so on) with full and with "
-            "trimmed engines, and run the programs on all of them.",
-            metavar="DEVICE",
-        ),
-    ] = None
 
     def steps(self) -> dict[str, bool]:
         """The steps of :func:`vip.trim` and :func:`vip.trim_model`, by parameter."""
