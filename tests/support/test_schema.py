@@ -128,6 +128,7 @@ def test_records_follow_from_their_annotations() -> None:
     picture = Picture(width=5, dark=True, offset=-1, corner=Pixel(x=6, y=7), pixels=pixels)
     picture.table[1][2] = 8
     assert (picture.width, picture.height, picture.dark, picture.offset) == (5, 0, True, -1)
+    assert not picture.paint
     assert (picture.corner.y, picture.pixels[1].x, picture.table[1][2]) == (7, 3, 8)
     assert declarations(Pixel, Picture).splitlines() == [
         "struct Pixel {",
