@@ -17,7 +17,7 @@ from noc.node.node import Node
 from noc.router.router import Router
 from noc.routing import LOCAL, route
 from sim_tb.dut.network import network_design
-from sim_tb.harness.network import Destinations, NetworkJob, NetworkResult
+from sim_tb.harness.network import Destinations, FlitJob, NetworkResult
 from sim_tb.harness.traffic_runs import run_network
 from sim_tb.runner.cache import Kept
 from soc.generate.presets import chip_preset
@@ -64,7 +64,7 @@ class NetworkStress:
     """
 
     config: NetworkConfig
-    job: NetworkJob
+    job: FlitJob
 
     @property
     def name(self) -> str:
@@ -89,7 +89,7 @@ def stress_cases(
     for columns, rows in sizes:
         config = NetworkConfig(columns=columns, rows=rows)
         for number, (kind, answers) in enumerate(kinds):
-            job = NetworkJob(
+            job = FlitJob(
                 destinations=kind,
                 flits=share,
                 longest=config.packet_flits,
@@ -239,7 +239,7 @@ class LoadCurve:
         return cls(**(dict(raw) | {"points": points, "fastest": tuple(raw["fastest"])}))
 
 
-def _row_key(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> str:
+def _row_key(config: NetworkConfig, jobs: Sequence[FlitJob]) -> str:
     """A row counts only for the very simulator and jobs that made it."""
     return f"{network_design(config).key} {json.dumps([asdict(job) for job in jobs])}"
 
@@ -257,14 +257,14 @@ def _stress_row(case: NetworkStress) -> dict[str, Any]:
     )
 
 
-def _curve_jobs(config: NetworkConfig, destinations: Destinations, seed: int) -> list[NetworkJob]:
+def _curve_jobs(config: NetworkConfig, destinations: Destinations, seed: int) -> list[FlitJob]:
     """A run for each rate, up to a few times the network's limit: higher rates add nothing."""
-    base = NetworkJob(destinations=destinations, cycles=_CYCLES, warmup=_WARMUP, seed=seed)
+    base = FlitJob(destinations=destinations, cycles=_CYCLES, warmup=_WARMUP, seed=seed)
     highest = _OVERLOAD * port_limit(config, destinations, base.hot)
     return [replace(base, rate=rate) for rate in RATES if rate <= highest]
 
 
-def _curve(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> dict[str, Any]:
+def _curve(config: NetworkConfig, jobs: Sequence[FlitJob]) -> dict[str, Any]:
     destinations = jobs[0].destinations
     results = run_network(config, jobs)
     share = 1 / ((_CYCLES - _WARMUP) * senders(config, destinations))

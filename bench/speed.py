@@ -16,7 +16,7 @@ from microkernels.data.stereo import motorcycle
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import KernelJob
 from microkernels.runtime.ring import VaultRing
-from microkernels.suite import Application, suite
+from microkernels.suite import SuiteApplication, suite
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
@@ -132,7 +132,7 @@ def functional() -> Iterator[Measurement]:
         yield Measurement(f"{name}_kinstructions_per_second", rate, "k/s", None, True)
 
 
-def _rate(application: Application) -> float:
+def _rate(application: SuiteApplication) -> float:
     """Instructions a second of a processor, without setting simulators up."""
     done, seconds = 0, 0.0
     while seconds < _SECONDS:

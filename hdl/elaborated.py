@@ -7,10 +7,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-__all__ = ["ElaboratedModule", "Port", "elaborated", "full_name", "no_collections"]
+__all__ = ["ElaboratedModule", "ModulePort", "elaborated", "full_name", "no_collections"]
 
 
-class Port(NamedTuple):
+class ModulePort(NamedTuple):
     """A port of a module: name, whether it is an input, width, signedness."""
 
     name: str
@@ -20,7 +20,7 @@ class Port(NamedTuple):
 
 
 #: What decides a module: class, parameters, ports, base of its name.
-ModuleKey = tuple[type, str, tuple[Port, ...], str]
+ModuleKey = tuple[type, str, tuple[ModulePort, ...], str]
 
 
 @dataclass(eq=False)

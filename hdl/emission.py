@@ -39,7 +39,7 @@ from support.files import write_file
 from support.scratch import scratch_folder
 
 from .clocks import CLOCK_PORTS, named_domain
-from .elaborated import ElaboratedModule, Port, elaborated, full_name, no_collections
+from .elaborated import ElaboratedModule, ModulePort, elaborated, full_name, no_collections
 from .parameters import ParameterError, component_parameters, describe, flat_parameters
 from .verilog import header, split_modules, tidy
 from .yosys import YosysError, need_yosys, run_yosys
@@ -313,12 +313,12 @@ def _different_ports(module: ElaboratedModule) -> EmissionError:
     )
 
 
-def _ports(component: "wiring.Component[Any]") -> list[tuple[Port, Value]]:
+def _ports(component: "wiring.Component[Any]") -> list[tuple[ModulePort, Value]]:
     """Each port of ``component`` with its signal."""
     ports = []
     for path, member, signal in component.signature.flatten(component):
         value = Value.cast(signal)
-        port = Port(
+        port = ModulePort(
             "__".join(map(str, path)), member.flow == wiring.In, len(value), value.shape().signed
         )
         ports.append((port, value))

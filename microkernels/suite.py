@@ -44,7 +44,7 @@ from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.job import KernelJob
 
-__all__ = ["Application", "suite"]
+__all__ = ["SuiteApplication", "suite"]
 
 _SEED = 1
 _FRACTION = 10
@@ -60,7 +60,7 @@ _Make = Callable[[], tuple[KernelJob, ...]]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Application:
+class SuiteApplication:
     """An application.
 
     Attributes:
@@ -86,10 +86,10 @@ class Application:
         return tuple(dict.fromkeys(job.program for job in self.jobs))
 
 
-_SUITE: list[Application] = []
+_SUITE: list[SuiteApplication] = []
 
 
-def suite() -> tuple[Application, ...]:
+def suite() -> tuple[SuiteApplication, ...]:
     """All applications: SCRATCH's, then the thesis's."""
     return tuple(_SUITE)
 
@@ -98,7 +98,7 @@ def _application(name: str, summary: str, preset: str = "pe") -> Callable[[_Make
     """Adds the application that the function makes to the suite."""
 
     def listed(make: _Make) -> _Make:
-        _SUITE.append(Application(name=name, summary=summary, preset=preset, make=make))
+        _SUITE.append(SuiteApplication(name=name, summary=summary, preset=preset, make=make))
         return make
 
     return listed

@@ -21,7 +21,7 @@ class ApplicationError(VipError):
     """An unknown application; the message names the known ones."""
 
 
-class Application(suite.Application):
+class Application(suite.SuiteApplication):
     """An application, whose launches an engine can be trimmed to."""
 
     @cached_property

@@ -28,7 +28,14 @@ from sim_tb.random.reference import differences, expected_end
 
 from .engine import CosimError, MemoryBehaviour, PeSimulation
 
-__all__ = ["COMMITS", "Commit", "Differing", "FirstDifference", "Operand", "first_difference"]
+__all__ = [
+    "COMMITS",
+    "Commit",
+    "Differing",
+    "FirstDifference",
+    "OperandContent",
+    "first_difference",
+]
 
 #: Instructions up to the differing one that are kept.
 COMMITS = 8
@@ -57,7 +64,7 @@ class Commit:
 
 
 @dataclass(frozen=True)
-class Operand:
+class OperandContent:
     """What the differing instruction reads.
 
     Attributes:
@@ -81,7 +88,7 @@ class Differing:
     """Adjacent bytes, or a register, that the instruction leaves differently.
 
     Attributes:
-        space, start, bytes_each: as of :class:`Operand`.
+        space, start, bytes_each: as of :class:`OperandContent`.
         expected: content on the simulator. got: on the engine; as long.
     """
 
@@ -116,7 +123,7 @@ class FirstDifference:
 
     instruction: Commit
     cycle: int
-    operands: tuple[Operand, ...]
+    operands: tuple[OperandContent, ...]
     differing: tuple[Differing, ...]
     end: str
     commits: tuple[Commit, ...]
@@ -311,7 +318,7 @@ def _described(
 ) -> FirstDifference:
     """All about instruction ``number``, counted from 1, which leads to ``state``."""
     program = search.program
-    reads: dict[int, Callable[[], tuple[Operand, ...]]] = {}
+    reads: dict[int, Callable[[], tuple[OperandContent, ...]]] = {}
 
     def observe(
         machine: ProcessorState, row: Instruction, word: int, address: int, operation: Operation
@@ -325,7 +332,7 @@ def _described(
         simulator = search.simulator(memory, Simulator, observer=observe)
         first = max(1, number - commits + 1)
         simulator.run(first - 1)
-        operands: tuple[Operand, ...] = ()
+        operands: tuple[OperandContent, ...] = ()
         for ordinal in range(first, number + 1):
             pc = simulator.pc
             last.append(_commit(program, ordinal, pc))
@@ -355,9 +362,9 @@ def _width(program: Program, pc: int) -> int:
     return 1 if decoded is None or decoded[0].width is None else decoded[0].width.bytes
 
 
-def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[Operand, ...]:
+def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[OperandContent, ...]:
     operands = [
-        Operand("register", number, 8, state.registers[number].to_bytes(8, "little"))
+        OperandContent("register", number, 8, state.registers[number].to_bytes(8, "little"))
         for number in dict.fromkeys(field.extract(word) for field in row.reads)
         if number < len(state.registers)
     ]
@@ -366,7 +373,7 @@ def _operands(state: ProcessorState, row: Instruction, word: int) -> tuple[Opera
     for operand in () if access is None else access():
         content = _content(state, operand)
         if content is not None and not operand.writes:
-            operands.append(Operand(operand.space, operand.start, width, content))
+            operands.append(OperandContent(operand.space, operand.start, width, content))
     return tuple(operands)
 
 

@@ -20,8 +20,8 @@ __all__ = [
     "NETWORK",
     "VAULT",
     "Destinations",
+    "FlitJob",
     "NetworkError",
-    "NetworkJob",
     "NetworkOutcome",
     "NetworkResult",
     "NetworkRun",
@@ -60,7 +60,7 @@ class NetworkOutcome(IntEnum):
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkJob:
+class FlitJob:
     """One run of traffic.
 
     Attributes:
@@ -122,7 +122,7 @@ class NetworkJob:
 
 
 @dataclass(frozen=True, kw_only=True)
-class NetworkRun(NetworkJob):
+class NetworkRun(FlitJob):
     """A job as it is handed to the simulator; ``columns``, ``rows`` and ``buffer_flits`` are the
     network's (:class:`noc.config.NetworkConfig`)."""
 

@@ -22,7 +22,7 @@ from support.errors import VipError
 from support.scratch import scratch_folder
 
 from .memory import MemoryBehaviour
-from .network import NetworkError, NetworkJob, NetworkOutcome, NetworkResult, NetworkRun
+from .network import FlitJob, NetworkError, NetworkOutcome, NetworkResult, NetworkRun
 from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult, TrafficRun
 
 __all__ = [
@@ -250,7 +250,7 @@ def _traffic(
     return results
 
 
-def run_network(config: NetworkConfig, jobs: Sequence[NetworkJob]) -> list[NetworkResult]:
+def run_network(config: NetworkConfig, jobs: Sequence[FlitJob]) -> list[NetworkResult]:
     """Run ``jobs`` one after the other, each from reset, on a network alone.
 
     Every flit that arrives is compared with what was sent; packets of one source, destination and

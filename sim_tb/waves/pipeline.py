@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from isa.timing import VECTOR_LATENCY
 from pe.interface import PeCounter
 
-__all__ = ["SIGNALS", "STALLS", "Follower", "Interval", "TracedInstruction"]
+__all__ = ["SIGNALS", "STALLS", "CycleSpan", "Follower", "TracedInstruction"]
 
 #: Signals of an engine that the pipeline is followed by, below its scope.
 SIGNALS = (
@@ -63,7 +63,7 @@ _PASSED_ON = (PeCounter.ISSUED_VECTOR, PeCounter.ISSUED_LOAD_STORE)
 
 
 @dataclass
-class Interval:
+class CycleSpan:
     """A stage, or a stall by its cause, from cycle ``start`` up to before ``end``."""
 
     name: str
@@ -85,15 +85,15 @@ class TracedInstruction:
     """
 
     pc: int
-    stages: list[Interval] = field(default_factory=list)
-    stalls: list[Interval] = field(default_factory=list)
+    stages: list[CycleSpan] = field(default_factory=list)
+    stalls: list[CycleSpan] = field(default_factory=list)
     end: int = -1
     retired: bool = False
 
     def enter(self, stage: str, cycle: int) -> None:
         """Be in ``stage`` from ``cycle`` on."""
         self.leave(cycle)
-        self.stages.append(Interval(stage, cycle, -1))
+        self.stages.append(CycleSpan(stage, cycle, -1))
 
     def leave(self, cycle: int) -> None:
         """Be in the last stage until before ``cycle``."""
@@ -106,7 +106,7 @@ class TracedInstruction:
         if last is not None and last.end == cycle and last.name == cause:
             last.end = cycle + 1
         else:
-            self.stalls.append(Interval(cause, cycle, cycle + 1))
+            self.stalls.append(CycleSpan(cause, cycle, cycle + 1))
 
 
 class Follower:
@@ -122,7 +122,7 @@ class Follower:
     def __init__(self) -> None:
         self.found: list[TracedInstruction] = []
         self.events = dict.fromkeys(PeCounter, 0)
-        self.activity: list[Interval] = []
+        self.activity: list[CycleSpan] = []
         self._last: PeCounter | None = None
         self.in_flight: list[tuple[int, int]] = [(0, 0)]
         self._fetched: TracedInstruction | None = None
@@ -186,7 +186,7 @@ class Follower:
         if last is not None and last.end == cycle and last.name == name:
             last.end = cycle + 1
         else:
-            self.activity.append(Interval(name, cycle, cycle + 1))
+            self.activity.append(CycleSpan(name, cycle, cycle + 1))
 
     def _recount(self, event: PeCounter) -> None:
         """The instruction that moved on to dispatch in the last cycle has a fault there."""

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from memory.controller.dram_port import DramCommand
 
-from .pipeline import Interval
+from .pipeline import CycleSpan
 from .trace_events import TraceEvents
 
 __all__ = ["SIGNALS", "VaultFollower", "add_vault"]
@@ -36,8 +36,8 @@ class VaultFollower:
 
     def _begin(self) -> None:
         banks = self._banks
-        self.rows: list[list[Interval]] = [[] for _ in range(banks)]
-        self.columns: list[list[Interval]] = [[] for _ in range(banks)]
+        self.rows: list[list[CycleSpan]] = [[] for _ in range(banks)]
+        self.columns: list[list[CycleSpan]] = [[] for _ in range(banks)]
         self.waiting: list[tuple[int, int]] = [(0, 0)]
         self.queued: list[tuple[int, int]] = [(0, 0)]
         self.commands = dict.fromkeys(DramCommand, 0)
@@ -59,13 +59,13 @@ class VaultFollower:
         self.commands[command] += 1
         rows, columns = self.rows[bank], self.columns[bank]
         if command is DramCommand.ACT:
-            rows.append(Interval(f"row {row}", cycle, -1))
+            rows.append(CycleSpan(f"row {row}", cycle, -1))
         elif command is DramCommand.PRE:
             self._close(bank, cycle)
         elif command is DramCommand.REFRESH:
-            rows.append(Interval("refresh", cycle, cycle + 1))
+            rows.append(CycleSpan("refresh", cycle, cycle + 1))
         else:
-            columns.append(Interval(_COLUMNS[kind], cycle, cycle + _BURST))
+            columns.append(CycleSpan(_COLUMNS[kind], cycle, cycle + _BURST))
 
     def _close(self, bank: int, cycle: int) -> None:
         """The bank's row is closed in ``cycle``, if one is open."""

@@ -47,7 +47,7 @@ __all__ = [
     "LSTM",
     "POOLS",
     "ROUNDS",
-    "Layer",
+    "TileLayer",
     "belief_job",
     "belief_problem",
     "conv_rounds",
@@ -70,7 +70,7 @@ _HALO = 2
 
 
 @dataclass(frozen=True, kw_only=True)
-class Layer:
+class TileLayer:
     """A layer, or the step of pooling after one.
 
     Attributes:
@@ -103,12 +103,12 @@ def _conv(
     pool: PoolShape | None = None,
     *,
     first: bool = False,
-) -> Layer:
+) -> TileLayer:
     """A convolution whose tiles have this many output pixels across and down."""
     shape = ConvShape(
         width=tile[0] + _HALO, height=tile[1] + _HALO, channels=channels, filters=filters
     )
-    return Layer(name=name, conv=shape, pool=pool, first=first)
+    return TileLayer(name=name, conv=shape, pool=pool, first=first)
 
 
 def _complete(segments: int, channels: int, *, pooled: bool = False) -> PoolShape:
@@ -119,18 +119,18 @@ def _complete(segments: int, channels: int, *, pooled: bool = False) -> PoolShap
     )
 
 
-def _pool(name: str, tile: tuple[int, int], channels: int) -> Layer:
+def _pool(name: str, tile: tuple[int, int], channels: int) -> TileLayer:
     """Pooling of 2 x 2 pixels."""
-    return Layer(name=name, pool=PoolShape(width=tile[0], height=tile[1], channels=channels))
+    return TileLayer(name=name, pool=PoolShape(width=tile[0], height=tile[1], channels=channels))
 
 
-def _dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> Layer:
+def _dense(name: str, inputs: int, outputs: int, *, last: bool = False) -> TileLayer:
     shape = DenseShape(inputs=inputs // _ACROSS_INPUTS, outputs=outputs // _ACROSS_OUTPUTS)
-    return Layer(name=name, dense=shape, last=last)
+    return TileLayer(name=name, dense=shape, last=last)
 
 
 #: Convolutions, with the completion of their partial sums, and for conv4_3 and conv5_3 pooling.
-CONVOLUTIONS: tuple[Layer, ...] = (
+CONVOLUTIONS: tuple[TileLayer, ...] = (
     _conv("conv1_1", (56, 28), 3, 64, first=True),
     _conv("conv1_2", (56, 28), 64, 64),
     _conv("conv2_1", (28, 14), 64, 128),
@@ -147,19 +147,19 @@ CONVOLUTIONS: tuple[Layer, ...] = (
 )
 
 #: Pooling in a step of its own; the thesis counts it with the convolutions.
-POOLS: tuple[Layer, ...] = (
+POOLS: tuple[TileLayer, ...] = (
     _pool("pool1", (56, 28), 64),
     _pool("pool2", (28, 14), 128),
     _pool("pool3", (14, 14), 128),
 )
 
-FULLY_CONNECTED: tuple[Layer, ...] = (
+FULLY_CONNECTED: tuple[TileLayer, ...] = (
     _dense("fc6", 25088, 4096),
     _dense("fc7", 4096, 4096),
     _dense("fc8", 4096, 1000, last=True),
 )
 
-LAYERS: tuple[Layer, ...] = (*CONVOLUTIONS, *POOLS, *FULLY_CONNECTED)
+LAYERS: tuple[TileLayer, ...] = (*CONVOLUTIONS, *POOLS, *FULLY_CONNECTED)
 
 _TILE = (60, 34)
 
@@ -213,7 +213,7 @@ ROUNDS = 2
 _FRACTION = 10
 
 
-def conv_rounds(layer: Layer, pes: int) -> int:
+def conv_rounds(layer: TileLayer, pes: int) -> int:
     """Groups of filters that each of so many PEs takes; 1 unless the layer is a convolution."""
     if layer.conv is None:
         return 1
@@ -224,7 +224,7 @@ def conv_rounds(layer: Layer, pes: int) -> int:
 
 
 def layer_jobs(
-    layer: Layer, *, batch: int = 1, rounds: int | None = None, pes: int = 4
+    layer: TileLayer, *, batch: int = 1, rounds: int | None = None, pes: int = 4
 ) -> list[KernelJob]:
     """Jobs of a vault for a layer, with random data.
 
@@ -349,7 +349,7 @@ def with_engines(config: VaultTileConfig, pes: int) -> VaultTileConfig:
     return replace(config, pes=pes, vault=replace(config.vault, tag_bits=_TAG_BITS[pes]))
 
 
-def convolution(name: str) -> Layer:
+def convolution(name: str) -> TileLayer:
     """The convolution of VGG-16 with this name."""
     return next(layer for layer in CONVOLUTIONS if layer.name == name)
 

@@ -23,7 +23,7 @@ from pe.interface import PeCounter, PeState
 
 from .register_map import CHIP, GROUP_PES, IDENTITY, MAP_VERSION, PE, VAULT
 from .register_types import WORD_BYTES, Block
-from .reports import ChipIdentity, PeStatus, instruction_at
+from .reports import ChipIdentity, instruction_at
 from .transport import HostError, Transport
 
 __all__ = ["Host", "HostTimeout"]
@@ -186,38 +186,29 @@ class Host:
         """The PEs that stopped at a fault."""
         return await self._bitmap("FAULTED")
 
-    async def status(self, pe: int) -> PeStatus:
-        """The status of PE ``pe``."""
+    async def status(self, pe: int) -> EngineEnd:
+        """The present state of PE ``pe``, without what it has counted and holds; with why and where
+        it stopped if it stands at a fault."""
         await self._chosen([pe])
+        identity = await self.identify()
         word = await self._read(PE, "STATUS", page=pe)
         fields = {field.name: field.extract(word) for field in PE.register("STATUS").fields}
-        return PeStatus(
+        state, pc = PeState(fields["state"]), fields["pc"]
+        stopped_at = self._programs.get(pe, ()) if state is PeState.FAULTED else ()
+        return EngineEnd(
+            state=state.name.lower(),
             pe=pe,
-            state=PeState(fields["state"]),
+            vault=pe // identity.pes_per_vault,
+            slot=pe % identity.pes_per_vault,
             cause=FaultCause(fields["cause"]),
-            pc=fields["pc"],
+            pc=pc,
             memory_error=bool(fields["memory_error"]),
+            instruction=instruction_at(stopped_at, pc),
         )
 
     async def faults(self) -> tuple[EngineEnd, ...]:
         """Why and where each of the PEs stopped that stand at a fault."""
-        identity = await self.identify()
-        reports = []
-        for pe in await self.faulted():
-            status = await self.status(pe)
-            reports.append(
-                EngineEnd(
-                    state="faulted",
-                    pe=pe,
-                    vault=pe // identity.pes_per_vault,
-                    slot=pe % identity.pes_per_vault,
-                    cause=status.cause,
-                    pc=status.pc,
-                    memory_error=status.memory_error,
-                    instruction=instruction_at(self._programs.get(pe, ()), status.pc),
-                )
-            )
-        return tuple(reports)
+        return tuple([await self.status(pe) for pe in await self.faulted()])
 
     async def counters(self, pe: int) -> dict[PeCounter, int]:
         """The performance counters of PE ``pe``: of its last launch."""

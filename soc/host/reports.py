@@ -5,10 +5,8 @@ from dataclasses import dataclass
 
 from isa.assembly.disassembler import instruction_text
 from isa.encoding import decode
-from isa.faults import FaultCause
-from pe.interface import PeState
 
-__all__ = ["ChipIdentity", "PeStatus", "instruction_at"]
+__all__ = ["ChipIdentity", "instruction_at"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -50,23 +48,6 @@ class ChipIdentity:
     def memory_bytes(self) -> int:
         """Bytes of the DRAM, from address 0 on."""
         return self.vaults << self.vault_address_bits
-
-
-@dataclass(frozen=True, kw_only=True)
-class PeStatus:
-    """The state of PE ``pe``.
-
-    Attributes:
-        state: present state.
-        cause, pc: of the fault, if it has stopped at one; ``pc`` in words.
-        memory_error: memory answered an access of this launch with an error, whatever the cause.
-    """
-
-    pe: int
-    state: PeState
-    cause: FaultCause
-    pc: int
-    memory_error: bool
 
 
 def instruction_at(words: Sequence[int], pc: int) -> str:

@@ -6,13 +6,13 @@ from noc.config import NetworkConfig
 from noc.node.counters import INDEX_BITS, NetworkCounter
 from noc.router.router import HOP_CYCLES
 from sim_tb.harness.memory import MemoryBehaviour
-from sim_tb.harness.network import Destinations, NetworkError, NetworkJob
+from sim_tb.harness.network import Destinations, FlitJob, NetworkError
 from sim_tb.harness.traffic import Pattern
 from sim_tb.harness.traffic_runs import NodesJob, run_network, run_nodes
 
 
 def pressed(destinations, *, answers, seed=1):
-    return NetworkJob(
+    return FlitJob(
         destinations=destinations,
         flits=20_000,
         longest=6,
@@ -43,8 +43,8 @@ def test_all_traffic_arrives_in_order_under_back_pressure(columns, rows):
 
 def test_a_hop_takes_two_cycles_and_a_link_a_flit_each_cycle():
     jobs = [
-        NetworkJob(rate=0.02, cycles=20_000, warmup=100),
-        NetworkJob(destinations=Destinations.NEIGHBOUR, cycles=3000, warmup=1000),
+        FlitJob(rate=0.02, cycles=20_000, warmup=100),
+        FlitJob(destinations=Destinations.NEIGHBOUR, cycles=3000, warmup=1000),
     ]
     idle, full = run_network(NetworkConfig(columns=5, rows=1), jobs)
     assert idle.fastest[1:3] == (2 * HOP_CYCLES, 3 * HOP_CYCLES)
@@ -53,14 +53,14 @@ def test_a_hop_takes_two_cycles_and_a_link_a_flit_each_cycle():
 
 
 def test_what_is_never_taken_counts_as_lost():
-    job = NetworkJob(flits=1000, take=0.001, patience=2000)
+    job = FlitJob(flits=1000, take=0.001, patience=2000)
     with pytest.raises(NetworkError, match=r"run 0: cycle \d+: LOST: a packet of class"):
         run_network(NetworkConfig(columns=2, rows=2), [job])
 
 
 def test_a_job_that_does_not_fit_is_refused():
     with pytest.raises(NetworkError, match="packets of 9 flits in a network for at most 6"):
-        run_network(NetworkConfig(columns=2, rows=2), [NetworkJob(flits=10, longest=9)])
+        run_network(NetworkConfig(columns=2, rows=2), [FlitJob(flits=10, longest=9)])
 
 
 def test_accesses_between_nodes_keep_their_order_and_are_counted():

@@ -9,7 +9,7 @@ from sim_tb.harness.network import (
     NETWORK,
     VAULT,
     Destinations,
-    NetworkJob,
+    FlitJob,
     NetworkOutcome,
     NetworkResult,
     NetworkRun,
@@ -93,7 +93,7 @@ class PythonNetwork:
 
 def job(**change):
     values = {"flits": 3000, "longest": 6, "take": 0.8, "patience": 3000, "max_cycles": 50_000}
-    return NetworkJob(**(values | change))
+    return FlitJob(**(values | change))
 
 
 @pytest.mark.parametrize("destinations", Destinations)

@@ -16,7 +16,16 @@ from .errors import DebugError, ExpectationError
 from .points import Kind, Point
 from .views import ListedWord, Matrix, Registers, Stop, element_type
 
-__all__ = ["COMMANDS", "Command", "Done", "Listing", "Points", "Reply", "Session", "read_script"]
+__all__ = [
+    "COMMANDS",
+    "Command",
+    "DebugSession",
+    "Done",
+    "Listing",
+    "Points",
+    "Reply",
+    "read_script",
+]
 
 _SCRIPT_BYTES = 1 << 20
 _SHAPE = re.compile(r"(?:([0-9]{1,6})x)?([0-9]{1,6})")
@@ -93,7 +102,7 @@ def read_script(path: Path) -> tuple[tuple[int, str], ...]:
     return tuple((number, line) for number, line in enumerate(lines, 1) if line)
 
 
-class Session:
+class DebugSession:
     """Commands of text on a debugger.
 
     Parameters:
@@ -236,7 +245,7 @@ COMMANDS = (
         "stop before a label, LABEL+N, word address or :LINE",
         1,
         1,
-        Session._break,
+        DebugSession._break,
     ),
     Command(
         "watch",
@@ -245,20 +254,32 @@ COMMANDS = (
         "stop after an access to bytes, or a change of a register",
         1,
         4,
-        Session._watch,
+        DebugSession._watch,
     ),
-    Command("points", "p", "", "list break- and watchpoints", 0, 0, Session._points),
-    Command("delete", "d", "NUMBER", "remove a point", 1, 1, Session._delete),
-    Command("step", "s", "[N]", "execute N instructions", 0, 1, Session._step),
-    Command("back", "bs", "[N]", "take N instructions back", 0, 1, Session._back),
-    Command("continue", "c", "", "execute until a point or the end", 0, 0, Session._continue),
+    Command("points", "p", "", "list break- and watchpoints", 0, 0, DebugSession._points),
+    Command("delete", "d", "NUMBER", "remove a point", 1, 1, DebugSession._delete),
+    Command("step", "s", "[N]", "execute N instructions", 0, 1, DebugSession._step),
+    Command("back", "bs", "[N]", "take N instructions back", 0, 1, DebugSession._back),
+    Command("continue", "c", "", "execute until a point or the end", 0, 0, DebugSession._continue),
     Command(
-        "reverse", "rc", "", "go back to the last point, or to the launch", 0, 0, Session._reverse
+        "reverse",
+        "rc",
+        "",
+        "go back to the last point, or to the launch",
+        0,
+        0,
+        DebugSession._reverse,
     ),
-    Command("go", "g", "TIME", "be where TIME instructions are executed", 1, 1, Session._go),
-    Command("where", "i", "", "show where the program stands", 0, 0, Session._where),
+    Command("go", "g", "TIME", "be where TIME instructions are executed", 1, 1, DebugSession._go),
+    Command("where", "i", "", "show where the program stands", 0, 0, DebugSession._where),
     Command(
-        "list", "l", "[PLACE] [N]", "disassemble N words, with their source", 0, 2, Session._list
+        "list",
+        "l",
+        "[PLACE] [N]",
+        "disassemble N words, with their source",
+        0,
+        2,
+        DebugSession._list,
     ),
     Command(
         "registers",
@@ -267,7 +288,7 @@ COMMANDS = (
         "show registers, or all that are not 0",
         0,
         64,
-        Session._registers,
+        DebugSession._registers,
     ),
     Command(
         "scratchpad",
@@ -276,7 +297,7 @@ COMMANDS = (
         "show the scratchpad as a matrix of a type such as i16, u8, x64, i16/8",
         1,
         3,
-        Session._scratchpad,
+        DebugSession._scratchpad,
     ),
     Command(
         "memory",
@@ -285,7 +306,7 @@ COMMANDS = (
         "the same of the memory",
         1,
         3,
-        Session._memory,
+        DebugSession._memory,
     ),
     Command(
         "expect",
@@ -294,7 +315,7 @@ COMMANDS = (
         "fail unless it is so",
         2,
         4099,
-        Session._expect,
+        DebugSession._expect,
     ),
 )
 

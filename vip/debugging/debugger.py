@@ -37,7 +37,7 @@ class Debugger:
     """One engine (PE) that is stopped between two instructions; :func:`debug` makes it.
 
     Time is the number of executed instructions. Use it in a ``with`` statement, or call
-    :meth:`close`. :meth:`vip.debugging.commands.Session` takes the same as text.
+    :meth:`close`. :meth:`vip.debugging.commands.DebugSession` takes the same as text.
 
     Attributes:
         program: what runs.

@@ -11,7 +11,6 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.run import Launch
 from microkernels.data.stereo import motorcycle
-from pe.interface import PeState
 from sim_tb.cosim.chip import run_launch
 from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.engine import CosimError
@@ -158,7 +157,7 @@ def test_a_fault_stops_its_engine_only_and_the_chip_is_launched_again(
     second = run_launch(chip, Launch(program=FAULT, max_cycles=50_000, parameters=99))
     assert second.faults == ()
     assert run(host.halted()) == (0, 1, 2, 3)
-    assert run(host.status(2)).state is PeState.HALTED
+    assert run(host.status(2)).halted
     found = [word(run(host.read(vault * VAULT, 8))) for vault in VAULTS]
     assert found == [202, 202, 102, 202]
 

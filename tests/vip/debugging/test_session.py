@@ -9,7 +9,7 @@ import pytest
 
 import vip as api
 from isa.program import Program
-from vip.debugging.commands import COMMANDS, Session
+from vip.debugging.commands import COMMANDS, DebugSession
 from vip.debugging.errors import DebugError
 from vip.debugging.views import element_type
 
@@ -30,10 +30,10 @@ loop:
 @pytest.fixture
 def session(tmp_path: Path):
     with api.debug(api.assemble(SOURCE), "pe-small", memory=bytes(range(64))) as debugger:
-        yield Session(debugger)
+        yield DebugSession(debugger)
 
 
-def test_each_command_has_its_reply(session: Session) -> None:
+def test_each_command_has_its_reply(session: DebugSession) -> None:
     assert session.execute("break loop").points[0].address == 3
     assert session.execute("b loop+2").points[0].address == 5
     assert session.execute("c").place == "loop"
@@ -53,7 +53,7 @@ def test_each_command_has_its_reply(session: Session) -> None:
     assert session.execute("p").points[0].address == 3
 
 
-def test_a_store_is_taken_back(session: Session) -> None:
+def test_a_store_is_taken_back(session: DebugSession) -> None:
     before = session.execute("memory 0 4 x16").values.tolist()
     session.execute("watch memory 0 2")
     hit = session.execute("c").hits[0]
@@ -70,7 +70,7 @@ def test_reading_is_watched(tmp_path: Path) -> None:
         assert debugger.resume().state == "halted"
 
 
-def test_a_fault_ends_the_run_and_can_be_left(session: Session) -> None:
+def test_a_fault_ends_the_run_and_can_be_left(session: DebugSession) -> None:
     with api.debug(Program((0xFFFFFFFF,))) as debugger:
         stop = debugger.resume()
         assert (stop.state, stop.cause, stop.time) == ("faulted", "ILLEGAL_INSTRUCTION", 0)
@@ -78,7 +78,7 @@ def test_a_fault_ends_the_run_and_can_be_left(session: Session) -> None:
         assert debugger.back().reason == "launch"
 
 
-def test_elements_have_a_type(session: Session) -> None:
+def test_elements_have_a_type(session: DebugSession) -> None:
     kind = session.execute("memory 0x10 2 i16/4").type
     assert [kind.text(int(number)) for number in (24, -8)] == ["1.5", "-0.5"]
     assert session.execute("memory 0x10 1 x32").type.text(0x13121110) == "13121110"
@@ -114,7 +114,7 @@ def test_elements_have_a_type(session: Session) -> None:
         ("", "no command"),
     ],
 )
-def test_bad_commands_are_one_line(session: Session, line: str, words: str) -> None:
+def test_bad_commands_are_one_line(session: DebugSession, line: str, words: str) -> None:
     with pytest.raises(DebugError) as error:
         session.execute(line)
     assert words in str(error.value)
@@ -178,7 +178,7 @@ def test_the_prompt_completes_labels(vip, program: Path, monkeypatch: pytest.Mon
     from vip.cli.commands.debug import _Prompt
 
     with api.debug(program) as debugger:
-        prompt = _Prompt(Session(debugger), lambda line, reply: None)
+        prompt = _Prompt(DebugSession(debugger), lambda line, reply: None)
         assert prompt.completedefault("lo") == ["loop"]
         assert prompt.completenames("re") == ["reverse", "registers"]
 

@@ -10,7 +10,7 @@ from rich.table import Table
 
 import vip
 from vip.cli.console import console, warn
-from vip.debugging.commands import COMMANDS, Listing, Points, Reply, Session
+from vip.debugging.commands import COMMANDS, DebugSession, Listing, Points, Reply
 from vip.debugging.errors import DebugError, ExpectationError
 from vip.debugging.points import Breakpoint, Hit, Point, Watchpoint
 from vip.debugging.views import ListedWord, Matrix, Registers, Stop
@@ -31,7 +31,7 @@ class _Prompt(cmd.Cmd):
 
     prompt = "(vip) "
 
-    def __init__(self, session: Session, note: Callable[[str, object], None]) -> None:
+    def __init__(self, session: DebugSession, note: Callable[[str, object], None]) -> None:
         super().__init__()
         self._session, self._note = session, note
 
@@ -118,7 +118,7 @@ def debug(
         parameters=parameters,
         limit=limit,
     ) as debugger:
-        session = Session(debugger)
+        session = DebugSession(debugger)
         failed = False
         if script is None:
             show_reply(debugger.where(), {})
@@ -130,7 +130,7 @@ def debug(
         raise typer.Exit(1)
 
 
-def _run_script(session: Session, script: Path, note: Callable[[str, object], None]) -> bool:
+def _run_script(session: DebugSession, script: Path, note: Callable[[str, object], None]) -> bool:
     """Do the commands of ``script``; whether all expectations are met."""
     try:
         for line, reply in session.script(script):

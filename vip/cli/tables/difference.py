@@ -4,7 +4,7 @@ from itertools import zip_longest
 
 from rich.table import Table
 
-from sim_tb.cosim.difference import Commit, Differing, Operand
+from sim_tb.cosim.difference import Commit, Differing, OperandContent
 from vip.cli.console import console
 from vip.cosimulation.difference import Located
 
@@ -37,7 +37,7 @@ def _source(commit: Commit) -> str:
     return "" if commit.source is None else f" ({commit.source.file}:{commit.source.line})"
 
 
-def _place(where: Operand | Differing) -> str:
+def _place(where: OperandContent | Differing) -> str:
     return f"r{where.start}" if where.space == "register" else f"{where.space} {where.start:#x}"
 
 
@@ -48,7 +48,7 @@ def _numbers(content: bytes, size: int) -> list[int]:
     ]
 
 
-def _operand(operand: Operand) -> str:
+def _operand(operand: OperandContent) -> str:
     if operand.space == "register":
         (value,) = _numbers(operand.content, 8)
         return f"{value:#x}" if value >= 0 else f"{value}"
