@@ -357,3 +357,10 @@ def test_a_structure_of_the_header_is_that_of_python(name: str, record: type) ->
     body = re.findall(rf"struct VipDram{name} {{\n(.*?)}};", header, re.S)[0]
     members = re.findall(r"^    (\w[^;]+;)", body, re.M)
     assert members == re.findall(r"^    (\w[^;]+;)", declarations(record), re.M)
+
+
+def test_a_setup_says_where_the_parts_of_an_address_are() -> None:
+    setup = device_setup(CONFIG)
+    address = join_address(CONFIG, DramAddress(row=3, bank=2, column=1))
+    parts = (3 << setup.row_shift, 2 << setup.bank_shift, 1 << setup.column_shift)
+    assert address == sum(parts)
