@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin,
 
 __all__ = [
     "U8",
+    "U16",
     "U32",
     "C",
     "Chance",
@@ -47,11 +48,14 @@ _CERTAIN = 65536
 _NAMES = {
     c_bool: "bool",
     ctypes.c_uint8: "uint8_t",
+    ctypes.c_int16: "int16_t",
+    ctypes.c_uint16: "uint16_t",
     ctypes.c_int32: "int32_t",
     ctypes.c_uint32: "uint32_t",
     c_int64: "int64_t",
     c_uint64: "uint64_t",
     c_char_p: "const char*",
+    ctypes.c_void_p: "void*",
 }
 
 
@@ -70,6 +74,7 @@ class C:
 
 
 U8 = Annotated[int, C(ctypes.c_uint8)]
+U16 = Annotated[int, C(ctypes.c_uint16)]
 U32 = Annotated[int, C(ctypes.c_uint32)]
 Signed = Annotated[int, C(c_int64)]
 Text = Annotated[str, C(c_char_p, str.encode)]
@@ -226,9 +231,9 @@ def _member(name: str, kind: Any) -> str:
         return f"{_NAMES[kind]} {name}"
     if issubclass(kind, ctypes.Array):
         return _member(f"{name}[{kind._length_}]", kind._type_)
-    if issubclass(kind, ctypes.Structure):
-        return f"{kind.__name__} {name}"
-    return _member(f"* {name}", kind._type_).replace(" * ", "* ")
+    if issubclass(kind, ctypes._Pointer):
+        return _member(f"* {name}", kind._type_).replace(" * ", "* ")
+    return f"{kind.__name__} {name}"
 
 
 def _enumeration(kind: type[IntEnum]) -> str:

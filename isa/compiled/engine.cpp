@@ -50,7 +50,7 @@ template <bool Narrow, bool Counting>
 // The same, but what the log must see is executed too: alone, and noted.
 template <bool Narrow, bool Counting>
 uint32_t follow(Engine& engine, uint64_t limit) {
-    const Operation* const program = engine.program;
+    Operation* const program = engine.program;
     while (true) {
         if (const uint32_t code = run<Narrow, Counting>(engine, limit); code != kFollowed)
             return code;
@@ -60,7 +60,7 @@ uint32_t follow(Engine& engine, uint64_t limit) {
         const uint32_t code = run<Narrow, Counting>(engine, one);
         engine.program = program;
         if (code != kLimit) return code;
-        engine.log->executed(engine, engine.followed[at], at);
+        static_cast<HazardLog*>(engine.log)->executed(engine, engine.followed[at], at);
         --limit;
     }
 }
@@ -87,6 +87,6 @@ extern "C" void vip_hazards_close(vip::HazardLog* log) { delete log; }
 extern "C" uint64_t vip_hazards_count(const vip::HazardLog* log) { return log->found.size(); }
 
 // Copies all hazards found.
-extern "C" void vip_hazards_copy(const vip::HazardLog* log, vip::Hazard* to) {
+extern "C" void vip_hazards_copy(const vip::HazardLog* log, vip::FoundHazard* to) {
     std::copy(log->found.begin(), log->found.end(), to);
 }

@@ -1,6 +1,4 @@
 // State of a simulated processing engine, and the kinds of instructions on it.
-//
-// The layouts of Operation and Engine are those of the structures in library.py.
 #pragma once
 
 #include <unistd.h>
@@ -11,45 +9,12 @@
 
 namespace vip {
 
-// An instruction word, decoded. Registers by what the instruction needs them for:
-//   scalar: result, operand, operand; branch: -, operand, operand;
-//   vector: result, first, second operand; setting: -, operand, -;
-//   transfer of scratchpad: scratchpad, memory, length; of a register: register, memory, -.
-struct Operation {
-    uint16_t row;  // of the instruction table; beyond it: nothing that the engine has
-    uint8_t a, b, c;
-    int64_t constant;  // of a branch: the target
-};
-
 // Puts the results of a special row for all elements at its place in `results`; returns 0, or
 // another value where it fails.
 using Evaluate = int32_t (*)(uint32_t row, uint64_t fx);
 
-class HazardLog;
-
-struct Engine {
-    uint64_t registers[64];
-    uint64_t register_width;
-    uint64_t vl, mr, fx, max_vl, max_mr;
-    uint64_t unaligned;
-    uint8_t* scratchpad;
-    uint64_t scratchpad_bytes;
-    uint8_t* memory;        // mapping of the image
-    uint8_t* held;          // a byte a page of the image: whether its space is taken
-    uint64_t memory_bytes;  // that can be reached
-    uint64_t address_space;  // that addresses can name
-    int64_t file;           // of the image
-    const Operation* program;
-    uint64_t words;
-    uint64_t* visits;     // a number for each word
-    uint64_t* saturated;  // the same, or null
-    int16_t** results;    // for each special row and FX: results of all elements, or null
-    Evaluate evaluate;
-    int64_t pc;
-    HazardLog* log;             // or null
-    const Operation* followed;  // the program with the words that the log sees, kFollowed in it
-    Workspace workspace;        // declared; without pixels: none
-};
+// Operation, Engine and FoundHazard, which library.py describes.
+#include "structures.inc"
 
 constexpr unsigned kMost = 256;
 

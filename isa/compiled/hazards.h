@@ -31,16 +31,6 @@ constexpr HazardRow kHazardRows[] = {
 #include "hazard_rows.inc"
 };
 
-// A use that comes too early. The layout is that of the structure in library.py.
-struct Hazard {
-    int64_t pc;
-    int64_t what;
-    int64_t address;
-    int64_t other;
-    int64_t distance, needed;  // nothing with kOwnOperand
-    int64_t times;
-};
-
 // Scratchpad bytes start .. end.
 struct Span {
     int64_t start, end;
@@ -124,7 +114,7 @@ class VectorOperation {
 class HazardLog {
   public:
     // Those found, in the order in which they were met.
-    std::vector<Hazard> found;
+    std::vector<FoundHazard> found;
 
     // `op` at word `at` has been executed.
     void executed(const Engine& engine, const Operation& op, int64_t at) {
@@ -243,14 +233,14 @@ class HazardLog {
     // by the one of theirs that is least close.
     void add() {
         for (auto one = met_.begin(); one != met_.end(); ++one) {
-            const auto alike = [&](const Hazard& each) { return each.what == one->what; };
+            const auto alike = [&](const FoundHazard& each) { return each.what == one->what; };
             if (std::none_of(met_.begin(), one, alike))
                 add(*std::find_if(met_.rbegin(), met_.rend(), alike));
         }
         met_.clear();
     }
 
-    void add(const Hazard& hazard) {
+    void add(const FoundHazard& hazard) {
         const size_t at = hazard.pc * kHazardKinds + hazard.what;
         if (at >= places_.size()) places_.resize(at + 1);
         size_t& place = places_[at];
@@ -259,7 +249,7 @@ class HazardLog {
             place = found.size();
             return;
         }
-        Hazard& known = found[place - 1];
+        FoundHazard& known = found[place - 1];
         const int64_t times = known.times + 1;
         if (hazard.distance < known.distance) known = hazard;
         known.times = times;
@@ -271,7 +261,7 @@ class HazardLog {
     // Those whose results may be missing; the operands of the last `held_` may be unread.
     std::vector<Issued> results_;
     size_t held_ = 0;
-    std::vector<Hazard> met_;
+    std::vector<FoundHazard> met_;
     // For each word and kind the place in `found`, from 1 on; 0: not met.
     std::vector<size_t> places_;
 };

@@ -1,27 +1,19 @@
 """The compiled simulator's library, and the structures that it shares with Python."""
 
 import ctypes
-from ctypes import (
-    CFUNCTYPE,
-    POINTER,
-    c_int16,
-    c_int32,
-    c_int64,
-    c_uint8,
-    c_uint16,
-    c_uint32,
-    c_void_p,
-)
-from ctypes import c_uint64 as u64
+from collections.abc import Mapping
+from ctypes import CFUNCTYPE, POINTER, c_int16, c_int32, c_uint8, c_uint32, c_uint64, c_void_p
 from functools import cache
 from pathlib import Path
+from typing import Annotated, Any
 
 from isa.table import REGISTERS
 from support.native import compile_library
+from support.schema import U8, U16, C, Record, Signed, declarations
 
 from .rows import constants, hazard_rows, rows
 
-__all__ = ["SOURCES", "Engine", "Evaluate", "FoundHazard", "Operation", "library"]
+__all__ = ["SOURCES", "Engine", "Evaluate", "FoundHazard", "Operation", "headers", "library"]
 
 #: Files in C++, that of the library first.
 SOURCES = tuple(
@@ -30,80 +22,118 @@ SOURCES = tuple(
 )
 _FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra")
 
-_PIXELS = ("width", "height", "pixel_bytes", "output_width", "output_height")
+#: Puts the results of a special row for all elements at its place among an engine's ``results``;
+#: called with the row's number and FX. Returns 0, or another value where it fails.
+Evaluate = CFUNCTYPE(c_int32, c_uint32, c_uint64)
+Evaluate.__name__ = "Evaluate"
 
-#: Called with the number of a special row and FX; see ``engine.h``.
-Evaluate = CFUNCTYPE(c_int32, c_uint32, u64)
-
-
-class Declared(ctypes.Structure):
-    """The declared workspace; see ``workspace.h``."""
-
-    _fields_ = (
-        ("image", u64),
-        ("window", u64),
-        *((name, c_uint16) for name in _PIXELS),
-        *((name, c_uint8) for name in ("kernel", "stride", "padding")),
-        ("rest", c_uint8 * 3),
-    )
+_Bytes = Annotated[Any, C(POINTER(c_uint8))]
+_Counts = Annotated[Any, C(POINTER(c_uint64))]
 
 
-class Operation(ctypes.Structure):
-    """A decoded word; see ``engine.h``."""
+class Descriptor(Record):
+    """The descriptor of a workspace as it lies in memory; without pixels: none is declared."""
 
-    _fields_ = (
-        ("row", c_uint16),
-        ("a", c_uint8),
-        ("b", c_uint8),
-        ("c", c_uint8),
-        ("constant", c_int64),
-    )
-
-
-class Engine(ctypes.Structure):
-    """State of an engine; see ``engine.h``."""
-
-    _fields_ = (
-        ("registers", u64 * REGISTERS),
-        ("register_width", u64),
-        ("vl", u64),
-        ("mr", u64),
-        ("fx", u64),
-        ("max_vl", u64),
-        ("max_mr", u64),
-        ("unaligned", u64),
-        ("scratchpad", POINTER(c_uint8)),
-        ("scratchpad_bytes", u64),
-        ("memory", POINTER(c_uint8)),
-        ("held", POINTER(c_uint8)),
-        ("memory_bytes", u64),
-        ("address_space", u64),
-        ("file", c_int64),
-        ("program", POINTER(Operation)),
-        ("words", u64),
-        ("visits", POINTER(u64)),
-        ("saturated", POINTER(u64)),
-        ("results", POINTER(POINTER(c_int16))),
-        ("evaluate", Evaluate),
-        ("pc", c_int64),
-        ("log", c_void_p),
-        ("followed", POINTER(Operation)),
-        ("workspace", Declared),
-    )
+    image: int
+    window: int
+    width: U16
+    height: U16
+    pixel_bytes: U16
+    output_width: U16
+    output_height: U16
+    kernel: U8
+    stride: U8
+    padding: U8
+    rest: Annotated[Any, C(c_uint8 * 3)]
 
 
-class FoundHazard(ctypes.Structure):
-    """A hazard; see ``hazards.h``."""
+class Workspace(Descriptor):
+    """The same in an engine; see ``workspace.h``."""
 
-    _fields_ = (
-        ("pc", c_int64),
-        ("what", c_int64),
-        ("address", c_int64),
-        ("other", c_int64),
-        ("distance", c_int64),
-        ("needed", c_int64),
-        ("times", c_int64),
-    )
+
+class Operation(Record):
+    """An instruction word, decoded.
+
+    Attributes:
+        row: of the instruction table; beyond it: nothing that the engine has.
+        a, b, c: registers, by what the instruction needs them for: a scalar one for its result and
+            two operands; a branch for operands in ``b`` and ``c``; a vector instruction for its
+            result and operands; a setting for an operand in ``b``; a transfer of the scratchpad for
+            scratchpad, memory and length, of a register for register and memory.
+        constant: of a branch: the target.
+    """
+
+    row: U16
+    a: U8
+    b: U8
+    c: U8
+    constant: Signed
+
+
+_Operations = Annotated[Any, C(POINTER(Operation))]
+
+
+class Engine(Record):
+    """State of an engine.
+
+    Attributes:
+        memory, held: of a :class:`isa.image.Mapping`; ``memory_bytes`` of it can be reached,
+            ``address_space`` can be named. file: of the image.
+        program: ``words`` operations. visits, saturated: a number for each word; ``saturated`` may
+            be null.
+        results: for each special row and FX results of all elements, or null.
+        log: the log of hazards, or null. followed: the program with the words that it sees marked.
+    """
+
+    registers: Annotated[Any, C(c_uint64 * REGISTERS)]
+    register_width: int
+    vl: int
+    mr: int
+    fx: int
+    max_vl: int
+    max_mr: int
+    unaligned: int
+    scratchpad: _Bytes
+    scratchpad_bytes: int
+    memory: _Bytes
+    held: _Bytes
+    memory_bytes: int
+    address_space: int
+    file: Signed
+    program: _Operations
+    words: int
+    visits: _Counts
+    saturated: _Counts
+    results: Annotated[Any, C(POINTER(POINTER(c_int16)))]
+    evaluate: Annotated[Any, C(Evaluate)]
+    pc: Signed
+    log: Annotated[Any, C(c_void_p)]
+    followed: _Operations
+    workspace: Workspace
+
+
+class FoundHazard(Record):
+    """A use that comes too early, as :class:`isa.hazards.Hazard`; ``distance`` and ``needed`` say
+    nothing where an instruction overlaps its own operand."""
+
+    pc: Signed
+    what: Signed
+    address: Signed
+    other: Signed
+    distance: Signed
+    needed: Signed
+    times: Signed
+
+
+def headers() -> Mapping[str, str]:
+    """What :data:`SOURCES` include of the instruction table and of the structures here."""
+    return {
+        "rows.inc": rows(),
+        "hazard_rows.inc": hazard_rows(),
+        "constants.inc": constants(),
+        "descriptor.inc": declarations(Descriptor),
+        "structures.inc": declarations(Operation, Engine, FoundHazard),
+    }
 
 
 @cache
@@ -118,19 +148,15 @@ def library() -> ctypes.CDLL:
         SOURCES[0],
         _FLAGS,
         headers=SOURCES[1:],
-        generated={
-            "rows.inc": rows(),
-            "hazard_rows.inc": hazard_rows(),
-            "constants.inc": constants(),
-        },
+        generated=headers(),
     )
-    simulator.vip_engine_run.argtypes = (POINTER(Engine), u64)
+    simulator.vip_engine_run.argtypes = (POINTER(Engine), c_uint64)
     simulator.vip_engine_run.restype = c_uint32
     simulator.vip_hazards_open.restype = c_void_p
     simulator.vip_hazards_close.argtypes = (c_void_p,)
     simulator.vip_hazards_close.restype = None
     simulator.vip_hazards_count.argtypes = (c_void_p,)
-    simulator.vip_hazards_count.restype = u64
+    simulator.vip_hazards_count.restype = c_uint64
     simulator.vip_hazards_copy.argtypes = (c_void_p, POINTER(FoundHazard))
     simulator.vip_hazards_copy.restype = None
     return simulator

@@ -11,12 +11,10 @@ namespace vip {
 // In place of an address in the image: zeros.
 constexpr uint64_t kZeros = ~uint64_t{0};
 
-// A descriptor as it lies in memory; no pixels: none is declared.
-struct Workspace {
-    uint64_t image, window;
-    uint16_t width, height, pixel_bytes, output_width, output_height;
-    uint8_t kernel, stride, padding, rest[3];
+// Descriptor, which library.py describes.
+#include "descriptor.inc"
 
+struct Workspace : Descriptor {
     bool declared() const { return pixel_bytes; }
     uint64_t row_bytes() const { return uint64_t{kernel} * kernel * pixel_bytes; }
     uint64_t window_bytes() const { return row_bytes() * output_width * output_height; }

@@ -28,77 +28,78 @@ def _memory(extent: Extent, access: Access) -> Use:
     return Use(Role.DRAM_ADDRESS, extent, access)
 
 
+def _transfers(width: Width) -> list[Instruction]:
+    """The rows of transfers of elements of ``width``."""
+    common: dict[str, Any] = {
+        "width": width,
+        "function": WIDTH.insert(width),
+        "unit": Unit.LOAD_STORE,
+    }
+    suffix = f"[{width.bits}]"
+    return [
+        Instruction(
+            key=f"ld.sram{suffix}",
+            mnemonic="ld.sram",
+            opcode=Opcode.LD_SRAM,
+            format=Format.ABC,
+            operands=make_operands(
+                Format.ABC,
+                _scratchpad(Access.WRITE),
+                _memory(Extent.LENGTH, Access.READ),
+                Role.LENGTH,
+            ),
+            work="load",
+            summary="Load elements from memory into the scratchpad.",
+            semantics="S[A .. A + C*w] = M[B .. B + C*w]",
+            **common,
+        ),
+        Instruction(
+            key=f"st.sram{suffix}",
+            mnemonic="st.sram",
+            opcode=Opcode.ST_SRAM,
+            format=Format.ABC,
+            operands=make_operands(
+                Format.ABC,
+                _memory(Extent.LENGTH, Access.WRITE),
+                _scratchpad(Access.READ),
+                Role.LENGTH,
+            ),
+            work="store",
+            summary="Store elements from the scratchpad into memory.",
+            semantics="M[A .. A + C*w] = S[B .. B + C*w]",
+            **common,
+        ),
+        Instruction(
+            key=f"ld.reg{suffix}",
+            mnemonic="ld.reg",
+            opcode=Opcode.LD_REG,
+            format=Format.AB,
+            operands=make_operands(
+                Format.AB, Role.DESTINATION, _memory(Extent.ELEMENT, Access.READ)
+            ),
+            work="load",
+            summary="Load one element from memory into a register, sign-extended.",
+            semantics="A = signed(M[B .. B + w]); B a multiple of w",
+            **common,
+        ),
+        Instruction(
+            key=f"st.reg{suffix}",
+            mnemonic="st.reg",
+            opcode=Opcode.ST_REG,
+            format=Format.AB,
+            operands=make_operands(Format.AB, _memory(Extent.ELEMENT, Access.WRITE), Role.SOURCE),
+            work="store",
+            summary="Store the low bits of a register into memory.",
+            semantics="M[A .. A + w] = low w bytes of B; A a multiple of w",
+            **common,
+        ),
+    ]
+
+
 def load_store_rows() -> list[Instruction]:
     """The rows, in the manual's order."""
-    rows = []
-    for width in Width:
-        common: dict[str, Any] = {
-            "width": width,
-            "function": WIDTH.insert(width),
-            "unit": Unit.LOAD_STORE,
-        }
-        suffix = f"[{width.bits}]"
-        rows += [
-            Instruction(
-                key=f"ld.sram{suffix}",
-                mnemonic="ld.sram",
-                opcode=Opcode.LD_SRAM,
-                format=Format.ABC,
-                operands=make_operands(
-                    Format.ABC,
-                    _scratchpad(Access.WRITE),
-                    _memory(Extent.LENGTH, Access.READ),
-                    Role.LENGTH,
-                ),
-                work="load",
-                summary="Load elements from memory into the scratchpad.",
-                semantics="S[A .. A + C*w] = M[B .. B + C*w]",
-                **common,
-            ),
-            Instruction(
-                key=f"st.sram{suffix}",
-                mnemonic="st.sram",
-                opcode=Opcode.ST_SRAM,
-                format=Format.ABC,
-                operands=make_operands(
-                    Format.ABC,
-                    _memory(Extent.LENGTH, Access.WRITE),
-                    _scratchpad(Access.READ),
-                    Role.LENGTH,
-                ),
-                work="store",
-                summary="Store elements from the scratchpad into memory.",
-                semantics="M[A .. A + C*w] = S[B .. B + C*w]",
-                **common,
-            ),
-            Instruction(
-                key=f"ld.reg{suffix}",
-                mnemonic="ld.reg",
-                opcode=Opcode.LD_REG,
-                format=Format.AB,
-                operands=make_operands(
-                    Format.AB, Role.DESTINATION, _memory(Extent.ELEMENT, Access.READ)
-                ),
-                work="load",
-                summary="Load one element from memory into a register, sign-extended.",
-                semantics="A = signed(M[B .. B + w]); B a multiple of w",
-                **common,
-            ),
-            Instruction(
-                key=f"st.reg{suffix}",
-                mnemonic="st.reg",
-                opcode=Opcode.ST_REG,
-                format=Format.AB,
-                operands=make_operands(
-                    Format.AB, _memory(Extent.ELEMENT, Access.WRITE), Role.SOURCE
-                ),
-                work="store",
-                summary="Store the low bits of a register into memory.",
-                semantics="M[A .. A + w] = low w bytes of B; A a multiple of w",
-                **common,
-            ),
-        ]
-    rows.append(
+    return [
+        *(row for width in Width for row in _transfers(width)),
         Instruction(
             key="memfence",
             mnemonic="memfence",
@@ -109,9 +110,7 @@ def load_store_rows() -> list[Instruction]:
             work="wait",
             summary="Wait until every earlier load and store is complete.",
             semantics="wait",
-        )
-    )
-    rows.append(
+        ),
         Instruction(
             key="set.ws",
             mnemonic="set.ws",
@@ -127,9 +126,7 @@ def load_store_rows() -> list[Instruction]:
             semantics="workspace = M[A .. A + 32]; A a multiple of 32",
             origin=Origin.OURS,
             optional=True,
-        )
-    )
-    rows.append(
+        ),
         Instruction(
             key="halt",
             mnemonic="halt",
@@ -141,6 +138,5 @@ def load_store_rows() -> list[Instruction]:
             summary="Complete every earlier instruction, then stop.",
             semantics="stop",
             origin=Origin.OURS,
-        )
-    )
-    return rows
+        ),
+    ]

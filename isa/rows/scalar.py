@@ -21,8 +21,8 @@ _SCALAR_TEXT = {
 _SHIFTS = (ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA)
 
 
-def scalar_rows() -> list[Instruction]:
-    """The rows, in the manual's order."""
+def _operation_rows() -> list[Instruction]:
+    """The rows of :class:`ScalarOp`: on registers, then with a constant."""
     rows = []
     for op in ScalarOp:
         text, expression, work = _SCALAR_TEXT[op]
@@ -59,32 +59,11 @@ def scalar_rows() -> list[Instruction]:
                 semantics="A = " + expression.format(b="B", c="imm14"),
             )
         )
-    rows.append(
-        Instruction(
-            key="mov",
-            mnemonic="mov",
-            opcode=Opcode.MOV,
-            format=Format.AB,
-            operands=make_operands(Format.AB, Role.DESTINATION, Role.SOURCE),
-            unit=Unit.SCALAR,
-            work="move",
-            summary="Copy a register.",
-            semantics="A = B",
-        )
-    )
-    rows.append(
-        Instruction(
-            key="mov.imm",
-            mnemonic="mov.imm",
-            opcode=Opcode.MOV_IMM,
-            format=Format.A_IMM,
-            operands=make_operands(Format.A_IMM, Role.DESTINATION, Role.IMMEDIATE),
-            unit=Unit.SCALAR,
-            work="move",
-            summary="Load a constant (sign-extended to 64 bits).",
-            semantics="A = imm20",
-        )
-    )
+    return rows
+
+
+def _branch_rows() -> list[Instruction]:
+    rows = []
     for branch, condition in (
         (BranchOp.BLT, "signed(A) < signed(B)"),
         (BranchOp.BGE, "signed(A) >= signed(B)"),
@@ -121,3 +100,33 @@ def scalar_rows() -> list[Instruction]:
         )
     )
     return rows
+
+
+def scalar_rows() -> list[Instruction]:
+    """The rows, in the manual's order."""
+    return [
+        *_operation_rows(),
+        Instruction(
+            key="mov",
+            mnemonic="mov",
+            opcode=Opcode.MOV,
+            format=Format.AB,
+            operands=make_operands(Format.AB, Role.DESTINATION, Role.SOURCE),
+            unit=Unit.SCALAR,
+            work="move",
+            summary="Copy a register.",
+            semantics="A = B",
+        ),
+        Instruction(
+            key="mov.imm",
+            mnemonic="mov.imm",
+            opcode=Opcode.MOV_IMM,
+            format=Format.A_IMM,
+            operands=make_operands(Format.A_IMM, Role.DESTINATION, Role.IMMEDIATE),
+            unit=Unit.SCALAR,
+            work="move",
+            summary="Load a constant (sign-extended to 64 bits).",
+            semantics="A = imm20",
+        ),
+        *_branch_rows(),
+    ]

@@ -3,8 +3,8 @@
 
 #include <cstdint>
 
-// What a device is. Times are in clocks, as in memory.timing.DramTiming; the layout is shared with
-// Python (memory/model/device_model.py).
+// What a device is. Times are in clocks, as in memory.timing.DramTiming. The members of this and of
+// the next two structures are those of the records in memory/model/device_model.py.
 struct VipDramSetup {
     uint64_t base;          // first byte of the device in the memory image
     uint32_t banks;         //

@@ -3,12 +3,14 @@
 import ctypes
 from collections.abc import Mapping
 from ctypes import POINTER, byref, c_char_p, c_int32, c_int64, c_uint32, c_uint64
+from typing import Annotated, Any
 
 from hdl.ports import COLUMN_BYTES
 from memory.address_map import DramAddress, join_address
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramCommand
 from memory.timing import POSTPONED_REFRESHES
+from support.schema import U32, C, Record
 
 __all__ = ["DEVICE_SOURCES", "DeviceModel", "DeviceSetup", "device_setup"]
 
@@ -16,44 +18,47 @@ __all__ = ["DEVICE_SOURCES", "DeviceModel", "DeviceSetup", "device_setup"]
 DEVICE_SOURCES = ("device_model.sv", "device_model.h", "device_model.cpp")
 
 
-class DeviceSetup(ctypes.Structure):
+class DeviceSetup(Record):
     """``VipDramSetup`` of device_model.h, which describes each field."""
 
-    _fields_ = (
-        ("base", c_uint64),
-        *(
-            (name, c_uint32)
-            for name in (
-                "banks",
-                "rows",
-                "columns",
-                "bank_shift",
-                "row_shift",
-                "column_shift",
-                "tcl",
-                "tcwl",
-                "tccd",
-                "trcd",
-                "trp",
-                "tras",
-                "trc",
-                "twr",
-                "trtp",
-                "twtr",
-                "trrd",
-                "tfaw",
-                "trfc",
-                "trefi",
-                "postponed",
-                "turnaround",
-                "noise",
-            )
-        ),
-    )
+    base: int
+    banks: U32
+    rows: U32
+    columns: U32
+    bank_shift: U32
+    row_shift: U32
+    column_shift: U32
+    tcl: U32
+    tcwl: U32
+    tccd: U32
+    trcd: U32
+    trp: U32
+    tras: U32
+    trc: U32
+    twr: U32
+    trtp: U32
+    twtr: U32
+    trrd: U32
+    tfaw: U32
+    trfc: U32
+    trefi: U32
+    postponed: U32
+    turnaround: U32
+    noise: U32
 
 
-class _Counts(ctypes.Structure):
-    _fields_ = (("cycles", c_uint64), ("commands", c_uint64 * len(DramCommand)))
+class _Counts(Record):
+    """``VipDramCounts``."""
+
+    cycles: int
+    commands: Annotated[Any, C(c_uint64 * len(DramCommand))]
+
+
+class _Window(Record):
+    """``VipDramWindow``."""
+
+    reads: U32
+    writes: U32
 
 
 def device_setup(config: VaultConfig, *, base: int = 0, noise: int = 1) -> DeviceSetup:
@@ -96,10 +101,6 @@ def device_setup(config: VaultConfig, *, base: int = 0, noise: int = 1) -> Devic
         turnaround=timing.turnaround_clocks,
         noise=noise,
     )
-
-
-class _Window(ctypes.Structure):
-    _fields_ = (("reads", c_uint32), ("writes", c_uint32))
 
 
 class DeviceModel:

@@ -36,7 +36,8 @@ def array_job(
 
     Parameters:
         name: for messages.
-        inputs: address -> array there at the start.
+        inputs: address -> array there at the start. Its bytes are written as they are, so its dtype
+            has the width of the program's elements.
         target: address of the result. model: the expected result
             (:class:`microkernels.runtime.job.Golden`).
         operations: see :class:`microkernels.runtime.job.KernelJob`.

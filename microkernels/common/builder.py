@@ -124,6 +124,7 @@ class KernelBuilder:
         self._free = list(range(max(START_REGISTERS) + 1 if launch else 1, REGISTERS))
         self._released: set[str] = set()
         self._constants: list[tuple[str, int]] = []
+        self._constants_set = 0
         self._places: dict[str, tuple[int, int]] = {}
         self._listed: list[str] = []
         self._scratchpad_bytes = scratchpad_bytes
@@ -181,6 +182,7 @@ class KernelBuilder:
         self.note("Constants.")
         for name, value in self._constants:
             self.op("li", name, value)
+        self._constants_set = len(self._constants)
 
     # Scratchpad.
 
@@ -437,7 +439,14 @@ class KernelBuilder:
 
         Raises:
             isa.assembly.syntax.AssemblyError: an instruction that does not exist.
+            KernelError: a constant or variable that :meth:`set_constants` does not set.
         """
+        if missing := [constant for constant, _ in self._constants[self._constants_set :]]:
+            raise KernelError(
+                f"{', '.join(missing)}: allocated after set_constants(), which sets those before it"
+                if self._constants_set
+                else f"{', '.join(missing)}: set_constants() is never called"
+            )
         return assemble(self.text(), name=name)
 
 

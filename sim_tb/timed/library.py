@@ -5,8 +5,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from isa.compiled import rows as functional_rows
-from isa.compiled.library import SOURCES
+from isa.compiled.library import SOURCES, headers
 from sim_tb.harness.models import Model
 from support.native import compile_library
 
@@ -59,8 +58,7 @@ def compile_model(
         headers=(*timing, *parts, *SOURCES, *includes),
         exports="vip_*",
         generated={
-            "rows.inc": functional_rows.rows(),
-            "constants.inc": functional_rows.constants(),
+            **headers(),
             "timed.inc": constants(TimedWord, Sizes, EngineResult),
             **{f"vip_{model.name}.h": model.header for model in models},
             **(generated or {}),

@@ -3,6 +3,7 @@ command, without a simulator around them."""
 
 import ctypes
 import random
+import re
 import subprocess
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -14,8 +15,10 @@ import sim_tb.timed
 from memory.address_map import DramAddress, join_address
 from memory.config import VaultConfig
 from memory.controller.dram_port import DramCommand
+from memory.model import device_model
 from memory.model.device_model import DeviceModel, DeviceSetup, device_setup
 from memory.timing import DramTiming
+from support.schema import declarations
 
 DEVICE = 5
 CONFIG = VaultConfig(banks=4, rows=16, row_bytes=128)
@@ -339,3 +342,25 @@ def test_base_moves_the_vault_within_the_image(model: DeviceModel, tmp_path: Pat
     b.run([(0, ACT, 0), (18, READ, 0)])
     b.until(50)
     assert [b.bus[18 + T.tcl + i] for i in range(4)] == words(content, CONFIG.size_bytes)
+
+
+@pytest.mark.parametrize(
+    ("name", "record"),
+    [
+        ("Setup", device_model.DeviceSetup),
+        ("Counts", device_model._Counts),
+        ("Window", device_model._Window),
+    ],
+)
+def test_a_structure_of_the_header_is_that_of_python(name: str, record: type) -> None:
+    header = SOURCES["cosimulation"].with_suffix(".h").read_text()
+    body = re.findall(rf"struct VipDram{name} {{\n(.*?)}};", header, re.S)[0]
+    members = re.findall(r"^    (\w[^;]+;)", body, re.M)
+    assert members == re.findall(r"^    (\w[^;]+;)", declarations(record), re.M)
+
+
+def test_a_setup_says_where_the_parts_of_an_address_are() -> None:
+    setup = device_setup(CONFIG)
+    address = join_address(CONFIG, DramAddress(row=3, bank=2, column=1))
+    parts = (3 << setup.row_shift, 2 << setup.bank_shift, 1 << setup.column_shift)
+    assert address == sum(parts)

@@ -32,6 +32,17 @@ def test_examples_of_the_guides_run(guide: str) -> None:
         assert names["job"].expected.any()
 
 
+def test_a_constant_that_is_never_set_is_refused() -> None:
+    k = KernelBuilder("Constants.")
+    k.constant("one", 1, "a number")
+    with pytest.raises(KernelError, match=r"one: set_constants\(\) is never called"):
+        k.program("a.s")
+    k.set_constants()
+    k.variable("two", 2, "a number")
+    with pytest.raises(KernelError, match=r"two: allocated after set_constants\(\), which sets"):
+        k.program("a.s")
+
+
 def test_the_example_of_the_docstring_adds_two_vectors() -> None:
     assert KernelBuilder.__doc__ is not None
     found = re.search(r"::\n\n(.*?)\n\n    ``docs", KernelBuilder.__doc__, re.DOTALL)

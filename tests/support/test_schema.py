@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 from support.schema import (
     U8,
+    U16,
     U32,
     C,
     Chance,
@@ -104,6 +105,10 @@ class Pixel(Record):
     y: U32
 
 
+Paint = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_uint64)
+Paint.__name__ = "Paint"
+
+
 class Picture(Record, numbers=("width", "height")):
     """Members of all kinds."""
 
@@ -113,6 +118,9 @@ class Picture(Record, numbers=("width", "height")):
     pixels: Annotated[Any, C(ctypes.POINTER(Pixel))]
     table: Annotated[Any, C(ctypes.c_uint64 * 3 * 2)]
     rows: Annotated[Any, C(ctypes.POINTER(ctypes.POINTER(ctypes.c_uint8)))]
+    paint: Annotated[Any, C(Paint)]
+    owner: Annotated[Any, C(ctypes.c_void_p)]
+    depth: U16
 
 
 def test_records_follow_from_their_annotations() -> None:
@@ -120,6 +128,7 @@ def test_records_follow_from_their_annotations() -> None:
     picture = Picture(width=5, dark=True, offset=-1, corner=Pixel(x=6, y=7), pixels=pixels)
     picture.table[1][2] = 8
     assert (picture.width, picture.height, picture.dark, picture.offset) == (5, 0, True, -1)
+    assert not picture.paint
     assert (picture.corner.y, picture.pixels[1].x, picture.table[1][2]) == (7, 3, 8)
     assert declarations(Pixel, Picture).splitlines() == [
         "struct Pixel {",
@@ -135,5 +144,8 @@ def test_records_follow_from_their_annotations() -> None:
         "    Pixel* pixels;",
         "    uint64_t table[2][3];",
         "    uint8_t** rows;",
+        "    Paint paint;",
+        "    void* owner;",
+        "    uint16_t depth;",
         "};",
     ]

@@ -303,3 +303,10 @@ def test_prove_takes_several_and_their_optional_instructions(
     for name, special in zip(names, (False, True), strict=True):
         for engine in found[name]:
             assert ("v.sigmoid[16]" in engine.instructions) == special
+
+
+def test_no_verb_has_the_name_of_its_module() -> None:
+    """The module would hide the verb once it is imported."""
+    assert not [
+        name for module, names in vip._MODULES.items() for name in names if module == f"vip.{name}"
+    ]
