@@ -287,6 +287,31 @@ class ConvPlan:
         return window * pixels * self.slices * self.groups / SHARERS
 
 
+def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> list[int]:
+    """Numbers of filters at once to choose from; parameters as of :func:`plan_conv`.
+
+    Raises:
+        KernelError: ``filters`` does not fit the output.
+    """
+    most = min(MAX_MR, out_depth)
+    step = 1 if narrow is None else _PAIR
+    if filters is None:
+        return [count for count in range(step, most + 1, step) if out_depth % count == 0]
+    if filters % step:
+        raise KernelError(f"filters at once must be even for outputs of bytes, not {filters}")
+    if not 1 <= filters <= most or out_depth % filters:
+        raise KernelError(f"filters at once must divide {out_depth}, not {filters}")
+    return [filters]
+
+
+def _with_slots(plan: ConvPlan, scratchpad_bytes: int) -> ConvPlan | None:
+    """``plan`` with the slots that its ring can use of the scratchpad; None: too few fit."""
+    slots = (scratchpad_bytes - plan.ring) // plan.slot_bytes - plan.repeated
+    most = _MOST_REPEATING if plan.repeated else _MOST_LOADS // plan.slot_loads
+    slots = min(slots, max(plan.least_slots, most))
+    return replace(plan, slots=slots) if slots >= plan.least_slots else None
+
+
 @CHECK.arguments
 @lru_cache(maxsize=1024)
 def plan_conv(
@@ -326,7 +351,6 @@ def plan_conv(
             f"vector at most {MAX_VL}: give slices of at most {MAX_VL // shape.down} channels"
         )
     joined = column * shape.kernel <= MAX_VL
-    most = min(MAX_MR, out_depth)
     if narrow is not None:
         check_shifts(0, narrow)
         if out_depth % _PAIR or depth < shape.channels:
@@ -334,40 +358,28 @@ def plan_conv(
                 f"outputs of bytes need an even number of filters in a slice of the output, not "
                 f"{out_depth}, and one slice of the input: all {shape.channels} elements of a pixel"
             )
-    step = 1 if narrow is None else _PAIR
-    if filters is None:
-        candidates = [count for count in range(step, most + 1, step) if out_depth % count == 0]
-    elif filters % step:
-        raise KernelError(f"filters at once must be even for outputs of bytes, not {filters}")
-    elif 1 <= filters <= most and out_depth % filters == 0:
-        candidates = [filters]
-    else:
-        raise KernelError(f"filters at once must divide {out_depth}, not {filters}")
+    candidates = _filter_counts(filters, out_depth, narrow)
     slides = shape.stride < shape.kernel
     kinds = [not joined and slides]
     if joined and slides and reuse and column * ELEMENT_BYTES % RANGE_BYTES == 0:
         kinds.append(True)
     best = []
     for sliding in kinds:
-        fitting = []
-        for count in candidates:
-            ringless = ConvPlan(
-                shape=shape,
-                depth=depth,
-                filters=count,
-                joined=joined,
-                sliding=sliding,
-                strips=strips,
-                slots=0,
-                pairs=pairs,
-                narrow=narrow,
-            )
-            slots = (scratchpad_bytes - ringless.ring) // ringless.slot_bytes - ringless.repeated
-            most = _MOST_REPEATING if ringless.repeated else _MOST_LOADS // ringless.slot_loads
-            slots = min(slots, max(ringless.least_slots, most))
-            if slots >= ringless.least_slots:
-                fitting.append(replace(ringless, slots=slots))
-        if fitting:
+        ringless = ConvPlan(
+            shape=shape,
+            depth=depth,
+            filters=candidates[0],
+            joined=joined,
+            sliding=sliding,
+            strips=strips,
+            slots=0,
+            pairs=pairs,
+            narrow=narrow,
+        )
+        plans = (
+            _with_slots(replace(ringless, filters=count), scratchpad_bytes) for count in candidates
+        )
+        if fitting := [plan for plan in plans if plan is not None]:
             best.append(min(fitting, key=lambda plan: (plan.cycles, -plan.slots)))
     if not best:
         raise KernelError(

@@ -231,6 +231,23 @@ class DensePlan:
         return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
 
 
+def _chunk_of(shape: DenseShape, chunk: int | None, scratchpad_bytes: int) -> int:
+    """Inputs in a chunk; parameters and errors as of :func:`plan_dense`."""
+    if chunk is not None:
+        if not 1 <= chunk <= MAX_VL:
+            raise KernelError(f"chunk must be from 1 to {MAX_VL}, not {chunk}")
+        return chunk
+    share = scratchpad_bytes // _INPUT_SHARE // (2 * shape.batch * ELEMENT_BYTES)
+    most = min(MAX_VL, share // _LANES * _LANES)
+    if most < 1:
+        fitting = scratchpad_bytes // _INPUT_SHARE // (2 * _LANES * ELEMENT_BYTES)
+        raise KernelError(
+            f"a batch of {shape.batch} vectors does not fit a scratchpad of "
+            f"{scratchpad_bytes} bytes: at most {fitting} at a time"
+        )
+    return _best_chunk(shape.inputs, most)
+
+
 @CHECK.arguments
 def plan_dense(
     shape: DenseShape,
@@ -255,18 +272,7 @@ def plan_dense(
     if not 1 <= segments <= _MOST_SEGMENTS:
         raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")
     CHECK.at_least("sharers", sharers, 1)
-    share = scratchpad_bytes // _INPUT_SHARE // (2 * shape.batch * ELEMENT_BYTES)
-    if chunk is None:
-        most = min(MAX_VL, share // _LANES * _LANES)
-        if most < 1:
-            fitting = scratchpad_bytes // _INPUT_SHARE // (2 * _LANES * ELEMENT_BYTES)
-            raise KernelError(
-                f"a batch of {shape.batch} vectors does not fit a scratchpad of "
-                f"{scratchpad_bytes} bytes: at most {fitting} at a time"
-            )
-        chunk = _best_chunk(shape.inputs, most)
-    elif not 1 <= chunk <= MAX_VL:
-        raise KernelError(f"chunk must be from 1 to {MAX_VL}, not {chunk}")
+    chunk = _chunk_of(shape, chunk, scratchpad_bytes)
     each = -(-shape.outputs // sharers)
     room = max(1, scratchpad_bytes // _SUM_SHARE // (shape.batch * ELEMENT_BYTES))
     # Row groups of equal size.
