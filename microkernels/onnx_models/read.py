@@ -154,7 +154,7 @@ def read_graph(
     Raises:
         ModelError: a model that is broken, too large, or not of known shapes.
     """
-    from onnx import numpy_helper, shape_inference
+    from onnx import numpy_helper
 
     _check_limits(model)
     constants = {item.name: _array(item) for item in model.graph.initializer}
@@ -169,12 +169,7 @@ def read_graph(
     written = {item.name for item in work.graph.initializer}
     written |= {node.output[0] for node in work.graph.node if node.op_type == "Constant"}
     fold(work, constants, opset, {item.name: _dims(item) for item in inputs})
-    try:
-        inferred = shape_inference.infer_shapes(work, strict_mode=False, data_prop=True)
-    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
-        raise ModelError(f"the model's shapes contradict: {one_line(error)}") from error
-    graph = inferred.graph
-    tensors = [*graph.input, *graph.value_info, *graph.output]
+    tensors = _inferred(work)
     shapes = {name: array.shape for name, array in constants.items()}
     shapes |= {value.name: dims for value in tensors if (dims := _dims(value)) is not None}
     kinds = {
@@ -204,6 +199,22 @@ def read_graph(
         open_inputs=() if alone or batch is not None else tuple(opened),
         batch=1 if opened and batch is None else batch,
     )
+
+
+def _inferred(model: "ModelProto") -> list[Any]:
+    """Descriptions of all tensors, with the types and shapes that follow from those of the inputs.
+
+    Raises:
+        ModelError: shapes contradict.
+    """
+    from onnx import shape_inference
+
+    try:
+        inferred = shape_inference.infer_shapes(model, strict_mode=False, data_prop=True)
+    except (shape_inference.InferenceError, RuntimeError, ValueError) as error:
+        raise ModelError(f"the model's shapes contradict: {one_line(error)}") from error
+    graph = inferred.graph
+    return [*graph.input, *graph.value_info, *graph.output]
 
 
 def _without_data(model: "ModelProto", constants: Mapping[str, Array]) -> "ModelProto":

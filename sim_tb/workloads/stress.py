@@ -23,6 +23,7 @@ __all__ = [
     "ClockStressReport",
     "StressCase",
     "StressReport",
+    "StressTotals",
     "clocks_of",
     "random_case",
     "run_clock_stress",
@@ -54,13 +55,12 @@ class StressCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StressReport:
-    """Summary of runs in which no fault was found.
+class StressTotals:
+    """Totals of runs in which no fault was found.
 
     Attributes:
-        vaults: configurations. accesses: answered. cycles: simulated.
-        longest: latency in cycles of any access. bound: of that vault, in cycles.
-        reads, writes: answered. commands: that the DRAM checked, by name.
+        vaults: configurations. accesses: answered, and of these reads and writes.
+        cycles: of the requesters' clock. longest: latency of any access in these cycles.
     """
 
     vaults: int
@@ -69,6 +69,17 @@ class StressReport:
     writes: int
     cycles: int
     longest: int
+
+
+@dataclass(frozen=True, kw_only=True)
+class StressReport(StressTotals):
+    """Summary of runs on one clock in which no fault was found.
+
+    Attributes:
+        bound: of the latency in the vault with the longest, in cycles.
+        commands: that the DRAM checked, by name.
+    """
+
     bound: int
     commands: dict[str, int]
 
@@ -248,22 +259,14 @@ _CROSSING_CYCLES = 1000
 
 
 @dataclass(frozen=True, kw_only=True)
-class ClockStressReport:
-    """Summary of runs in which no fault was found.
+class ClockStressReport(StressTotals):
+    """Summary of runs on two clocks in which no fault was found.
 
     Attributes:
-        vaults: configurations. ratios: of clocks, each of which every vault had.
-        accesses: answered, and of these reads and writes. cycles: of the requesters' clock.
-        longest: latency of any access in cycles of the requesters' clock.
+        ratios: of clocks, each of which every vault had.
     """
 
-    vaults: int
     ratios: int
-    accesses: int
-    reads: int
-    writes: int
-    cycles: int
-    longest: int
 
 
 def clocks_of(seed: int) -> ClockConfig:

@@ -31,15 +31,14 @@ class _Stopped(Exception):
 
 @dataclass(frozen=True)
 class _Checkpoint:
-    """The engine at a time; ``stores``: number of kept stores until then."""
+    """The engine at a time; ``settings``: VL, MR and FX; ``stores``: number of kept stores until
+    then."""
 
     time: int
     pc: int
     registers: tuple[int, ...]
     scratchpad: bytes
-    vl: int
-    mr: int
-    fx: int
+    settings: tuple[int, int, int]
     stores: int
 
 
@@ -179,7 +178,7 @@ class Timeline:
             simulator.registers[:] = start.registers
             simulator.pc = start.pc
             if self._state is not None:
-                self._state.vl, self._state.mr, self._state.fx = start.vl, start.mr, start.fx
+                self._state.vl, self._state.mr, self._state.fx = start.settings
         return simulator
 
     def _checkpoint(self) -> _Checkpoint:
@@ -189,9 +188,7 @@ class Timeline:
             pc=simulator.pc,
             registers=tuple(simulator.registers),
             scratchpad=simulator.scratchpad.tobytes(),
-            vl=simulator.vl,
-            mr=simulator.mr,
-            fx=simulator.fx,
+            settings=(simulator.vl, simulator.mr, simulator.fx),
             stores=len(self._stores),
         )
 

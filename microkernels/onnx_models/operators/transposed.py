@@ -53,6 +53,29 @@ def _spread(
     return index
 
 
+def _pads(
+    node: GraphNode,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    extents: Sequence[int],
+    added: Sequence[int],
+) -> list[int]:
+    """Pixels that are cut off the output at the start of each axis, then at the end of each."""
+    rank = len(sizes)
+    pads = numbers(node, "pads", 2 * rank, least=0)
+    auto = attribute(node, "auto_pad", "NOTSET")
+    declared = attribute(node, "output_shape", None)
+    if declared is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        declared = [size * step for size, step in zip(sizes, strides, strict=True)]
+    for axis in range(rank if declared is not None else 0):
+        full = strides[axis] * (sizes[axis] - 1) + added[axis] + extents[axis]
+        total = full - int(declared[-rank:][axis])
+        less = total // 2
+        first = less if auto == "SAME_UPPER" else total - less
+        pads[axis], pads[rank + axis] = first, total - first
+    return pads
+
+
 def conv_transpose(importer: Importer, node: GraphNode) -> None:
     """ConvTranspose, with strides, pads, dilations and groups."""
     value = map_value(importer, node)
@@ -75,18 +98,8 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
     strides, dilations = (numbers(node, name, rank, least=1) for name in ("strides", "dilations"))
     added = numbers(node, "output_padding", rank, least=0)
     extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
-    pads = numbers(node, "pads", 2 * rank, least=0)
-    auto = attribute(node, "auto_pad", "NOTSET")
     sizes = value.shape[2:]
-    declared = attribute(node, "output_shape", None)
-    if declared is None and auto in ("SAME_UPPER", "SAME_LOWER"):
-        declared = [size * step for size, step in zip(sizes, strides, strict=True)]
-    for axis in range(rank if declared is not None else 0):
-        full = strides[axis] * (sizes[axis] - 1) + added[axis] + extents[axis]
-        total = full - int(declared[-rank:][axis])
-        less = total // 2
-        first = less if auto == "SAME_UPPER" else total - less
-        pads[axis], pads[rank + axis] = first, total - first
+    pads = _pads(node, sizes, strides, extents, added)
     spread = prod((s - 1) * t + e for s, t, e in zip(sizes, strides, extents, strict=True))
     if spread * max(channels, weights.shape[1] * groups) > _MOST_SPREAD:
         raise node.refused(

@@ -115,18 +115,11 @@ def trim(
         )
     else:
         model.check("for models, not for programs")
-        for_programs.check(programs, preset_name)
-        cut = for_programs.sizes(sizes)
+        for_programs.check(programs, preset_name, sizes)
         memories = for_programs.memories(programs, file_arguments(context))
         subjects = _subjects(memories, for_programs.declared(programs))
         result = _trim_programs(
-            subjects,
-            preset_name,
-            output,
-            cut,
-            launches,
-            comparison,
-            for_programs.fit,
+            subjects, preset_name, output, sizes, for_programs, launches, comparison
         )
     show_trim(result, "this model" if models else "these programs", why or [])
     write_json(json, result.to_json() | numbers)
@@ -193,10 +186,10 @@ def _trim_programs(
     subjects: Sequence[vip.Subject],
     preset_name: str,
     output: Path,
-    sizes: vip.Sizes,
+    sizes: SizeOptions,
+    for_programs: ProgramOptions,
     launches: LaunchOptions,
     comparison: ComparisonOptions,
-    fit: str | None,
 ) -> vip.TrimResult:
     """Call the API, and add options that help to errors."""
     try:
@@ -205,9 +198,9 @@ def _trim_programs(
                 subjects,
                 preset_name,
                 output=output,
-                sizes=sizes,
+                sizes=for_programs.sizes(sizes),
                 launches=launches.launches(),
-                fit=fit,
+                fit=for_programs.fit,
                 progress=progress,
                 **comparison.steps(),
             )

@@ -146,12 +146,14 @@ class ProgramOptions:
         ),
     ] = None
 
-    def check(self, programs: Sequence[str], preset_name: str) -> None:
+    def check(self, programs: Sequence[str], preset_name: str, sizes: SizeOptions) -> None:
         """Refuse options that exclude each other.
 
         Raises:
             UserError: some do.
         """
+        if sizes.proved and self.tight:
+            raise UserError("--proved and --tight exclude each other")
         limit = preset(preset_name).address_bits
         if self.rom and len(programs) > 1:
             raise UserError("--rom bakes in one program; there are several")
@@ -167,13 +169,7 @@ class ProgramOptions:
             )
 
     def sizes(self, options: SizeOptions) -> vip.Sizes:
-        """The sizes with ``options`` as the API takes them.
-
-        Raises:
-            UserError: two that exclude each other.
-        """
-        if options.proved and self.tight:
-            raise UserError("--proved and --tight exclude each other")
+        """The sizes with ``options`` as the API takes them."""
         sizes = options.sizes()
         return replace(
             sizes,
