@@ -116,20 +116,12 @@ def check_programs(
             for result in simulation.run_many(jobs()):
                 program, image = pending.pop(0)
                 _fill(other, program)
-                differences, early = _compare(program, config, result, image, other)
-                tally["programs"] += 1
-                tally["words"] += len(program.words)
-                tally["full"] += len(program.words) == config.instruction_words
-                tally["disturbed"] += _is_disturbed(program)
-                tally["early"] += early
-                if not isinstance(result, CosimError):
-                    tally["cycles"] += result.engine.cycles
-                    tally["faulting"] += result.engine.cause != 0
-                    tally["memory_errors"] += result.engine.memory_error
-                if differences:
+                lines, early = _compare(program, config, result, image, other)
+                tally.update(_counts(program, config, result), early=early)
+                if lines:
                     path = folder / f"seed-{program.seed}.txt"
-                    write_file(path, listing(program, differences))
-                    different.append(Difference(program.seed, tuple(differences), str(path)))
+                    write_file(path, listing(program, lines))
+                    different.append(Difference(program.seed, tuple(lines), str(path)))
                 if progress is not None:
                     progress(tally["programs"])
                 if len(different) == ENOUGH:
@@ -150,6 +142,26 @@ def check_programs(
         seconds=time.perf_counter() - started,
         different=tuple(different),
     )
+
+
+def _counts(
+    program: RandomProgram, config: PeConfig, result: RunResult | CosimError
+) -> dict[str, int]:
+    """What one program adds to the numbers of a :class:`RandomReport`."""
+    counts = {
+        "programs": 1,
+        "words": len(program.words),
+        "full": len(program.words) == config.instruction_words,
+        "disturbed": _is_disturbed(program),
+    }
+    if isinstance(result, CosimError):
+        return counts
+    end = result.engine
+    return counts | {
+        "cycles": end.cycles,
+        "faulting": end.cause != 0,
+        "memory_errors": end.memory_error,
+    }
 
 
 def _fill(image: DramImage, program: RandomProgram) -> None:

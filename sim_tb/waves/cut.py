@@ -45,19 +45,13 @@ def cut_waves(
     rising = b"1" + names[clock].encode()
     codes = {name: f"text{number}" for number, name in enumerate(texts or {})}
     text_at = {name: _by_cycle(intervals) for name, intervals in (texts or {}).items()}
-    header: list[bytes] = []
     # Signal -> the line of its value, at the start of the time that is read.
     values: dict[bytes, bytes] = {}
     cut: list[bytes] = []
     before: dict[str, str] = {}
     cycle = -1
     with path.open("rb") as file:
-        for line in file:
-            if line.startswith(b"$enddefinitions"):
-                header += _declared(codes)
-            header.append(line)
-            if line.startswith(b"$enddefinitions"):
-                break
+        header = _header(file, codes)
         for time, changes in _times(file):
             edge = any(line.rstrip() == rising for line in changes)
             cycle += edge
@@ -82,6 +76,16 @@ def cut_waves(
     if not cut:
         raise TraceError(f"{path}: it ends before clock cycle {first}")
     write_atomically(target, b"".join([*header, *cut]))
+
+
+def _header(file: Iterator[bytes], codes: Mapping[str, str]) -> list[bytes]:
+    """The lines up to the first time, with those of the texts."""
+    header: list[bytes] = []
+    for line in file:
+        if line.startswith(b"$enddefinitions"):
+            return [*header, *_declared(codes), line]
+        header.append(line)
+    return header
 
 
 def _times(file: Iterator[bytes]) -> Iterator[tuple[bytes, list[bytes]]]:

@@ -9,7 +9,7 @@ from functools import cache
 
 from isa.compiled.library import Engine
 from isa.image import DramImage
-from isa.run import Launch, Machine, RunResult
+from isa.run import EngineEnd, Launch, Machine, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
 from sim_tb.cosim.engine import CosimError, Identity, check_launch, check_scratchpad
@@ -133,12 +133,7 @@ class PeModel(Machine):
             stop,
         )
         try:
-            done = 0
-            while library.vip_timed_run(run, done := min(done + _AT_ONCE, launch.max_cycles)):
-                if done == launch.max_cycles:
-                    raise CosimError(f"the program did not end within {done} cycles")
-                if progress is not None:
-                    progress(done)
+            self._finish(run, launch.max_cycles, progress)
             library.vip_timed_result(run, byref(result))
             if violation := library.vip_timed_violation(run):
                 raise CosimError(f"memory port rule broken: {violation.decode()}")
@@ -146,8 +141,23 @@ class PeModel(Machine):
             self._scratchpad = bytes(state.scratchpad)
             self._turn = result.history_turn
             library.vip_timed_end(run)
-        end = result.end()
-        end = replace(
+        end = self._end(result, engine)
+        return RunResult(
+            engines=(end,), simulated_cycles=end.cycles, seconds=time.perf_counter() - started
+        )
+
+    def _finish(self, run: int, cycles: int, progress: Callable[[int], None] | None) -> None:
+        """Take the ``run`` to its end, within ``cycles``."""
+        done = 0
+        while self._library.vip_timed_run(run, done := min(done + _AT_ONCE, cycles)):
+            if done == cycles:
+                raise CosimError(f"the program did not end within {done} cycles")
+            if progress is not None:
+                progress(done)
+
+    def _end(self, result: EngineResult, engine: Engine) -> EngineEnd:
+        config, end = self.config, result.end()
+        return replace(
             end,
             counters={
                 **end.counters,
@@ -156,7 +166,4 @@ class PeModel(Machine):
             registers=list(engine.registers[: config.registers]),
             # A scratchpad that nothing reads is not there.
             scratchpad=self._scratchpad if read_roles(config) else b"",
-        )
-        return RunResult(
-            engines=(end,), simulated_cycles=end.cycles, seconds=time.perf_counter() - started
         )
