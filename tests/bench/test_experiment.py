@@ -43,7 +43,7 @@ def dummy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         command.Experiments,
         "entries",
-        {name: command.Entry(*entry) for name, entry in entries.items()},
+        {name: command.CommandEntry(*entry) for name, entry in entries.items()},
     )
     results = tmp_path / "results"
     for function, place in (("read_record", "folder"), ("write_record", "folder")):

@@ -89,7 +89,7 @@ def test_maps_to_block_ram(flow: str, cell: str, rams_a_word: int, tmp_path: Pat
     report = tmp_path / "stat.json"
     run_yosys(
         [f"read_verilog {source}", f"{flow} -top ram", f"tee -q -o {report} stat -json"],
-        what="memory mapping",
+        purpose="memory mapping",
     )
     found = json.loads(report.read_text())["modules"]["\\ram"]["num_cells_by_type"]
     # For each write port a copy for each of the three read ports and the other write port.

@@ -129,7 +129,7 @@ def searched(folder, board, script, flaw=""):
             "opt_clean",
             "write_aiger -zinit goal.aig",
         ],
-        what="proof",
+        purpose="proof",
         folder=folder,
     )
     return run_abc(folder, f"read_aiger goal.aig; orpos; scorr; {script}")

@@ -101,7 +101,7 @@ def cells(sram: Sram, flow: str, folder: Path) -> dict[str, int]:
     report = folder / "stat.json"
     run_yosys(
         [f"read_verilog {source}", f"{flow} -top sram", f"tee -q -o {report} stat -json"],
-        what="memory mapping",
+        purpose="memory mapping",
     )
     return json.loads(report.read_text())["modules"]["\\sram"]["num_cells_by_type"]
 
@@ -154,7 +154,7 @@ def test_macro_model_behaves_like_the_behavioural_memory(
             "miter -equiv -make_outputs -flatten gold gate miter",
             f"sat -verify -prove trigger 0 -set-init-zero -seq 6 {apart} miter",
         ],
-        what="macro model",
+        purpose="macro model",
     )
     assert "SUCCESS" in log
 

@@ -36,7 +36,7 @@ def test_a_memory_file_is_read_by_readmemh(tmp_path):
     evaluations = [f"eval -set at {address} -show word" for address in range(size)]
     log = run_yosys(
         ["read_verilog rom.v", "prep -top rom", "memory_map", *evaluations],
-        what="rom",
+        purpose="rom",
         folder=tmp_path,
     )
     shown = re.findall(r"result: \\word = (?:\d+'([01]+)|(\d+))\.", log)

@@ -75,9 +75,9 @@ def test_results_are_kept_and_damaged_ones_made_anew(
     runs: list[str] = []
     original = synth.physical.yosys.run_yosys
 
-    def counted(commands: list[str], *, what: str, **options: Path) -> str:
-        runs.append(what)
-        return original(commands, what=what, **options)
+    def counted(commands: list[str], *, purpose: str, **options: Path) -> str:
+        runs.append(purpose)
+        return original(commands, purpose=purpose, **options)
 
     monkeypatch.setattr(synth.physical.yosys, "run_yosys", counted)
     first = synthesise(SMALL, "generic", ["decode"])

@@ -91,7 +91,7 @@ NEEDS: dict[str, set[str]] = {
     "bench vault --on model": set(),
     "bench kernels --only fc8": SIMULATOR,
     "bench kernels --only fc8 --on model --image a.png": PLOT,
-    "bench trim --only bp": SIMULATOR | CELLS | PHOTOGRAPHS,
+    "bench trim --only matrix-addition": SIMULATOR | CELLS,
     "bench networks --network little --preset tiny --on rtl": SIMULATOR | PHOTOGRAPHS,
     "bench network --image a.png": SIMULATOR | PLOT,
     "bench digits": SIMULATOR | {"sklearn"},
@@ -101,8 +101,13 @@ NEEDS: dict[str, set[str]] = {
     "bench random --programs 1": SIMULATOR,
     "demo -o demo": SIMULATOR | PLOT | PHOTOGRAPHS,
 }
-#: Those that work, or wait for a scheduler, before they start a tool.
-_LONG = ("bench digits", "model certify", "sweep spec.toml -o swept --scheduler tcp://127.0.0.1:1")
+#: Those that work, or wait for a scheduler, before they start a tool, if they start one.
+_LONG = (
+    "bench digits",
+    "bench kernels --only fc8 --on model --image a.png",
+    "model certify",
+    "sweep spec.toml -o swept --scheduler tcp://127.0.0.1:1",
+)
 #: Seconds of processor time until a command without its extra has ended.
 _AT_ONCE = 2.0
 

@@ -63,11 +63,11 @@ def test_an_interrupted_run_keeps_what_was_finished(vip, tmp_path, monkeypatch):
     done: list[str] = []
     original = synth.physical.yosys.run_yosys
 
-    def interrupted(commands, *, what, **options):
+    def interrupted(commands, *, purpose, **options):
         if len(done) == 1:
             raise KeyboardInterrupt
-        done.append(what)
-        return original(commands, what=what, **options)
+        done.append(purpose)
+        return original(commands, purpose=purpose, **options)
 
     arguments = ("synth", "fetch", "decode", "--preset", "pe-small", "--target", "generic")
     arguments += ("--jobs", "1", "--json", "area.json")
@@ -78,7 +78,7 @@ def test_an_interrupted_run_keeps_what_was_finished(vip, tmp_path, monkeypatch):
     monkeypatch.setattr(
         synth.physical.yosys,
         "run_yosys",
-        lambda *a, what, **o: (done.append(what), original(*a, what=what, **o))[1],
+        lambda *a, purpose, **o: (done.append(purpose), original(*a, purpose=purpose, **o))[1],
     )
     assert vip(*arguments)[0] == 0
     assert sorted(done) == [f"synthesis of {unit} for generic" for unit in ("decode", "fetch")]
