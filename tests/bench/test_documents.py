@@ -59,6 +59,9 @@ def test_files_that_documents_name_exist(document: Path) -> None:
         pytest.skip("it names files of earlier versions")
     for path in NAMED_FILE.findall(document.read_text(encoding="utf-8")):
         room = path.split("/")[0]
+        # What commands write there is not in a fresh checkout.
+        if room == "build":
+            continue
         assert not (ROOT / room).is_dir() or (ROOT / path).exists(), path
 
 
