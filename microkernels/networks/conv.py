@@ -78,7 +78,12 @@ class _Filter(WeightLayer, WindowLayer):
         total = np.broadcast_to(real.bias, shape).copy()
         for row, column, view in self.views(values, size, 0.0):
             weights = real.weights[:, row, column]
-            total += view @ weights.T if mixed else view * weights
+            # BLAS takes the product of two whole matrices, not of a strided stack of them.
+            total += (
+                (view.reshape(-1, view.shape[-1]) @ weights.T).reshape(shape)
+                if mixed
+                else view * weights
+            )
         return np.maximum(total, 0) if self.relu else total
 
 
