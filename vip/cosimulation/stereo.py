@@ -189,7 +189,7 @@ def cosim_bp(
         scene: the problem (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
         on: the Verilog, the timing model, or the instruction set simulator.
-        behaviour: of the memory beside one engine; None: the default one.
+        behaviour: of the memory beside one engine; None: the default one. Others have their own.
         pes: engines of a vault that work; None: all.
         preload: put a chip's problem into its DRAM, and take the messages from there, without the
             AXI port; None: on the timing model, but not on the Verilog.
@@ -211,7 +211,7 @@ def cosim_bp(
             job,
             chosen,
             on=on,
-            memory=behaviour if chosen.kind == "engine" else None,
+            memory=behaviour,
             preload=on != "rtl" if preload is None else preload,
             outer=outer,
             trace=wave.path,
