@@ -63,6 +63,11 @@ class BlockLayout(ABC):
         """Words of each engine's part of the parameter block."""
 
     @property
+    @abstractmethod
+    def end(self) -> int:
+        """First byte after all data that this layout adds to the maps."""
+
+    @property
     def parameters(self) -> int:
         """Address of the parameter block."""
         return self.base
@@ -157,11 +162,6 @@ class LineLayout(BlockLayout):
     def constants(self) -> int:
         """Address of the constants."""
         return self._block_end
-
-    @property
-    @abstractmethod
-    def end(self) -> int:
-        """First byte after all data that this layout adds to the maps."""
 
     def _store_fixed(self, memory: Writable, constants: bytes = b"") -> None:
         """Put the constants and the parameter block into ``memory``."""
