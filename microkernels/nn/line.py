@@ -20,8 +20,12 @@ from typing import Generic, TypeVar
 
 from isa.declared import Declared, Span
 from isa.program import Program
-from isa.timing import WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, launch_registers
+from microkernels.common.builder import (
+    DEFAULT_SCRATCHPAD,
+    WORD_BYTES,
+    KernelBuilder,
+    launch_registers,
+)
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.memory import Writable
