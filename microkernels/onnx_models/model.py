@@ -82,6 +82,18 @@ class ModelPort:
         order = (0, 2, 1, 3) if self.turned else (0, 3, 1, 2)
         return maps.transpose(order).reshape(len(maps), *self.inner)
 
+    def maps(self, values: NDArray[Any], count: int, name: str = "") -> Reals:
+        """The reverse of :meth:`images`.
+
+        Parameters:
+            values: in ONNX's order, of any shape. count: of images.
+            name: for messages; "": that of the tensor.
+
+        Raises:
+            ModelError: as of :func:`to_maps`.
+        """
+        return to_maps(name or self.tensor, values, count, self.size, turned=self.turned)
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class MappedModel(RealParameters):

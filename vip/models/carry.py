@@ -8,7 +8,7 @@ import numpy as np
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.model import MappedModel, ModelPort, real_layers, to_maps
+from microkernels.onnx_models.model import MappedModel, ModelPort, real_layers
 
 __all__ = ["carried_elements", "carried_inputs", "check_carry", "zero_state"]
 
@@ -73,10 +73,6 @@ def zero_state(model: _Ports, carry: Mapping[str, str]) -> dict[str, Elements]:
     }
 
 
-def _map(port: ModelPort, values: Reals) -> Reals:
-    return to_maps(port.tensor, values, len(values), port.size, turned=port.turned)
-
-
 def carried_elements(
     model: _Ports,
     carry: Mapping[str, str],
@@ -91,7 +87,7 @@ def carried_elements(
     elements = {}
     for one, other in _pairs(model, carry):
         values = one.images(real_of(maps[one.layer], fractions[one.layer]))
-        elements[other.layer] = as_elements(_map(other, values), fractions[other.layer])
+        elements[other.layer] = as_elements(other.maps(values, 1), fractions[other.layer])
     return elements
 
 
@@ -118,5 +114,5 @@ def carried_inputs(
             layer.name: values
             for layer, values in real_layers(model, {**image, **constants, **state})
         }
-        state = {other.layer: _map(other, one.images(filled[one.layer])) for one, other in pairs}
+        state = {other.layer: other.maps(one.images(filled[one.layer]), 1) for one, other in pairs}
     return {name: np.concatenate(values) for name, values in steps.items()}

@@ -16,7 +16,7 @@ from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.model import MappedModel, to_maps
+from microkernels.onnx_models.model import MappedModel
 from support.files import read_bytes
 from vip.progress import Progress, silent
 
@@ -153,15 +153,9 @@ def spread(
     """
     images = images_of(model, arrays, label, carried)
     return {
-        port.layer: to_maps(
-            f"{label}, input {port.tensor}",
-            images[port.tensor],
-            len(images[port.tensor]),
-            port.size,
-            turned=port.turned,
-        )
+        port.layer: port.maps(values, len(values), f"{label}, input {port.tensor}")
         for port in model.inputs
-        if port.tensor in images
+        if (values := images.get(port.tensor)) is not None
     }
 
 
