@@ -10,10 +10,10 @@ from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.model import MappedModel, ModelPort, real_layers
 
-__all__ = ["carried_elements", "carried_inputs", "check_carry", "zero_state"]
+__all__ = ["Ports", "carried_elements", "carried_inputs", "check_carry", "zero_state"]
 
 
-class _Ports(Protocol):
+class Ports(Protocol):
     """A model, mapped or compiled."""
 
     @property
@@ -22,7 +22,7 @@ class _Ports(Protocol):
     def outputs(self) -> tuple[ModelPort, ...]: ...
 
 
-def _pairs(model: _Ports, carry: Mapping[str, str]) -> list[tuple[ModelPort, ModelPort]]:
+def _pairs(model: Ports, carry: Mapping[str, str]) -> list[tuple[ModelPort, ModelPort]]:
     outputs = {port.tensor: port for port in model.outputs}
     inputs = {port.tensor: port for port in model.inputs}
     return [(outputs[one], inputs[other]) for one, other in carry.items()]
@@ -63,18 +63,13 @@ def check_carry(model: MappedModel, carry: Mapping[str, str]) -> None:
             )
 
 
-def zero_state(model: _Ports, carry: Mapping[str, str]) -> dict[str, Elements]:
+def zero_state(model: Ports, carry: Mapping[str, str]) -> dict[str, Elements]:
     """Zeros for the carried inputs of the first image, by layer."""
-    return {
-        port.layer: as_elements(
-            np.zeros((1, port.size.height, port.size.width, port.size.channels)), 0
-        )
-        for _, port in _pairs(model, carry)
-    }
+    return {port.layer: port.zeros(1) for _, port in _pairs(model, carry)}
 
 
 def carried_elements(
-    model: _Ports,
+    model: Ports,
     carry: Mapping[str, str],
     fractions: Mapping[str, int],
     maps: Mapping[str, Elements],
