@@ -104,7 +104,7 @@ class Commands(LazyGroup):
             "browser.",
         ),
         "bench": CommandEntry(
-            "bench.command",
+            "bench.harness.command",
             "app",
             "Run experiments, and compare their figures with those in bench/results.",
         ),
