@@ -19,9 +19,9 @@ from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from support.picture import COLOURS, MARKERS, picture
 
-from .experiment import AMARANTH, Measurement, experiment, say
-from .options import ImageOption
-from .runs import exact, kept
+from .harness.experiment import AMARANTH, Measurement, experiment, say
+from .harness.options import ImageOption
+from .harness.runs import exact, kept
 
 __all__ = [
     "ENGINES",

@@ -13,9 +13,9 @@ from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset, tile_preset
 from soc.tile.config import VaultTileConfig
 
-from .experiment import SIMULATION, Measurement, experiment
-from .parts import engine_areas
-from .runs import exact, kept
+from .harness.experiment import SIMULATION, Measurement, experiment
+from .harness.parts import engine_areas
+from .harness.runs import exact, kept
 
 __all__ = [
     "PAIRS",

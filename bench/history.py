@@ -24,10 +24,10 @@ from soc.generate.presets import preset, tile_preset
 from soc.tile.config import VaultTileConfig
 from synth.physical.area import synthesise
 
-from .experiment import CELLS, SIMULATION, Measurement, experiment
-from .parts import engine_areas, engine_clocks
+from .harness.experiment import CELLS, SIMULATION, Measurement, experiment
+from .harness.parts import engine_areas, engine_clocks
+from .harness.runs import exact, kept
 from .reuse import read_columns
-from .runs import exact, kept
 
 __all__ = ["history"]
 

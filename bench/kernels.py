@@ -38,9 +38,9 @@ from soc.tile.config import VaultTileConfig
 from support.picture import COLOURS, MARKERS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
 
-from .experiment import AMARANTH, SIMULATION, Measurement, experiment, say
-from .options import ImageOption, NamesOption, chosen
-from .runs import exact, kept
+from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment, say
+from .harness.options import ImageOption, NamesOption, chosen
+from .harness.runs import exact, kept
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -20,8 +20,8 @@ from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset, preset, tile_preset
 
 from .belief import FULL_HD
-from .experiment import Measurement, experiment
-from .runs import exact, kept
+from .harness.experiment import Measurement, experiment
+from .harness.runs import exact, kept
 
 __all__ = ["DIVISOR", "WIDTHS", "ShiftsRun", "full_hd_shifts_job", "measure_full_hd_shifts", "mrf"]
 

@@ -23,9 +23,17 @@ from sim_tb.runner.cache import Kept
 from soc.generate.presets import chip_preset
 from support.picture import COLOURS, MARKERS, picture
 
-from .experiment import SIMULATION, SYNTHESIS, BenchError, Measurement, experiment, figure, say
-from .options import ImageOption, NamesOption, SeedOption, chosen
-from .parts import part_area
+from .harness.experiment import (
+    SIMULATION,
+    SYNTHESIS,
+    BenchError,
+    Measurement,
+    experiment,
+    figure,
+    say,
+)
+from .harness.options import ImageOption, NamesOption, SeedOption, chosen
+from .harness.parts import part_area
 
 __all__ = [
     "CURVE_SIZES",

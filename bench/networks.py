@@ -32,9 +32,9 @@ from vip.cli.commands.option_groups.machine import TimedOption
 from vip.cli.commands.options import PresetOption
 
 from .belief import MEMORY_WAITS
-from .experiment import SIMULATION, BenchError, Measurement, experiment, say
-from .options import ImageOption
-from .runs import model_key
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
+from .harness.options import ImageOption
+from .harness.runs import model_key
 
 __all__ = [
     "NETWORKS",

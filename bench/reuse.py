@@ -29,9 +29,9 @@ from sim_tb.workloads.tiles import (
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 
-from .experiment import AMARANTH, SIMULATION, Measurement, experiment
-from .parts import part_area
-from .runs import exact, kept
+from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment
+from .harness.parts import part_area
+from .harness.runs import exact, kept
 
 __all__ = [
     "ColumnReads",

@@ -19,8 +19,8 @@ from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 
 from .belief import MEMORY_WAITS
-from .experiment import SIMULATION, Measurement, experiment
-from .runs import exact, kept
+from .harness.experiment import SIMULATION, Measurement, experiment
+from .harness.runs import exact, kept
 
 __all__ = ["SEQUENCES", "Sequence", "SequenceRun", "measure_sequence", "sequence_job", "sequences"]
 

@@ -15,7 +15,6 @@ from bench import (
     engine,
     kernels,
     network,
-    parts,
     preload,
     proofs,
     schedulers,
@@ -25,9 +24,10 @@ from bench import (
     vault,
 )
 from bench.belief import Phase, ScalingPoint
-from bench.experiment import Measurement, find
-from bench.figures import documents, figures_named
-from bench.record import ROOT
+from bench.harness import parts
+from bench.harness.experiment import Measurement, find
+from bench.harness.figures import documents, figures_named
+from bench.harness.record import ROOT
 from bench.schedulers import ALL_MIXES, LENGTHS, MIXES_LEARNED
 from microkernels.data.stereo import motorcycle
 from microkernels.suite import suite

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.record import ROOT
+from bench.harness.record import ROOT
 
 SOURCES = (".py", ".md", ".cpp", ".h", ".sv", ".toml")
 DECISIONS = ROOT / "docs" / "decisions"

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.runs import exact
+from bench.harness.runs import exact
 from sim_tb.cosim.engine import CosimError
 from sim_tb.runner.cache import Kept, fingerprint
 
