@@ -199,7 +199,7 @@ class Conv(_Filter):
 
 @dataclass(frozen=True, kw_only=True)
 class Depthwise(_Filter):
-    """A depthwise convolution (:mod:`microkernels.nn.depthwise.shape`): a filter for each channel.
+    """A depthwise convolution (:mod:`microkernels.nn.depthwise`): a filter for each channel.
 
     Attributes:
         kernel, stride, padding, fraction, relu: as of :class:`Conv`.

@@ -139,6 +139,6 @@ def _common(
 
 
 def main() -> None:
-    """CommandEntry point of the ``vip`` command."""
+    """Entry point of the ``vip`` command."""
     show_notices()
     run_command(app)
