@@ -78,7 +78,7 @@ report: $(INSTALLED) ## a page on an engine in build/report: area, clock, power,
 docs: $(INSTALLED) ## regenerate documents, put recorded figures into them, and build the site in build/site
 	$(BIN)/python -m isa.manual
 	$(BIN)/python -m soc.host.register_manual
-	$(BIN)/python -m bench.figures
+	$(BIN)/python -m bench.harness.figures
 	$(BIN)/python -m sphinx -q -W --keep-going -b html -c docs/site . build/site
 
 browser: $(INSTALLED) ## a static page in build/browser that runs assembler, simulator and examples

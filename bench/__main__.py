@@ -3,7 +3,7 @@
 from support.command import run_command
 from vip.cli.notices import show_notices
 
-from .command import app
+from .harness.command import app
 
 if __name__ == "__main__":
     show_notices()

@@ -14,8 +14,8 @@ from soc.chip.config import ChipConfig
 from soc.generate.generate import generate, verilog
 from soc.generate.presets import chip_preset
 
-from .experiment import SIMULATION, Measurement, child_seconds, cpu_seconds, experiment
-from .runs import exact
+from .harness.experiment import SIMULATION, Measurement, child_seconds, cpu_seconds, experiment
+from .harness.runs import exact
 
 __all__ = ["chip"]
 

@@ -18,10 +18,10 @@ from soc.tile.clocks import ClockConfig
 from soc.tile.config import VaultTileConfig
 from synth.physical.vault_clocks import place_vault, time_vault
 
-from .experiment import CELLS, SIMULATION, Measurement, experiment, figure, say
-from .parts import part_area
+from .harness.experiment import CELLS, SIMULATION, Measurement, experiment, figure, say
+from .harness.parts import part_area
+from .harness.runs import exact
 from .preload import preload_chip
-from .runs import exact
 
 __all__ = [
     "BUS_LATENCIES",

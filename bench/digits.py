@@ -11,8 +11,8 @@ from sim_tb.runner.build import need_simulator
 from soc.generate.presets import preset
 from vip.cli.commands.options import PresetOption
 
-from .experiment import SIMULATION, Measurement, experiment
-from .runs import exact
+from .harness.experiment import SIMULATION, Measurement, experiment
+from .harness.runs import exact
 
 __all__ = ["digits"]
 

@@ -19,8 +19,8 @@ from synth.analysis.needs import needed, union
 from vip.mrf.result import Method
 from vip.mrf.run import solve_mrf
 
-from .experiment import AMARANTH, BenchError, Measurement, experiment, figure, say
-from .options import ImageOption
+from .harness.experiment import AMARANTH, BenchError, Measurement, experiment, figure, say
+from .harness.options import ImageOption
 
 __all__ = ["bp_energies", "instruction_types", "mrf_energies"]
 

@@ -20,7 +20,7 @@ from vip.synthesis.energy import engine_power
 from vip.synthesis.placement import place
 from vip.synthesis.power import KERNELS, record
 
-from .experiment import (
+from .harness.experiment import (
     AMARANTH,
     CELLS,
     SIMULATION,
@@ -30,7 +30,7 @@ from .experiment import (
     experiment,
     say,
 )
-from .runs import exact
+from .harness.runs import exact
 
 __all__ = ["area", "bp", "generate", "placement", "power", "presets", "standard_cells"]
 

@@ -24,10 +24,10 @@ from soc.generate.presets import preset, tile_preset
 from soc.tile.config import VaultTileConfig
 from synth.physical.area import synthesise
 
-from .experiment import CELLS, SIMULATION, Measurement, experiment
-from .parts import engine_areas, engine_clocks
+from .harness.experiment import CELLS, SIMULATION, Measurement, experiment
+from .harness.parts import engine_areas, engine_clocks
+from .harness.runs import cached, exact
 from .reuse import read_columns
-from .runs import exact, kept
 
 __all__ = ["history"]
 
@@ -65,7 +65,7 @@ def _read(job: KernelJob, config: PeConfig) -> EngineReads:
         counters = {item.name: result.engine.counters.get(item.name, 0) for item in HistoryCounter}
         return {"cycles": result.engine.counters["CYCLES"], "history": counters}
 
-    return EngineReads(**kept("load_history", config, job, measure, on="rtl"))
+    return EngineReads(**cached("load_history", config, job, measure, on="rtl"))
 
 
 _ENTRIES = (8, 16, 32, 64)

@@ -38,9 +38,9 @@ from soc.tile.config import VaultTileConfig
 from support.picture import COLOURS, MARKERS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
 
-from .experiment import AMARANTH, SIMULATION, Measurement, experiment, say
-from .options import ImageOption, NamesOption, chosen
-from .runs import exact, kept
+from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment, say
+from .harness.options import ImageOption, NamesOption, chosen
+from .harness.runs import cached, exact
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +147,7 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> Ker
         }
 
     parts = [
-        kept("kernel_runs", config, job, partial(measure, job), on=on, also=phase) for job in jobs
+        cached("kernel_runs", config, job, partial(measure, job), on=on, also=phase) for job in jobs
     ]
     total = {key: sum(part[key] for part in parts) for key in ("cycles", "ns", "bytes", "busy")}
     return KernelRun(

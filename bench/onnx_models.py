@@ -14,7 +14,7 @@ from vip.models.compile import compile_model
 from vip.models.evaluate import evaluate_model
 from vip.models.run import run_model
 
-from .experiment import BenchError, Measurement, experiment
+from .harness.experiment import BenchError, Measurement, experiment
 
 __all__ = ["onnx"]
 

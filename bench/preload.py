@@ -14,9 +14,9 @@ from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from synth.physical.area import synthesise
 
-from .experiment import SIMULATION, BenchError, Measurement, experiment, figure, say
-from .parts import part_area
-from .runs import exact
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, figure, say
+from .harness.parts import part_area
+from .harness.runs import exact
 
 __all__ = [
     "ENGINES",

@@ -23,7 +23,7 @@ from support.extras import need
 from support.native import compile_library
 
 from .belief import FULL_HD
-from .experiment import BenchError, Measurement, experiment
+from .harness.experiment import BenchError, Measurement, experiment
 
 __all__ = [
     "LABELS",

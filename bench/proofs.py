@@ -8,7 +8,7 @@ from unittest.mock import patch
 
 from vip.proofs import prove
 
-from .experiment import SYNTHESIS, BenchError, Measurement, experiment, figure, say_stage
+from .harness.experiment import SYNTHESIS, BenchError, Measurement, experiment, figure, say_stage
 
 __all__ = ["proofs"]
 

@@ -10,7 +10,7 @@ from sim_tb.random.configs import random_config
 from vip.cli.commands.options import JobsOption, SchedulerOption
 from vip.random_programs import check_random
 
-from .experiment import SIMULATION, BenchError, Measurement, experiment, say_stage
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say_stage
 
 __all__ = ["random"]
 

@@ -24,8 +24,8 @@ from sim_tb.workloads.tiles import FULLY_CONNECTED, belief_job, ese_job, layer_j
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
 
-from .experiment import SIMULATION, Measurement, experiment, figure
-from .parts import part_area
+from .harness.experiment import SIMULATION, Measurement, experiment, figure
+from .harness.parts import part_area
 
 __all__ = [
     "ACCESSES",

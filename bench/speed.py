@@ -22,7 +22,7 @@ from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
 from soc.generate.presets import chip_preset, preset, tile_preset
 
-from .experiment import SIMULATION, Measurement, cpu_seconds, experiment
+from .harness.experiment import SIMULATION, Measurement, cpu_seconds, experiment
 
 __all__ = ["functional", "speed"]
 

@@ -15,9 +15,9 @@ from sim_tb.cosim.kernels import run_on
 from sim_tb.runner.build import need_simulator
 from soc.generate.presets import tile_preset
 
-from .experiment import SIMULATION, BenchError, Measurement, experiment
-from .options import ImageOption
-from .runs import exact
+from .harness.experiment import SIMULATION, BenchError, Measurement, experiment
+from .harness.options import ImageOption
+from .harness.runs import exact
 
 __all__ = ["stereo"]
 

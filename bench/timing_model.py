@@ -5,8 +5,8 @@ from dataclasses import replace
 
 from sim_tb.workloads.certificate import KINDS, certified_runs, run_certified
 
-from .experiment import SIMULATION, Measurement, experiment
-from .record import values
+from .harness.experiment import SIMULATION, Measurement, experiment
+from .harness.record import values
 from .vault import vault
 
 __all__ = ["timing_model"]

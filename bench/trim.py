@@ -10,7 +10,7 @@ from vip.trimming.gain import estimate_gains, simulate_gain
 from vip.trimming.rows import means
 from vip.trimming.suite import measure_trims
 
-from .experiment import (
+from .harness.experiment import (
     CELLS,
     SIMULATION,
     SYNTHESIS,
@@ -20,7 +20,7 @@ from .experiment import (
     say,
     say_stage,
 )
-from .options import ImageOption, NamesOption
+from .harness.options import ImageOption, NamesOption
 
 __all__ = ["fit", "trim"]
 

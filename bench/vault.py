@@ -15,9 +15,9 @@ from sim_tb.workloads.traffic import VARIANTS, Variant, run_variant
 from soc.generate.presets import tile_preset
 from vip.cli.commands.option_groups.machine import TimedOption
 
-from .experiment import SIMULATION, Measurement, experiment, figure, say
-from .options import NamesOption, SeedOption, chosen
-from .runs import exact
+from .harness.experiment import SIMULATION, Measurement, experiment, figure, say
+from .harness.options import NamesOption, SeedOption, chosen
+from .harness.runs import exact
 
 __all__ = ["vault", "vault_bp", "vault_stress"]
 

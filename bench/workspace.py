@@ -16,9 +16,9 @@ from sim_tb.cosim.kernels import run_on
 from sim_tb.harness.memory import MemoryBehaviour
 from soc.generate.presets import preset
 
-from .experiment import CELLS, SIMULATION, Measurement, experiment
-from .parts import engine_areas, engine_clocks
-from .runs import exact
+from .harness.experiment import CELLS, SIMULATION, Measurement, experiment
+from .harness.parts import engine_areas, engine_clocks
+from .harness.runs import exact
 
 __all__ = ["workspace"]
 

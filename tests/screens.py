@@ -11,8 +11,8 @@ from typing import Annotated
 
 import typer
 
-from bench.experiment import BenchError
-from bench.record import ROOT
+from bench.harness.experiment import BenchError
+from bench.harness.record import ROOT
 from support.command import run_command
 from support.files import write_file
 from vip import browser_page

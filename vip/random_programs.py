@@ -2,7 +2,6 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass
-from pathlib import Path
 from typing import Any
 
 from pe.config import PeConfig
@@ -59,7 +58,7 @@ def run_part(task: Task) -> dict[str, Any]:
                 config,
                 programs=task["programs"],
                 seed=task["seed"],
-                folder=Path(folder),
+                folder=folder,
                 disturbed=task["disturbed"],
             )
     except VipError as error:

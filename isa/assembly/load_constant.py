@@ -63,8 +63,8 @@ def load_constant(value: int) -> tuple[tuple[str, int], ...]:
         value: one of :data:`CONSTANT_RANGE`.
 
     Returns:
-        For each instruction its key (:attr:`.table.Instruction.key`) and its constant. The register
-        is the destination of each and, where it has one, its source.
+        For each instruction its key (:attr:`isa.table.Instruction.key`) and its constant. The
+        register is the destination of each and, where it has one, its source.
 
     Raises:
         ValueError: ``value`` is outside :data:`CONSTANT_RANGE`.

@@ -1,6 +1,6 @@
 """Partition of a sweep over the engines of a vault, so that all engines end at the same time.
 
-Lines do not depend on each other, and two at a time are fastest (:mod:`microkernels.bp.schedule`).
+Lines do not depend on each other, and two at a time are fastest (:mod:`microkernels.bp.kernel`).
 But 34 lines are 17 pairs, which gives 2 engines 9 and 8 pairs. So pairs can be cut: one engine
 computes the first messages of a pair, its *head*, before all its other work, and another engine
 computes the rest, its *tail*, after all its other work. The tail needs two messages that the head

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from isa.program import Program
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
@@ -26,7 +26,7 @@ from microkernels.runtime.ring import ChipEngines
 from .families import WeightLayer, WindowLayer, surrounded
 from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerMaps, LayerPlan
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapSize, Pads, Size2, pads, size2
+from .sizes import MapSize, Size2
 from .steps import VaultMaps
 from .stored import Windows
 
@@ -42,32 +42,10 @@ class _Filter(WeightLayer, WindowLayer):
     """What both kinds of convolutions have."""
 
     has_weights = True
-    tuples: ClassVar[Mapping[str, Constructor]] = {
-        "kernel": Size2,
-        "stride": Size2,
-        "padding": Pads,
-    }
+    window_name = "kernel"
+    tuples: ClassVar[Mapping[str, Constructor]] = {**WindowLayer.tuples, "kernel": Size2}
 
     kernel: int | Size2 = 3
-    stride: int | Size2 = 1
-    padding: int | Pads = 0
-
-    def __post_init__(self) -> None:
-        for number in size2(self.kernel):
-            CHECK.at_least("kernel", number, 1)
-        super().__post_init__()
-
-    @property
-    def window_size(self) -> Size2:
-        return size2(self.kernel)
-
-    @property
-    def steps(self) -> Size2:
-        return size2(self.stride)
-
-    @property
-    def sides(self) -> Pads:
-        return pads(self.padding)
 
     def _real_sums(
         self, values: Reals, size: MapSize, parameters: RealParameters, *, mixed: bool
@@ -221,7 +199,7 @@ class Conv(_Filter):
 
 @dataclass(frozen=True, kw_only=True)
 class Depthwise(_Filter):
-    """A depthwise convolution (:mod:`microkernels.nn.depthwise.shape`): a filter for each channel.
+    """A depthwise convolution (:mod:`microkernels.nn.depthwise`): a filter for each channel.
 
     Attributes:
         kernel, stride, padding, fraction, relu: as of :class:`Conv`.

@@ -1,7 +1,7 @@
 """Families of layers: with weights, of maps, of pixels, of windows."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
@@ -14,10 +14,10 @@ from microkernels.common.fixed_point import check_fraction
 from microkernels.common.memory import Writable
 from microkernels.nn.line import line_program
 
-from .layer import ChipWork, Layer, LayerMaps, LayerPlan
+from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
-from .sizes import MapSize, Pads, Size2
+from .sizes import MapSize, Pads, Size2, pads, size2
 from .steps import LayerStep, MapStep, VaultMaps
 from .stored import Windows, inside
 
@@ -160,28 +160,44 @@ class PixelLayer(MapLayer):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowLayer(MapLayer):
-    """A layer whose output's pixels are of windows of its source."""
+    """A layer whose output's pixels are of windows of its source.
+
+    Attributes:
+        stride: pixels from window to window, the same across and down, or a pair.
+        padding: pixels around the map, the same on all sides, or a number for each.
+    """
+
+    #: The attribute that has the pixels of a window.
+    window_name: ClassVar[str]
+    tuples: ClassVar[Mapping[str, Constructor]] = {"stride": Size2, "padding": Pads}
+
+    stride: int | Size2 = 1
+    padding: int | Pads = 0
 
     @property
-    @abstractmethod
     def window_size(self) -> Size2:
         """Pixels of a window."""
+        return size2(getattr(self, self.window_name))
 
     @property
-    @abstractmethod
     def steps(self) -> Size2:
         """Pixels from window to window."""
+        return size2(self.stride)
 
     @property
-    @abstractmethod
     def sides(self) -> Pads:
         """Pixels around the map."""
+        return pads(self.padding)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, values in (("stride", self.steps), ("padding", self.sides)):
+        for name, values, least in (
+            (self.window_name, self.window_size, 1),
+            ("stride", self.steps, 1),
+            ("padding", self.sides, 0),
+        ):
             for value in values:
-                CHECK.at_least(name, value, int(name == "stride"))
+                CHECK.at_least(name, value, least)
 
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
         return self.output_of(same_size(sources))

@@ -6,7 +6,6 @@ from typing import ClassVar
 
 import numpy as np
 
-from microkernels.common.errors import CHECK
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
 from microkernels.nn.pool import PoolLayout, window_fits
 from microkernels.nn.pool_shape import PoolShape, pool
@@ -14,7 +13,7 @@ from microkernels.nn.pool_shape import PoolShape, pool
 from .families import WindowLayer, surrounded
 from .layer import ChipWork, Constructor, LayerMaps, LayerPlan
 from .parameters import Peaks, RealParameters, Reals, Weights
-from .sizes import MapSize, Pads, Size2, pads, size2
+from .sizes import MapSize, Size2
 from .steps import VaultMaps
 from .stored import Windows
 
@@ -39,33 +38,12 @@ class Pool(WindowLayer):
 
     keeps_slices = True
     layouts = PoolLayout
-    tuples: ClassVar[Mapping[str, Constructor]] = {
-        "window": Size2,
-        "stride": Size2,
-        "padding": Pads,
-    }
+    window_name = "window"
+    tuples: ClassVar[Mapping[str, Constructor]] = {**WindowLayer.tuples, "window": Size2}
 
     window: int | Size2 = 2
     stride: int | Size2 = 2
-    padding: int | Pads = 0
     mean: bool = False
-
-    def __post_init__(self) -> None:
-        for number in size2(self.window):
-            CHECK.at_least("window", number, 1)
-        super().__post_init__()
-
-    @property
-    def window_size(self) -> Size2:
-        return size2(self.window)
-
-    @property
-    def steps(self) -> Size2:
-        return size2(self.stride)
-
-    @property
-    def sides(self) -> Pads:
-        return pads(self.padding)
 
     def shape(self, size: MapSize) -> PoolShape:
         """Sizes of the layer for an input of ``size`` with the pixels around it."""

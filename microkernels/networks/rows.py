@@ -150,7 +150,7 @@ class Normalize(PixelLayer):
 
 @dataclass(frozen=True, kw_only=True)
 class Product(MapLayer):
-    """The product of two maps, column by column of pixels (:mod:`microkernels.nn.product.shape`).
+    """The product of two maps, column by column of pixels (:mod:`microkernels.nn.product`).
 
     Attributes:
         other: name of the second layer whose output it takes; otherwise as ``source``.

@@ -2,7 +2,7 @@
 
 Each engine takes its own vectors of the batch through all of the vault's cells, then through all of
 its outputs. Gates and projection are sums of products over chunks of inputs
-(:meth:`_Lstm._multiply`); the cells of a group are computed in place, where its gates' sums lie.
+(:meth:`LstmCode._multiply`); the cells of a group are computed in place, where its gates' sums lie.
 Between cells and projection the vaults exchange the projection's inputs, so a barrier separates
 them (:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.lstm_shape`.
 

@@ -29,8 +29,8 @@ def cut_waves(
     there and with the values of all signals at the start.
 
     Parameters:
-        path: a file as Verilator writes it. first, last: cycles as :func:`read_cycles` counts them,
-            from 0 on; each one ends with a rising edge.
+        path: a file as Verilator writes it. first, last: cycles, from 0 on, as
+            :func:`sim_tb.waves.cycles.read_cycles` counts them; each ends with a rising edge.
         texts: signals of type ``string`` to be added in the scope :data:`TEXTS`: by name, texts in
             order.
 

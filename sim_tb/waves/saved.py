@@ -40,7 +40,8 @@ _INTERNAL = (".", "$", "[")
 
 
 def texts_of(program: Program, instructions: Sequence[TracedInstruction]) -> dict[str, list[Text]]:
-    """For each stage that one instruction at a time is in, who is, as :func:`cut_waves` takes it.
+    """For each stage that one instruction at a time is in, who is, as
+    :func:`sim_tb.waves.cut.cut_waves` takes it.
 
     Parameters:
         instructions: instructions of one engine, which ran ``program``.
@@ -59,7 +60,7 @@ def save_file(waves: Path, texts: Mapping[str, object], ending: str) -> str:
     groups by unit.
 
     Parameters:
-        texts: added to it by :func:`cut_waves`.
+        texts: added to it by :func:`sim_tb.waves.cut.cut_waves`.
         ending: of the save file, one of :data:`SAVE_ENDINGS`.
     Raises:
         TraceError: the file is no VCD. OSError: it can't be read.

@@ -69,7 +69,7 @@ def verilog(config: Configuration, *, top: str | None = None) -> Emission:
 
     Parameters:
         config: the design.
-        top: name of the top module; by default :func:`soc.generate.designs.module_name`.
+        top: name of the top module; by default the configuration's ``module_name``.
 
     Raises:
         hdl.emission.EmissionError: ``top`` is not an identifier.
@@ -108,7 +108,7 @@ def generate(
     Parameters:
         config: the design.
         directory: output directory.
-        top: name of the top module; by default :func:`soc.generate.designs.module_name`.
+        top: name of the top module; by default the configuration's ``module_name``.
         beside: further files of the directory: name -> text.
 
     Raises:

@@ -154,7 +154,8 @@ class Loops:
         these registers, if that is possible.
 
         Returns:
-            Loads of unknown numbers in these turns, as :attr:`Effects.unknown`.
+            Loads of unknown numbers in these turns, as
+            :attr:`synth.analysis.effects.Effects.unknown`.
         """
         live = (*self._control.live[head], *self._self_written)
         state = tuple(registers[slot] for slot in live)

@@ -410,6 +410,6 @@ def profile_run(
 
 def profile_of(program: Program, simulator: Simulator, facts: Facts, parameters: int) -> Profile:
     """The profile of a run that ``simulator`` did for the observer of ``facts``
-    (:func:`synth.analysis.recorder.recorder`), launched with ``parameters``."""
+    (:func:`recorder`), launched with ``parameters``."""
     facts.executed |= {address for address, count in enumerate(simulator.visits) if count}
     return Profile(digest=program_digest(program), facts=facts, parameters=parameters)

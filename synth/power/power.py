@@ -247,7 +247,7 @@ def estimate(
 
     Raises:
         SynthesisError: see :func:`synth.timing.sta.longest_paths` and
-            :func:`synth.power.clock_tree.clock_tree`.
+            :func:`clock_tree`.
     """
     node = library.node_nm
     nets = net_states(netlist, library, SramTimes(node), library.wires)

@@ -15,7 +15,6 @@ from bench import (
     engine,
     kernels,
     network,
-    parts,
     preload,
     proofs,
     schedulers,
@@ -25,9 +24,10 @@ from bench import (
     vault,
 )
 from bench.belief import Phase, ScalingPoint
-from bench.experiment import Measurement, find
-from bench.figures import documents, figures_named
-from bench.record import ROOT
+from bench.harness import parts
+from bench.harness.experiment import Measurement, find
+from bench.harness.figures import documents, figures_named
+from bench.harness.record import ROOT
 from bench.schedulers import ALL_MIXES, LENGTHS, MIXES_LEARNED
 from microkernels.data.stereo import motorcycle
 from microkernels.suite import suite
@@ -145,7 +145,7 @@ def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"case": "", "flits": 1, "packets": 1, "cycles": 1, "longest": 1}
     monkeypatch.setattr(network, "_stress_row", lambda case: row | {"case": case.name})
     monkeypatch.setattr(network, "_row_key", lambda *_: "")
-    monkeypatch.setattr(network.Kept, "get", lambda self, key, make: make())
+    monkeypatch.setattr(network.ResultCache, "get", lambda self, key, make: make())
 
     def curve(size: tuple[int, int], kind: Destinations, seed: int) -> Anything:
         return Anything(

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 import bench
-from bench import command, record
-from bench.experiment import Listed, find, listed
+from bench.harness import command, record
+from bench.harness.experiment import Listed, find, listed
 from soc.generate.presets import any_preset
 
 SOURCE = '''"""A dummy."""
 
 from collections.abc import Iterator
 
-from .experiment import Measurement, experiment
+from .harness.experiment import Measurement, experiment
 
 
 @experiment(presets=("pe-small",), tools=("amaranth",), minutes=1)

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.experiment import BenchError, listed
-from bench.figures import Figures, documents, figures_named, render
-from bench.record import ARCHIVED, FORMAT, RESULTS, ROOT, has_commit, read_record
+from bench.harness.experiment import BenchError, listed
+from bench.harness.figures import Figures, documents, figures_named, render
+from bench.harness.record import ARCHIVED, FORMAT, RESULTS, ROOT, has_commit, read_record
 
 TABLE = """# A guide
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.record import values
+from bench.harness.record import values
 
 #: Record and figure -> the most that it may be: an iteration of BP-M on full HD and the launches of
 #: the hierarchical run, VGG-16, a step of ESE's LSTM, all on 128 engines.

@@ -61,7 +61,7 @@ def test_belief_propagation_counts_its_phase(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_figures_are_the_recorded_ones() -> None:
     """On the timing model, which takes the cycles of the Verilog."""
-    from bench.record import values
+    from bench.harness.record import values
 
     recorded = values("kernels")
     figures = {item.name: item.value for item in experiments.kernels(only=["fc8"], on="model")}

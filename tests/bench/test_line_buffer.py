@@ -2,7 +2,7 @@
 
 import pytest
 
-from bench.record import values
+from bench.harness.record import values
 from bench.reuse import buffered_job, buffered_runs
 from sim_tb.cosim.kernels import run_on
 

@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from bench import pictures
-from bench.command import Experiments
-from bench.experiment import BenchError
+from bench.harness import pictures
+from bench.harness.command import Experiments
+from bench.harness.experiment import BenchError
 from tests.browser import needs_chromium
 from tests.screens import SHOTS, Shot, shoot
 from vip.cli.app import Commands
@@ -17,7 +17,7 @@ from vip.cli.app import Commands
 ROOT = Path(__file__).parent.parent.parent
 
 
-#: Drawn by an experiment that is gone (bench.record.ARCHIVED).
+#: Drawn by an experiment that is gone (bench.harness.record.ARCHIVED).
 ARCHIVED = {"agents"}
 
 

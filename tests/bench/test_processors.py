@@ -9,7 +9,7 @@ from numpy.lib.stride_tricks import sliding_window_view
 
 from bench import processors as belief
 from bench import processors as vgg
-from bench.experiment import BenchError
+from bench.harness.experiment import BenchError
 from microkernels.bp.golden import iterate
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import to_fixed

@@ -8,9 +8,9 @@ from pathlib import Path
 
 import pytest
 
-from bench.command import verdict as judge
-from bench.experiment import BenchError, Measurement, find
-from bench.record import (
+from bench.harness.command import verdict as judge
+from bench.harness.experiment import BenchError, Measurement, find
+from bench.harness.record import (
     FORMAT,
     RESULTS,
     ROOT,
@@ -169,8 +169,10 @@ def test_stale_records_are_named(
         measured={"pe": "0"},
         tools=tool_versions(benchmark.tools),
     )
-    monkeypatch.setattr("bench.command.read_record", lambda name: known)
-    monkeypatch.setattr("bench.command.fingerprints", lambda module: {"pe": "1", "isa": "1"})
+    monkeypatch.setattr("bench.harness.command.read_record", lambda name: known)
+    monkeypatch.setattr(
+        "bench.harness.command.fingerprints", lambda module: {"pe": "1", "isa": "1"}
+    )
     code, text, _ = vip("bench", "generate", "--stale")
     assert code == 0
     assert text == (

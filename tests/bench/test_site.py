@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 import vip
-from bench.record import ROOT
+from bench.harness.record import ROOT
 from tests.browser import Browser, needs_chromium
 
 #: Pages that are looked at on two screens.

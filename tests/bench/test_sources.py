@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from bench import sources
-from bench.experiment import listed
-from bench.record import ROOT
-from bench.sources import dependencies, fingerprints
+from bench.harness import sources
+from bench.harness.experiment import listed
+from bench.harness.record import ROOT
+from bench.harness.sources import dependencies, fingerprints
 
 SHOW = """
 import importlib, sys
@@ -21,7 +21,11 @@ for name, module in list(sys.modules.items()):
 """
 ROOMS = [path.parent.name for path in ROOT.glob("*/__init__.py")]
 #: What parses and shows.
-SHOWING = (ROOT / "vip" / "cli", ROOT / "vip" / "__init__.py", ROOT / "bench" / "options.py")
+SHOWING = (
+    ROOT / "vip" / "cli",
+    ROOT / "vip" / "__init__.py",
+    ROOT / "bench" / "harness" / "options.py",
+)
 
 
 @pytest.mark.parametrize("module", ["bench.mrf", "bench.clocks", "bench.trim"])
@@ -42,7 +46,7 @@ def test_they_are_at_least_those_that_it_loads(module: str) -> None:
 def test_no_experiment_depends_on_the_command_line() -> None:
     for module in {one.module for one in listed().values()}:
         assert not {path for path in dependencies(module) if "cli" in path.parts}
-        assert ROOT / "bench" / "command.py" not in dependencies(module)
+        assert ROOT / "bench" / "harness" / "command.py" not in dependencies(module)
 
 
 PACKAGE = {

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from bench.command import Experiments as Benches
+from bench.harness.command import Experiments as Benches
 from vip.cli.app import Commands
 from vip.cli.commands.options import address
 

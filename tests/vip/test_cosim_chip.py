@@ -27,9 +27,26 @@ def test_options_of_other_kinds_are_refused(vip, tmp_path):
     code, _, error = vip("cosim", "program", source, "--preset", "pe-small", "--cocotbext-axi")
     assert code == 2
     assert "--cocotbext-axi can't be used: preset 'pe-small' is one engine" in error
+    code, _, error = vip("cosim", "program", source, "--on", "iss", "--latency", 9)
+    assert code == 2
+    assert "--latency can't be used: the memory of the instruction set simulator" in error
     code, _, error = vip("cosim", "program", source, "--preset", "vault-small", "--window", "w.vcd")
     assert code == 2
     assert "--window can't be used: preset 'vault-small' is a vault" in error
+
+
+@pytest.mark.parametrize("preset", ["pe", "vault-small"])
+def test_runs_on_instruction_set_simulators(vip, tmp_path, preset):
+    source = tmp_path / "s.s"
+    source.write_text("st.reg [64-bit] r5, r5\nmemfence\nhalt\n")
+    machine = ("--preset", preset, "--on", "iss")
+    arguments = ("--parameters", 4096, "--dump", 4096, 8, tmp_path / "d")
+    assert vip("cosim", "program", source, *machine, *arguments)[0] == 0
+    assert int.from_bytes((tmp_path / "d").read_bytes(), "little") == 4096
+    grid = ("--width", 8, "--height", 6, "--labels", 4, "--iterations", 1)
+    code, output, error = vip("cosim", "bp", *grid, *machine)
+    assert (code, error) == (0, "")
+    assert "every message equals the golden model's" in output
 
 
 @pytest.mark.parametrize("on", ["iss", "model"])

@@ -9,7 +9,7 @@ from typing import Any, get_args, get_type_hints
 import pytest
 import typer
 
-from bench.command import Experiments as Benches
+from bench.harness.command import Experiments as Benches
 from vip.cli.app import Commands
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments

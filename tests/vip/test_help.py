@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import typer
 
-from bench.command import Experiments as Benches
+from bench.harness.command import Experiments as Benches
 from vip.cli.app import Commands, app
 
 #: Seconds of processor time that help may take; wall-clock time depends on what else runs.

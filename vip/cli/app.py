@@ -104,7 +104,7 @@ class Commands(LazyGroup):
             "browser.",
         ),
         "bench": CommandEntry(
-            "bench.command",
+            "bench.harness.command",
             "app",
             "Run experiments, and compare their figures with those in bench/results.",
         ),
@@ -139,6 +139,6 @@ def _common(
 
 
 def main() -> None:
-    """CommandEntry point of the ``vip`` command."""
+    """Entry point of the ``vip`` command."""
     show_notices()
     run_command(app)

@@ -35,7 +35,7 @@ class CosimRun:
     """A run of a program.
 
     Attributes:
-        config: of the engine, vault or chip. on: its Verilog, or the model of it.
+        config: of the engine, vault or chip. on: what ran it.
         program: that ran. result: of the run.
         comparison: of one engine with the instruction set simulator; None: there was none.
         located: the first difference, where the Verilog differs; else None.
@@ -54,12 +54,9 @@ class CosimRun:
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""
-        numbers = self._engine_json() if self.config.kind == "engine" else {}
-        return {
-            "machine": self.on,
-            **(numbers or run_json(self.result, self.config)),
-            **activity_json(self.activity),
-        }
+        engine = self.config.kind == "engine"
+        numbers = self._engine_json() if engine else run_json(self.result, self.config)
+        return {"machine": self.on, **numbers, **activity_json(self.activity)}
 
     def _engine_json(self) -> dict[str, object]:
         end, compared = self.result.engine, self.comparison

@@ -21,11 +21,7 @@ from microkernels.data.stereo import (
 from microkernels.data.stereo_picture import draw
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import (
-    KernelOutcome,
-    chip_ring,
-    run_on,
-)
+from sim_tb.cosim.kernels import KernelOutcome, chip_ring, run_on
 from sim_tb.cosim.machine import On
 from sim_tb.waves.activity import Activity
 from soc.generate.designs import Configuration
@@ -47,10 +43,10 @@ _CYCLES_PER_UPDATE = 81
 
 @dataclass(frozen=True, kw_only=True)
 class BpRun:
-    """Belief propagation on Verilog or on the timing model, compared with the golden model.
+    """Belief propagation on a machine, compared with the golden model.
 
     Attributes:
-        config: of the hardware. on: its Verilog, or the model of it. scene: the solved problem.
+        config: of the hardware. on: what ran it. scene: the solved problem.
         iterations: of BP-M.
         outcome: of an engine, of a vault, or of a chip.
         activity: of the engines over time; None: the run was not followed.
@@ -189,7 +185,7 @@ def cosim_bp(
         scene: the problem (:func:`stereo_pair`); None: the Motorcycle pair at a small size.
         iterations: of BP-M, at least 1.
         on: the Verilog, the timing model, or the instruction set simulator.
-        behaviour: of the memory beside one engine; None: the default one.
+        behaviour: of the memory beside one engine; None: the default one. Others have their own.
         pes: engines of a vault that work; None: all.
         preload: put a chip's problem into its DRAM, and take the messages from there, without the
             AXI port; None: on the timing model, but not on the Verilog.
@@ -211,7 +207,7 @@ def cosim_bp(
             job,
             chosen,
             on=on,
-            memory=behaviour if chosen.kind == "engine" else None,
+            memory=behaviour,
             preload=on != "rtl" if preload is None else preload,
             outer=outer,
             trace=wave.path,

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from isa.program import Program
-from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.machine import On
 from sim_tb.waves.activity import Activity, activity
 from sim_tb.waves.fst import write_fst
@@ -50,23 +49,22 @@ def waves(
     ``pipeline`` are made of them.
 
     Parameters:
-        config: of the hardware. on: its Verilog, or the timing model.
+        config: of the hardware. on: what runs it; the Verilog alone writes waveforms, and others
+            refuse the path that they are given (:func:`sim_tb.cosim.machine.open_machine`).
         trace: waveforms (``.vcd``, ``.fst``), or a trace of events (``.json``).
         pipeline: Konata log.
 
     Raises:
-        CosimError: the timing model runs it, which writes no waveforms; or the engines have no
-            counters, for a pipeline or a trace of events.
+        TraceError: the engines have no counters, for a pipeline or a trace of events.
         MissingExtraError: pylibfst is not installed, for ``.fst``.
         OSError: a file can't be written.
     """
     ending = "" if trace is None else trace.suffix.lower()
     events, fst = ending == EVENTS, ending == _FST
-    if not events and not fst and pipeline is None:
-        yield Waves(trace)
+    if on != "rtl" or (not events and not fst and pipeline is None):
+        # A machine without waveforms refuses the file, whatever is made of them.
+        yield Waves(pipeline or trace)
         return
-    if on != "rtl":
-        raise CosimError(f"{pipeline or trace}: is made of the Verilog's waveforms; use --on rtl")
     if fst:
         need("pylibfst", "FST waveforms")
     with scratch_folder("waves") as folder:

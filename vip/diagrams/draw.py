@@ -1,7 +1,4 @@
-"""The verb ``diagram``: draw the units of a module and the links between them.
-
-*Placement.* Where the blocks of a diagram are drawn.
-"""
+"""The verb ``diagram``: draw the units of a module and the links between them."""
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass

@@ -1,24 +1,22 @@
 """The report page: one HTML file with everything in it."""
 
-from collections.abc import Callable, Mapping
+import base64
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from support.picture import COLOURS, MUTED, picture
+from synth.physical.area import MEASURES
+from synth.physical.devices import find_device
 from synth.power.power import THESIS_MHZ, PowerReport
+from vip.output import provenance
 from vip.synthesis.power import KERNELS
 
 from .collect import Report
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
-import base64
-from collections.abc import Iterable, Sequence
-from html import escape
-
-from synth.physical.area import MEASURES
-from synth.physical.devices import find_device
-from vip.output import provenance
 
 __all__ = ["FIGURES", "page"]
 

@@ -4,7 +4,7 @@ from dataclasses import fields, replace
 
 import pytest
 
-from bench.record import values
+from bench.harness.record import values
 from bench.schedulers import LENGTHS, MIXES, REQUESTERS, measure_bandwidth, mix_job, policy_vault
 from memory.agent.config import AgentConfig
 from memory.controller.counters import LAG_CYCLES, VaultCounter

@@ -125,11 +125,14 @@ def test_the_format_refuses_slices_that_cross() -> None:
 
 def test_the_model_is_refused(tmp_path: Path) -> None:
     program = assemble("halt\n")
-    for given in ({"pipeline": tmp_path / "a.log"}, {"trace": tmp_path / "a.json"}):
-        with pytest.raises(ValueError, match="made of the Verilog's waveforms"):
-            vip.cosim(program, on="model", **given)
-    with pytest.raises(ValueError, match="made of the Verilog's waveforms"):
-        vip.cosim(program, on="model", trace=tmp_path / "a.fst")
+    for option, name in (
+        ("pipeline", "a.log"),
+        ("trace", "a.json"),
+        ("trace", "a.fst"),
+        ("trace", "a.vcd"),
+    ):
+        with pytest.raises(ValueError, match=f"{name}: the timing model writes no waveforms"):
+            vip.cosim(program, on="model", **{option: tmp_path / name})
 
 
 @dataclass

@@ -8,6 +8,7 @@ import typer
 
 import vip
 from sim_tb.cosim.difference import COMMITS
+from sim_tb.cosim.machine import On
 from sim_tb.waves.saved import SAVE_ENDINGS
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset
@@ -87,19 +88,11 @@ class SceneOptions:
     ] = (0, 64)
 
 
+#: Options of the memory beside one engine.
+_MEMORY = ("latency", "bandwidth", "stall", "out_of_order", "seed")
 #: Options that say something about one kind of preset alone.
 _ONLY_FOR: dict[str, tuple[str, ...]] = {
-    "engine": (
-        "latency",
-        "bandwidth",
-        "stall",
-        "out_of_order",
-        "seed",
-        "compare",
-        "window",
-        "save",
-        "commits",
-    ),
+    "engine": (*_MEMORY, "compare", "window", "save", "commits"),
     "vault": ("pes", "plot"),
     "chip": ("cocotbext_axi", "preload"),
 }
@@ -110,16 +103,29 @@ _KINDS = {
 }
 
 
-def _check_options(context: typer.Context, design: str | Path, config: Configuration) -> None:
-    """Refuse options that have no effect for the kind of configuration."""
-    for kind, names in _ONLY_FOR.items():
-        for name in () if config.kind == kind else names:
-            source = context.get_parameter_source(name)
-            if source is not None and source.name == "COMMANDLINE":
-                named = f"preset {design!r}" if isinstance(design, str) else design
-                raise UserError(
-                    f"--{name.replace('_', '-')} can't be used: {named} is {_KINDS[config.kind]}"
-                )
+def _check_options(
+    context: typer.Context, design: str | Path, config: Configuration, on: On
+) -> None:
+    """Refuse options that have no effect for the kind of configuration, or on the machine."""
+    named = f"preset {design!r}" if isinstance(design, str) else design
+    reason = f"{named} is {_KINDS[config.kind]}"
+    refused = dict.fromkeys(
+        (name for kind, names in _ONLY_FOR.items() if kind != config.kind for name in names), reason
+    )
+    if on == "iss":
+        untimed = "the memory of the instruction set simulator takes no time"
+        refused = {**dict.fromkeys(_MEMORY, untimed), **refused}
+    for name, why in refused.items():
+        source = context.get_parameter_source(name)
+        if source is not None and source.name == "COMMANDLINE":
+            raise UserError(f"--{name.replace('_', '-')} can't be used: {why}")
+
+
+def _beside(
+    config: Configuration, on: On, behaviour: vip.MemoryBehaviour
+) -> vip.MemoryBehaviour | None:
+    """``behaviour``, if the machine has a memory whose behaviour is chosen."""
+    return behaviour if config.kind == "engine" and on != "iss" else None
 
 
 @app.command()
@@ -179,7 +185,7 @@ def bp(
     Example: vip cosim bp --preset thesis --on model --width 1920 --height 1080 --iterations 1
     """
     config = any_preset(preset_name)
-    _check_options(context, preset_name, config)
+    _check_options(context, preset_name, config, on)
     if (scene.left is None) != (scene.right is None):
         raise UserError("--left and --right go together")
     pair = vip.stereo_pair(
@@ -197,7 +203,7 @@ def bp(
             pair,
             iterations=iterations,
             on=on,
-            behaviour=memory,
+            behaviour=_beside(config, on, memory),
             pes=pes,
             preload=preload,
             outer=cocotbext_axi,
@@ -279,7 +285,8 @@ def run_program(
     Example: vip cosim program kernel.s --window difference.vcd --commits 20
     """
     chosen_design = chosen(preset_name, file)
-    _check_options(context, chosen_design, design(chosen_design))
+    config = design(chosen_design)
+    _check_options(context, chosen_design, config, on)
     with shown() as progress, naming_dump():
         run = vip.cosim(
             program,
@@ -290,7 +297,7 @@ def run_program(
             parameters=parameters,
             max_cycles=max_cycles,
             dump=dump_of(dump),
-            behaviour=behaviour if design(chosen_design).kind == "engine" else None,
+            behaviour=_beside(config, on, behaviour),
             compare=compare,
             outer=cocotbext_axi,
             trace=trace,

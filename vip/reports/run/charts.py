@@ -1,13 +1,8 @@
-"""Charts in SVG and tables in HTML: bars, lines, a treemap, a roofline.
+"""What the figures of a page are made of: bars, areas over time, treemaps, a roofline, tables.
 
-Marks that the figures of a page are made of, as HTML that needs no library.
-
-Each mark has a text that the page shows when it is pointed at, or when the keyboard's focus is on
-it. Sizes are percent, so that figures fit a phone and paper.
-
-Treemaps: areas as rectangles within a rectangle.
-
-The roofline of engines: operations a cycle over operations a byte of memory.
+All of it is HTML and SVG that need no library. Each mark has a text that the page shows when it is
+pointed at, or when the keyboard's focus is on it. Sizes are percent, so that figures fit a phone
+and paper.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence

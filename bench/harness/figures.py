@@ -1,4 +1,4 @@
-"""``python -m bench.figures``: the figures of README and the guides, rendered from the records.
+"""``python -m bench.harness.figures``: the figures of README and the guides, from the records.
 
 A figure in a page is followed by its source, in a comment that nobody sees:
 
@@ -232,7 +232,7 @@ def main(
 ) -> None:
     """Put the recorded figures into README.md and docs.
 
-    Example: python -m bench.figures --check
+    Example: python -m bench.harness.figures --check
     """
     figures = Figures()
     failed = False

@@ -1,4 +1,4 @@
-"""``python -m bench.pictures``: the pictures of README and the guides, each as PNG and SVG.
+"""``python -m bench.harness.pictures``: the pictures of README and the guides, each as PNG and SVG.
 
 Each comes from a command of ``vip`` that a user can give, run once for each kind of file; results
 that the commands cache are not measured twice.
@@ -85,7 +85,7 @@ def main(
 ) -> None:
     """Draw pictures of README and the guides, as PNG and SVG.
 
-    Example: python -m bench.pictures motorcycle bp_energies
+    Example: python -m bench.harness.pictures motorcycle bp_energies
     """
     pictures = (*COMMANDS, *REPORTED)
     for name in names or pictures:

@@ -28,7 +28,7 @@ _OTHERS = (".cpp", ".h", ".sv", ".v", ".lark", ".npz")
 #: Comments of Verilog, SystemVerilog and C++, and includes of C++.
 _COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/|^#include[^\n]*", re.DOTALL | re.MULTILINE)
 #: Rooms that parse and show: they move no figure.
-_SHOWING = ("vip.cli", "bench.command")
+_SHOWING = ("vip.cli", "bench.harness.command")
 
 
 @cache
@@ -96,12 +96,12 @@ def dependencies(module: str, root: Path = ROOT) -> frozenset[Path]:
 def fingerprints(module: str, root: Path = ROOT) -> dict[str, str]:
     """Room -> 16 hexadecimal digits that differ where a definition does in any of its modules on
     which ``module`` depends, or a source in another language beside one. What all experiments share
-    (:mod:`bench.experiment`) does not count.
+    (:mod:`bench.harness.experiment`) does not count.
 
     Parameters:
         module: full name. root: folder of its package.
     """
-    shared = "bench.experiment"
+    shared = "bench.harness.experiment"
     files = dependencies(module, root)
     if shared in _files(root):
         files -= dependencies(shared, root)

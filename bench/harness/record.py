@@ -3,7 +3,7 @@ the checkout that a record is made in.
 
 A record is a JSON file: the figures, the commit of a clean checkout that they were measured at, the
 command, the machine, the configurations, the versions of the tools, and fingerprints of what was
-measured (:mod:`bench.sources`), which show later whether it has changed.
+measured (:mod:`bench.harness.sources`), which show later whether it has changed.
 """
 
 import json
@@ -35,7 +35,7 @@ __all__ = [
 ]
 
 #: The checkout's top folder.
-ROOT = Path(__file__).parent.parent
+ROOT = Path(__file__).parents[2]
 #: Files that recording itself changes: the records, and files rendered from them.
 _WRITTEN = ("bench/results", "docs", "README.md")
 #: Folder of the records.

@@ -1,0 +1,1 @@
+"""How experiments are declared, listed, run, recorded, and rendered into pages."""
