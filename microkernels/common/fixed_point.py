@@ -23,7 +23,6 @@ __all__ = [
     "check_elements",
     "check_fraction",
     "dot",
-    "from_fixed",
     "multiply",
     "subtract",
     "to_fixed",
@@ -141,8 +140,3 @@ def to_fixed(values: Elements, fraction: int) -> Elements:
         raise KernelError("values must be finite numbers")
     # This is not arithmetic of an engine, so values limited here are not counted as saturated.
     return np.clip(np.floor(scaled + 0.5), LOWEST, HIGHEST).astype(ELEMENT)
-
-
-def from_fixed(values: Elements, fraction: int) -> Elements:
-    """Elements with ``fraction`` fraction bits as real numbers."""
-    return values.astype(np.float64) / (1 << fraction)

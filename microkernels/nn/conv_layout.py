@@ -163,7 +163,6 @@ class ConvLayout(BlockLayout):
 
     @property
     def end(self) -> int:
-        """First byte after all data that this layout adds to the maps."""
         # The last pass prefetches one pass beyond the end.
         passes = self.plan.groups * self.plan.slices + 1
         return round_up(self.weights + passes * self.plan.pass_bytes, COLUMN_BYTES)

@@ -22,7 +22,8 @@ import numpy as np
 
 from isa.program import Program
 from isa.table import MAX_VL
-from isa.timing import RANGE_BYTES, WORD_BYTES
+from isa.timing import RANGE_BYTES
+from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import (

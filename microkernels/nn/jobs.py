@@ -3,11 +3,13 @@
 Data that do not fit the layer are refused when the job is made.
 """
 
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cache
 
 import numpy as np
 
+from isa.program import Program
 from isa.run import Launch
 from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
@@ -25,7 +27,7 @@ from .dense_layout import DenseLayout, Vectors
 from .dense_plan import DenseShape, dense, partial_sums, plan_dense
 from .element import ElementLayout
 from .element_shape import ElementShape, element
-from .line import line_program
+from .line import BlockLayout, line_program
 from .lstm_kernel import lstm_program
 from .lstm_layout import LstmLayout
 from .lstm_shape import LstmShape, LstmState, LstmWeights, lstm_step, plan_lstm
@@ -39,12 +41,43 @@ __all__ = [
     "conv_layout",
     "dense_job",
     "element_job",
+    "layer_job",
     "lstm_job",
     "pool_job",
 ]
 
 #: Channels in a slice of a map, where nothing else is asked for.
 DEFAULT_OUT_DEPTH = 32
+
+
+def layer_job(
+    name: str,
+    layout: BlockLayout | DenseLayout | LstmLayout,
+    program: Program,
+    *,
+    prepare: Callable[[Writable], None],
+    outputs: Callable[[Readable], Elements],
+    golden: Golden,
+    operations: int = 0,
+) -> KernelJob:
+    """A layer that takes one launch, on all engines that its layout declares.
+
+    Parameters:
+        name, prepare, outputs, golden, operations: as of
+            :class:`microkernels.runtime.job.KernelJob`.
+        layout: of the layer, whose parameter block the launch gets.
+    """
+    return KernelJob(
+        name=name,
+        launches=(Launch(program=program, parameters=layout.parameters),),
+        prepare=prepare,
+        outputs=outputs,
+        golden=golden,
+        end=layout.end,
+        pes=layout.declared.slots,
+        operations=operations,
+        declared=layout.declared,
+    )
 
 
 @CHECK.arguments
@@ -115,12 +148,10 @@ def conv_job(
         source.store(memory, image)
         layout.store(memory, weights, bias, relu=relu)
 
-    return KernelJob(
-        name="convolution",
-        launches=(Launch(program=program, parameters=layout.parameters),),
-        end=layout.end,
-        pes=sharers,
-        declared=layout.declared,
+    return layer_job(
+        "convolution",
+        layout,
+        program,
         prepare=prepare,
         outputs=target.load,
         golden=golden,
@@ -223,12 +254,10 @@ def pool_job(
             place.store(memory, segment, around=shape.around)
         layout.store(memory, bias, relu=relu)
 
-    return KernelJob(
-        name="pooling",
-        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
-        end=layout.end,
-        pes=sharers,
-        declared=layout.declared,
+    return layer_job(
+        "pooling",
+        layout,
+        line_program(layout),
         prepare=prepare,
         outputs=target.load,
         golden=golden,
@@ -299,14 +328,10 @@ def dense_job(
         for number, segment in enumerate(other_sums):
             layout.sums(1 + number).store(memory, segment)
 
-    return KernelJob(
-        name="fully connected",
-        launches=(
-            Launch(program=dense_program(layout, fraction=fraction), parameters=layout.parameters),
-        ),
-        end=layout.end,
-        pes=sharers,
-        declared=layout.declared,
+    return layer_job(
+        "fully connected",
+        layout,
+        dense_program(layout, fraction=fraction),
         prepare=prepare,
         outputs=target.load if completes else layout.sums(0).load,
         golden=Golden(model),
@@ -353,14 +378,10 @@ def lstm_job(
     def after() -> LstmState:
         return lstm_step(plan.cut, weights, x, before, fraction=fraction)
 
-    return KernelJob(
-        name="LSTM",
-        launches=(
-            Launch(program=lstm_program(plan, fraction=fraction), parameters=layout.parameters),
-        ),
-        end=layout.end,
-        pes=sharers,
-        declared=layout.declared,
+    return layer_job(
+        "LSTM",
+        layout,
+        lstm_program(plan, fraction=fraction),
         prepare=lambda memory: layout.store(memory, weights, x, before, after().m),
         outputs=layout.state,
         golden=Golden(lambda: layout.own(after())),
@@ -443,17 +464,10 @@ def byte_conv_job(
         pairs = layout.target.load(memory)
         return split_pairs(pairs, shape.filters) if narrow else pairs
 
-    return KernelJob(
-        name="convolution of bytes",
-        launches=(
-            Launch(
-                program=conv_program(layout, fraction=layer.fraction),
-                parameters=layout.parameters,
-            ),
-        ),
-        end=layout.end,
-        pes=sharers,
-        declared=layout.declared,
+    return layer_job(
+        "convolution of bytes",
+        layout,
+        conv_program(layout, fraction=layer.fraction),
         prepare=prepare,
         outputs=outputs,
         golden=golden,
@@ -521,12 +535,10 @@ def element_job(
             feature_map.store(memory, values)
         layout.store(memory)
 
-    return KernelJob(
-        name=f"element-wise {shape.operation}",
-        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
-        end=layout.end,
-        pes=sharers,
-        declared=layout.declared,
+    return layer_job(
+        f"element-wise {shape.operation}",
+        layout,
+        line_program(layout),
         prepare=prepare,
         outputs=target.load,
         golden=golden,

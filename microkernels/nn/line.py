@@ -20,8 +20,12 @@ from typing import Generic, TypeVar
 
 from isa.declared import Declared, Span
 from isa.program import Program
-from isa.timing import WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder, launch_registers
+from microkernels.common.builder import (
+    DEFAULT_SCRATCHPAD,
+    WORD_BYTES,
+    KernelBuilder,
+    launch_registers,
+)
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.memory import Writable
@@ -61,6 +65,11 @@ class BlockLayout(ABC):
     @abstractmethod
     def _parts(self) -> Sequence[int]:
         """Words of each engine's part of the parameter block."""
+
+    @property
+    @abstractmethod
+    def end(self) -> int:
+        """First byte after all data that this layout adds to the maps."""
 
     @property
     def parameters(self) -> int:
@@ -157,11 +166,6 @@ class LineLayout(BlockLayout):
     def constants(self) -> int:
         """Address of the constants."""
         return self._block_end
-
-    @property
-    @abstractmethod
-    def end(self) -> int:
-        """First byte after all data that this layout adds to the maps."""
 
     def _store_fixed(self, memory: Writable, constants: bytes = b"") -> None:
         """Put the constants and the parameter block into ``memory``."""

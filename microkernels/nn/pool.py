@@ -30,8 +30,8 @@ import numpy as np
 from isa.declared import Declared, Span
 from isa.program import Program
 from isa.table import MAX_VL
-from isa.timing import RANGE_BYTES, WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
+from isa.timing import RANGE_BYTES
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, WORD_BYTES
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import (

@@ -215,7 +215,6 @@ class RowsLayout(LineLayout):
 
     @property
     def end(self) -> int:
-        """First byte after all data that this layout adds to the maps."""
         return round_up(self.constants + self.places["rows"], COLUMN_BYTES)
 
     def store(self, memory: Writable) -> None:

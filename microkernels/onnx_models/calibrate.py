@@ -37,10 +37,10 @@ __all__ = ["Calibrated", "ElementNetwork", "MapReport", "calibrate"]
 
 #: Fewer bits than fit that a layer tries; times that groups get one bit less; images of the search.
 _TRIED = 3
-#: Share of a layer's weights that may be limited.
-_MOST_LIMITED = 1e-3
 _ROUNDS = 4
 _SEARCH_IMAGES = 16
+#: Share of a layer's weights that may be limited.
+_MOST_LIMITED = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True)

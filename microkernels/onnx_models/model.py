@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.common.fixed_point import ELEMENT, Elements
 from microkernels.networks.curves import Function
 from microkernels.networks.network import INPUT, Layer, MapSize, Network
 from microkernels.networks.parameters import RealParameters, Reals
@@ -81,6 +82,22 @@ class ModelPort:
         """Images x height x width x channels in the order of ONNX: images x their shape."""
         order = (0, 2, 1, 3) if self.turned else (0, 3, 1, 2)
         return maps.transpose(order).reshape(len(maps), *self.inner)
+
+    def zeros(self, count: int) -> Elements:
+        """Maps of so many images of zeros."""
+        return np.zeros((count, self.size.height, self.size.width, self.size.channels), ELEMENT)
+
+    def maps(self, values: NDArray[Any], count: int, name: str = "") -> Reals:
+        """The reverse of :meth:`images`.
+
+        Parameters:
+            values: in ONNX's order, of any shape. count: of images.
+            name: for messages; "": that of the tensor.
+
+        Raises:
+            ModelError: as of :func:`to_maps`.
+        """
+        return to_maps(name or self.tensor, values, count, self.size, turned=self.turned)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)

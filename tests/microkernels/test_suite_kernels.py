@@ -24,8 +24,9 @@ from microkernels.apps.matrix_multiply import matrix_multiply_job
 from microkernels.apps.matrix_transpose import matrix_transpose_job
 from microkernels.apps.median_pool import median_pool, median_pool_job
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements, from_fixed
+from microkernels.common.fixed_point import Elements
 from microkernels.data.pictures import photograph
+from microkernels.networks.parameters import real_of
 from microkernels.runtime.job import KernelJob, simulate
 
 SEEDS = st.integers(0, 1 << 20)
@@ -239,5 +240,5 @@ def test_network_in_network_classifies_as_in_floating_point() -> None:
     assert np.mean(scores.argmax(axis=1) == digits.test_labels) >= 0.85
     for image, exact in zip(digits.test_images[:12], scores, strict=False):
         fixed = nin_fixed_scores(layers, image, lambda job: job.expected)
-        assert abs(from_fixed(fixed, ACTIVATION_FRACTION) - exact).max() < 0.01
+        assert abs(real_of(fixed, ACTIVATION_FRACTION) - exact).max() < 0.01
         assert fixed.argmax() == exact.argmax()

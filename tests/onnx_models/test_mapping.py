@@ -14,7 +14,7 @@ from microkernels.networks.parameters import as_elements, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, calibrate
 from microkernels.onnx_models.mapping import map_graph
-from microkernels.onnx_models.model import MappedModel, real_layers, to_maps
+from microkernels.onnx_models.model import MappedModel, real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
@@ -34,8 +34,7 @@ def mapped(made: ModelProto) -> MappedModel:
 
 def calibrated(found: MappedModel, x: np.ndarray, engines: ChipEngines) -> Calibrated:
     plan = plan_network(found.network, batch=found.batch, engines=engines)
-    given = found.inputs[0]
-    maps = to_maps("x", x, found.batch, given.size, turned=given.turned)
+    maps = found.inputs[0].maps(x, found.batch)
     return calibrate(found, NetworkLayout(plan), {INPUT: maps})
 
 
@@ -46,8 +45,7 @@ def check_layers(
     input, and onnxruntime's outputs."""
     found = mapped(made)
     exact = reference(made, x)
-    given = found.inputs[0]
-    maps = {INPUT: to_maps("x", x, found.batch, given.size, turned=given.turned)}
+    maps = {INPUT: found.inputs[0].maps(x, found.batch)}
     real = {layer.name: values for layer, values in real_layers(found, maps | found.constants)}
     for port, wanted in zip(found.outputs, exact, strict=True):
         assert port.shape == wanted.shape

@@ -20,7 +20,7 @@ from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementShape, element
 from microkernels.onnx_models.importer import Importer
 from microkernels.onnx_models.mapping import map_graph
-from microkernels.onnx_models.model import real_layers, to_maps
+from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import GraphNode, read_graph
 from microkernels.runtime.compiled import execute
@@ -87,7 +87,7 @@ def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(
     x = random.normal(0, 1, (2, 3, 8, 8))
     result = calibrated(coverage.model, x, SEVERAL)
     (port,), (end,) = coverage.model.inputs, coverage.model.outputs
-    images = to_maps("x", x, 2, port.size)
+    images = port.maps(x, 2)
     elements = as_elements(images, result.formats.maps[port.layer])
     job = network_job(result.network, result.weights, elements, engines=SEVERAL)
     run = execute(job.job)

@@ -21,7 +21,7 @@ from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, calibrate
 from microkernels.onnx_models.magnitudes import fraction_for
 from microkernels.onnx_models.mapping import map_graph
-from microkernels.onnx_models.model import real_layers, to_maps
+from microkernels.onnx_models.model import real_layers
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from vip.models.machine import model_machine
@@ -73,7 +73,7 @@ def errors(name: str) -> dict[str, float]:
 
     def images(seed: int, count: int) -> Reals:
         (held,) = inputs_of(name, made, seed=seed).values()
-        return to_maps(port.tensor, held[:count], count, port.size, turned=port.turned)
+        return port.maps(held[:count], count)
 
     engines = model_machine("vault").engines
     layout = NetworkLayout(plan_network(model.network, batch=1, engines=engines))

@@ -20,7 +20,7 @@ from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import calibrate
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.mapping import map_graph
-from microkernels.onnx_models.model import MappedModel, to_maps
+from microkernels.onnx_models.model import MappedModel
 from microkernels.onnx_models.operators.table import OPERATORS
 from microkernels.onnx_models.read import read_graph
 from microkernels.runtime.compiled import execute
@@ -59,12 +59,7 @@ class VipRep(BackendRep):
             raise ModelError("inputs must be tensors of numbers")
         model = self._mapped(tensors)
         machine = model_machine(_PRESET)
-        maps = {
-            port.layer: to_maps(
-                port.tensor, tensors[port.tensor], model.batch, port.size, turned=port.turned
-            )
-            for port in model.inputs
-        }
+        maps = {port.layer: port.maps(tensors[port.tensor], model.batch) for port in model.inputs}
         plan = plan_network(model.network, batch=model.batch, engines=machine.engines)
         done = calibrate(model, NetworkLayout(plan), maps)
         elements = {

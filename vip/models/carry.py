@@ -8,12 +8,12 @@ import numpy as np
 from microkernels.common.fixed_point import Elements
 from microkernels.networks.parameters import Reals, as_elements, real_of
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.model import MappedModel, ModelPort, real_layers, to_maps
+from microkernels.onnx_models.model import MappedModel, ModelPort, real_layers
 
-__all__ = ["carried_elements", "carried_inputs", "check_carry", "zero_state"]
+__all__ = ["Ports", "carried_elements", "carried_inputs", "check_carry", "zero_state"]
 
 
-class _Ports(Protocol):
+class Ports(Protocol):
     """A model, mapped or compiled."""
 
     @property
@@ -22,7 +22,7 @@ class _Ports(Protocol):
     def outputs(self) -> tuple[ModelPort, ...]: ...
 
 
-def _pairs(model: _Ports, carry: Mapping[str, str]) -> list[tuple[ModelPort, ModelPort]]:
+def _pairs(model: Ports, carry: Mapping[str, str]) -> list[tuple[ModelPort, ModelPort]]:
     outputs = {port.tensor: port for port in model.outputs}
     inputs = {port.tensor: port for port in model.inputs}
     return [(outputs[one], inputs[other]) for one, other in carry.items()]
@@ -63,22 +63,13 @@ def check_carry(model: MappedModel, carry: Mapping[str, str]) -> None:
             )
 
 
-def zero_state(model: _Ports, carry: Mapping[str, str]) -> dict[str, Elements]:
+def zero_state(model: Ports, carry: Mapping[str, str]) -> dict[str, Elements]:
     """Zeros for the carried inputs of the first image, by layer."""
-    return {
-        port.layer: as_elements(
-            np.zeros((1, port.size.height, port.size.width, port.size.channels)), 0
-        )
-        for _, port in _pairs(model, carry)
-    }
-
-
-def _map(port: ModelPort, values: Reals) -> Reals:
-    return to_maps(port.tensor, values, len(values), port.size, turned=port.turned)
+    return {port.layer: port.zeros(1) for _, port in _pairs(model, carry)}
 
 
 def carried_elements(
-    model: _Ports,
+    model: Ports,
     carry: Mapping[str, str],
     fractions: Mapping[str, int],
     maps: Mapping[str, Elements],
@@ -91,7 +82,7 @@ def carried_elements(
     elements = {}
     for one, other in _pairs(model, carry):
         values = one.images(real_of(maps[one.layer], fractions[one.layer]))
-        elements[other.layer] = as_elements(_map(other, values), fractions[other.layer])
+        elements[other.layer] = as_elements(other.maps(values, 1), fractions[other.layer])
     return elements
 
 
@@ -118,5 +109,5 @@ def carried_inputs(
             layer.name: values
             for layer, values in real_layers(model, {**image, **constants, **state})
         }
-        state = {other.layer: _map(other, one.images(filled[one.layer])) for one, other in pairs}
+        state = {other.layer: other.maps(one.images(filled[one.layer]), 1) for one, other in pairs}
     return {name: np.concatenate(values) for name, values in steps.items()}

@@ -12,15 +12,15 @@ from numpy.typing import NDArray
 
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.layout import NetworkLayout
-from microkernels.networks.parameters import Reals, as_elements, real_of
+from microkernels.networks.parameters import Reals, real_of
 from microkernels.networks.plan import plan_network
 from microkernels.onnx_models.calibrate import Calibrated, MapReport, calibrate
 from microkernels.onnx_models.errors import ModelError, one_line
-from microkernels.onnx_models.model import MappedModel, to_maps
+from microkernels.onnx_models.model import MappedModel
 from support.files import read_bytes
 from vip.progress import Progress, silent
 
-from .carry import carried_inputs, check_carry
+from .carry import Ports, carried_inputs, check_carry
 from .check import for_machine, long_program, read_model
 from .folder import Compilation, check_new, save_folder
 from .machine import ModelMachine, model_machine
@@ -91,7 +91,7 @@ def input_arrays(path: Path) -> dict[str, NDArray[Any]]:
 
 
 def images_of(
-    model: MappedModel | Any,
+    model: Ports,
     arrays: Mapping[str, NDArray[Any]],
     label: str,
     carried: Collection[str] = (),
@@ -138,7 +138,7 @@ def images_of(
 
 
 def spread(
-    model: MappedModel | Any,
+    model: Ports,
     arrays: Mapping[str, NDArray[Any]],
     label: str,
     carried: Collection[str] = (),
@@ -153,15 +153,9 @@ def spread(
     """
     images = images_of(model, arrays, label, carried)
     return {
-        port.layer: to_maps(
-            f"{label}, input {port.tensor}",
-            images[port.tensor],
-            len(images[port.tensor]),
-            port.size,
-            turned=port.turned,
-        )
+        port.layer: port.maps(values, len(values), f"{label}, input {port.tensor}")
         for port in model.inputs
-        if port.tensor in images
+        if (values := images.get(port.tensor)) is not None
     }
 
 
@@ -200,12 +194,13 @@ def compile_model(
     content = read_bytes(model, _MOST_BYTES)
     mapped, session = _supported(model, batch)
     mapped = for_machine(machine, mapped)
-    check_carry(mapped, carry or {})
+    carry = carry or {}
+    check_carry(mapped, carry)
     data = input_arrays(calibration) if isinstance(calibration, Path) else calibration
     label = str(calibration) if isinstance(calibration, Path) else "the calibration data"
-    arrays = images_of(mapped, data, label, (carry or {}).values())
-    images = spread(mapped, data, label, (carry or {}).values())
-    images |= carried_inputs(mapped, images, carry or {})
+    arrays = images_of(mapped, data, label, carry.values())
+    images = spread(mapped, data, label, carry.values())
+    images |= carried_inputs(mapped, images, carry)
     progress("comparing with onnxruntime")
     check_mapping(model, session, mapped, images)
     progress("planning")
@@ -227,7 +222,7 @@ def compile_model(
         job.job,
         preset=preset,
         keep=keep,
-        carry=carry or {},
+        carry=carry,
         layers=layers,
     )
     return CompileReport(
@@ -260,11 +255,7 @@ def _supported(model: Path, batch: int | None) -> tuple[MappedModel, OnnxModel]:
 def _zero_job(calibrated: Calibrated, machine: ModelMachine, *, keep: bool) -> NetworkJob:
     """The network's job on inputs of zeros."""
     model = calibrated.model
-    zeros = {
-        port.layer: np.zeros((model.batch, port.size.height, port.size.width, port.size.channels))
-        for port in model.inputs
-    }
-    elements = {name: as_elements(values, 0) for name, values in zeros.items()}
+    elements = {port.layer: port.zeros(model.batch) for port in model.inputs}
     return network_job(
         calibrated.network,
         calibrated.weights,

@@ -25,7 +25,7 @@ import numpy as np
 from microkernels.networks.parameters import Reals
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.magnitudes import with_norms
-from microkernels.onnx_models.model import MappedModel, ModelPort, of_images, real_layers, to_maps
+from microkernels.onnx_models.model import MappedModel, ModelPort, of_images, real_layers
 
 from .reference import OnnxModel, onnx_outputs, with_every_output
 
@@ -149,12 +149,7 @@ def _float_outputs(
 ) -> dict[str, Reals]:
     """Tensors of mapped layers in floating point: images x elements."""
     images = np.arange(len(next(iter(numbers.values()))))
-    maps = {
-        port.layer: to_maps(
-            port.tensor, numbers[port.tensor], len(images), port.size, turned=port.turned
-        )
-        for port in mapped.inputs
-    }
+    maps = {port.layer: port.maps(numbers[port.tensor], len(images)) for port in mapped.inputs}
     maps |= {name: of_images(values, images) for name, values in mapped.constants.items()}
     names = {port.layer for port in ports}
     layers = {

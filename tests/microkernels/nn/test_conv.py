@@ -15,8 +15,9 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, StripMap
-from microkernels.common.fixed_point import Elements, from_fixed, to_fixed
+from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.common.schedule import ScheduleModel, watch
+from microkernels.networks.parameters import real_of
 from microkernels.nn.conv_kernel import conv_program
 from microkernels.nn.conv_layout import ConvLayout, share_conv
 from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
@@ -206,13 +207,13 @@ def test_golden_model_is_near_the_reference(
         }}"""
     )
     inputs = {
-        "x": from_fixed(image, FRACTION).transpose(2, 0, 1)[np.newaxis],
-        "w": from_fixed(weights, FRACTION).transpose(0, 3, 1, 2),
-        "b": from_fixed(bias, FRACTION),
+        "x": real_of(image, FRACTION).transpose(2, 0, 1)[np.newaxis],
+        "w": real_of(weights, FRACTION).transpose(0, 3, 1, 2),
+        "b": real_of(bias, FRACTION),
     }
     (real,) = ReferenceEvaluator(model).run(None, inputs)
     sums = -(-shape.channels // depth) * (1 if joined else shape.kernel)
-    error = np.abs(from_fixed(fixed, FRACTION) - real[0].transpose(1, 2, 0))
+    error = np.abs(real_of(fixed, FRACTION) - real[0].transpose(1, 2, 0))
     assert error.max() <= (0.5 * sums + 1e-6) / (1 << FRACTION)
 
 

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements, from_fixed
+from microkernels.common.fixed_point import Elements
+from microkernels.networks.parameters import real_of
 from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 from microkernels.nn.jobs import dense_job
@@ -92,9 +93,9 @@ def test_golden_model_is_near_the_reference(
         }"""
     )
     arrays = {"x": vectors, "w": weights, "b": bias}
-    reals = {name: from_fixed(array, FRACTION) for name, array in arrays.items()}
+    reals = {name: real_of(array, FRACTION) for name, array in arrays.items()}
     (real,) = ReferenceEvaluator(model).run(None, reals)
-    error = np.abs(from_fixed(fixed, FRACTION) - real)
+    error = np.abs(real_of(fixed, FRACTION) - real)
     assert error.max() <= (0.5 * -(-inputs // chunk) + 1e-6) / (1 << FRACTION)
 
 

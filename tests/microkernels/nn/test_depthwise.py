@@ -8,7 +8,6 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
 from microkernels.networks.jobs import network_job
@@ -16,6 +15,7 @@ from microkernels.networks.network import Conv, Depthwise, MapSize, Network
 from microkernels.networks.parameters import Weights
 from microkernels.networks.sizes import Pads, Size2
 from microkernels.nn.depthwise import DepthwiseLayout, DepthwiseShape, depthwise
+from microkernels.nn.jobs import layer_job
 from microkernels.nn.line import line_program
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.job import Golden, KernelJob, simulate
@@ -67,15 +67,13 @@ def layer(shape: DepthwiseShape, depth: int, *, sharers: int, seed: int = 0) -> 
         source.store(memory, image)
         layout.store(memory, weights, bias)
 
-    return KernelJob(
-        name="depthwise",
-        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
+    return layer_job(
+        "depthwise",
+        layout,
+        line_program(layout),
         prepare=prepare,
         outputs=target.load,
         golden=Golden(lambda: depthwise(shape, image, weights, bias)),
-        end=layout.end,
-        pes=sharers,
-        declared=layout.declared,
     )
 
 

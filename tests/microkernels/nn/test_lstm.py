@@ -8,8 +8,9 @@ from hypothesis import strategies as st
 from isa.logistic import LogisticOp, logistic
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import FRACTION_LIMIT, from_fixed, to_fixed
+from microkernels.common.fixed_point import FRACTION_LIMIT, to_fixed
 from microkernels.common.logistic import sigmoid, tanh
+from microkernels.networks.parameters import real_of
 from microkernels.nn.jobs import lstm_job
 from microkernels.nn.lstm_shape import (
     LstmCut,
@@ -155,8 +156,8 @@ def test_eight_steps_stay_within_a_hundredth_of_floating_point() -> None:
         x = rng.normal(0, 1, (4, 40))
         state = lstm_step(cut, weights, to_fixed(x, FRACTION), state, fraction=FRACTION)
         c, y = float_step(real, x, c, y)
-        assert np.abs(from_fixed(state.c, FRACTION) - c).max() < 0.01
-        assert np.abs(from_fixed(state.y, FRACTION) - y).max() < 0.01
+        assert np.abs(real_of(state.c, FRACTION) - c).max() < 0.01
+        assert np.abs(real_of(state.y, FRACTION) - y).max() < 0.01
     assert np.abs(y).max() > 0.5
 
 

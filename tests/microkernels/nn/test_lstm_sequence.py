@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from isa.image import DramImage
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements, from_fixed, to_fixed
+from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.lstm_jobs import lstm_sequence_job
 from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
+from microkernels.networks.parameters import real_of
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, usual_weights
 from microkernels.runtime.compiled import execute
 from microkernels.runtime.interleave import Together, in_bursts
@@ -156,9 +157,9 @@ def test_a_sequence_without_projection_stays_near_floating_point() -> None:
         engines=engines(2, 1),
     )
     found = execute(job, instructions=ALL).outputs[: 8 * 2 * 32].reshape(8, 2, 32)
-    gates, peep = from_fixed(weights.gates, 13), from_fixed(weights.peepholes, 13)
+    gates, peep = real_of(weights.gates, 13), real_of(weights.peepholes, 13)
     # Biases have the fraction bits of sums.
-    bias = from_fixed(weights.bias, FRACTION)
+    bias = real_of(weights.bias, FRACTION)
     y, c = np.zeros((2, 32)), np.zeros((2, 32))
 
     def sigmoid(values: np.ndarray) -> np.ndarray:
@@ -169,7 +170,7 @@ def test_a_sequence_without_projection_stays_near_floating_point() -> None:
         f, i, g, o = sums + bias[:, np.newaxis]
         new = sigmoid(i + peep[1] * c) * np.tanh(g) + sigmoid(f + peep[0] * c) * c
         y, c = sigmoid(o + peep[2] * new) * np.tanh(new), new
-        assert np.abs(from_fixed(found[step], FRACTION) - y).max() < 0.02
+        assert np.abs(real_of(found[step], FRACTION) - y).max() < 0.02
 
 
 def test_data_that_do_not_fit_are_refused() -> None:

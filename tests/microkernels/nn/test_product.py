@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
+from microkernels.nn.jobs import layer_job
 from microkernels.nn.line import line_program
 from microkernels.nn.product import ProductLayout, ProductShape, product
 from microkernels.runtime.job import Golden, KernelJob, simulate
@@ -52,15 +52,13 @@ def layer(shape: ProductShape, *, sharers: int, seed: int, scratchpad: int = 409
         other.store(memory, second)
         layout.store(memory)
 
-    return KernelJob(
-        name="product",
-        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
+    return layer_job(
+        "product",
+        layout,
+        line_program(layout),
         prepare=prepare,
         outputs=target.load,
         golden=Golden(lambda: product(shape, first, second)),
-        end=layout.end,
-        pes=sharers,
-        declared=layout.declared,
     )
 
 

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap, round_up
+from microkernels.nn.jobs import layer_job
 from microkernels.nn.line import line_program
 from microkernels.nn.rows import RowsLayout
 from microkernels.nn.rows_shape import NormalizeShape, normalize
@@ -28,15 +28,13 @@ def layer(shape: NormalizeShape, image: np.ndarray, *, sharers: int = 2) -> Kern
         source.store(memory, image)
         layout.store(memory)
 
-    return KernelJob(
-        name=shape.operation,
-        launches=(Launch(program=line_program(layout), parameters=layout.parameters),),
+    return layer_job(
+        shape.operation,
+        layout,
+        line_program(layout),
         prepare=prepare,
         outputs=target.load,
         golden=Golden(lambda: normalize(shape, image)),
-        end=layout.end,
-        pes=sharers,
-        declared=layout.declared,
     )
 
 
