@@ -25,6 +25,7 @@ from ctypes import POINTER, Structure, c_bool, c_char_p, c_int64, c_uint64
 from dataclasses import dataclass, fields, is_dataclass
 from enum import IntEnum
 from functools import cache
+from inspect import get_annotations
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar, get_args, get_origin, get_type_hints
 
 __all__ = [
@@ -122,22 +123,22 @@ def _field(name: str, hint: Any) -> _Field | None:
 
 
 class _RecordType(type(Structure)):  # type: ignore[misc]
-    """Gives a structure its members before :mod:`ctypes` lays it out."""
+    """Gives a structure its members once :mod:`ctypes` knows it; a class that is being made has no
+    annotations from Python 3.14 on."""
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], body: dict[str, Any], numbers: Sequence[str] = ()
     ) -> Any:
-        members = body.get("__annotations__", {})
-        body["_fields_"] = [
-            *((number, c_uint64) for number in numbers),
-            *((member, _kind(hint)) for member, hint in members.items()),
-        ]
         return super().__new__(cls, name, bases, body)
 
     def __init__(
         cls, name: str, bases: tuple[type, ...], body: dict[str, Any], numbers: Sequence[str] = ()
     ) -> None:
         super().__init__(name, bases, body)
+        cls._fields_ = [
+            *((number, c_uint64) for number in numbers),
+            *((member, _kind(hint)) for member, hint in get_annotations(cls).items()),
+        ]
 
 
 if TYPE_CHECKING:
