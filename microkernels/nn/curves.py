@@ -220,7 +220,7 @@ def curve(function: Curve, image: Elements) -> Elements:
     """Golden model of a curve, bit-exact.
 
     Parameters:
-        given: function.
+        function: to compute.
         image: elements.
     """
     first, *rest = function.pieces
