@@ -40,6 +40,7 @@ __all__ = [
     "check_curve",
     "curve",
     "curve_of",
+    "part",
     "polynomial",
 ]
 

@@ -5,16 +5,18 @@ import numpy as np
 from microkernels.networks.network import INPUT, Conv, Dense, Depthwise, MapSize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged
+from microkernels.onnx_models.read import GraphNode, attribute
 
-from .arrange import MapWindow, gathered, index_of, map_value, positions, rearranged, window
+from .arrange import MapWindow, gathered, map_value, positions, window
 
 __all__ = [
     "MAP_AXES",
+    "activate",
     "batch_normalization",
     "connect",
     "conv",
+    "conv_bias",
     "conv_by_moves",
     "pixel_conv",
     "scale_channels",
