@@ -21,7 +21,7 @@ from support.picture import COLOURS, MARKERS, picture
 
 from .harness.experiment import AMARANTH, Measurement, experiment, say
 from .harness.options import ImageOption
-from .harness.runs import exact, kept
+from .harness.runs import cached, exact
 
 __all__ = [
     "ENGINES",
@@ -133,7 +133,7 @@ def measure_full_hd(
         support.native.CompilerError: the timing model can't be built.
     """
     job = full_hd_job(name, config, width=width, height=height)
-    phases = kept(
+    phases = cached(
         "full_hd", config, job, partial(_full_hd_phases, name, job, config), on="model", also=name
     )
     return [Phase(**phase) for phase in phases]
@@ -263,7 +263,7 @@ def measure_scaling(base: ChipConfig) -> Iterator[tuple[str, ScalingPoint]]:
         config = _scaling_chip(base, columns, rows, engines)
         job = _scaling_job(config, *image, cut=series == "cut")
         measure = partial(_point, config, job, *image)
-        yield series, ScalingPoint(**kept("scaling", config, job, measure, on="model"))
+        yield series, ScalingPoint(**cached("scaling", config, job, measure, on="model"))
 
 
 def _scaling_job(config: ChipConfig, width: int, height: int, *, cut: bool) -> KernelJob:

@@ -15,7 +15,7 @@ from soc.tile.config import VaultTileConfig
 
 from .harness.experiment import SIMULATION, Measurement, experiment
 from .harness.parts import engine_areas
-from .harness.runs import exact, kept
+from .harness.runs import cached, exact
 
 __all__ = [
     "PAIRS",
@@ -82,7 +82,7 @@ def _measure(side: int, sharers: int) -> Mapping[str, int]:
                 return exact(run_on(job, machine.pe), job.name).cycles
             return exact(run_on(job, machine), job.name).cycles
 
-        cycles[name] = kept("byte_convolution", config, job, measure, on="rtl")
+        cycles[name] = cached("byte_convolution", config, job, measure, on="rtl")
     return cycles
 
 

@@ -26,7 +26,7 @@ from synth.physical.area import synthesise
 
 from .harness.experiment import CELLS, SIMULATION, Measurement, experiment
 from .harness.parts import engine_areas, engine_clocks
-from .harness.runs import exact, kept
+from .harness.runs import cached, exact
 from .reuse import read_columns
 
 __all__ = ["history"]
@@ -65,7 +65,7 @@ def _read(job: KernelJob, config: PeConfig) -> EngineReads:
         counters = {item.name: result.engine.counters.get(item.name, 0) for item in HistoryCounter}
         return {"cycles": result.engine.counters["CYCLES"], "history": counters}
 
-    return EngineReads(**kept("load_history", config, job, measure, on="rtl"))
+    return EngineReads(**cached("load_history", config, job, measure, on="rtl"))
 
 
 _ENTRIES = (8, 16, 32, 64)

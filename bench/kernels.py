@@ -40,7 +40,7 @@ from vip.cli.commands.option_groups.machine import TimedOption
 
 from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment, say
 from .harness.options import ImageOption, NamesOption, chosen
-from .harness.runs import exact, kept
+from .harness.runs import cached, exact
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -147,7 +147,7 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> Ker
         }
 
     parts = [
-        kept("kernel_runs", config, job, partial(measure, job), on=on, also=phase) for job in jobs
+        cached("kernel_runs", config, job, partial(measure, job), on=on, also=phase) for job in jobs
     ]
     total = {key: sum(part[key] for part in parts) for key in ("cycles", "ns", "bytes", "busy")}
     return KernelRun(

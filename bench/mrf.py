@@ -21,7 +21,7 @@ from soc.generate.presets import chip_preset, preset, tile_preset
 
 from .belief import FULL_HD
 from .harness.experiment import Measurement, experiment
-from .harness.runs import exact, kept
+from .harness.runs import cached, exact
 
 __all__ = ["DIVISOR", "WIDTHS", "ShiftsRun", "full_hd_shifts_job", "measure_full_hd_shifts", "mrf"]
 
@@ -94,7 +94,7 @@ def measure_full_hd_shifts(
     """
     job = full_hd_shifts_job(bits, config, width=width, height=height)
     measure = partial(_shifts_run, job, config)
-    run = kept("full_hd_shifts", config, job, measure, on="model", also=repr((bits, DIVISOR)))
+    run = cached("full_hd_shifts", config, job, measure, on="model", also=repr((bits, DIVISOR)))
     return ShiftsRun(**run, energy=_energy(bits, width, height))
 
 

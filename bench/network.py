@@ -19,7 +19,7 @@ from noc.routing import LOCAL, route
 from sim_tb.dut.network import network_design
 from sim_tb.harness.network import Destinations, FlitJob, NetworkResult
 from sim_tb.harness.traffic_runs import run_network
-from sim_tb.runner.cache import Kept
+from sim_tb.runner.cache import ResultCache
 from soc.generate.presets import chip_preset
 from support.picture import COLOURS, MARKERS, picture
 
@@ -399,7 +399,7 @@ def network(
     if image is not None and not curve_sizes:
         drawn = " and ".join(f"{columns}x{rows}" for columns, rows in CURVE_SIZES)
         raise BenchError(f"--image: latency is measured for {drawn} alone")
-    results = Kept("network_rows")
+    results = ResultCache("network_rows")
     stress = []
     for case in stress_cases(run, flits=flits, seed=seed):
         say(case.name)
@@ -433,7 +433,7 @@ def measure_curve(size: tuple[int, int], destinations: Destinations, seed: int) 
     say(f"{size[0]} x {size[1]}, {destinations.name.lower()}")
     config = NetworkConfig(columns=size[0], rows=size[1])
     jobs = _curve_jobs(config, destinations, seed)
-    row = Kept("network_rows").get(_row_key(config, jobs), partial(_curve, config, jobs))
+    row = ResultCache("network_rows").get(_row_key(config, jobs), partial(_curve, config, jobs))
     return LoadCurve.from_dict(row)
 
 

@@ -21,7 +21,7 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_engines, run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.dut.chip import chip_design
-from sim_tb.runner.cache import Kept, fingerprint
+from sim_tb.runner.cache import ResultCache, fingerprint
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host
@@ -187,7 +187,9 @@ def measure_network(
     key = model_key(config, job.job, f"{name} {batch}")
     file = f"{name}_{config.vaults}_vaults_batch_{batch}"
     checkpoint = Checkpoint(build_folder() / "checkpoints" / file, key)
-    run = Kept("networks").get(key, lambda: asdict(_measured(name, job, config, on, checkpoint)))
+    run = ResultCache("networks").get(
+        key, lambda: asdict(_measured(name, job, config, on, checkpoint))
+    )
     checkpoint.remove()
     return BatchRun.from_dict(run)
 
@@ -277,7 +279,7 @@ def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
     texts = [value.encode() for value in chip_design(config).verilog.values()]
     written = [part for address, data in memory.written for part in (str(address), data)]
     key = fingerprint("host", repr(memory.read_at), *written, *texts)
-    to_chip, from_chip = Kept("networks").get(key, lambda: _host_cycles(config, memory))
+    to_chip, from_chip = ResultCache("networks").get(key, lambda: _host_cycles(config, memory))
     return to_chip, from_chip
 
 

@@ -31,7 +31,7 @@ from soc.tile.config import VaultTileConfig
 
 from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment
 from .harness.parts import part_area
-from .harness.runs import exact, kept
+from .harness.runs import cached, exact
 
 __all__ = [
     "ColumnReads",
@@ -82,7 +82,7 @@ def read_columns(
             "lines": {kind.name: sum(one[kind.name] for one in counters) for kind in kinds},
         }
 
-    return ColumnReads(**kept("column_reads", config, job, measure, on=on))
+    return ColumnReads(**cached("column_reads", config, job, measure, on=on))
 
 
 #: How windows of convolutions are loaded -> they share columns.

@@ -20,7 +20,7 @@ from soc.generate.presets import chip_preset
 
 from .belief import MEMORY_WAITS
 from .harness.experiment import SIMULATION, Measurement, experiment
-from .harness.runs import exact, kept
+from .harness.runs import cached, exact
 
 __all__ = ["SEQUENCES", "Sequence", "SequenceRun", "measure_sequence", "sequence_job", "sequences"]
 
@@ -145,7 +145,7 @@ def measure_sequence(
     machine = SEQUENCES[name].machine(base)
     job = sequence_job(name, machine)
     measure = partial(_measured, name, job, machine, on)
-    run = measure() if on == "rtl" else kept("sequences", machine, job, measure, on=on, also=name)
+    run = measure() if on == "rtl" else cached("sequences", machine, job, measure, on=on, also=name)
     return SequenceRun(**run)
 
 

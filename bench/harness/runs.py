@@ -8,12 +8,12 @@ from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import launches_key
 from sim_tb.cosim.machine import Timed
 from sim_tb.dut.engine import configuration_verilog
-from sim_tb.runner.cache import Kept, fingerprint
+from sim_tb.runner.cache import ResultCache, fingerprint
 from sim_tb.timed.library import sources
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 
-__all__ = ["exact", "kept", "model_key"]
+__all__ = ["cached", "exact", "model_key"]
 
 
 class _Outcome(Protocol):
@@ -35,7 +35,7 @@ def exact(outcome: _T, name: str) -> _T:
     return outcome
 
 
-def kept(
+def cached(
     folder: str,
     config: Configuration,
     job: KernelJob,
@@ -51,9 +51,9 @@ def kept(
         also: whatever else decides the result.
     """
     if on == "model":
-        return Kept(folder).get(model_key(config, job, also), measure)
+        return ResultCache(folder).get(model_key(config, job, also), measure)
     key = fingerprint(also, configuration_verilog(config), launches_key(job))
-    return Kept(folder).get(key, measure)
+    return ResultCache(folder).get(key, measure)
 
 
 def model_key(config: Configuration, job: KernelJob, also: str = "") -> str:

@@ -50,35 +50,42 @@ class SimulatedMachine(Machine):
         """Run a launch, until a fault of any engine at most.
 
         Raises:
-            RunError: the engines wait for each other in a deadlock.
+            RunError: the engines wait for each other in a deadlock, or there are not so many; or
+                the launch has a stop or limits, which need cycles.
             isa.iss.simulator.SimulatorError: the launch does not fit.
             support.native.CompilerError: there is no C++ compiler, or it fails.
         """
         started = time.perf_counter()
-        slots = self._slots if engines is None else engines
-        count = self._vaults * slots
+        launched = self._slots if engines is None else engines
+        if not 1 <= launched <= self._slots:
+            raise RunError(f"{launched} engines can't be launched in a vault of {self._slots}")
+        if launch.stop_after is not None or launch.limits is not None:
+            raise RunError("instruction set simulators have no cycles and do not stop or limit")
+        places = [(vault, slot) for vault in range(self._vaults) for slot in range(launched)]
         simulators = [
             CompiledSimulator(
                 launch.program,
                 image,
-                pe_index=pe,
-                vault=pe // slots,
-                slot=pe % slots,
-                pe_count=count,
+                pe_index=vault * self._slots + slot,
+                vault=vault,
+                slot=slot,
+                pe_count=self._vaults * self._slots,
                 parameters=launch.parameters,
                 **self._settings,
             )
-            for pe in range(count)
+            for vault, slot in places
         ]
         outcomes = [simulator.run(0) for simulator in simulators]
         faulted = False
-        while not faulted and (running := [pe for pe in range(count) if _runs(outcomes[pe])]):
-            for pe in running:
-                outcomes[pe] = simulators[pe].run(self._turn)
-                faulted = faulted or outcomes[pe].state == "faulted"
+        while not faulted and (
+            running := [at for at, outcome in enumerate(outcomes) if _runs(outcome)]
+        ):
+            for at in running:
+                outcomes[at] = simulators[at].run(self._turn)
+                faulted = faulted or outcomes[at].state == "faulted"
             if progress is not None:
                 progress(sum(outcome.instructions for outcome in outcomes))
-            if min(outcomes[pe].instructions for pe in running) > launch.max_cycles:
+            if min(outcomes[at].instructions for at in running) > launch.max_cycles:
                 raise RunError(f"no end after {launch.max_cycles} instructions of each engine")
         return RunResult(
             engines=tuple(
@@ -88,12 +95,14 @@ class SimulatedMachine(Machine):
                     pc=outcome.pc,
                     registers=tuple(simulator.registers),
                     scratchpad=simulator.scratchpad.tobytes(),
-                    pe=pe,
-                    vault=pe // slots,
-                    slot=pe % slots,
+                    pe=vault * self._slots + slot,
+                    vault=vault,
+                    slot=slot,
                     executed=outcome.instructions,
                 )
-                for pe, (simulator, outcome) in enumerate(zip(simulators, outcomes, strict=True))
+                for (vault, slot), simulator, outcome in zip(
+                    places, simulators, outcomes, strict=True
+                )
             ),
             simulated_cycles=0,
             seconds=time.perf_counter() - started,

@@ -1,9 +1,14 @@
 """The declaration of an extension of the load-store unit: what it adds to the units of an engine.
 
 :mod:`pe.extensions.units` lists the extensions. Units take signals, members of layouts, counters
-and rules from there, and name none of the extensions.
+and rules from there. Only the load-store unit, where the hardware of extensions stands, and the
+ARC, in which the workspace has loads wait for more arrivals, name any of them.
 """
 
+# An extension leaves out what it does not need.
+# ruff: noqa: B027
+
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
@@ -63,11 +68,11 @@ class ResponseStep:
     place: Any
 
 
-class LsuExtension:
-    """An extension; each method is what an engine without it has.
+class LsuExtension(ABC):
+    """An extension; but for :meth:`is_in`, each method is what an engine without it has.
 
     Attributes:
-        name: of the instance of its counters.
+        name: of the instance of its counters, if it has any.
         last_cause: the highest of the faults that it adds.
         needs_lengths: a load or store takes its length along. reads_scratchpad: it uses the
             scratchpad port of stores.
@@ -80,9 +85,9 @@ class LsuExtension:
     reads_scratchpad = False
     counters: ClassVar[Mapping[IntEnum, str]] = {}
 
+    @abstractmethod
     def is_in(self, config: PeConfig) -> bool:
         """Whether an engine of ``config`` has it."""
-        raise NotImplementedError
 
     def links(self, config: PeConfig) -> dict[tuple[str, str], Bundle]:
         """Signals from one unit of the engine to another, by the units' names in

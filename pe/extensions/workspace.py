@@ -50,7 +50,6 @@ def growth(config: PeConfig) -> Bundle:
 
 
 class _Workspace(LsuExtension):
-    name = "workspace"
     last_cause = FaultCause.WORKSPACE_EDGE
     needs_lengths = True
 

@@ -35,9 +35,12 @@ def run_launch(
             some 500,000 cycles.
 
     Raises:
-        CosimError: a PE does not end in time; the message names those that faulted.
+        CosimError: a PE does not end in time; the message names those that faulted. Or the launch
+            has a stop or limits.
         soc.host.transport.HostError: the chip can't take the program or the address.
     """
+    if launch.stop_after is not None or launch.limits is not None:
+        raise CosimError("the host of a chip does not stop or limit its engines")
     host = Host(Blocking(chip))
     period = chip.period_ns * 1e-9
     chosen = None if pes is None else tuple(pes)

@@ -13,7 +13,7 @@ from sim_tb.harness.engine import HOST
 from sim_tb.harness.memory import MEMORY
 from sim_tb.harness.readout import CONTROL, WATCH_CONTROL
 from sim_tb.runner.build import Design, build, check_tools
-from sim_tb.runner.cache import kept_verilog
+from sim_tb.runner.cache import cached_verilog
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json, verilog
 
@@ -104,4 +104,4 @@ def configuration_verilog(config: Configuration) -> str:
         macros = [macro_model(SramGeometry.parse(name)) for name in emission.black_boxes]
         return "".join([*macros, *emission.modules.values()])
 
-    return kept_verilog(json.dumps(configuration_json(config), sort_keys=True), _SOURCES, made)
+    return cached_verilog(json.dumps(configuration_json(config), sort_keys=True), _SOURCES, made)

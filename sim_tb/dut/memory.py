@@ -10,7 +10,7 @@ from memory.config import VaultConfig
 from memory.controller.controller import Controller
 from sim_tb.harness.traffic import REQUESTER, TRAFFIC
 from sim_tb.runner.build import BuildError, Design, build, check_tools
-from sim_tb.runner.cache import kept_verilog
+from sim_tb.runner.cache import cached_verilog
 from soc.tile.clocks import ClockConfig
 from soc.tile.vault_memory import VaultMemory
 
@@ -116,5 +116,5 @@ def vault_design(config: VaultConfig, requesters: int, clocks: ClockConfig | Non
         return "".join(emit(_memory(config, requesters, clocks), _DUT).modules.values())
 
     identity = f"{config} {requesters}" + (f" {clocks}" if clocks is not None else "")
-    verilog = kept_verilog(identity, _SOURCES, emitted)
+    verilog = cached_verilog(identity, _SOURCES, emitted)
     return surrounded(VaultTop(config, requesters, clocks), {"vault_memory.v": verilog})

@@ -19,7 +19,7 @@ from memory.controller.dram_port import DramPort
 from memory.model.device_model import DEVICE_SOURCES
 from sim_tb.harness.models import Model, module, port_values, two_clock_module
 from sim_tb.runner.build import BuildError, Design
-from sim_tb.runner.cache import kept_verilog
+from sim_tb.runner.cache import cached_verilog
 
 __all__ = ["TRACE_FORMATS", "Top", "check_trace", "join", "surrounded"]
 
@@ -165,7 +165,7 @@ def surrounded(
     # Cached text has no need of it.
     interface_only(top)
     parameters = [f"{name}={describe(value)}" for name, value in component_parameters(top).items()]
-    around = {f"{top.name}.sv": kept_verilog(" ".join([top.name, *parameters]), _SOURCES, made)}
+    around = {f"{top.name}.sv": cached_verilog(" ".join([top.name, *parameters]), _SOURCES, made)}
     sources = dict.fromkeys(support)
     behaviour: dict[str, None] = dict.fromkeys(_DEVICES if top.devices else ())
     for model in top.models:

@@ -1,7 +1,6 @@
 """Building of simulators with Verilator, cached by the content of the sources."""
 
 import fcntl
-import hashlib
 import json
 import logging
 import math
@@ -25,6 +24,7 @@ from support.files import full_folder, naming, write_file
 from support.native import CompilerError, compiler
 from support.scratch import is_plain, owned_folder, plain_folder
 
+from .cache import fingerprint
 from .runtime_objects import RuntimeObjects
 
 __all__ = [
@@ -129,7 +129,6 @@ class Design:
     def key(self) -> str:
         """Hash of everything that decides the simulator's behaviour: of contents and versions, but
         not of paths, so that several environments share a simulator."""
-        digest = hashlib.sha256()
         parts = [self.top, self.control, self.trace, str(self.trace_levels), sys.version, *_FLAGS]
         parts += _TRACE_FLAGS[self.trace]
         parts += [f"block={name}" for name in self.blocks]
@@ -139,9 +138,7 @@ class Design:
             parts += [name, text]
         for name in (*self.support, *self.behaviour):
             parts += [name, (_MODELS / name).read_text()]
-        for part in parts:
-            digest.update(f"{len(part)}:{part}".encode())
-        return digest.hexdigest()[:20]
+        return fingerprint(*parts)
 
 
 @contextmanager
@@ -163,7 +160,7 @@ def simulator_environment(*, parallel: bool = True) -> Iterator[Callable[[Path],
         def plain(path: Path) -> Path:
             if is_plain(path):
                 return path
-            link = folder / f"link{hashlib.sha256(os.fsencode(path)).hexdigest()[:20]}"
+            link = folder / f"link{fingerprint(os.fsencode(path))}"
             if not link.is_symlink():
                 link.symlink_to(path)
             return link

@@ -11,7 +11,7 @@ from typing import Any
 from support.cache import build_folder
 from support.files import write_atomically
 
-__all__ = ["Kept", "fingerprint", "kept_verilog", "source_digest"]
+__all__ = ["ResultCache", "cached_verilog", "fingerprint", "source_digest"]
 
 _SOURCE_SUFFIXES = (".py", ".cpp", ".h", ".sv")
 
@@ -45,7 +45,7 @@ def _digest(rooms: tuple[str, ...]) -> str:
     return fingerprint(*parts)
 
 
-def kept_verilog(identity: str, rooms: Sequence[str], make: Callable[[], str]) -> str:
+def cached_verilog(identity: str, rooms: Sequence[str], make: Callable[[], str]) -> str:
     """Verilog, cached as long as the source that makes it stays the same.
 
     Parameters:
@@ -62,7 +62,7 @@ def kept_verilog(identity: str, rooms: Sequence[str], make: Callable[[], str]) -
     return file.read_text()
 
 
-class Kept:
+class ResultCache:
     """Results in a file, so that an interrupted series of runs goes on where it was.
 
     Parameters:

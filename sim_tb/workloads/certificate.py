@@ -10,12 +10,11 @@ from memory.controller.counters import VaultCounter
 from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from microkernels.runtime.ring import VaultRing
 from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
-from sim_tb.cosim.kernels import chip_bp_job, run_on
+from sim_tb.cosim.kernels import chip_bp_job, chip_ring, run_on
 from sim_tb.cosim.machine import MachineOptions, Timed
 from sim_tb.runner.cache import fingerprint
 from sim_tb.timed.library import sources
@@ -229,15 +228,11 @@ def _chip_runs() -> Iterator[CertifiedRun]:
     for name, (width, height) in _CHIPS.items():
         config = chip_preset(name)
         problem = motorcycle(width, height, _CHIP_LABELS).problem
-        network = config.network
-        ring = VaultRing(
-            columns=network.columns, rows=network.rows, address_bits=network.address_bits
-        )
         levels = bp_levels_job(
             problem,
             1,
             1,
-            ring=ring,
+            ring=chip_ring(config),
             pes=config.tile.pes,
             scratchpad_bytes=config.pe.scratchpad_bytes,
         )

@@ -145,7 +145,7 @@ def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
     row = {"case": "", "flits": 1, "packets": 1, "cycles": 1, "longest": 1}
     monkeypatch.setattr(network, "_stress_row", lambda case: row | {"case": case.name})
     monkeypatch.setattr(network, "_row_key", lambda *_: "")
-    monkeypatch.setattr(network.Kept, "get", lambda self, key, make: make())
+    monkeypatch.setattr(network.ResultCache, "get", lambda self, key, make: make())
 
     def curve(size: tuple[int, int], kind: Destinations, seed: int) -> Anything:
         return Anything(

@@ -8,7 +8,7 @@ import pytest
 
 from bench.harness.runs import exact
 from sim_tb.cosim.engine import CosimError
-from sim_tb.runner.cache import Kept, fingerprint
+from sim_tb.runner.cache import ResultCache, fingerprint
 
 
 def test_results_are_kept_until_what_they_rest_on_changes(
@@ -22,12 +22,12 @@ def test_results_are_kept_until_what_they_rest_on_changes(
         return {"cycles": len(made)}
 
     key = fingerprint("program", b"data")
-    assert Kept("rows").get(key, make) == {"cycles": 1}
-    assert Kept("rows").get(key, make) == {"cycles": 1}
-    assert Kept("rows").get(fingerprint("program", b"datum"), make) == {"cycles": 2}
+    assert ResultCache("rows").get(key, make) == {"cycles": 1}
+    assert ResultCache("rows").get(key, make) == {"cycles": 1}
+    assert ResultCache("rows").get(fingerprint("program", b"datum"), make) == {"cycles": 2}
     assert fingerprint("ab", "c") != fingerprint("a", "bc")
     (tmp_path / "build" / "rows.json").write_text("{broken")
-    assert Kept("rows").get(key, make) == {"cycles": 3}
+    assert ResultCache("rows").get(key, make) == {"cycles": 3}
 
 
 def test_outputs_must_be_the_golden_models() -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.kernels import job_key
-from sim_tb.runner.cache import Kept, fingerprint
+from sim_tb.runner.cache import ResultCache, fingerprint
 from synth.physical.budget import find_budget
 from synth.physical.fit import Grid, Step, Surroundings, speed, surroundings
 
@@ -92,7 +92,7 @@ def simulate_gain(application: Application, step: Step) -> dict[str, Any]:
     def make() -> dict[str, object]:
         return fit_json(fit_application(application, find_budget(DEVICE), step))
 
-    return dict(Kept("trim_fits").get(key, make))
+    return dict(ResultCache("trim_fits").get(key, make))
 
 
 def results(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated) -> dict[str, Any]:

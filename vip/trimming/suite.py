@@ -11,7 +11,7 @@ from typing import Any
 from sim_tb.cosim.applications import Application, applications, choose
 from sim_tb.cosim.kernels import job_key
 from sim_tb.runner.build import need_simulator
-from sim_tb.runner.cache import Kept, fingerprint
+from sim_tb.runner.cache import ResultCache, fingerprint
 from support.errors import VipError
 from vip.executor.executor import check_scheduler, opened
 from vip.executor.work import Task
@@ -81,7 +81,7 @@ def measure_trims(
         rows_of |= UNIONS
     if power:
         check_power_target(CELLS)
-    cache = Kept("trim_rows")
+    cache = ResultCache("trim_rows")
     sources = made_from()
     keys = {name: _key(name, of, sources, power) for name, of in rows_of.items()}
     rows = {name: cache.known(key) for name, key in keys.items()}

@@ -37,26 +37,9 @@ class _Watched(Elaboratable):
         self.seen = _Seen(config, self.table)
         self.bad = Signal()
         self.domain = ClockDomain("sync", reset_less=True)
-        names = (
-            "probe",
-            "probed_column",
-            "probed_first",
-            "probed_last",
-            "record",
-            "column",
-            "place",
-        )
-        names += (
-            "place",
-            "first",
-            "last",
-            "renew",
-            "way",
-            "overwrites",
-            "first_unit",
-            "end_unit",
-            "empty",
-        )
+        names = ("probe", "probed_column", "probed_first", "probed_last", "record", "column")
+        names += ("place", "first", "last", "renew", "way", "overwrites", "first_unit", "end_unit")
+        names += ("empty",)
         self.given = {name: Signal.like(getattr(self.table, name), name=name) for name in names}
         table = self.table
         self.byte = Signal.like(table.first, name="byte")
@@ -94,7 +77,7 @@ class _Watched(Elaboratable):
         for name, signal in self.given.items():
             # What is looked for stays until the answer.
             value = signal
-            if name.startswith("probed_column"):
+            if name.startswith("probed_"):
                 before = Signal.like(signal, name=f"before_{name}")
                 m.d.sync += before.eq(getattr(table, name))
                 value = Mux(answers, before, signal)

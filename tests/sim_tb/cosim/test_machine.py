@@ -44,6 +44,48 @@ def test_a_program_runs_on_every_machine(preset: str, on: On) -> None:
     assert (run.result.program_cycles > 0) == (on != "iss")
 
 
+@pytest.mark.parametrize("on", ["iss", "model"])
+def test_engines_that_are_not_launched_count(on: On) -> None:
+    """An engine's number and the count of all are the machine's, however many run."""
+    program = assemble("""
+        sll r9, r1, #4
+        add r9, r9, r5
+        st.reg [64-bit] r9, r1
+        add r9, r9, #8
+        st.reg [64-bit] r9, r4
+        memfence
+        halt
+    """)
+    design = any_preset("vault-small")
+    launch = Launch(program=program, parameters=4096)
+    with DramImage(design.memory_bytes) as image, open_machine(design, on) as machine:
+        result = machine.run(launch, image, engines=design.slots - 1)
+        stored = np.frombuffer(image.read(4096, 16 * design.slots), np.int64).reshape(-1, 2)
+        for engines in (0, design.slots + 1):
+            with pytest.raises(RunError, match=f"{engines} engines can't be launched in a vault"):
+                machine.run(launch, image, engines=engines)
+    working = [[pe, design.engines] for pe in range(design.slots - 1)]
+    assert stored.tolist() == [*working, [0, 0]]
+    assert [end.pe for end in result.engines] == list(range(design.slots - 1))
+
+
+@pytest.mark.parametrize(
+    ("preset", "on"), [("pe", "iss"), ("vault-small", "model"), ("tiny", "model")]
+)
+@pytest.mark.parametrize("disturbance", [{"stop_after": 5}, {"limits": (1, 1)}])
+def test_a_disturbance_that_a_machine_lacks_is_refused(
+    preset: str, on: On, disturbance: dict[str, Any]
+) -> None:
+    design = any_preset(preset)
+    launch = Launch(program=NUMBERS, **disturbance)
+    with (
+        DramImage(design.memory_bytes) as image,
+        open_machine(design, on) as machine,
+        pytest.raises(RunError, match="not stop"),
+    ):
+        machine.run(launch, image)
+
+
 @pytest.mark.parametrize("preset", ["pe", "vault-small"])
 def test_a_kernel_takes_the_same_cycles_on_model_and_verilog(preset: str) -> None:
     design = any_preset(preset)

@@ -191,7 +191,7 @@ def test_differing_activations_are_reported_by_layer(monkeypatch: pytest.MonkeyP
     from bench import networks as measured
 
     monkeypatch.setitem(measured.NETWORKS, "test", NETWORK)  # type: ignore[arg-type]
-    monkeypatch.setattr(measured.Kept, "get", lambda self, key, make: make())
+    monkeypatch.setattr(measured.ResultCache, "get", lambda self, key, make: make())
     run = measure_network("test", TINY)
     assert run.activations == 2 * 12 * 12 * 16 + 6 * 6 * 16 + 10
     assert set(run.layers) == {"conv1", "conv2", "pool", "fc"}
