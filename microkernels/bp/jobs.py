@@ -47,7 +47,7 @@ def bp_job(
     ring: VaultRing | None = None,
     pes: int = 1,
     messages: Messages | None = None,
-    scratchpad_bytes: int = 4096,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     form: Form = "matrix",
     instruction_words: int = INSTRUCTION_WORDS,
     cut: TileCut | None = None,
@@ -298,7 +298,7 @@ def bp_levels_job(
     ring: VaultRing | None = None,
     pes: int = 1,
     smoothness: NDArray[np.integer] | None = None,
-    scratchpad_bytes: int = 4096,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     form: Form = "matrix",
     instruction_words: int = INSTRUCTION_WORDS,
     cut: TileCut | None = None,
@@ -345,7 +345,7 @@ def bp_between_job(
     *,
     ring: VaultRing,
     pes: int = 1,
-    scratchpad_bytes: int = 4096,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> KernelJob:
     """Construct and copy on the first vault of a ring: they need no other vault. The outputs are
     all bytes of its tiles, on both levels.

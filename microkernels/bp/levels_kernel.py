@@ -28,8 +28,8 @@ from functools import partial
 from isa.program import Program
 from isa.table import MAX_VL, Width
 from isa.timing import VECTOR_LATENCY, WORD_BYTES
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.builder import WORD_BYTES as _WORD
-from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 
 from .levels import BLOCK
@@ -83,7 +83,7 @@ def construct_program(
     labels: int,
     bits: int = 16,
     *,
-    scratchpad_bytes: int = 4096,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     vault_bits: int | None = None,
     tail: int = 0,
 ) -> Program:
@@ -114,7 +114,7 @@ def copy_program(
     labels: int,
     bits: int = 16,
     *,
-    scratchpad_bytes: int = 4096,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     vault_bits: int | None = None,
     tail: int = 0,
 ) -> Program:

@@ -11,7 +11,7 @@ from typing import Any, Generic, TypeVar
 
 from .builder import KernelBuilder
 
-__all__ = ["WordRecord", "word", "word_registers"]
+__all__ = ["Word", "WordRecord", "word", "word_registers"]
 
 Word = TypeVar("Word", int, str)
 

@@ -12,11 +12,11 @@ from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Writable
 
-from .layer import ChipWork, LayerMaps
+from .layer import ChipWork, LayerMaps, LayerPlan
 from .moves import PIECE_ELEMENTS
 from .network import INPUT, Layer, LayerInput, named
 from .parameters import Weights
-from .plan import LayerPlan, NetworkPlan
+from .plan import NetworkPlan
 from .steps import LayerStep, MoveStep
 from .stored import ALWAYS, InputMaps, OutputMaps, Places
 

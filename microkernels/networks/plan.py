@@ -24,7 +24,7 @@ from .layer import LAUNCH_CYCLES, ChipWork, LayerPlan
 from .network import INPUT, Layer, LayerInput, MapSize, Network, named
 from .sizes import MapCut
 
-__all__ = ["LayerPlan", "NetworkPlan", "plan_network", "slice_depths"]
+__all__ = ["NetworkPlan", "plan_network", "slice_depths"]
 
 #: Channels in a slice of a map that no convolution reads.
 _DEPTH = 16

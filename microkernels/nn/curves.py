@@ -40,6 +40,7 @@ __all__ = [
     "check_curve",
     "curve",
     "curve_of",
+    "part",
     "polynomial",
 ]
 
@@ -220,7 +221,7 @@ def curve(function: Curve, image: Elements) -> Elements:
     """Golden model of a curve, bit-exact.
 
     Parameters:
-        given: function.
+        function: to compute.
         image: elements.
     """
     first, *rest = function.pieces

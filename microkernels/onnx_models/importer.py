@@ -21,7 +21,7 @@ from support.errors import clipped, printable
 from .errors import ModelError
 from .fold import Array, output_shape
 from .model import ModelPort, Norm, as_map, to_maps
-from .read import GraphNode, OnnxGraph, attribute
+from .read import GraphNode, OnnxGraph
 
 __all__ = [
     "Importer",
@@ -30,7 +30,6 @@ __all__ = [
     "Value",
     "adjacent",
     "affine_layer",
-    "attribute",
     "copied",
     "index_of",
     "rearranged",

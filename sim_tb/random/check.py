@@ -42,18 +42,14 @@ def _main(
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
     with Progress(*columns, TimeElapsedColumn(), console=console) as bar:
         task = bar.add_task("random programs", total=programs)
-        try:
-            outcome = check_programs(
-                PeConfig() if engine is None else random_config(engine),
-                programs=programs,
-                seed=seed,
-                folder=folder,
-                disturbed=disturbed,
-                progress=lambda count: bar.update(task, completed=count),
-            )
-        except ValueError as error:
-            console.print(f"error: {error}", style="red")
-            sys.exit(2)
+        outcome = check_programs(
+            PeConfig() if engine is None else random_config(engine),
+            programs=programs,
+            seed=seed,
+            folder=folder,
+            disturbed=disturbed,
+            progress=lambda count: bar.update(task, completed=count),
+        )
     if report is not None:
         write_atomically(report, json.dumps(asdict(outcome), indent=1).encode())
     console.print(

@@ -9,9 +9,9 @@ from sim_tb.harness.memory import BehaviourError, MemoryBehaviour
 from support.command import run_command
 from support.errors import VipError
 from vip.cli.errors import UserError
+from vip_rooms import ROOMS
 
 ROOT = Path(__file__).parents[2]
-ROOMS = ("support", "isa", "hdl", "pe", "memory", "soc", "microkernels", "sim_tb", "synth", "vip")
 
 
 def test_every_exception_of_every_room_derives_from_the_common_one() -> None:

@@ -10,7 +10,7 @@ from soc.chip.config import ChipConfig
 from soc.tile.config import VaultTileConfig
 from vip.configurations import design
 
-__all__ = ["ModelMachine", "model_machine"]
+__all__ = ["CLOCK_GHZ", "ModelMachine", "model_machine"]
 
 #: Clock of the thesis's machine, in GHz.
 CLOCK_GHZ = 1.25

@@ -4,7 +4,7 @@ from functools import lru_cache, partial
 
 from isa.program import Program
 from isa.run import Launch
-from microkernels.common.builder import INSTRUCTION_WORDS
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.runtime.job import Golden, KernelJob
 
@@ -30,7 +30,7 @@ def trws_job(
     *,
     pes: int = 1,
     messages: Messages | None = None,
-    scratchpad_bytes: int = 4096,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     form: Form = "auto",
     instruction_words: int = INSTRUCTION_WORDS,
     block: int | None = None,
@@ -94,7 +94,7 @@ def _golden(problem: BpProblem, iterations: int, messages: Messages | None) -> M
 def trws_transform(
     problem: BpProblem,
     form: Form,
-    scratchpad_bytes: int = 4096,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     instruction_words: int = INSTRUCTION_WORDS,
 ) -> Transform | None:
     """The shifts by which a kernel computes messages; None: it does so by a matrix.

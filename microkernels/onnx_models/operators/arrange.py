@@ -16,27 +16,18 @@ from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.errors import one_line
 from microkernels.onnx_models.fold import Array, evaluate
-from microkernels.onnx_models.importer import (
-    Importer,
-    Index,
-    Value,
-    attribute,
-    index_of,
-    rearranged,
-)
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
+from microkernels.onnx_models.read import GraphNode, attribute
 from support.extras import MissingExtraError
 
 __all__ = [
-    "Index",
     "MapWindow",
+    "Positions",
     "gathered",
-    "index_of",
     "map_value",
     "movement",
     "numbers",
     "positions",
-    "rearranged",
     "spatial",
     "window",
     "window_results",

@@ -11,9 +11,9 @@ from microkernels.networks.curves import UNFITTED, Function
 from microkernels.networks.network import INPUT, Activation, Add, Combine, Layer, Multiply
 from microkernels.networks.parameters import Reals
 from microkernels.nn.element_shape import SLOPE_FRACTION
-from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
+from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged, rows
 from microkernels.onnx_models.model import to_maps
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.read import GraphNode, attribute
 
 from .linear import activate, scale_channels
 

@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from microkernels.networks.parameters import Reals
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.importer import Importer, Value
+from microkernels.onnx_models.read import GraphNode, attribute
 
 from .elements import affine, limited
 from .linear import conv

@@ -5,16 +5,18 @@ import numpy as np
 from microkernels.networks.network import INPUT, Conv, Dense, Depthwise, MapSize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged
+from microkernels.onnx_models.read import GraphNode, attribute
 
-from .arrange import MapWindow, gathered, index_of, map_value, positions, rearranged, window
+from .arrange import MapWindow, gathered, map_value, positions, window
 
 __all__ = [
     "MAP_AXES",
+    "activate",
     "batch_normalization",
     "connect",
     "conv",
+    "conv_bias",
     "conv_by_moves",
     "pixel_conv",
     "scale_channels",
@@ -272,20 +274,9 @@ def scale_channels(
             bias = real.bias * scale.ravel() + shift.ravel()
             importer.real[before.name] = Weights(weights=weights, bias=bias)
             return value
-    weights = np.zeros((channels, 1, 1, channels))
-    weights[range(channels), 0, 0, range(channels)] = scale.ravel()
-    layer = Conv(
-        name=importer.unique(node.name),
-        source=value.layer,
-        filters=channels,
-        kernel=1,
-        fraction=0,
-        relu=False,
-    )
-    importer.real[layer.name] = Weights(
-        weights=weights, bias=np.broadcast_to(shift.ravel(), (channels,)).copy()
-    )
-    return importer.add(node, layer, value.size, value.shape, last=False, turned=value.turned)
+    factors, shifts = (np.broadcast_to(each.ravel(), (channels,)).copy() for each in (scale, shift))
+    layer, size = pixel_conv(importer, node, value, np.diag(factors), shifts)
+    return importer.add(node, layer, size, value.shape, last=False, turned=value.turned)
 
 
 def batch_normalization(importer: Importer, node: GraphNode) -> None:

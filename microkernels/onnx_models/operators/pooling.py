@@ -9,21 +9,11 @@ from microkernels.networks.network import Activation, Layer, Multiply, Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.errors import ModelError
-from microkernels.onnx_models.importer import Importer, Value, attribute
+from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged
 from microkernels.onnx_models.model import Norm
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.read import GraphNode, attribute
 
-from .arrange import (
-    MapWindow,
-    Positions,
-    index_of,
-    map_value,
-    movement,
-    positions,
-    rearranged,
-    spatial,
-    window,
-)
+from .arrange import MapWindow, Positions, map_value, movement, positions, spatial, window
 from .elements import affine, combine, curve_value, limited
 
 __all__ = [

@@ -20,13 +20,12 @@ from microkernels.onnx_models.importer import (
     Index,
     Value,
     adjacent,
-    attribute,
     copied,
     index_of,
     rearranged,
     rows,
 )
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.read import GraphNode, attribute
 
 from .elements import affine, combine, with_constant
 from .linear import connect, pixel_conv

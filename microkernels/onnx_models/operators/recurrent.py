@@ -19,10 +19,8 @@ from microkernels.networks.network import (
     Multiply,
 )
 from microkernels.networks.parameters import Reals, Weights
-from microkernels.onnx_models.importer import Importer, Value, attribute
-from microkernels.onnx_models.read import GraphNode
-
-from .arrange import Index, index_of, rearranged
+from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
+from microkernels.onnx_models.read import GraphNode, attribute
 
 __all__ = ["gru", "lstm"]
 

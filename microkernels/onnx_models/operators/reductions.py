@@ -8,8 +8,8 @@ import numpy as np
 
 from microkernels.networks.curves import Function
 from microkernels.networks.network import Activation, Layer, Multiply
-from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, straight
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.importer import Importer, Value, index_of, straight
+from microkernels.onnx_models.read import GraphNode, attribute
 
 from .arrange import window_results
 from .elements import combine, curve_value

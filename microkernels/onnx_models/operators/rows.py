@@ -10,8 +10,8 @@ from microkernels.networks.network import Depthwise, Normalize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
 from microkernels.nn.rows_shape import MOST_CHANNELS
-from microkernels.onnx_models.importer import Importer, Value, attribute, index_of, rearranged, rows
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged, rows
+from microkernels.onnx_models.read import GraphNode, attribute
 
 from .elements import combine
 from .products import in_one_slice

@@ -9,10 +9,10 @@ import numpy as np
 from microkernels.networks.network import Conv, MapSize
 from microkernels.networks.parameters import Weights
 from microkernels.networks.sizes import Size2
-from microkernels.onnx_models.importer import Importer, Index, attribute
-from microkernels.onnx_models.read import GraphNode
+from microkernels.onnx_models.importer import Importer, Index, index_of, rearranged
+from microkernels.onnx_models.read import GraphNode, attribute
 
-from .arrange import index_of, map_value, numbers, rearranged
+from .arrange import map_value, numbers
 from .linear import MAP_AXES, conv_bias, conv_by_moves, spread_weights
 
 __all__ = ["conv_transpose"]

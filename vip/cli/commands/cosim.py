@@ -22,7 +22,16 @@ from vip.output import write_json
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.machine import OnOption
 from .option_groups.memory import BehaviourOption, DumpOption, MemoryOption, dump_of, naming_dump
-from .options import JsonOption, ParametersOption, PresetOption, drawing, reading, writing
+from .options import (
+    JsonOption,
+    MaxCyclesOption,
+    ParametersOption,
+    PresetOption,
+    drawing,
+    is_given,
+    reading,
+    writing,
+)
 
 __all__ = ["app"]
 
@@ -116,8 +125,7 @@ def _check_options(
         untimed = "the memory of the instruction set simulator takes no time"
         refused = {**dict.fromkeys(_MEMORY, untimed), **refused}
     for name, why in refused.items():
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if is_given(context, name):
             raise UserError(f"--{name.replace('_', '-')} can't be used: {why}")
 
 
@@ -237,7 +245,7 @@ def run_program(
     on: OnOption = "rtl",
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
-    max_cycles: Annotated[int, typer.Option(help="Give up after so many.", min=1)] = 100_000_000,
+    max_cycles: MaxCyclesOption = 100_000_000,
     cocotbext_axi: OuterOption = False,
     compare: Annotated[
         bool,

@@ -19,14 +19,18 @@ from vip.cli.file_arguments import FileArguments
 __all__ = [
     "JobsOption",
     "JsonOption",
+    "MaxCyclesOption",
     "OutputDirectory",
     "ParametersOption",
     "PresetOption",
     "SchedulerOption",
+    "SeedsOption",
+    "ToolsOption",
     "address",
     "drawing",
     "file_arguments",
     "filling",
+    "is_given",
     "liberty_files",
     "reading",
     "reading_or_filling",
@@ -47,6 +51,12 @@ def file_arguments(context: typer.Context) -> FileArguments:
         files = context.meta[_KEY] = FileArguments()
         context.call_on_close(files.close)
     return files
+
+
+def is_given(context: typer.Context, name: str) -> bool:
+    """Whether the parameter ``name`` is on the command line, even if with its default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
 
 
 def _role(parameter: typer.CallbackParam) -> str:
@@ -184,6 +194,11 @@ JobsOption = Annotated[
     int | None,
     typer.Option(min=1, help="Processes of this machine (default: one a processor)."),
 ]
+ToolsOption = Annotated[
+    int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
+]
+SeedsOption = Annotated[int, typer.Option(min=1, help="Placements on each device.")]
+MaxCyclesOption = Annotated[int, typer.Option(help="Give up after so many.", min=1)]
 JsonOption = Annotated[
     Path | None,
     typer.Option(

@@ -12,7 +12,7 @@ from vip.cli.console import console, shown
 from vip.output import write_json
 from vip.synthesis.power import KERNELS
 
-from .options import JsonOption, PresetOption, liberty_files, reading
+from .options import JsonOption, PresetOption, ToolsOption, liberty_files, reading
 
 __all__ = ["power"]
 
@@ -64,9 +64,7 @@ def power(
     max_cycles: Annotated[
         int, typer.Option(help="A program that runs longer is an error.", min=1, max=1_000_000)
     ] = 50_000,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
-    ] = None,
+    jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
     """Estimate the power of an engine that runs a kernel.

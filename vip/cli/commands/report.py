@@ -12,7 +12,16 @@ from vip.cli.errors import UserError
 from vip.output import write_json
 from vip.reports.write import FILES
 
-from .options import JsonOption, PresetOption, file_arguments, reading_or_filling, writing
+from .options import (
+    JsonOption,
+    PresetOption,
+    SeedsOption,
+    ToolsOption,
+    file_arguments,
+    is_given,
+    reading_or_filling,
+    writing,
+)
 
 __all__ = ["report"]
 
@@ -48,10 +57,8 @@ def report(
         list[str] | None,
         typer.Option(help=f"Place on one of {', '.join(DEVICES)} too; may be repeated."),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Placements on each device.")] = 5,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
-    ] = None,
+    seeds: SeedsOption = 5,
+    jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
     """Write an interactive page on a result of any command, or a page on an engine.
@@ -89,8 +96,7 @@ def _on_result(
     context: typer.Context, result: Path, output: Path | None, json: Path | None
 ) -> None:
     for name in _OF_ENGINES:
-        source = context.get_parameter_source(name)
-        if source is not None and source.name == "COMMANDLINE":
+        if is_given(context, name):
             flag = name.removesuffix("_name")
             raise UserError(f"--{flag} can't be used: {result} is a result, not an engine")
     page = output

@@ -12,7 +12,15 @@ from vip.cli.console import console, shown
 from vip.cli.tables.area import SHOWN, show_area, show_placed
 from vip.output import write_json
 
-from .options import JsonOption, PresetOption, SchedulerOption, liberty_files, reading
+from .options import (
+    JsonOption,
+    PresetOption,
+    SchedulerOption,
+    SeedsOption,
+    ToolsOption,
+    liberty_files,
+    reading,
+)
 
 __all__ = ["synth"]
 
@@ -32,14 +40,12 @@ def synth(
             callback=reading(liberty_files),
         ),
     ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Placements on each device.")] = 5,
+    seeds: SeedsOption = 5,
     flat: Annotated[
         bool, typer.Option("--flat", help="Also the whole engine, without borders between units.")
     ] = False,
     scheduler: SchedulerOption = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
-    ] = None,
+    jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
     """Synthesise with Yosys and report the area of each unit; or place and route on an FPGA.

@@ -13,7 +13,7 @@ from synth.timing.sta import Path as TimingPath
 from vip.cli.console import console, shown
 from vip.output import write_json
 
-from .options import JsonOption, PresetOption, liberty_files, reading
+from .options import JsonOption, PresetOption, ToolsOption, liberty_files, reading
 
 __all__ = ["timing"]
 
@@ -54,9 +54,7 @@ def timing(
             callback=reading(),
         ),
     ] = None,
-    jobs: Annotated[
-        int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
-    ] = None,
+    jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
     """Time the mapped engine at corners, with our static timing and with OpenSTA where installed.

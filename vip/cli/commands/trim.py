@@ -31,6 +31,7 @@ from .options import (
     PresetOption,
     drawing,
     file_arguments,
+    is_given,
     reading,
 )
 
@@ -104,25 +105,24 @@ def trim(
         raise UserError("a program is given twice")
     for key in why or []:
         check_reason(key)
-    numbers: dict[str, object] = {}
+    made: vip.TrimResult | vip.BuiltModel
     if models:
         _check_model(models[0], programs, (for_programs, launches))
-        source = context.get_parameter_source("preset_name")
-        preset_given = preset_name if source and source.name == "COMMANDLINE" else None
+        preset_given = preset_name if is_given(context, "preset_name") else None
         path = Path(models[0])
-        result = (_build if _is_onnx(path) else _trim_model)(
-            path, output, preset_given, model, sizes, comparison, numbers
-        )
+        make = _build if _is_onnx(path) else _trim_model
+        made = make(path, output, preset_given, model, sizes, comparison)
     else:
         model.check("for models, not for programs")
         for_programs.check(programs, preset_name, sizes)
         memories = for_programs.memories(programs, file_arguments(context))
         subjects = _subjects(memories, for_programs.declared(programs))
-        result = _trim_programs(
+        made = _trim_programs(
             subjects, preset_name, output, sizes, for_programs, launches, comparison
         )
+    result = made.trimmed if isinstance(made, vip.BuiltModel) else made
     show_trim(result, "this model" if models else "these programs", why or [])
-    write_json(json, result.to_json() | numbers)
+    write_json(json, made.to_json())
     if result.failure:
         raise UserError(result.failure)
     if figure is not None:
@@ -220,10 +220,8 @@ def _trim_model(
     model: ModelOptions,
     sizes: SizeOptions,
     comparison: ComparisonOptions,
-    numbers: dict[str, object],
 ) -> vip.TrimResult:
     """Trim a vault to a compiled model."""
-    del numbers
     model.check("for MODEL.onnx, not for a compiled model", "inputs")
     if preset_name is not None:
         raise UserError(f"--preset {preset_name}: a compiled model brings its preset")
@@ -245,13 +243,12 @@ def _build(
     model: ModelOptions,
     sizes: SizeOptions,
     comparison: ComparisonOptions,
-    numbers: dict[str, object],
-) -> vip.TrimResult:
-    """Compile an ONNX file and trim a vault to it; the compiler's ``numbers`` go into those."""
+) -> vip.BuiltModel:
+    """Compile an ONNX file and trim a vault to it."""
     if model.calibrate is None:
         raise UserError(f"{path}: --calibrate is missing: images for its fraction bits")
     with shown() as progress:
-        built = vip.build_model(
+        return vip.build_model(
             path,
             model.calibrate,
             output,
@@ -263,5 +260,3 @@ def _build(
             progress=progress,
             **comparison.steps(),
         )
-    numbers |= built.to_json()
-    return built.trimmed

@@ -14,7 +14,7 @@ from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import MemoryBehaviour
 from soc.generate.presets import preset
 from synth.analysis.profile import Profile
-from vip.cli.commands.options import ParametersOption, reading
+from vip.cli.commands.options import MaxCyclesOption, ParametersOption, reading
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 from vip.trimming.runs import MOST_SLOWER
@@ -223,7 +223,7 @@ class LaunchOptions:
     latency: Annotated[
         int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000)
     ] = 20
-    max_cycles: Annotated[int, typer.Option(help="Give up after so many.", min=1)] = 200_000_000
+    max_cycles: MaxCyclesOption = 200_000_000
     allow_fault: Annotated[
         bool, typer.Option("--allow-fault", help="Compare up to the fault of a program.")
     ] = False
