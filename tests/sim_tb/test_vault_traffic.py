@@ -311,7 +311,7 @@ def test_write_that_overtakes_a_read_of_its_column(model, path):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(PortMemory, "_accept", late)
-        bench.harness.options = {"latency": 12}
+        bench.options = {"latency": 12}
         result = bench.run()
     assert result.outcome is TrafficOutcome.VIOLATION
     assert result.violation.startswith("DATA: ")
