@@ -67,7 +67,7 @@ class RouteComputation(Component):
         destination: Value,
         directions: tuple[Direction, Direction],
     ) -> Signal:
-        """Code of the step from ``here`` to ``there``; ``directions`` are forward and back."""
+        """Code of the step from ``position`` to ``destination``; ``directions``: forward, back."""
         codes = targets(self.config)
         code = Signal(range(len(codes)), name=f"along_{name}")
         bits = (size - 1).bit_length()

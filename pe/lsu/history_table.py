@@ -163,11 +163,11 @@ class HistoryTable(Component):
         m: Module,
         platform: object,
         number: int,
-        probed_column: Value,
-        new: Value,
+        probed_set: Value,
+        new_set: Value,
         chosen: Value,
     ) -> Any:
-        """Entry ``number`` of the set ``probed``, a cycle after the probe, and its writing."""
+        """Entry ``number`` of the set ``probed_set``, a cycle after the probe, and its writing."""
         layout = self._layout()
         new_entry = data.View(layout, Signal(layout.size, name=f"new_entry_{number}"))
         m.d.comb += [
@@ -193,9 +193,9 @@ class HistoryTable(Component):
         (read,), (port,) = memory.read, memory.write
         m.d.comb += [
             read.enable.eq(self.probe),
-            read.address.eq(probed_column),
+            read.address.eq(probed_set),
             port.enable.eq(write),
-            port.address.eq(new),
+            port.address.eq(new_set),
             port.data.eq(new_entry),
         ]
         return data.View(layout, read.data)

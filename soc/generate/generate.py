@@ -109,7 +109,7 @@ def generate(
         config: the design.
         directory: output directory.
         top: name of the top module; by default the configuration's ``module_name``.
-        beside: further files of the directory: name -> text.
+        extra_files: further files of the directory: name -> text.
 
     Raises:
         GenerateError: ``directory`` can't be written, or holds other files.

@@ -137,7 +137,7 @@ def _of_kind(name: str, kind: type[_Config]) -> _Config:
 
 
 def _another(name: str, kind_needed: type) -> ConfigurationError:
-    """Message for a preset that is not of the kind ``wanted``."""
+    """Message for a preset that is not of the kind ``kind_needed``."""
     fitting = ", ".join(key for key, config in PRESETS.items() if isinstance(config, kind_needed))
     kind = _KINDS[type(PRESETS[name])]
     return ConfigurationError(
