@@ -10,17 +10,20 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.declared import Declared
+from isa.program import Program
+from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import LOWEST, Elements
+from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_plan import DensePlan
-from microkernels.runtime.ring import ChipEngines
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.checks import shown
 
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapCut, MapSize, cuts
-from .steps import LayerStep
 from .stored import InputMaps, OutputMaps, Tiles, Windows
 
 __all__ = [
@@ -34,6 +37,7 @@ __all__ = [
     "Layer",
     "LayerMaps",
     "LayerPlan",
+    "LayerStep",
 ]
 
 #: Makes a tuple of its items.
@@ -137,8 +141,6 @@ class LayerMaps:
         inputs: maps that are moved for it; None: it reads what is in ``sources``.
         target: its output.
         constants: offsets, in each vault, of zeros and of lowest elements.
-        step, offset: its step, and where that has its data, of a layer that
-            :attr:`Layer.holds_inputs`.
     """
 
     plan: LayerPlan
@@ -147,8 +149,6 @@ class LayerMaps:
     inputs: Sequence[InputMaps | None]
     target: OutputMaps
     constants: tuple[int, int]
-    step: LayerStep | None = None
-    offset: int = 0
 
     @property
     def read(self) -> list[InputMaps | OutputMaps]:
@@ -159,6 +159,69 @@ class LayerMaps:
     def constant(self, value: int, vault: int) -> int:
         """Address of elements of 0, or of the lowest, in a vault."""
         return self.engines.ring.address(vault, self.constants[value == LOWEST])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerStep(ABC):
+    """What all vaults do for a layer: data in each, and the launches that work on them.
+
+    The data lie at the same offset in each vault. Each round of a layer has a parameter block of
+    its own; weights and biases are there once.
+
+    Attributes:
+        maps: of the layer.
+        offset: of the data in each vault; 0 until they have a place.
+    """
+
+    maps: LayerMaps
+    offset: int = 0
+
+    @property
+    def layer_name(self) -> str:
+        """Name of the layer."""
+        return self.maps.plan.layer.name
+
+    @property
+    def ring(self) -> VaultRing:
+        """The vaults."""
+        return self.maps.engines.ring
+
+    @property
+    def pes(self) -> int:
+        """Engines of a vault."""
+        return self.maps.engines.pes
+
+    @property
+    def name(self) -> str:
+        """Name of the first launch; those of further rounds have a number."""
+        return self.layer_name
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Bytes that the step needs in each vault."""
+
+    @property
+    @abstractmethod
+    def launches(self) -> tuple[Launch, ...]:
+        """The launches of the step."""
+
+    @abstractmethod
+    def declared(self, launch: Launch) -> Declared:
+        """What is fixed with the network in the first vault when ``launch``, one of the step's,
+        runs: its parameter block, and flags."""
+
+    @abstractmethod
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        """Put parameter blocks and constants of all vaults into ``memory``.
+
+        Parameters:
+            weights: of the layer; None: it has none.
+        """
+
+    def _launch(self, program: Program, parameters: int, round_: int = 0) -> Launch:
+        name = f"{self.name} {round_ + 1}" if round_ else self.name
+        return Launch(name=name, program=program, parameters=parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -319,8 +382,12 @@ class Layer(ABC):
         """What the vaults do after moves; None: nothing."""
         return None
 
-    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
-        """What a vault moves for the layer."""
+    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
+        """What a vault moves for the layer.
+
+        Parameters:
+            step: with its place, of a layer that :attr:`holds_inputs`; else None.
+        """
         return []
 
     # Numbers.

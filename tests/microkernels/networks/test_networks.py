@@ -12,10 +12,10 @@ from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.layout import MoveStep
 from microkernels.networks.moves import Move, move_block, move_block_bytes, move_program
 from microkernels.networks.network import Conv, Dense, Layer, MapSize, Network, Pool
 from microkernels.networks.sizes import MapCut, MapRegion
-from microkernels.networks.steps import MoveStep
 from microkernels.networks.stored import Places
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_plan import ConvPlan
