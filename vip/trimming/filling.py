@@ -8,7 +8,7 @@ from sim_tb.cosim.applications import Application
 from sim_tb.cosim.chip_copies import Copies, run_copies
 from sim_tb.cosim.trim_check import Measured, measure
 from soc.generate.presets import preset
-from synth.physical.budget import Budget
+from synth.physical.devices import Budget
 from synth.physical.fit import ChipFit, Step, fit
 
 from .runs import SLOWER, demand, moved, proved_cut
