@@ -11,7 +11,6 @@ from rich.table import Table
 
 from microkernels.bp.problem import BpProblem
 from microkernels.mrf.disparities import ENDINGS
-from microkernels.mrf.pair import PairOptions
 from microkernels.mrf.pixels import (
     denoising_problem,
     file_problem,
@@ -31,10 +30,9 @@ from .option_groups.mrf import (
     BitsOption,
     CutOption,
     LabelsOption,
-    MatchingOptions,
+    PairOption,
     SmoothOption,
     SolveOptions,
-    TruthOptions,
     WeightOption,
 )
 from .options import JsonOption, reading, writing
@@ -64,8 +62,7 @@ def stereo(
         typer.Argument(metavar="RIGHT", help="Right photograph, rectified.", callback=reading()),
     ],
     solve: SolveOptions,
-    matching: MatchingOptions,
-    against: TruthOptions,
+    pair: PairOption,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -76,16 +73,26 @@ def stereo(
             callback=writing(*ENDINGS),
         ),
     ] = None,
-    smooth: SmoothOption = "linear:2",
-    weight: WeightOption = 20,
-    edges: Annotated[
-        str | None,
+    truth: Annotated[
+        Path | None,
         typer.Option(
-            help="Weights of the edges: gradient:T,P multiplies the smoothness costs by P between "
-            "pixels whose colours differ by less than T grey levels."
+            metavar="FILE",
+            help="True disparities: picture (0: unknown), .pfm, .npy or .npz.",
+            callback=reading(),
         ),
     ] = None,
-    bits: BitsOption = 16,
+    truth_factor: Annotated[
+        float | None,
+        typer.Option(help="The truth's numbers are disparities times this (default: 1)."),
+    ] = None,
+    mask: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Picture that is white where both photographs show a point, for the errors.",
+            callback=reading(),
+        ),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Disparities of a pair of photographs of any size, and their errors against the truth.
@@ -98,22 +105,11 @@ def stereo(
 
     Example: vip mrf stereo left.png right.png --scale 0.5 --on model --energies energies.json
     """
-    options = PairOptions(
-        labels=matching.labels,
-        first=matching.first,
-        scale=matching.scale,
-        cost=matching.cost,
-        truncation=matching.cut,
-        smooth=smooth,
-        weight=weight,
-        edges=edges,
-        bits=bits,
-    )
     with shown() as progress:
         result = mrf_stereo(
             left_image,
             right_image,
-            options,
+            pair,
             solve.preset_name,
             method=solve.method,
             iterations=solve.iterations,
@@ -122,9 +118,9 @@ def stereo(
             on=solve.on,
             form=solve.messages,
             damping=solve.damping,
-            truth=against.truth,
-            truth_factor=against.truth_factor,
-            mask=against.mask,
+            truth=truth,
+            truth_factor=truth_factor,
+            mask=mask,
             progress=progress,
         )
     if output is not None:

@@ -1,7 +1,6 @@
 """``vip trim``: the engine, or the vault, that some work needs."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -11,6 +10,7 @@ import vip
 from isa.declared import Declared
 from sim_tb.cosim.applications import applications
 from sim_tb.cosim.trim_check import ProgramFaultError
+from soc.generate.presets import preset
 from synth.analysis.histogram import draw_types
 from synth.analysis.trim import check_reason
 from synth.errors import CoverageError
@@ -24,7 +24,7 @@ from vip.output import write_json
 from vip.trimming.subjects import subjects_of
 
 from .option_groups.models import ModelOptions, carried
-from .option_groups.trim import ComparisonOptions, LaunchOptions, ProgramOptions, SizeOptions
+from .option_groups.trim import LaunchesOption, MemoryOptions, SizesOption, StepsOption
 from .options import (
     JsonOption,
     OutputDirectory,
@@ -36,6 +36,12 @@ from .options import (
 )
 
 __all__ = ["trim"]
+
+#: Options that a model does not take.
+_OF_PROGRAMS = (
+    *("memory", "constant", "range", "slots", "profile", "address_bits", "tight"),
+    *("allow_uncovered", "rom", "fit", "parameters", "latency", "max_cycles", "allow_fault"),
+)
 
 
 def _program_files(names: Sequence[str] | None) -> list[Path]:
@@ -57,11 +63,19 @@ def trim(
         ),
     ],
     output: OutputDirectory,
-    sizes: SizeOptions,
-    for_programs: ProgramOptions,
-    launches: LaunchOptions,
-    comparison: ComparisonOptions,
+    sizes: SizesOption,
+    memory: MemoryOptions,
+    launches: LaunchesOption,
+    steps: StepsOption,
     model: ModelOptions,
+    fit: Annotated[
+        str | None,
+        typer.Option(
+            help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2 and so on) with full and with "
+            "trimmed engines, and run the programs on all of them.",
+            metavar="DEVICE",
+        ),
+    ] = None,
     preset_name: PresetOption = "pe",
     why: Annotated[
         list[str] | None,
@@ -94,12 +108,12 @@ def trim(
 
     Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
-    if for_programs.fit is not None:
-        find_budget(for_programs.fit)
-        if not comparison.check:
+    if fit is not None:
+        find_budget(fit)
+        if not steps["check"]:
             raise UserError("--fit runs the programs, so it can't go with --no-check")
     models = [program for program in programs if _is_model(program)]
-    if sizes.slower and not comparison.check and not models:
+    if sizes.slower and not steps["check"] and not models:
         raise UserError("--slower measures the runs, so it can't go with --no-check")
     if len(set(programs)) < len(programs):
         raise UserError("a program is given twice")
@@ -107,19 +121,19 @@ def trim(
         check_reason(key)
     made: vip.TrimResult | vip.BuiltModel
     if models:
-        _check_model(models[0], programs, (for_programs, launches))
+        _check_model(context, models[0], programs)
         preset_given = preset_name if is_given(context, "preset_name") else None
         path = Path(models[0])
         make = _build if _is_onnx(path) else _trim_model
-        made = make(path, output, preset_given, model, sizes, comparison)
+        made = make(path, output, preset_given, model, sizes=sizes, **steps)
     else:
         model.check("for models, not for programs")
-        for_programs.check(programs, preset_name, sizes)
-        memories = for_programs.memories(programs, file_arguments(context))
-        subjects = _subjects(memories, for_programs.declared(programs))
-        made = _trim_programs(
-            subjects, preset_name, output, sizes, for_programs, launches, comparison
-        )
+        memory.check(programs)
+        _check_programs(programs, preset_name, sizes)
+        memories = memory.memories(programs, file_arguments(context))
+        subjects = _subjects(memories, memory.declared(programs))
+        settings = {"sizes": sizes, "launches": launches, "fit": fit, **steps}
+        made = _trim_programs(subjects, preset_name, output, **settings)
     result = made.trimmed if isinstance(made, vip.BuiltModel) else made
     show_trim(result, "this model" if models else "these programs", why or [])
     write_json(json, made.to_json())
@@ -144,7 +158,7 @@ def _is_model(program: str) -> bool:
     return _is_onnx(path) or manifest_of(path) != path or path.name == manifest_of(Path()).name
 
 
-def _check_model(model: str, programs: Sequence[str], groups: Sequence[Any]) -> None:
+def _check_model(context: typer.Context, model: str, programs: Sequence[str]) -> None:
     """Refuse options that a model does not take, and further programs.
 
     Raises:
@@ -152,11 +166,22 @@ def _check_model(model: str, programs: Sequence[str], groups: Sequence[Any]) -> 
     """
     if len(programs) > 1:
         raise UserError(f"{model}, a model, is trimmed to alone")
-    for group in groups:
-        for field in fields(group):
-            if getattr(group, field.name) != field.default:
-                option = field.name.replace("_", "-")
-                raise UserError(f"--{option} is for programs, not for a model")
+    for name in _OF_PROGRAMS:
+        if is_given(context, name):
+            raise UserError(f"--{name.replace('_', '-')} is for programs, not for a model")
+
+
+def _check_programs(programs: Sequence[str], preset_name: str, sizes: vip.Sizes) -> None:
+    """Refuse sizes that the programs and the full engine exclude.
+
+    Raises:
+        UserError: there is one.
+    """
+    if sizes.rom and len(programs) > 1:
+        raise UserError("--rom bakes in one program; there are several")
+    limit = preset(preset_name).address_bits
+    if sizes.address_bits is not None and sizes.address_bits > limit:
+        raise UserError(f"--address-bits {sizes.address_bits}: preset {preset_name!r} has {limit}")
 
 
 def _subjects(
@@ -183,27 +208,12 @@ def _subjects(
 
 
 def _trim_programs(
-    subjects: Sequence[vip.Subject],
-    preset_name: str,
-    output: Path,
-    sizes: SizeOptions,
-    for_programs: ProgramOptions,
-    launches: LaunchOptions,
-    comparison: ComparisonOptions,
+    subjects: Sequence[vip.Subject], preset_name: str, output: Path, **options: Any
 ) -> vip.TrimResult:
     """Call the API, and add options that help to errors."""
     try:
         with shown() as progress:
-            return vip.trim(
-                subjects,
-                preset_name,
-                output=output,
-                sizes=for_programs.sizes(sizes),
-                launches=launches.launches(),
-                fit=for_programs.fit,
-                progress=progress,
-                **comparison.steps(),
-            )
+            return vip.trim(subjects, preset_name, output=output, progress=progress, **options)
     except ProgramFaultError as error:
         raise UserError(f"{error} (--allow-fault compares up to there)") from error
     except CoverageError as error:
@@ -214,35 +224,18 @@ def _trim_programs(
 
 
 def _trim_model(
-    path: Path,
-    output: Path,
-    preset_name: str | None,
-    model: ModelOptions,
-    sizes: SizeOptions,
-    comparison: ComparisonOptions,
+    path: Path, output: Path, preset_name: str | None, model: ModelOptions, **options: Any
 ) -> vip.TrimResult:
     """Trim a vault to a compiled model."""
     model.check("for MODEL.onnx, not for a compiled model", "inputs")
     if preset_name is not None:
         raise UserError(f"--preset {preset_name}: a compiled model brings its preset")
     with shown() as progress:
-        return vip.trim_model(
-            path,
-            output,
-            inputs=model.inputs,
-            sizes=sizes.sizes(),
-            progress=progress,
-            **comparison.steps(),
-        )
+        return vip.trim_model(path, output, inputs=model.inputs, progress=progress, **options)
 
 
 def _build(
-    path: Path,
-    output: Path,
-    preset_name: str | None,
-    model: ModelOptions,
-    sizes: SizeOptions,
-    comparison: ComparisonOptions,
+    path: Path, output: Path, preset_name: str | None, model: ModelOptions, **options: Any
 ) -> vip.BuiltModel:
     """Compile an ONNX file and trim a vault to it."""
     if model.calibrate is None:
@@ -256,7 +249,6 @@ def _build(
             batch=model.batch,
             carry=carried(model.carry or ()),
             inputs=model.inputs,
-            sizes=sizes.sizes(),
             progress=progress,
-            **comparison.steps(),
+            **options,
         )

@@ -8,7 +8,8 @@ import typer
 
 from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.matching import Cost
-from vip.cli.commands.options import PresetOption, drawing, reading, writing
+from microkernels.mrf.pair import PairOptions
+from vip.cli.commands.options import PresetOption, drawing, writing
 from vip.mrf.machine import Place
 from vip.mrf.result import Method
 from vip.mrf.run import MOST_LEVELS
@@ -17,10 +18,9 @@ __all__ = [
     "BitsOption",
     "CutOption",
     "LabelsOption",
-    "MatchingOptions",
+    "PairOption",
     "SmoothOption",
     "SolveOptions",
-    "TruthOptions",
     "WeightOption",
 ]
 
@@ -111,43 +111,41 @@ class SolveOptions:
     ] = None
 
 
-@dataclass(frozen=True, kw_only=True)
-class MatchingOptions:
-    """How two photographs are compared."""
-
-    labels: Annotated[int, typer.Option(help="Disparities.", min=2, max=256)] = 16
-    first: Annotated[int, typer.Option(help="Disparity of the first label.", min=0)] = 0
+def _pair(
+    *,
+    labels: Annotated[int, typer.Option(help="Disparities.", min=2, max=256)] = 16,
+    first: Annotated[int, typer.Option(help="Disparity of the first label.", min=0)] = 0,
     scale: Annotated[
         float, typer.Option(help="Scale both photographs first, with antialiasing; up to 1.")
-    ] = 1.0
+    ] = 1.0,
     cost: Annotated[
         Cost,
         typer.Option(help="Absolute differences, Birchfield-Tomasi, or census transform."),
-    ] = "ad"
-    cut: CutOption = None
-
-
-@dataclass(frozen=True, kw_only=True)
-class TruthOptions:
-    """What disparities are compared with."""
-
-    truth: Annotated[
-        Path | None,
+    ] = "ad",
+    cut: CutOption = None,
+    smooth: SmoothOption = "linear:2",
+    weight: WeightOption = 20,
+    edges: Annotated[
+        str | None,
         typer.Option(
-            metavar="FILE",
-            help="True disparities: picture (0: unknown), .pfm, .npy or .npz.",
-            callback=reading(),
+            help="Weights of the edges: gradient:T,P multiplies the smoothness costs by P between "
+            "pixels whose colours differ by less than T grey levels."
         ),
-    ] = None
-    truth_factor: Annotated[
-        float | None,
-        typer.Option(help="The truth's numbers are disparities times this (default: 1)."),
-    ] = None
-    mask: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Picture that is white where both photographs show a point, for the errors.",
-            callback=reading(),
-        ),
-    ] = None
+    ] = None,
+    bits: BitsOption = 16,
+) -> PairOptions:
+    """How two photographs are compared, and what is smooth."""
+    return PairOptions(
+        labels=labels,
+        first=first,
+        scale=scale,
+        cost=cost,
+        truncation=cut,
+        smooth=smooth,
+        weight=weight,
+        edges=edges,
+        bits=bits,
+    )
+
+
+PairOption = Annotated[PairOptions, _pair]

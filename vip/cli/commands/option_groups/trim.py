@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -12,14 +12,13 @@ import vip
 from isa.declared import Declared, Numbers, Span
 from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import MemoryBehaviour
-from soc.generate.presets import preset
 from synth.analysis.profile import Profile
 from vip.cli.commands.options import MaxCyclesOption, ParametersOption, reading
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 from vip.trimming.runs import MOST_SLOWER
 
-__all__ = ["ComparisonOptions", "LaunchOptions", "ProgramOptions", "SizeOptions"]
+__all__ = ["LaunchesOption", "MemoryOptions", "SizesOption", "StepsOption"]
 
 _NUMBER = r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})"
 _SPAN = rf"(?:(?P<owner>.+)=)?(?P<start>{_NUMBER}):(?P<size>{_NUMBER})"
@@ -33,16 +32,14 @@ def _memory_files(texts: Sequence[str] | None) -> list[Path]:
     return [Path(text.rpartition("=")[2]) for text in texts or ()]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SizeOptions:
-    """What decides the sizes of the engine, for programs and for a model."""
-
+def _sizes(
+    *,
     proved: Annotated[
         bool,
         typer.Option(
             "--proved", help="Only sizes that are proved for all runs, whatever is given."
         ),
-    ] = False
+    ] = False,
     slower: Annotated[
         float,
         typer.Option(
@@ -52,23 +49,100 @@ class SizeOptions:
             max=100 * MOST_SLOWER,
             metavar="PERCENT",
         ),
-    ] = 0.0
+    ] = 0.0,
     keep_counters: Annotated[
         bool, typer.Option("--keep-counters", help="Keep the performance counters.")
-    ] = False
+    ] = False,
+    profile: Annotated[
+        list[Path] | None,
+        typer.Option(
+            help="Profile of more runs, from vip run --profile.",
+            metavar="FILE",
+            callback=reading(),
+        ),
+    ] = None,
+    address_bits: Annotated[
+        int | None,
+        typer.Option(
+            help="Address bits of the memory (default: as needed).",
+            min=12,
+            max=40,
+            metavar="BITS",
+        ),
+    ] = None,
+    tight: Annotated[
+        bool,
+        typer.Option("--tight", help="Sizes of the runs, even where a larger one is proved."),
+    ] = False,
+    allow_uncovered: Annotated[
+        bool,
+        typer.Option(
+            "--allow-uncovered", help="Take runs that do not go wherever the program can go."
+        ),
+    ] = False,
+    rom: Annotated[
+        bool, typer.Option("--rom", help="Bake the program into a ROM; there must be one.")
+    ] = False,
+) -> vip.Sizes:
+    """What decides the sizes of the engine."""
+    if proved and tight:
+        raise UserError("--proved and --tight exclude each other")
+    return vip.Sizes(
+        basis="proved" if proved else "tight" if tight else "runs",
+        profiles=[Profile.load(path) for path in profile or ()],
+        allow_uncovered=allow_uncovered,
+        keep_counters=keep_counters,
+        rom=rom,
+        address_bits=address_bits,
+        slower=slower / 100,
+    )
 
-    def sizes(self) -> vip.Sizes:
-        """The sizes as the API takes them."""
-        return vip.Sizes(
-            basis="proved" if self.proved else "runs",
-            keep_counters=self.keep_counters,
-            slower=self.slower / 100,
-        )
+
+def _launches(
+    *,
+    parameters: ParametersOption = 0,
+    latency: Annotated[
+        int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000)
+    ] = 20,
+    max_cycles: MaxCyclesOption = 200_000_000,
+    allow_fault: Annotated[
+        bool, typer.Option("--allow-fault", help="Compare up to the fault of a program.")
+    ] = False,
+) -> vip.Launches:
+    """How the programs run."""
+    return vip.Launches(
+        parameters=parameters,
+        behaviour=MemoryBehaviour(latency=latency),
+        max_cycles=max_cycles,
+        allow_fault=allow_fault,
+    )
+
+
+def _steps(
+    *,
+    check: Annotated[
+        bool, typer.Option(help="Run the programs on the Verilog of both engines.")
+    ] = True,
+    area: Annotated[bool, typer.Option(help="Synthesise both engines.")] = True,
+    prove: Annotated[
+        bool,
+        typer.Option(
+            "--prove", help="Prove that the engine does what the full one does (docs/proofs.md)."
+        ),
+    ] = False,
+) -> dict[str, bool]:
+    """The steps of :func:`vip.trim` and :func:`vip.trim_model`, by parameter."""
+    return {"check": check, "area": area, "prove": prove}
+
+
+SizesOption = Annotated[vip.Sizes, _sizes]
+LaunchesOption = Annotated[vip.Launches, _launches]
+StepsOption = Annotated[dict[str, bool], _steps]
 
 
 @dataclass(frozen=True, kw_only=True)
-class ProgramOptions:
-    """What decides the sizes of the engine for programs, and where that is built."""
+class MemoryOptions:
+    """What is known of the memory of programs, which applications of the suite bring."""
 
     memory: Annotated[
         list[str] | None,
@@ -106,79 +180,19 @@ class ProgramOptions:
             metavar="NUMBER",
         ),
     ] = None
-    profile: Annotated[
-        list[Path] | None,
-        typer.Option(
-            help="Profile of more runs, from vip run --profile.",
-            metavar="FILE",
-            callback=reading(),
-        ),
-    ] = None
-    address_bits: Annotated[
-        int | None,
-        typer.Option(
-            help="Address bits of the memory (default: as needed).",
-            min=12,
-            max=40,
-            metavar="BITS",
-        ),
-    ] = None
-    tight: Annotated[
-        bool,
-        typer.Option("--tight", help="Sizes of the runs, even where a larger one is proved."),
-    ] = False
-    allow_uncovered: Annotated[
-        bool,
-        typer.Option(
-            "--allow-uncovered", help="Take runs that do not go wherever the program can go."
-        ),
-    ] = False
-    rom: Annotated[
-        bool, typer.Option("--rom", help="Bake the program into a ROM; there must be one.")
-    ] = False
 
-    fit: Annotated[
-        str | None,
-        typer.Option(
-            help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2 and so on) with full and with "
-            "trimmed engines, and run the programs on all of them.",
-            metavar="DEVICE",
-        ),
-    ] = None
-
-    def check(self, programs: Sequence[str], preset_name: str, sizes: SizeOptions) -> None:
-        """Refuse options that exclude each other.
+    def check(self, programs: Sequence[str]) -> None:
+        """Refuse options for an application among the programs.
 
         Raises:
-            UserError: some do.
+            UserError: one is given.
         """
-        if sizes.proved and self.tight:
-            raise UserError("--proved and --tight exclude each other")
-        limit = preset(preset_name).address_bits
-        if self.rom and len(programs) > 1:
-            raise UserError("--rom bakes in one program; there are several")
         named = {application.name for application in applications()} & set(programs)
         if named and (self.constant or self.range or self.memory or self.slots):
             raise UserError(
                 f"{min(named)} is an application, which brings its memory and "
                 "declarations: --memory, --constant, --range and --slots are for programs"
             )
-        if self.address_bits is not None and self.address_bits > limit:
-            raise UserError(
-                f"--address-bits {self.address_bits}: preset {preset_name!r} has {limit}"
-            )
-
-    def sizes(self, options: SizeOptions) -> vip.Sizes:
-        """The sizes with ``options`` as the API takes them."""
-        sizes = options.sizes()
-        return replace(
-            sizes,
-            basis="tight" if self.tight else sizes.basis,
-            profiles=[Profile.load(path) for path in self.profile or []],
-            allow_uncovered=self.allow_uncovered,
-            rom=self.rom,
-            address_bits=self.address_bits,
-        )
 
     def memories(self, programs: Sequence[str], arguments: FileArguments) -> dict[str, list[Path]]:
         """For each program the files that its memory may hold at the start.
@@ -213,49 +227,6 @@ class ProgramOptions:
         return _declarations(
             programs, self.constant or (), self.range or (), self.slots or Declared().slots
         )
-
-
-@dataclass(frozen=True, kw_only=True)
-class LaunchOptions:
-    """How the programs run."""
-
-    parameters: ParametersOption = 0
-    latency: Annotated[
-        int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000)
-    ] = 20
-    max_cycles: MaxCyclesOption = 200_000_000
-    allow_fault: Annotated[
-        bool, typer.Option("--allow-fault", help="Compare up to the fault of a program.")
-    ] = False
-
-    def launches(self) -> vip.Launches:
-        """The launches as the API takes them."""
-        return vip.Launches(
-            parameters=self.parameters,
-            behaviour=MemoryBehaviour(latency=self.latency),
-            max_cycles=self.max_cycles,
-            allow_fault=self.allow_fault,
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
-class ComparisonOptions:
-    """What is compared with the full engine."""
-
-    check: Annotated[
-        bool, typer.Option(help="Run the programs on the Verilog of both engines.")
-    ] = True
-    area: Annotated[bool, typer.Option(help="Synthesise both engines.")] = True
-    prove: Annotated[
-        bool,
-        typer.Option(
-            "--prove", help="Prove that the engine does what the full one does (docs/proofs.md)."
-        ),
-    ] = False
-
-    def steps(self) -> dict[str, bool]:
-        """The steps of :func:`vip.trim` and :func:`vip.trim_model`, by parameter."""
-        return {"check": self.check, "area": self.area, "prove": self.prove}
 
 
 def _number(text: str) -> int:
