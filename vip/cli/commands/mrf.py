@@ -7,7 +7,6 @@ from typing import Annotated
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.table import Table
 
 from microkernels.bp.problem import BpProblem
 from microkernels.mrf.disparities import ENDINGS
@@ -18,7 +17,7 @@ from microkernels.mrf.pixels import (
     segmentation_problem,
 )
 from microkernels.mrf.smoothness import coarse_costs
-from vip.cli.console import console, shown
+from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.tables.machine import show_model_saturated
 from vip.mrf.result import MrfRun
@@ -267,32 +266,27 @@ def _write_energies(run: MrfRun, solve: SolveOptions) -> None:
 
 def _show(run: MrfRun, rows: dict[str, str]) -> None:
     """Print a solution, and end with exit code 1 if it is not the golden model's."""
-    problem = run.problem
-    table = Table(
-        title=f"{problem.width} x {problem.height} pixels, {problem.labels} labels of "
-        f"{problem.bits} bits",
-        show_header=False,
-    )
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_row("solved on", _PLACES[run.on])
-    table.add_row("energy before", f"{run.energies[0]:,}")
-    table.add_row("energy", f"{run.energy:,}")
+    values = {
+        "solved on": _PLACES[run.on],
+        "energy before": f"{run.energies[0]:,}",
+        "energy": f"{run.energy:,}",
+    }
     if run.bounds:
-        table.add_row("no energy is below", f"{run.bounds[-1]:,}")
-    for name, text in rows.items():
-        table.add_row(name, text)
+        values["no energy is below"] = f"{run.bounds[-1]:,}"
+    values |= rows
     for name, cycles in run.cycles.items():
-        table.add_row(f"cycles of {name}" if name else "cycles", f"{cycles:,}")
+        values[f"cycles of {name}" if name else "cycles"] = f"{cycles:,}"
     if run.cycles_per_update is not None:
-        table.add_row("cycles an update and engine", f"{run.cycles_per_update:.2f}")
+        values["cycles an update and engine"] = f"{run.cycles_per_update:.2f}"
     if run.fill:
-        table.add_row("engines without a pixel, by the schedule", f"{100 * run.fill:.1f} %")
+        values["engines without a pixel, by the schedule"] = f"{100 * run.fill:.1f} %"
     if run.on != "golden":
-        verdict = "exact" if run.match else f"{run.differing:,} elements DIFFER"
-        table.add_row(f"messages by {'a matrix' if run.form == 'matrix' else 'shifts'}", verdict)
-        table.add_row("labels chosen on", f"the {run.chosen_on}")
-    console.print(table)
+        form = f"messages by {'a matrix' if run.form == 'matrix' else 'shifts'}"
+        values[form] = "exact" if run.match else f"{run.differing:,} elements DIFFER"
+        values["labels chosen on"] = f"the {run.chosen_on}"
+    problem = run.problem
+    size = f"{problem.width} x {problem.height} pixels, {problem.labels} labels"
+    show_values(f"{size} of {problem.bits} bits", values)
     show_model_saturated(run.saturated)
     if not run.match:
         raise typer.Exit(1)

@@ -1,14 +1,10 @@
 """Tables of ``vip cosim``."""
 
-from collections.abc import Mapping
-
-from rich.table import Table
-
 from isa.run import RunResult
 from pe.interface import PeCounter
 from sim_tb.cosim.kernels import KernelOutcome
 from sim_tb.cosim.machine import On
-from vip.cli.console import console
+from vip.cli.console import show_values
 from vip.cosimulation.program import CosimRun
 from vip.cosimulation.stereo import BpRun
 
@@ -24,15 +20,6 @@ _MACHINES = {
 }
 
 
-def _table(title: str, rows: Mapping[str, str]) -> None:
-    table = Table(title=title, show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for name, value in rows.items():
-        table.add_row(name, value)
-    console.print(table)
-
-
 def show_bp(run: BpRun) -> None:
     """Print the numbers of belief propagation."""
     outcome = run.outcome
@@ -46,7 +33,7 @@ def show_bp(run: BpRun) -> None:
         rows = _vault_bp(outcome, result)
     else:
         rows = _engine_bp(outcome, result)
-    _table(verdict, {"ran on": _MACHINES[run.on], **rows})
+    show_values(verdict, {"ran on": _MACHINES[run.on], **rows})
     show_model_saturated(outcome.job.saturated)
 
 
@@ -136,7 +123,7 @@ def _show_engine(name: str, run: CosimRun) -> None:
     compared = run.comparison
     if compared is not None:
         rows["equal to the simulator"] = "yes" if compared.match else "NO"
-    _table(f"{name}: {end.state}", rows)
+    show_values(f"{name}: {end.state}", rows)
     show_registers(end.registers)
     if compared is not None:
         show_hazards(run.program, compared.hazards)
@@ -153,6 +140,6 @@ def _show_engines(name: str, on: On, result: RunResult) -> None:
             title = f"{counter.name.lower().replace('_', ' ')}, mean and most"
             rows[title] = f"{sum(values) / len(values):,.0f}  {max(values):,}"
     ended = f"{len(result.faults)} engines faulted" if result.faults else "halted"
-    _table(
+    show_values(
         f"{name}: {ended}", {**rows, **(_chip(result) if result.host_cycles else _vault(result))}
     )

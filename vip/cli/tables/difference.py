@@ -2,10 +2,8 @@
 
 from itertools import zip_longest
 
-from rich.table import Table
-
 from sim_tb.cosim.difference import Commit, Differing, OperandContent
-from vip.cli.console import console
+from vip.cli.console import console, table
 from vip.cosimulation.difference import Located
 
 __all__ = ["show_difference"]
@@ -65,14 +63,10 @@ def _show_place(place: Differing) -> None:
 
 def _show_commits(located: Located) -> None:
     """The last instructions on the simulator and, with waveforms, those of the engine."""
-    table = Table(title="last instructions, the differing one at the end")
-    table.add_column("number", justify="right")
-    table.add_column("word", justify="right")
-    table.add_column("instruction")
-    table.add_column("line")
-    if located.passages:
-        table.add_column("on the engine", justify="right")
-        table.add_column("in cycles", justify="right")
+    text = ("instruction", "line")
+    engine = ("on the engine", "in cycles") if located.passages else ()
+    title = "last instructions, the differing one at the end"
+    rows = table("number", "word", *text, *engine, left=text, title=title)
     # Of different lengths, they end together.
     commits, passages = reversed(located.difference.commits), reversed(located.passages)
     for commit, passage in reversed(list(zip_longest(commits, passages))):
@@ -82,5 +76,5 @@ def _show_commits(located: Located) -> None:
             cells = [str(commit.number), str(commit.pc), commit.text, line]
         if passage is not None:
             cells += [f"word {passage.pc}", f"{passage.fetched}-{passage.done}"]
-        table.add_row(*cells)
-    console.print(table)
+        rows.add_row(*cells)
+    console.print(rows)
