@@ -30,7 +30,6 @@ from .syntax import (
     Line,
     LineError,
     Name,
-    Named,
     Statement,
     leading_labels,
     parse_line,
@@ -151,7 +150,7 @@ class _Branch:
     values: tuple[int, ...]
     address: int
     line: int
-    target: Named
+    target: Name
 
 
 @dataclass
@@ -262,7 +261,7 @@ class _Assembler:
             return
         if not isinstance(meaning, Name):
             raise LineError(f"write {directive.name} {form}", meaning.column)
-        register = register_number(Named(meaning.text, meaning.column), self.aliases)
+        register = register_number(meaning, self.aliases)
         self.define(name, "a register's name", number)
         self.aliases[name.text] = register
 
@@ -291,8 +290,8 @@ class _Assembler:
             self.branches.append(_Branch(row, tuple(values), len(self.words), number, target))
         self.words.append(encode(row, values))
 
-    def register(self, written: Named | Immediate) -> int:
-        if isinstance(written, Named) and written.text in self.constants:
+    def register(self, written: Name | Immediate) -> int:
+        if isinstance(written, Name) and written.text in self.constants:
             raise LineError(
                 f"{written.text!r} is a constant, no register; a constant operand is written "
                 f"#{written.text}",
@@ -300,7 +299,7 @@ class _Assembler:
             )
         return register_number(written, self.aliases)
 
-    def check_label(self, written: Named) -> None:
+    def check_label(self, written: Name) -> None:
         definition = self.defined.get(written.text, "")
         if written.text in self.aliases or is_register_name(written.text):
             raise LineError(f"{written.text} is a register, no label", written.column)
@@ -345,7 +344,7 @@ class _Assembler:
         return encode(branch.row, values)
 
 
-def _undefined(target: Named, labels: Collection[str]) -> LineError:
+def _undefined(target: Name, labels: Collection[str]) -> LineError:
     near = suggestion(target.text, labels)
     return LineError(f"label {target.text!r} is not defined{near}", target.column)
 

@@ -20,7 +20,7 @@ from isa.table import (
     Width,
 )
 
-from .syntax import Immediate, LineError, Named, Statement
+from .syntax import Immediate, LineError, Name, Statement
 
 __all__ = [
     "CONSTANT_RANGE",
@@ -153,7 +153,7 @@ def is_register_name(name: str) -> bool:
     return _REGISTER.fullmatch(name) is not None
 
 
-def register_number(operand: Named | Immediate, aliases: Mapping[str, int]) -> int:
+def register_number(operand: Name | Immediate, aliases: Mapping[str, int]) -> int:
     """The number of the register that ``operand`` names.
 
     Raises:
@@ -212,7 +212,7 @@ def choose(statement: Statement) -> Instruction:
     for number, operand in enumerate(statement.operands):
         fitting = [row for row in rows if _fits(operand, row.operands[number])]
         if not fitting:
-            form = "a name" if isinstance(operand, Named) else "a constant"
+            form = "a name" if isinstance(operand, Name) else "a constant"
             raise LineError(
                 f"operand {number + 1} of {statement.mnemonic} must be "
                 f"{_kinds(rows, number)}, not {form}",
@@ -241,8 +241,8 @@ def _with_width(statement: Statement, rows: tuple[Instruction, ...]) -> tuple[In
     return tuple(row for row in rows if row.width is width)
 
 
-def _fits(written: Named | Immediate, operand: Operand) -> bool:
-    if isinstance(written, Named):
+def _fits(written: Name | Immediate, operand: Operand) -> bool:
+    if isinstance(written, Name):
         return operand.is_register or operand.role is Role.TARGET
     return not operand.is_register
 

@@ -218,8 +218,6 @@ class ConvLayout(BlockLayout):
         memory.write(self.parameters, self.block(self.parameters))
 
     def block(self, address: int) -> bytes:
-        """The parameter block, for ``address``. A layer on several images has one for each, and
-        weights and biases once."""
         words = [self._words(member, share) for member, share in enumerate(self.shares)]
         return block_bytes(address, words)
 

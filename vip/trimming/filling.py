@@ -7,7 +7,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.chip_copies import Copies, run_copies
 from soc.generate.presets import preset
-from synth.physical.budget import Budget
+from synth.physical.devices import Budget
 from synth.physical.fit import ChipFit, Step, fit
 
 from .runs import SLOWER, Observed, demand, moved, observe, proved_cut

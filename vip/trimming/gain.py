@@ -8,7 +8,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.kernels import job_key
 from sim_tb.runner.cache import ResultCache, fingerprint
-from synth.physical.budget import find_budget
+from synth.physical.devices import find_budget
 from synth.physical.fit import Grid, Step, Surroundings, speed, surroundings
 
 from .filling import CLOCK_MHZ, WINDOW_BITS, fit_application, fit_json

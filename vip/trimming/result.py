@@ -7,7 +7,7 @@ from soc.generate.generate import GenerateReport, configuration_json
 from soc.tile.config import VaultTileConfig
 from synth.analysis.trim import TrimReport
 from synth.formal.prove import Proof
-from synth.physical.comparison import AreaComparison
+from synth.physical.area import AreaComparison
 
 from .filling import Fitting, fit_json
 from .runs import Checked

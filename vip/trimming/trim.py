@@ -15,10 +15,9 @@ from soc.tile.config import VaultTileConfig
 from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
 from synth.formal.prove import prove as prove_trimmed
-from synth.physical.area import AreaReport
-from synth.physical.budget import Budget, find_budget
+from synth.physical.area import AreaComparison, AreaReport, compare_area
 from synth.physical.chip_area import design_area
-from synth.physical.comparison import AreaComparison, compare_area
+from synth.physical.devices import Budget, find_budget
 from synth.physical.targets import DEFAULT_TARGETS
 from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, naming, silent
@@ -80,7 +79,7 @@ def trim(
             too unless ``sizes`` allows more, and each removed instruction must fault.
         area: synthesise both engines.
         prove: prove that the engine is equivalent to the full one, which takes minutes.
-        fit: device (:func:`synth.physical.budget.find_budget`) to fill with engines of either
+        fit: device (:func:`synth.physical.devices.find_budget`) to fill with engines of either
             kind, on all of which the programs run; needs ``check``.
         progress: called with each stage.
 
@@ -198,7 +197,7 @@ def _vault_areas(
     def total(vault: VaultTileConfig, target: str) -> AreaReport:
         part = by_part(progress, f"synthesis of the vault for {target}")
         area = design_area(vault, target, part)
-        return AreaReport(target=target, config=vault.pe, rows=(), total=area)
+        return AreaReport(target=target, rows=(), total=area)
 
     return {
         target: AreaComparison(total(full, target), total(trimmed, target))

@@ -9,18 +9,12 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from microkernels.networks.network import (
-    Activation,
-    Add,
-    Combine,
-    Dense,
-    Layer,
-    MapSize,
-    Multiply,
-)
+from microkernels.networks.network import Activation, Dense, MapSize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
 from microkernels.onnx_models.read import GraphNode, attribute
+
+from .elements import affine, combine
 
 __all__ = ["gru", "lstm"]
 
@@ -69,14 +63,6 @@ class _Writer:
     def shape(self, elements: int) -> tuple[int, ...]:
         return (self.importer.batch, elements)
 
-    def _add(self, layer: Layer, elements: int) -> Value:
-        size = MapSize(1, 1, elements)
-        return self.importer.add(self.node, layer, size, self.shape(elements), last=False)
-
-    @property
-    def _name(self) -> str:
-        return self.importer.unique(self.node.name)
-
     def part(self, value: Value, index: Index) -> Value:
         """Elements of these numbers, from 1 on."""
         return rearranged(self.importer, self.node, [value], index.reshape(1, -1))
@@ -90,9 +76,17 @@ class _Writer:
     def gates(self, value: Value, weights: Reals, bias: Reals) -> list[Value]:
         """A fully connected layer, in vectors of ``cells`` outputs."""
         outputs = len(weights)
-        layer = Dense(name=self._name, source=value.layer, outputs=outputs, fraction=0, relu=False)
-        self.importer.real[layer.name] = Weights(weights=weights, bias=bias)
-        sums = self._add(layer, outputs)
+        real = Weights(weights=weights, bias=bias)
+        sums = self.importer.weigh(
+            self.node,
+            Dense,
+            value,
+            real,
+            self.shape(outputs),
+            size=MapSize(1, 1, outputs),
+            last=False,
+            outputs=outputs,
+        )
         if outputs == self.cells:
             return [sums]
         index = np.arange(1, outputs + 1).reshape(-1, self.cells)
@@ -100,31 +94,23 @@ class _Writer:
 
     def function(self, value: Value, name: str) -> Value:
         """``tanh`` or ``sigmoid``."""
-        layer = Activation(name=self._name, source=value.layer, function=name, fraction=0)
-        return self._add(layer, value.size.elements)
+        return self.importer.apply(
+            self.node, Activation, value, last=False, function=name, fraction=0
+        )
 
     def copy(self, value: Value) -> Value:
         """A map whose fraction may be another."""
-        layer = Activation(
-            name=self._name, source=value.layer, function="affine", factor=0, offset=0, fraction=0
-        )
-        self.importer.affine[layer.name] = (1.0, 0.0)
-        return self._add(layer, value.size.elements)
+        return affine(self.importer, self.node, value, 1.0, 0.0, last=False)
+
+    def combined(self, kind: str, one: Value, other: Value) -> Value:
+        """Two vectors, element by element: ``add``, ``subtract`` or ``multiply``."""
+        return combine(self.importer, self.node, kind, one, other, last=False)
 
     def product(self, one: Value, other: Value) -> Value:
-        layer = Multiply(name=self._name, source=one.layer, other=other.layer, fraction=0)
-        return self._add(layer, one.size.elements)
+        return self.combined("multiply", one, other)
 
     def sum(self, one: Value, other: Value) -> Value:
-        layer = Add(name=self._name, source=one.layer, other=other.layer)
-        return self._add(layer, one.size.elements)
-
-    def difference(self, one: Value, other: Value) -> Value:
-        name = self._name
-        return self._add(
-            Combine(name=name, source=one.layer, other=other.layer, operation="subtract"),
-            one.size.elements,
-        )
+        return self.combined("add", one, other)
 
     def constant(self, values: Reals, like: Value) -> Value:
         return self.importer.constant_map(self.node, values, like)
@@ -215,7 +201,7 @@ def _state(
             return state[chosen] if state[chosen].any() else None
         state = importer.constant_of(node, state)
     if state.size == MapSize(1, 1, of.cells):
-        return state
+        return replace(state, shape=writer.shape(of.cells))
     return writer.part(state, index_of(importer, state)[chosen])
 
 
@@ -368,8 +354,8 @@ def gru(importer: Importer, node: GraphNode) -> None:
                 new = w.function(new, "tanh")
                 update = w.function(update, "sigmoid")
                 if y is None:
-                    y = w.difference(new, w.product(update, new))
+                    y = w.combined("subtract", new, w.product(update, new))
                 else:
-                    y = w.sum(new, w.product(update, w.difference(y, new)))
+                    y = w.sum(new, w.product(update, w.combined("subtract", y, new)))
                 states[step, direction, sequence] = y
     _finish(importer, node, of, states, [])

@@ -14,9 +14,8 @@ from soc.generate.generate import generate
 from soc.generate.presets import preset
 from synth.analysis.profile import InFlight
 from synth.errors import TrimError
-from synth.physical.area import AreaRow
-from synth.physical.budget import find_budget
-from synth.physical.chip_area import ChipArea
+from synth.physical.area import AreaReport, AreaRow
+from synth.physical.devices import find_budget
 from synth.physical.fit import ChipFit, Grid, chip_of
 from vip.cli.tables.trim import show_fit
 from vip.trimming.filling import (
@@ -68,7 +67,7 @@ def _fitting(differing=()):
         row = AreaRow("total", {"luts": 1000 * grid.total, "ffs": 500}, {})
         config = chip_of(pe, grid, budget, tag_bits=full.tag_bits)
         return Filled(
-            chip=ChipFit(config=config, budget=budget, area=ChipArea(rows=(row,), total=row)),
+            chip=ChipFit(config=config, budget=budget, area=AreaReport("xc7", (row,), row)),
             copies=Copies(engines=grid.total, cycles=cycles, differing=differing),
             moved=50_000,
         )
