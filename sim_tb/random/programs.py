@@ -10,8 +10,9 @@ from copy import deepcopy
 from dataclasses import dataclass, field
 from random import Random
 
+from isa.declared import Span
 from isa.table import IMM14, MAX_FX, Instruction, Opcode, ScalarOp, Unit
-from isa.vector_operation import Span, VectorOperation
+from isa.vector_operation import VectorOperation
 from pe.config import PeConfig
 
 from .faults import FAULTS, possible_faults
