@@ -18,7 +18,7 @@ from .contents import contents, pack, unpack
 from .golden import check_damping, iterate
 from .kernel import bp_program
 from .labels import with_labels
-from .layout import BpLayout, remote_share
+from .layout import BpLayout
 from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
@@ -175,7 +175,7 @@ def _job(
         # Three sums of vectors and a difference; a sum and a minimum for each pair of labels.
         operations=updates * (4 * labels + 2 * labels * labels),
         updates=updates,
-        remote_bytes=remote_share(layout),
+        remote_bytes=layout.remote_share,
     )
 
 

@@ -32,7 +32,7 @@ instruction before that one ended at least the beats between them earlier.
 - *Vector after store* (``m`` computed anew while it is being stored) and *vector after load*: the
   array range check of the hardware holds the vector instruction.
 - *Load after store* in memory: a sweep reads no message that it writes, with one exception: the
-  message from which the rest of a cut line continues (:mod:`microkernels.bp.partition`). A
+  message from which the rest of a cut line continues (:mod:`microkernels.bp.runs`). A
   ``memfence`` and a flag separate two sweeps, and the first part of such a line from its rest.
 
 *Spacing.* A vector of ``b`` beats (64-bit words) read by one instruction must have been produced
