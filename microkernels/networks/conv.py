@@ -135,11 +135,10 @@ class Conv(_Filter):
         return plan.rounds(work.batch) * (products / (LANES * work.engines.pes) + LAUNCH_CYCLES)
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        region = self.region(plan.tile)
         shape = replace(
             self.shape(plan.input),
-            width=region.width,
-            height=region.height,
+            width=plan.region.width,
+            height=plan.region.height,
             filters=plan.tile.channels,
         )
         part = plan_conv(
@@ -255,13 +254,7 @@ class Depthwise(_Filter):
         return plan.timed(cycles, work)
 
     def tile_shape(self, plan: LayerPlan) -> DepthwiseShape:
-        region = self.region(plan.tile)
-        return replace(
-            self.shape(plan.input),
-            width=region.width,
-            height=region.height,
-            channels=plan.tile.channels,
-        )
+        return replace(self.shape(plan.input), **plan.region._asdict())
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

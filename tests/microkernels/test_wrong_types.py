@@ -132,7 +132,7 @@ INSTANCES: tuple[Any, ...] = (
     Activation(name="relu", function="relu"),
     LAYERS,
     ENGINES,
-    MapCut(),
+    MapCut(size=MapSize(8, 8, 16), depth=8),
     SequenceLayout(plan=plan_lstm(LSTM, sharers=2), parts=1, engines=ENGINES, steps=2),
     RELU,
     ElementLayout(shape=RELU, source=replace(TARGET, base=0), target=TARGET, base=16384),
