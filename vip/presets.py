@@ -16,9 +16,8 @@ from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.generate.presets import PRESETS
 from soc.tile.config import VaultTileConfig
-from synth.physical.budget import Budget, find_budget
 from synth.physical.chip_area import design_area
-from synth.physical.devices import DEVICES
+from synth.physical.devices import DEVICES, Budget, find_budget
 
 from .progress import Progress, naming, silent
 
@@ -71,7 +70,7 @@ class PresetRow:
         memory_bytes: of DRAM that it addresses.
         areas: as measured; None: not known.
         fits: devices of :data:`FPGAS` that it fits, with a share of at most
-            :data:`synth.physical.budget.FILL`; None: not known.
+            :data:`synth.physical.devices.FILL`; None: not known.
     """
 
     name: str

@@ -21,7 +21,6 @@ __all__ = [
     "Line",
     "LineError",
     "Name",
-    "Named",
     "Number",
     "Operation",
     "Statement",
@@ -62,13 +61,13 @@ class Number:
 
 @dataclass(frozen=True)
 class Name:
-    """A constant's name."""
+    """A name: of a constant, a register or an alias of one, or a label."""
 
     text: str
     column: int
 
     def evaluate(self, constants: Mapping[str, int]) -> int:
-        """Its value.
+        """The value of the constant.
 
         Raises:
             LineError: ``constants`` has no such name.
@@ -133,14 +132,6 @@ _OPERATIONS: dict[str, Callable[..., int]] = {
 
 
 @dataclass(frozen=True)
-class Named:
-    """An operand that is a name: a register, an alias of one, or a label."""
-
-    text: str
-    column: int
-
-
-@dataclass(frozen=True)
 class Immediate:
     """An operand that starts with ``#``."""
 
@@ -162,7 +153,7 @@ class Statement:
     column: int
     width: str | None
     width_column: int
-    operands: tuple[Named | Immediate, ...]
+    operands: tuple[Name | Immediate, ...]
 
 
 @dataclass(frozen=True)
@@ -196,13 +187,13 @@ class _Builder(Transformer[Token, Line]):
         bodies = [part for part in parts if not isinstance(part, Name)]
         return Line(labels, bodies[0] if bodies else None)
 
-    def label(self, name: Token) -> Name:
-        return Name(str(name), _column(name))
+    def name(self, token: Token) -> Name:
+        return Name(str(token), _column(token))
 
     def width(self, token: Token) -> Token:
         return token
 
-    def operands(self, *operands: Named | Immediate) -> tuple[Named | Immediate, ...]:
+    def operands(self, *operands: Name | Immediate) -> tuple[Name | Immediate, ...]:
         return operands
 
     def instruction(self, name: Token, *rest: Any) -> Statement:
@@ -218,9 +209,6 @@ class _Builder(Transformer[Token, Line]):
 
     def directive(self, name: Token, *arguments: Expression) -> Directive:
         return Directive(str(name), _column(name), arguments)
-
-    def named(self, name: Token) -> Named:
-        return Named(str(name), _column(name))
 
     def immediate(self, hash_sign: Token, value: Expression) -> Immediate:
         return Immediate(value, _column(hash_sign))
@@ -239,9 +227,6 @@ class _Builder(Transformer[Token, Line]):
                 "leading zeros, 0x hexadecimal or 0b binary",
                 _column(token),
             ) from None
-
-    def constant(self, token: Token) -> Name:
-        return Name(str(token), _column(token))
 
     def __default__(self, data: Any, children: list[Expression], meta: Any) -> Operation:
         return Operation(str(data), tuple(children), meta.column)

@@ -2,12 +2,14 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
 from isa.program import Program
 from microkernels.common.errors import KernelError
+from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements
 from microkernels.common.memory import Writable
 from microkernels.nn.conv_kernel import conv_program
@@ -24,10 +26,9 @@ from microkernels.nn.depthwise import (
 from microkernels.runtime.ring import ChipEngines
 
 from .families import WeightLayer, WindowLayer, surrounded
-from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerMaps, LayerPlan
+from .layer import LANES, LAUNCH_CYCLES, ChipWork, Constructor, LayerPlan
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
-from .steps import VaultMaps
 from .stored import Windows
 
 __all__ = ["Conv", "Depthwise"]
@@ -135,11 +136,10 @@ class Conv(_Filter):
         return plan.rounds(work.batch) * (products / (LANES * work.engines.pes) + LAUNCH_CYCLES)
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        region = self.region(plan.tile)
         shape = replace(
             self.shape(plan.input),
-            width=region.width,
-            height=region.height,
+            width=plan.region.width,
+            height=plan.region.height,
             filters=plan.tile.channels,
         )
         part = plan_conv(
@@ -152,20 +152,21 @@ class Conv(_Filter):
         )
         return replace(plan, part=part).timed(predict_conv(part, work.engines.pes), work)
 
-    def tile_shape(self, maps: LayerMaps) -> ConvPlan:
-        part = maps.plan.part
-        assert isinstance(part, ConvPlan)
-        return part
+    def tile_shape(self, plan: LayerPlan) -> ConvPlan:
+        assert isinstance(plan.part, ConvPlan)
+        return plan.part
 
-    def layout(self, tile: ConvPlan, maps: VaultMaps) -> ConvLayout:
-        (source,) = maps.sources
-        return ConvLayout(
-            plan=tile,
-            source=source,
-            target=maps.target,
-            base=maps.base,
-            sharers=maps.engines.pes,
-        )
+    def layout(
+        self,
+        tile: ConvPlan,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        *,
+        base: int,
+        engines: ChipEngines,
+    ) -> ConvLayout:
+        (source,) = sources
+        return ConvLayout(plan=tile, source=source, target=target, base=base, sharers=engines.pes)
 
     def program(self, layout: ConvLayout, vault_bits: int) -> Program:
         return conv_program(layout, fraction=self.fraction, vault_bits=vault_bits)
@@ -179,14 +180,17 @@ class Conv(_Filter):
     ) -> Elements:
         assert weights is not None
         assert isinstance(plan.part, ConvPlan)
-        shape, order = self.shape(plan.input), plan.part.order
-        numbers: Any = {"fraction": self.fraction, "relu": self.relu}
-        return np.stack(
-            [
-                convolve(shape, order, image, weights.weights, weights.bias, **numbers)
-                for image in surrounded(sources[0], self.sides, 0)
-            ]
+        model = partial(
+            convolve,
+            self.shape(plan.input),
+            weights=weights.weights,
+            bias=weights.bias,
+            depth=plan.part.depth,
+            joined=plan.part.joined,
+            fraction=self.fraction,
+            relu=self.relu,
         )
+        return np.stack([model(image) for image in surrounded(sources[0], self.sides, 0)])
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         return self._real_sums(sources[0], size, parameters, mixed=True)
@@ -244,26 +248,17 @@ class Depthwise(_Filter):
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
         return self.windows_of(parted=True)
 
-    def _tile(self, input_size: MapSize, tile: MapSize) -> DepthwiseShape:
-        region = self.region(tile)
-        return replace(
-            self.shape(input_size),
-            width=region.width,
-            height=region.height,
-            channels=tile.channels,
-        )
-
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         cycles = predict_depthwise(
-            self._tile(plan.input, plan.tile),
+            self.tile_shape(plan),
             plan.depth,
             sharers=work.engines.pes,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
         return plan.timed(cycles, work)
 
-    def tile_shape(self, maps: LayerMaps) -> DepthwiseShape:
-        return self._tile(maps.plan.input, maps.plan.tile)
+    def tile_shape(self, plan: LayerPlan) -> DepthwiseShape:
+        return replace(self.shape(plan.input), **plan.region._asdict())
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

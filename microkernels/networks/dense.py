@@ -17,11 +17,19 @@ from microkernels.nn.dense_layout import DenseLayout, Vectors
 from microkernels.nn.dense_plan import DenseShape, dense, partial_sums, plan_dense
 
 from .families import WeightLayer, same_size
-from .layer import LANES, LAUNCH_CYCLES, MEMORY_BYTES, ChipWork, DensePart, LayerMaps, LayerPlan
+from .layer import (
+    LANES,
+    LAUNCH_CYCLES,
+    MEMORY_BYTES,
+    ChipWork,
+    DensePart,
+    LayerMaps,
+    LayerPlan,
+    LayerStep,
+)
 from .moves import Move, flat_moves, flat_order
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapCut, MapSize
-from .steps import LayerStep
+from .sizes import MapSize
 from .stored import OutputMaps
 
 __all__ = ["Dense"]
@@ -69,9 +77,9 @@ class Dense(WeightLayer):
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         # A vault has whole slices, about as many as another.
-        slices = -(-plan.output.channels // plan.out_depth)
+        slices = plan.cut.slices
         parts = -(-slices // -(-slices // work.engines.ring.vaults))
-        return [replace(plan, cut=MapCut(parts=parts))]
+        return [replace(plan, cut=replace(plan.cut, parts=parts))]
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         weights = plan.input.elements * -(-plan.output.channels // plan.cut.parts)
@@ -99,21 +107,15 @@ class Dense(WeightLayer):
 
     def step(self, maps: LayerMaps) -> LayerStep:
         assert isinstance(maps.plan.part, DensePart)
-        return _DenseStep(
-            layer_name=self.name,
-            engines=maps.engines,
-            layer=self,
-            part=maps.plan.part,
-            target=maps.target,
-        )
+        return _DenseStep(maps=maps, layer=self, part=maps.plan.part)
 
-    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
+    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
         if maps.target.tile(vault) is None:
             return []
         (source,) = maps.sources
         assert source is not None
-        assert isinstance(maps.step, _DenseStep)
-        return flat_moves(source, maps.step.layout(vault, maps.offset).copied)
+        assert isinstance(step, _DenseStep)
+        return flat_moves(source, step.layout(vault).copied)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
@@ -141,16 +143,14 @@ class _DenseStep(LayerStep):
 
     Attributes:
         layer: of the network. part: of a vault.
-        target: the outputs.
     """
 
     layer: Dense
     part: DensePart
-    target: OutputMaps
 
-    def layout(self, vault: int, offset: int) -> DenseLayout:
+    def layout(self, vault: int) -> DenseLayout:
         """The layout of a vault."""
-        offsets = self.target.offsets
+        offsets = self.maps.target.offsets
         return DenseLayout(
             plan=self.part.plan,
             source=None,
@@ -158,39 +158,40 @@ class _DenseStep(LayerStep):
                 base=self.ring.address(vault, offsets[0]),
                 length=self.part.plan.shape.outputs,
                 batch=len(offsets),
-                pitch=self.target.bytes,
+                pitch=self.maps.target.bytes,
             ),
-            base=self.ring.address(vault, offset),
+            base=self.ring.address(vault, self.offset),
         )
 
     @property
     def bytes(self) -> int:
-        return round_up(self.layout(0, 0).end, COLUMN_BYTES)
+        return round_up(self.layout(0).end - self.offset, COLUMN_BYTES)
 
-    def launches(self, offset: int) -> tuple[Launch, ...]:
+    @property
+    def launches(self) -> tuple[Launch, ...]:
         program = dense_program(
-            self.layout(0, offset),
+            self.layout(0),
             fraction=self.layer.fraction,
             vault_bits=self.ring.address_bits,
         )
-        return (self._launch(program, offset),)
+        return (self._launch(program, self.offset),)
 
-    def declared(self, launch: Launch, offset: int) -> Declared:
-        return self.layout(0, offset).declared
+    def declared(self, launch: Launch) -> Declared:
+        return self.layout(0).declared
 
-    def write(self, memory: Writable, offset: int, weights: Weights | None) -> None:
+    def write(self, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
         order, outputs = self.part.order, self.part.plan.shape.outputs
         ordered = np.where(order < 0, 0, weights.weights[:, order])
         for vault in range(self.ring.vaults):
-            base = self.ring.address(vault, offset)
-            tile = self.target.tile(vault)
+            base = self.ring.address(vault, self.offset)
+            tile = self.maps.target.tile(vault)
             if tile is None:
                 memory.write(base, idle_block(base, self.pes))
                 continue
             part = slice(tile.channel, tile.channel + tile.channels)
             lacking = (0, outputs - tile.channels)
-            self.layout(vault, offset).store(
+            self.layout(vault).store(
                 memory,
                 np.pad(ordered[part], (lacking, (0, 0))),
                 np.pad(weights.bias[part], lacking),

@@ -27,7 +27,7 @@ from microkernels.nn.element_shape import (
 
 from .curves import UNFITTED, evaluated, fitted
 from .families import PixelLayer
-from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerMaps, LayerPlan
+from .layer import MEMORY_BYTES, ChipWork, Constructor, Layer, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize
 
@@ -58,8 +58,8 @@ class ElementWise(PixelLayer):
         maps = len(self.sources) + 1
         return plan.timed(maps * plan.tile.elements * ELEMENT_BYTES / MEMORY_BYTES, work)
 
-    def tile_shape(self, maps: LayerMaps) -> ElementShape:
-        return self.shape(maps.plan.tile)
+    def tile_shape(self, plan: LayerPlan) -> ElementShape:
+        return self.shape(plan.tile)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

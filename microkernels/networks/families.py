@@ -3,23 +3,29 @@
 from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.declared import Declared, Span
 from isa.program import Program
+from isa.run import Launch
+from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
 from microkernels.common.fixed_point import check_fraction
 from microkernels.common.memory import Writable
-from microkernels.nn.line import line_program
+from microkernels.common.parameter_block import idle_block
+from microkernels.nn.line import BlockLayout, line_program
+from microkernels.runtime.ring import ChipEngines
 
-from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan
+from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize, Pads, Size2, pads, size2
-from .steps import LayerStep, MapStep, VaultMaps
-from .stored import Windows, inside
+from .stored import ALIGNMENT, PIXELS, Windows, inside
 
 __all__ = [
     "MapLayer",
@@ -84,30 +90,20 @@ class MapLayer(Layer):
             return False
         if before.cut.images != plan.cut.images or before.out_depth != plan.depth:
             return False
-        return inside(before.tiles, plan.tiles, plan.windows[0], plan.input.channels, vaults)
+        return inside(before.cut, plan.cut, plan.windows[0], vaults)
 
     def moved_elements(
         self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
     ) -> float:
-        tile, windows = plan.tile, plan.windows[0]
-        width = (tile.width - 1) * windows.stride.width + windows.kernel.width
-        height = (tile.height - 1) * windows.stride.height + windows.kernel.height
-        elements = width * height * (tile.channels if windows.parted else plan.input.channels)
+        elements = plan.region.elements
         if self.covers(before, plan, work.engines.ring.vaults):
             elements -= before.tile.elements
         return elements * plan.rounds(work.batch)
 
     def step(self, maps: LayerMaps) -> LayerStep | None:
-        return MapStep(
-            layer_name=self.name,
-            engines=maps.engines,
-            kernel=self,
-            tile=self.tile_shape(maps),
-            sources=maps.read,
-            target=maps.target,
-        )
+        return _MapStep(maps=maps, layer=self)
 
-    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
+    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
         constants = maps.constant(maps.plan.windows[0].around, vault)
         return [
             move
@@ -117,19 +113,34 @@ class MapLayer(Layer):
         ]
 
     @abstractmethod
-    def tile_shape(self, maps: LayerMaps) -> Any:
-        """What the kernel must know of a vault's tile."""
+    def tile_shape(self, plan: LayerPlan) -> Any:
+        """The kernel's shape or plan of a vault's tile."""
 
-    def layout(self, tile: Any, maps: VaultMaps) -> Any:
-        """The layout of a vault."""
-        source, *second = maps.sources
+    def layout(
+        self,
+        tile: Any,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        *,
+        base: int,
+        engines: ChipEngines,
+    ) -> Any:
+        """The layout of a vault.
+
+        Parameters:
+            tile: as of :meth:`tile_shape`.
+            sources, target: maps that it reads and writes.
+            base: first address of its other data.
+            engines: of the chip.
+        """
+        source, *second = sources
         return type(self).layouts(
             shape=tile,
             source=source,
-            target=maps.target,
-            base=maps.base,
-            sharers=maps.engines.pes,
-            scratchpad_bytes=maps.engines.scratchpad_bytes,
+            target=target,
+            base=base,
+            sharers=engines.pes,
+            scratchpad_bytes=engines.scratchpad_bytes,
             **({"other": second[0]} if second else {}),
         )
 
@@ -143,6 +154,91 @@ class MapLayer(Layer):
 
 
 @dataclass(frozen=True, kw_only=True)
+class _MapStep(LayerStep):
+    """A step from maps to maps."""
+
+    layer: MapLayer
+
+    @cached_property
+    def tile(self) -> Any:
+        """The kernel's shape or plan of a tile."""
+        return self.layer.tile_shape(self.maps.plan)
+
+    def layout(self, vault: int, round_: int) -> BlockLayout:
+        """The layout of a vault."""
+        layout: BlockLayout = self.layer.layout(
+            self.tile,
+            [source.map(vault, round_) for source in self.maps.read],
+            self.maps.target.map(vault, round_),
+            base=self.ring.address(vault, self.offset),
+            engines=self.maps.engines,
+        )
+        return layout
+
+    @property
+    def launches(self) -> tuple[Launch, ...]:
+        program = self.layer.program(self.layout(0, 0), self.ring.address_bits)
+        return tuple(
+            self._launch(program, self._parameters(round_), round_)
+            for round_ in range(self.maps.target.rounds)
+        )
+
+    @cached_property
+    def _first(self) -> int:
+        """Bytes of a vault's data with the parameter block of the first round."""
+        return round_up(self.layout(0, 0).end - self.offset, COLUMN_BYTES)
+
+    @cached_property
+    def _block(self) -> int:
+        """Bytes of a parameter block."""
+        size = max(len(self.layout(0, 0).block(0)), len(idle_block(0, self.pes)))
+        return round_up(size, COLUMN_BYTES)
+
+    @property
+    def bytes(self) -> int:
+        return self._first + self.maps.target.rounds * self._block
+
+    def declared(self, launch: Launch) -> Declared:
+        # A program may read a word past its part of a block: the next round's block, or what is
+        # between this step's data and the next place, which nothing writes.
+        last = launch.parameters + self._block == self.offset + self.bytes
+        past = WORD_BYTES if not last or self.bytes % ALIGNMENT else 0
+        block = Span(launch.parameters, self._block + past)
+        return Declared(constants=(block,), slots=self.pes)
+
+    def _parameters(self, round_: int) -> int:
+        return self.offset + self._first + round_ * self._block
+
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        for vault in range(self.ring.vaults):
+            for round_ in range(self.maps.target.rounds):
+                at = self.ring.address(vault, self._parameters(round_))
+                works = self.maps.target.tile(vault) is not None
+                if works and self.maps.target.image(vault, round_) is not None:
+                    block = self.layout(vault, round_).block(at)
+                else:
+                    block = idle_block(at, self.pes)
+                memory.write(at, block)
+        for vault in range(self.ring.vaults):
+            if self.maps.target.tile(vault) is not None:
+                layout = self.layout(vault, 0)
+                self.layer.store(layout, memory, self._part(weights, vault))
+
+    def _part(self, weights: Weights | None, vault: int) -> Weights | None:
+        """Weights of a vault's channels, with zeros for channels that it lacks."""
+        tile = self.maps.target.tile(vault)
+        if weights is None or tile is None:
+            return None
+        part = slice(tile.channel, tile.channel + tile.channels)
+        lacking = (0, self.maps.plan.tile.channels - tile.channels)
+        inner = [(0, 0)] * (weights.weights.ndim - 1)
+        return Weights(
+            weights=np.pad(weights.weights[part], (lacking, *inner)),
+            bias=np.pad(weights.bias[part], lacking),
+        )
+
+
+@dataclass(frozen=True, kw_only=True)
 class PixelLayer(MapLayer):
     """A layer whose output's pixels are of the pixels of its sources in the same place."""
 
@@ -152,7 +248,7 @@ class PixelLayer(MapLayer):
         return same_size(sources)
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
-        return (Windows(kernel=Size2(1, 1), stride=Size2(1, 1), parted=True),) * len(inputs)
+        return (PIXELS,) * len(inputs)
 
     def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
         return before.cut == plan.cut
@@ -234,11 +330,6 @@ class WindowLayer(MapLayer):
                 parted=parted,
             ),
         )
-
-    def region(self, tile: MapSize) -> Size2:
-        """Pixels that a tile is of."""
-        (width, height), (across, down) = self.window_size, self.steps
-        return Size2((tile.width - 1) * across + width, (tile.height - 1) * down + height)
 
     def views(self, values: Reals, size: MapSize, around: float) -> "list[tuple[int, int, Reals]]":
         """Each pixel of the windows: its row, its column, and its values in all windows."""

@@ -14,11 +14,11 @@ from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
 from support.checks import shown
 
-from .layout import NetworkLayout
+from .layer import LayerStep
+from .layout import MoveStep, NetworkLayout
 from .network import INPUT, Layer, Network
 from .parameters import Weights
 from .plan import NetworkPlan, plan_network
-from .steps import LayerStep, MoveStep
 
 __all__ = ["NetworkJob", "activation", "activations", "check_weights", "network_job"]
 

@@ -10,18 +10,21 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.declared import Declared
+from isa.program import Program
+from isa.run import Launch
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import LOWEST, Elements
+from microkernels.common.memory import Writable
 from microkernels.nn.conv_plan import ConvPlan
 from microkernels.nn.dense_plan import DensePlan
-from microkernels.runtime.ring import ChipEngines
+from microkernels.runtime.ring import ChipEngines, VaultRing
 from support.checks import shown
 
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapCut, MapSize, cuts
-from .steps import LayerStep
-from .stored import InputMaps, OutputMaps, Tiles, Windows
+from .stored import OutputMaps, StoredMaps, Windows
 
 __all__ = [
     "INPUT",
@@ -34,6 +37,7 @@ __all__ = [
     "Layer",
     "LayerMaps",
     "LayerPlan",
+    "LayerStep",
 ]
 
 #: Makes a tuple of its items.
@@ -79,9 +83,9 @@ class LayerPlan:
 
     Attributes:
         layer: of the network.
-        inputs: sizes of the maps that it reads; of a source its own. output: size of its map.
-        cut: of the output.
-        depth, out_depth: channels in a slice of the input and of the output.
+        inputs: sizes of the maps that it reads; of a source its own.
+        depth: channels in a slice of them.
+        cut: of its map, the output.
         part: of a vault; None: its tile says all.
         strips: the input lies in strips, of a convolution of the network's input.
         cycles: predicted for the whole batch, without moves.
@@ -89,10 +93,8 @@ class LayerPlan:
 
     layer: "Layer"
     inputs: tuple[MapSize, ...]
-    output: MapSize
-    cut: MapCut
     depth: int
-    out_depth: int
+    cut: MapCut
     part: ConvPlan | DensePart | None = None
     strips: bool = False
     cycles: float = 0.0
@@ -102,20 +104,30 @@ class LayerPlan:
         """Size of the first map that the layer reads."""
         return self.inputs[0]
 
+    @property
+    def output(self) -> MapSize:
+        """Size of the output."""
+        return self.cut.size
+
+    @property
+    def out_depth(self) -> int:
+        """Channels in a slice of the output."""
+        return self.cut.depth
+
     @cached_property
     def windows(self) -> tuple[Windows, ...]:
         """Which pixels of each of its inputs the layer reads."""
         return self.layer.windows(self.inputs, self.output)
 
-    @cached_property
+    @property
     def tile(self) -> MapSize:
         """Size of a tile of the output."""
-        return self.cut.tile_size(self.output, self.out_depth)
+        return self.cut.tile_size
 
     @property
-    def tiles(self) -> Tiles:
-        """The tiles of the output."""
-        return Tiles(self.cut, self.output, self.out_depth)
+    def region(self) -> MapSize:
+        """Size of the region of the first map that is read for a tile."""
+        return self.windows[0].region_size(self.tile, self.input.channels)
 
     def rounds(self, batch: int) -> int:
         """Rounds in which the vaults go through a batch."""
@@ -137,21 +149,17 @@ class LayerMaps:
         inputs: maps that are moved for it; None: it reads what is in ``sources``.
         target: its output.
         constants: offsets, in each vault, of zeros and of lowest elements.
-        step, offset: its step, and where that has its data, of a layer that
-            :attr:`Layer.holds_inputs`.
     """
 
     plan: LayerPlan
     engines: ChipEngines
     sources: Sequence[OutputMaps | None]
-    inputs: Sequence[InputMaps | None]
+    inputs: Sequence[StoredMaps | None]
     target: OutputMaps
     constants: tuple[int, int]
-    step: LayerStep | None = None
-    offset: int = 0
 
     @property
-    def read(self) -> list[InputMaps | OutputMaps]:
+    def read(self) -> list[StoredMaps]:
         """Maps that the layer reads."""
         pairs = zip(self.inputs, self.sources, strict=True)
         return [maps for moved, written in pairs if (maps := moved or written) is not None]
@@ -159,6 +167,69 @@ class LayerMaps:
     def constant(self, value: int, vault: int) -> int:
         """Address of elements of 0, or of the lowest, in a vault."""
         return self.engines.ring.address(vault, self.constants[value == LOWEST])
+
+
+@dataclass(frozen=True, kw_only=True)
+class LayerStep(ABC):
+    """What all vaults do for a layer: data in each, and the launches that work on them.
+
+    The data lie at the same offset in each vault. Each round of a layer has a parameter block of
+    its own; weights and biases are there once.
+
+    Attributes:
+        maps: of the layer.
+        offset: of the data in each vault; 0 until they have a place.
+    """
+
+    maps: LayerMaps
+    offset: int = 0
+
+    @property
+    def layer_name(self) -> str:
+        """Name of the layer."""
+        return self.maps.plan.layer.name
+
+    @property
+    def ring(self) -> VaultRing:
+        """The vaults."""
+        return self.maps.engines.ring
+
+    @property
+    def pes(self) -> int:
+        """Engines of a vault."""
+        return self.maps.engines.pes
+
+    @property
+    def name(self) -> str:
+        """Name of the first launch; those of further rounds have a number."""
+        return self.layer_name
+
+    @property
+    @abstractmethod
+    def bytes(self) -> int:
+        """Bytes that the step needs in each vault."""
+
+    @property
+    @abstractmethod
+    def launches(self) -> tuple[Launch, ...]:
+        """The launches of the step."""
+
+    @abstractmethod
+    def declared(self, launch: Launch) -> Declared:
+        """What is fixed with the network in the first vault when ``launch``, one of the step's,
+        runs: its parameter block, and flags."""
+
+    @abstractmethod
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        """Put parameter blocks and constants of all vaults into ``memory``.
+
+        Parameters:
+            weights: of the layer; None: it has none.
+        """
+
+    def _launch(self, program: Program, parameters: int, round_: int = 0) -> Launch:
+        name = f"{self.name} {round_ + 1}" if round_ else self.name
+        return Launch(name=name, program=program, parameters=parameters)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -270,7 +341,7 @@ class Layer(ABC):
         Parameters:
             first: the layer reads the network's input.
         """
-        every = cuts(plan.output, plan.out_depth, work.engines.ring.vaults, work.batch)
+        every = cuts(plan.cut, work.engines.ring.vaults, work.batch)
         return [replace(plan, cut=cut) for cut in every]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
@@ -319,8 +390,12 @@ class Layer(ABC):
         """What the vaults do after moves; None: nothing."""
         return None
 
-    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
-        """What a vault moves for the layer."""
+    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
+        """What a vault moves for the layer.
+
+        Parameters:
+            step: with its place, of a layer that :attr:`holds_inputs`; else None.
+        """
         return []
 
     # Numbers.

@@ -1,26 +1,25 @@
 """Addresses of a network in the vaults of a chip: maps, weights, parameter blocks, and steps."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from isa.declared import Declared
+from isa.declared import Declared, Span
 from isa.run import Launch
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements
 from microkernels.common.memory import Writable
 
-from .layer import ChipWork, LayerMaps, LayerPlan
-from .moves import PIECE_ELEMENTS
+from .layer import ChipWork, LayerMaps, LayerPlan, LayerStep
+from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_program
 from .network import INPUT, Layer, LayerInput, named
 from .parameters import Weights
 from .plan import NetworkPlan
-from .steps import LayerStep, MoveStep
-from .stored import ALWAYS, InputMaps, OutputMaps, Places
+from .stored import ALWAYS, OutputMaps, Places, StoredMaps
 
-__all__ = ["NetworkLayout"]
+__all__ = ["MoveStep", "NetworkLayout"]
 
 _CONSTANT_BYTES = PIECE_ELEMENTS * ELEMENT.itemsize
 _MIB = 1 << 20
@@ -33,18 +32,48 @@ def _amount(size: int) -> str:
     return f"{size} bytes" if size < _LARGE else f"{-(-size // _MIB)} MiB"
 
 
-@dataclass(frozen=True)
-class _Placed:
-    """A step, and where its data are in each vault."""
+@dataclass(frozen=True, kw_only=True)
+class MoveStep(LayerStep):
+    """Moves of a layer's input.
 
-    step: LayerStep
-    offset: int
+    Attributes:
+        moves: of each vault.
+    """
+
+    moves: Sequence[Sequence[Move]]
+
+    @property
+    def name(self) -> str:
+        return f"{self.layer_name} inputs"
+
+    @property
+    def bytes(self) -> int:
+        size = max(move_block_bytes(moves, self.pes) for moves in self.moves)
+        return round_up(size, COLUMN_BYTES)
 
     @property
     def launches(self) -> tuple[Launch, ...]:
-        """The step's launches."""
-        with named(self.step.layer_name):
-            return self.step.launches(self.offset)
+        program = move_program(
+            vault_bits=self.ring.address_bits, scratchpad_bytes=self.maps.engines.scratchpad_bytes
+        )
+        return (self._launch(program, self.offset),)
+
+    def declared(self, launch: Launch) -> Declared:
+        return Declared(constants=(Span(self.offset, self.bytes),), slots=self.pes)
+
+    def write(self, memory: Writable, weights: Weights | None) -> None:
+        for vault, moves in enumerate(self.moves):
+            base = self.ring.address(vault, self.offset)
+            memory.write(base, move_block(base, moves, self.pes))
+
+
+def _launches(steps: Sequence[LayerStep]) -> Iterator[tuple[LayerStep, Launch]]:
+    """The launches of steps, in order, each with its step."""
+    for step in steps:
+        with named(step.layer_name):
+            launches = step.launches
+        for launch in launches:
+            yield step, launch
 
 
 class NetworkLayout:
@@ -69,7 +98,7 @@ class NetworkLayout:
 
     def __init__(self, plan: NetworkPlan, *, keep: bool = True) -> None:
         self.plan = plan
-        self.inputs: dict[LayerInput, InputMaps] = {}
+        self.inputs: dict[LayerInput, StoredMaps] = {}
         self.outputs: dict[str, OutputMaps] = {}
         self._keep = keep
         self._places = Places()
@@ -92,9 +121,9 @@ class NetworkLayout:
             if layer.holds_inputs and (step := layer.step(self._maps(layer))) is not None
         }
         self._steps = [
-            placed
+            step
             for layer in network.layers
-            for placed in self._steps_of(layer, early.get(layer.name))
+            for step in self._steps_of(layer, early.get(layer.name))
         ]
         # A program may read a word past its part of a parameter block.
         self.end = self._places.end + COLUMN_BYTES
@@ -102,15 +131,15 @@ class NetworkLayout:
 
     # Places.
 
-    def _place(self, step: LayerStep) -> _Placed:
+    def _place(self, step: LayerStep) -> LayerStep:
         """A step with a place for its data."""
         with named(step.layer_name):
-            return _Placed(step, self._places.take(step.bytes))
+            return replace(step, offset=self._places.take(step.bytes))
 
     def _life(self, start: int, last: int) -> dict[str, int]:
         return {} if self._keep else {"start": start, "last": last}
 
-    def _tiles(self, maps: InputMaps | OutputMaps, life: Mapping[str, int]) -> tuple[int, ...]:
+    def _tiles(self, maps: StoredMaps, life: Mapping[str, int]) -> tuple[int, ...]:
         """Places for the tiles of all rounds."""
         step = round_up(maps.bytes, COLUMN_BYTES)
         first = self._places.take(maps.rounds * step, **life)
@@ -138,13 +167,11 @@ class NetworkLayout:
                 start = 0
             elif self.plan.outputs_written_in_place.get(source) == use:
                 start, last = self._times[source], max(last, self._last_use(source))
-            maps = InputMaps(
+            maps = StoredMaps(
                 ring=self.plan.ring,
                 size=plan.inputs[number],
                 batch=self.plan.batch,
                 cut=plan.cut,
-                cut_size=plan.output,
-                cut_depth=plan.out_depth,
                 depth=plan.depth,
                 offsets=(0,),
                 windows=plan.windows[number],
@@ -160,8 +187,6 @@ class NetworkLayout:
             size=plan.output,
             batch=self.plan.batch,
             cut=plan.cut,
-            cut_size=plan.output,
-            cut_depth=plan.out_depth,
             depth=plan.out_depth,
             offsets=(0,),
             inside=self.inputs[reader] if reader is not None else None,
@@ -194,8 +219,8 @@ class NetworkLayout:
                 plan, sources, ChipWork(self.plan.batch, self.plan.engines, reuse=False)
             )
 
-    def _maps(self, layer: Layer, placed: _Placed | None = None) -> LayerMaps:
-        """The maps of a layer, and of its step if that has a place."""
+    def _maps(self, layer: Layer) -> LayerMaps:
+        """The maps of a layer."""
         sources = self.plan.network.sources[layer.name]
         return LayerMaps(
             plan=self.plan.layers[layer.name],
@@ -206,51 +231,43 @@ class NetworkLayout:
             ],
             target=self.outputs[layer.name],
             constants=(self._constants, self._constants + _CONSTANT_BYTES),
-            step=placed.step if placed else None,
-            offset=placed.offset if placed else 0,
         )
 
-    def _steps_of(self, layer: Layer, placed: _Placed | None) -> Iterator[_Placed]:
+    def _steps_of(self, layer: Layer, placed: LayerStep | None) -> Iterator[LayerStep]:
         """Steps of a layer.
 
         Parameters:
             placed: its step, if that has a place.
         """
-        maps = self._maps(layer, placed)
-        moves = [layer.moves(maps, vault) for vault in range(self.plan.ring.vaults)]
+        maps = self._maps(layer)
+        moves = [layer.moves(maps, vault, placed) for vault in range(self.plan.ring.vaults)]
         if any(moves):
-            engines = self.plan.engines
-            yield self._place(MoveStep(layer_name=layer.name, engines=engines, moves=moves))
-        step = None if placed else layer.step(maps)
+            yield self._place(MoveStep(maps=maps, moves=moves))
         if placed is not None:
             yield placed
-        elif step is not None:
+        elif (step := layer.step(maps)) is not None:
             yield self._place(step)
 
     def launches_of(self, layer: str) -> tuple[Launch, ...]:
         """The launches of a layer, by its name."""
-        steps = (placed for placed in self._steps if placed.step.layer_name == layer)
-        return tuple(launch for placed in steps for launch in placed.launches)
+        steps = [step for step in self._steps if step.layer_name == layer]
+        return tuple(launch for _, launch in _launches(steps))
 
     @property
     def launch_steps(self) -> Mapping[str, LayerStep]:
         """Name of each launch -> its step."""
-        return {launch.name: placed.step for placed in self._steps for launch in placed.launches}
+        return {launch.name: step for step, launch in _launches(self._steps)}
 
     @property
     def declared(self) -> Mapping[str, Declared]:
         """Name of each launch -> what is fixed with the network when it runs in the first vault;
         all else, weights included, is data."""
-        return {
-            launch.name: placed.step.declared(launch, placed.offset)
-            for placed in self._steps
-            for launch in placed.launches
-        }
+        return {launch.name: step.declared(launch) for step, launch in _launches(self._steps)}
 
     @property
     def launches(self) -> tuple[Launch, ...]:
         """All launches, in order."""
-        return tuple(launch for placed in self._steps for launch in placed.launches)
+        return tuple(launch for _, launch in _launches(self._steps))
 
     @property
     def results(self) -> Mapping[str, OutputMaps]:
@@ -270,8 +287,8 @@ class NetworkLayout:
         constants = np.full((2, PIECE_ELEMENTS), ((0,), (LOWEST,)), ELEMENT).tobytes()
         for vault in range(self.plan.ring.vaults):
             memory.write(self.plan.ring.address(vault, self._constants), constants)
-        for placed in self._steps:
-            placed.step.write(memory, placed.offset, weights.get(placed.step.layer_name))
+        for step in self._steps:
+            step.write(memory, weights.get(step.layer_name))
 
     def store_images(
         self, memory: Writable, images: Elements, further: Mapping[str, Elements] | None = None

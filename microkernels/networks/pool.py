@@ -6,15 +6,16 @@ from typing import ClassVar
 
 import numpy as np
 
+from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
 from microkernels.nn.pool import PoolLayout, window_fits
 from microkernels.nn.pool_shape import PoolShape, pool
+from microkernels.runtime.ring import ChipEngines
 
 from .families import WindowLayer, surrounded
-from .layer import ChipWork, Constructor, LayerMaps, LayerPlan
+from .layer import ChipWork, Constructor, LayerPlan
 from .parameters import Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
-from .steps import VaultMaps
 from .stored import Windows
 
 __all__ = ["Pool"]
@@ -82,27 +83,20 @@ class Pool(WindowLayer):
         cycles = lines * tile.width * max(_OUTPUT_CYCLES, read, width * _COLUMN_CYCLES)
         return plan.timed(cycles, work)
 
-    def tile_shape(self, maps: LayerMaps) -> PoolShape:
-        plan = maps.plan
-        region = self.region(plan.tile)
-        return replace(
-            self.shape(plan.input),
-            width=region.width,
-            height=region.height,
-            channels=plan.tile.channels,
-        )
+    def tile_shape(self, plan: LayerPlan) -> PoolShape:
+        return replace(self.shape(plan.input), **plan.region._asdict())
 
-    def layout(self, tile: PoolShape, maps: VaultMaps) -> PoolLayout:
-        (source,) = maps.sources
-        return PoolLayout(
-            shape=tile,
-            source=source,
-            target=maps.target,
-            base=maps.base,
-            sharers=maps.engines.pes,
-            scratchpad_bytes=maps.engines.scratchpad_bytes,
-            instruction_words=maps.engines.instruction_words,
-        )
+    def layout(
+        self,
+        tile: PoolShape,
+        sources: Sequence[FeatureMap],
+        target: FeatureMap,
+        *,
+        base: int,
+        engines: ChipEngines,
+    ) -> PoolLayout:
+        layout: PoolLayout = super().layout(tile, sources, target, base=base, engines=engines)
+        return replace(layout, instruction_words=engines.instruction_words)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

@@ -17,7 +17,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import ELEMENT_BYTES, LOWEST, Elements
 
-from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan
+from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
 from .moves import PIECE_ELEMENTS, Move
 from .parameters import RealParameters, Reals, Weights
 from .sizes import MapSize
@@ -127,7 +127,7 @@ class Rearrange(_SizedLayer):
     def written_from(self, time: int) -> int:
         return time - 1
 
-    def moves(self, maps: LayerMaps, vault: int) -> list[Move]:
+    def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
         sources = [source for source in maps.sources if source is not None]
         constants = [maps.constant(value, vault) for value in (0, LOWEST)]
         return _rearrange_moves(self.index, sources, maps.target, vault, constants)

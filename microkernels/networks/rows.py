@@ -17,7 +17,7 @@ from microkernels.nn.rows import RowsLayout, predict_rows
 from microkernels.nn.rows_shape import NormalizeShape, normalize
 
 from .families import MapLayer, PixelLayer
-from .layer import ChipWork, Layer, LayerMaps, LayerPlan
+from .layer import ChipWork, Layer, LayerPlan
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapSize, Size2
 from .stored import Windows
@@ -70,14 +70,14 @@ class Normalize(PixelLayer):
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         cycles = predict_rows(
-            self.shape(plan.tile),
+            self.tile_shape(plan),
             sharers=work.engines.pes,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
         return plan.timed(cycles, work)
 
-    def tile_shape(self, maps: LayerMaps) -> NormalizeShape:
-        return self.shape(maps.plan.tile)
+    def tile_shape(self, plan: LayerPlan) -> NormalizeShape:
+        return self.shape(plan.tile)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
@@ -210,12 +210,9 @@ class Product(MapLayer):
             for number, (size, height) in enumerate(zip(inputs, pixels, strict=True))
         )
 
-    def _tile(self, plan: LayerPlan) -> ProductShape:
-        return replace(self.shape(*plan.inputs), groups=plan.tile.width, rows=plan.tile.height)
-
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         part = plan_product(
-            self._tile(plan),
+            self.tile_shape(plan),
             sharers=work.engines.pes,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
@@ -223,13 +220,13 @@ class Product(MapLayer):
 
     def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
         # A vault has whole images.
-        return plan.cut.sharers == 1 and before.cut == plan.cut
+        return before.cut.sharers == plan.cut.sharers == 1 and before.cut.images == plan.cut.images
 
     def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
         return False
 
-    def tile_shape(self, maps: LayerMaps) -> ProductShape:
-        return self._tile(maps.plan)
+    def tile_shape(self, plan: LayerPlan) -> ProductShape:
+        return replace(self.shape(*plan.inputs), groups=plan.tile.width, rows=plan.tile.height)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

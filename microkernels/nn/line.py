@@ -71,6 +71,11 @@ class BlockLayout(ABC):
     def end(self) -> int:
         """First byte after all data that this layout adds to the maps."""
 
+    @abstractmethod
+    def block(self, address: int) -> bytes:
+        """The parameter block, for ``address``. A layer on several images has one for each, and
+        its constants once."""
+
     @property
     def parameters(self) -> int:
         """Address of the parameter block."""
@@ -173,7 +178,6 @@ class LineLayout(BlockLayout):
         memory.write(self.parameters, self.block(self.parameters))
 
     def block(self, address: int) -> bytes:
-        """The parameter block, for ``address``."""
         header = [self.constants] if self.has_constants else []
         parts = []
         for member, size in enumerate(self._parts):

@@ -1,6 +1,7 @@
-"""Area of a processing engine, in total and by unit."""
+"""Area of a processing engine, in total and by unit: alone, before and after trimming, and beside
+the thesis's (Table 7.4, 28 nm, after place and route)."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from hdl.emission import Emission
@@ -18,9 +19,13 @@ from .units import EngineUnit, memories, units
 __all__ = [
     "FLAT",
     "MEASURES",
+    "TABLE_7_4",
     "TOTAL",
+    "AreaComparison",
     "AreaReport",
     "AreaRow",
+    "by_component",
+    "compare_area",
     "measure_unit",
     "sum_rows",
     "synthesise",
@@ -76,18 +81,17 @@ class AreaRow:
 
 @dataclass(frozen=True)
 class AreaReport:
-    """Area by unit.
+    """Area of an engine by unit, or of a chip by part, all copies of each together.
 
     Attributes:
         target: name of the target.
-        config: synthesised configuration.
-        rows: the requested units. The row ``other`` connects the units.
+        rows: the requested units, of which ``other`` connects the units; or the parts of a chip,
+            which only wires connect.
         total: their sum.
         flat: the whole engine without borders between units, if requested.
     """
 
     target: str
-    config: PeConfig
     rows: tuple[AreaRow, ...]
     total: AreaRow
     flat: AreaRow | None = None
@@ -146,7 +150,7 @@ def synthesise(
     total = sum_rows(rows)
     if chosen.library is not None and chosen.library.timed and units is None:
         total = _timed(total, longest_path(engine_netlist(emission, chosen), chosen.library))
-    return AreaReport(target=target, config=config, rows=rows, total=total, flat=flat_row)
+    return AreaReport(target=target, rows=rows, total=total, flat=flat_row)
 
 
 def _timed(row: AreaRow, path: Path) -> AreaRow:
@@ -215,3 +219,124 @@ def sum_rows(rows: Sequence[AreaRow]) -> AreaRow:
             srams[geometry] = srams.get(geometry, 0) + number
     rounded = {name: _plain(round(value, 1)) for name, value in values.items()}
     return AreaRow(TOTAL, rounded, dict(sorted(srams.items())))
+
+
+@dataclass(frozen=True)
+class AreaComparison:
+    """Area before and after trimming, for one target."""
+
+    full: AreaReport
+    trimmed: AreaReport
+
+    def saved(self, measure: str, unit: str | None = None) -> float:
+        """Fraction of ``measure`` (see :data:`synth.physical.area.MEASURES`) that trimming saves.
+
+        It is that of the total or of ``unit``; 0 without the unit, and negative where it grew.
+        """
+        before, after = self._rows(unit)
+        was = before.values.get(measure, 0) if before else 0
+        left = after.values.get(measure, 0) if after else 0
+        return round(1 - left / was, 4) if was else 0.0
+
+    def _rows(self, unit: str | None) -> tuple[AreaRow | None, AreaRow | None]:
+        if unit is None:
+            return self.full.total, self.trimmed.total
+        return self.full.row(unit), self.trimmed.row(unit)
+
+    def to_json(self) -> dict[str, object]:
+        """The comparison as plain JSON data: ``lut_saved``, ``ff_saved``, ``ge_saved`` where the
+        target has them, both reports, and the savings by unit."""
+        keys = {"lut_saved": "luts", "ff_saved": "ffs", "ge_saved": "logic_ge"}
+        present = {key: name for key, name in keys.items() if name in self.full.total.values}
+        rows = [row.unit for row in self.full.rows]
+        return {
+            "target": self.full.target,
+            **{key: self.saved(name) for key, name in present.items()},
+            "full": self.full.to_json(),
+            "trimmed": self.trimmed.to_json(),
+            "saved_by_unit": {
+                unit: {key: self.saved(name, unit) for key, name in present.items()}
+                for unit in rows
+            },
+        }
+
+
+def compare_area(
+    full: PeConfig,
+    trimmed: PeConfig,
+    target: str,
+    progress: Progress | None = None,
+) -> AreaComparison:
+    """Area of two configurations for ``target``.
+
+    Performance counters of ``full`` are left out if ``trimmed`` has none: no program needs them, so
+    their removal is no merit of trimming.
+
+    Parameters:
+        full, trimmed: before and after.
+        target: see :data:`synth.physical.targets.TARGETS`.
+        progress: called after each unit of either, with the number of units of both.
+
+    Raises:
+        SynthesisError: an unknown target, or a design that Yosys refuses.
+    """
+
+    before = replace(full, counters=full.counters and trimmed.counters)
+
+    def half(which: int) -> Progress | None:
+        if progress is None:
+            return None
+        return lambda unit, done, of: progress(unit, done + which * of, 2 * of)
+
+    return AreaComparison(
+        synthesise(before, target, progress=half(0)), synthesise(trimmed, target, progress=half(1))
+    )
+
+
+#: Component of the thesis -> um2.
+TABLE_7_4: Mapping[str, float] = {
+    "Fetch": 16892.0,
+    "Decode": 990.0,
+    "Register File": 15944.0,
+    "Issue": 2147.0,
+    "ARC": 5365.0,
+    "Scalar": 2547.0,
+    "Vector-control": 554.0,
+    "Vector-vertical": 16355.0,
+    "Vector-horizontal": 5030.0,
+    "Scratchpad": 69661.0,
+    "Load-store": 3274.0,
+    "Other": 1832.0,
+}
+
+#: Unit of VIP -> component; all others are in "Other".
+_COMPONENT = {
+    "fetch": "Fetch",
+    "decode": "Decode",
+    "register_file": "Register File",
+    "operands": "Issue",
+    "issue": "Issue",
+    "dispatch": "Issue",
+    "arc": "ARC",
+    "scalar": "Scalar",
+    "vector_control": "Vector-control",
+    "vector_vertical": "Vector-vertical",
+    "vector_horizontal": "Vector-horizontal",
+    "vector_finish": "Vector-horizontal",
+    "scratchpad": "Scratchpad",
+    "load_store": "Load-store",
+}
+
+
+def by_component(report: AreaReport) -> tuple[AreaRow, ...]:
+    """``area_um2`` and ``sram_um2`` of the components of :data:`TABLE_7_4`, in its order.
+
+    Parameters:
+        report: of all units, for the target ``generic``, whose areas are at 28 nm.
+    """
+    rows = {name: AreaRow(name, {"area_um2": 0.0, "sram_um2": 0.0}, {}) for name in TABLE_7_4}
+    for unit in report.rows:
+        component = rows[_COMPONENT.get(unit.unit, "Other")]
+        for measure in component.values:
+            component.values[measure] += unit.values[measure]
+    return tuple(rows.values())

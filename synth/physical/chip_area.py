@@ -1,7 +1,6 @@
 """Area of a chip or a vault, from the synthesis of all its parts."""
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from hdl.component import Component
 from hdl.emission import emit
@@ -15,7 +14,7 @@ from soc.tile.config import VaultTileConfig
 from soc.tile.control import TileControl
 from soc.tile.vault_memory import VaultMemory
 
-from .area import AreaRow, measure_unit, sum_rows, synthesise
+from .area import AreaReport, AreaRow, measure_unit, sum_rows, synthesise
 from .mapping import Progress
 from .targets import find_target
 from .units import EngineUnit
@@ -24,10 +23,8 @@ __all__ = [
     "ENGINE",
     "HOST_PARTS",
     "VAULT_PARTS",
-    "ChipArea",
     "chip_area",
     "design_area",
-    "engine_area",
     "parts_area",
 ]
 
@@ -38,26 +35,10 @@ VAULT_PARTS = ("control", "memory", "network")
 HOST_PARTS = ("host",)
 
 
-@dataclass(frozen=True)
-class ChipArea:
-    """Area of a chip by part, all copies of each together.
-
-    Attributes:
-        rows: parts; :data:`ENGINE` is the first.
-        total: their sum. The connections between parts are only wires.
-    """
-
-    rows: tuple[AreaRow, ...]
-    total: AreaRow
-
-    def to_json(self) -> dict[str, object]:
-        """The area as plain JSON data: the measures of each part and of the total."""
-        return {row.unit: row.values for row in (*self.rows, self.total)}
-
-
-def chip_area(config: ChipConfig, target: str, progress: Progress | None = None) -> ChipArea:
-    """Area of ``config``; parts are synthesised on their own, engines unit by unit
-    (:func:`synth.physical.area.synthesise`), and results cached by content.
+def chip_area(config: ChipConfig, target: str, progress: Progress | None = None) -> AreaReport:
+    """Area of ``config`` by part, of which :data:`ENGINE` is the first. Parts are synthesised on
+    their own, engines unit by unit (:func:`synth.physical.area.synthesise`), and results cached by
+    content.
 
     Parameters:
         target: see :data:`synth.physical.targets.TARGETS`.
@@ -66,10 +47,10 @@ def chip_area(config: ChipConfig, target: str, progress: Progress | None = None)
     Raises:
         SynthesisError: an unknown target, or a design that Yosys refuses.
     """
-    one = engine_area(config, target, progress)
+    one = synthesise(config.pe, target, progress=progress).total
     times = {name: value * config.pes for name, value in one.values.items()}
     rows = (AreaRow(ENGINE, times, {}), *parts_area(config, target))
-    return ChipArea(rows=rows, total=sum_rows(rows))
+    return AreaReport(target=target, rows=rows, total=sum_rows(rows))
 
 
 def design_area(config: Configuration, target: str, progress: Progress | None = None) -> AreaRow:
@@ -105,11 +86,6 @@ def _vault_memory(tile: VaultTileConfig, always_ready: int) -> VaultMemory:
         clocks=tile.clocks,
         line_merges=tile.line_merges,
     )
-
-
-def engine_area(config: ChipConfig, target: str, progress: Progress | None = None) -> AreaRow:
-    """Area of one engine of a chip; parameters and errors as for :func:`chip_area`."""
-    return synthesise(config.pe, target, progress=progress).total
 
 
 def parts_area(

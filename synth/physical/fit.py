@@ -21,8 +21,9 @@ from soc.chip.config import CHIP_PORTS, ChipConfig
 from soc.tile.config import VaultBackEnd, VaultTileConfig
 from synth.errors import SynthesisError
 
-from .budget import Budget
-from .chip_area import HOST_PARTS, VAULT_PARTS, ChipArea, chip_area, engine_area, parts_area
+from .area import AreaReport, synthesise
+from .chip_area import HOST_PARTS, VAULT_PARTS, chip_area, parts_area
+from .devices import Budget
 
 __all__ = [
     "VAULT_BYTES",
@@ -87,7 +88,7 @@ class ChipFit:
 
     config: ChipConfig
     budget: Budget
-    area: ChipArea
+    area: AreaReport
 
     @property
     def grid(self) -> Grid:
@@ -104,7 +105,7 @@ class ChipFit:
             "engines_per_vault": self.config.tile.pes,
             "columns": self.config.network.columns,
             "rows": self.config.network.rows,
-            "area": self.area.to_json(),
+            "area": {row.unit: row.values for row in (*self.area.rows, self.area.total)},
             "capacity": dict(self.budget.capacity),
             "fill_limit": dict(self.budget.fill),
             "filled": {
@@ -281,7 +282,7 @@ def fit(
     tell = step or (lambda text: None)
     tell("an engine")
     one = chip_of(pe, Grid(1, *_SAMPLE_GRID), budget, tag_bits=tag_bits)
-    engine = engine_area(one, budget.target).values
+    engine = synthesise(one.pe, budget.target).total.values
     around = surroundings(pe, budget, tag_bits=tag_bits, step=step)
     for grid in around.ranked(engine, demand):
         tell(f"{grid.vaults} vaults of {grid.engines} engines")

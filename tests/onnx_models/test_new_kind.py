@@ -8,14 +8,14 @@ import numpy as np
 import pytest
 from onnx import helper
 
+from microkernels.common.feature_map import FeatureMap
 from microkernels.common.fixed_point import Elements
 from microkernels.networks import network
 from microkernels.networks.families import PixelLayer
 from microkernels.networks.jobs import network_job
-from microkernels.networks.layer import INPUT, ChipWork, LayerMaps, LayerPlan
+from microkernels.networks.layer import INPUT, ChipWork, LayerPlan
 from microkernels.networks.parameters import RealParameters, Reals, Weights, as_elements, real_of
 from microkernels.networks.sizes import MapSize
-from microkernels.networks.steps import VaultMaps
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementShape, element
 from microkernels.onnx_models.importer import Importer
@@ -41,11 +41,13 @@ class Doubled(PixelLayer):
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         return plan.timed(plan.tile.elements, work)
 
-    def tile_shape(self, maps: LayerMaps) -> ElementShape:
-        return ElementShape(**maps.plan.tile._asdict(), operation="add")
+    def tile_shape(self, plan: LayerPlan) -> ElementShape:
+        return ElementShape(**plan.tile._asdict(), operation="add")
 
-    def layout(self, tile: ElementShape, maps: VaultMaps) -> Any:
-        return super().layout(tile, maps._replace(sources=[*maps.sources, *maps.sources]))
+    def layout(
+        self, tile: Any, sources: Sequence[FeatureMap], target: FeatureMap, **place: Any
+    ) -> Any:
+        return super().layout(tile, [*sources, *sources], target, **place)
 
     def integer(
         self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None

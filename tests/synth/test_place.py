@@ -15,7 +15,6 @@ from synth.errors import SynthesisError
 from synth.physical.devices import DEVICES, find_device
 from synth.physical.nextpnr import (
     Placement,
-    RoutedStep,
     keep_placement,
     kept_placement,
     place_netlist,
@@ -105,18 +104,18 @@ def test_kept_placement_needs_no_tool(no_results: Path, monkeypatch: pytest.Monk
         "  'critical_paths': [{'from': 'posedge clk', 'to': 'posedge clk', 'path': path}]}\n"
         "json.dump(found, open('report.json', 'w'))\n",
     )
-    device = DEVICES["ecp5-45k"]
-    placed = place_netlist(netlist, device, 3, 100.0, what="it")
-    assert placed == Placement(3, 91.5, {"LUT": 3}, (RoutedStep("unit.a", "logic", 2.5),))
+    device, aims = DEVICES["ecp5-45k"], {"clk": 100.0}
+    placed = place_netlist(netlist, device, 3, aims, what="it")
+    assert placed == Placement(3, {"clk": 91.5}, {"LUT": 3}, (("unit.a", 2.5),))
     monkeypatch.setattr(synth.physical.nextpnr, "_WORKER", "import sys; sys.exit('ERROR: no more')")
-    assert place_netlist(netlist, device, 3, 100.0, what="it") == placed
+    assert place_netlist(netlist, device, 3, aims, what="it") == placed
     with pytest.raises(SynthesisError, match=r"^it: nextpnr: no more$"):
-        place_netlist(netlist, device, 4, 100.0, what="it")
+        place_netlist(netlist, device, 4, aims, what="it")
     # One of another machine is as good.
-    assert kept_placement(netlist, device, 4, 100.0) is None
+    assert kept_placement(netlist, device, 4, aims) is None
     other = replace(Placement.from_json(json.loads(json.dumps(placed.to_json()))), seed=4)
-    keep_placement(other, netlist, device, 100.0)
-    assert place_netlist(netlist, device, 4, 100.0, what="it") == other
+    keep_placement(other, netlist, device, aims)
+    assert place_netlist(netlist, device, 4, aims, what="it") == other
     for kept in (no_results / "synthesis").glob("*.placed.json"):
         kept.write_text('{"seed": 4}')
-    assert kept_placement(netlist, device, 4, 100.0) is None
+    assert kept_placement(netlist, device, 4, aims) is None

@@ -7,8 +7,8 @@ import pytest
 
 import vip.presets as module
 from soc.generate.presets import PRESETS
-from synth.physical.budget import FILL, find_budget
 from synth.physical.chip_area import design_area
+from synth.physical.devices import FILL, find_budget
 from vip.cli.console import console
 from vip.presets import MEASURED, figure_name, preset_rows, recorded_areas
 

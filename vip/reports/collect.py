@@ -8,7 +8,6 @@ from pe.config import PeConfig
 from synth.physical.area import AreaReport, synthesise
 from synth.physical.devices import DEVICES
 from synth.physical.place import PlaceReport
-from synth.physical.thesis_area import Beside, beside_thesis
 from synth.power.power import PowerReport
 from vip.synthesis.clocks import NETLISTS, TimedNetlist, timing
 from vip.synthesis.energy import engine_power
@@ -47,7 +46,7 @@ class Report:
 
     Attributes:
         name, config: of the engine.
-        area: for ``generic``. beside: the same beside the thesis. cells: for ``nangate45``.
+        area: for ``generic``. cells: for ``nangate45``.
         netlists: of standard cells, each with its own area and clock.
         fits: device -> engines that fit, by the counts for ``ecp5``.
         power: kernel of :data:`KERNELS` -> power.
@@ -57,7 +56,6 @@ class Report:
     name: str
     config: PeConfig
     area: AreaReport
-    beside: tuple[Beside, ...]
     cells: AreaReport
     netlists: tuple[TimedNetlist, ...]
     fits: Mapping[str, int]
@@ -109,7 +107,6 @@ def collect(
         name=name,
         config=config,
         area=area,
-        beside=beside_thesis(area),
         cells=cells,
         netlists=tuple(netlists),
         fits={device.name: device.copies(ecp5) for device in DEVICES.values()},

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from support.picture import COLOURS, MUTED, picture
-from synth.physical.area import MEASURES
+from synth.physical.area import MEASURES, TABLE_7_4, by_component
 from synth.physical.devices import find_device
 from synth.power.power import THESIS_MHZ, PowerReport
 from vip.output import provenance
@@ -38,15 +38,16 @@ _GOAL_MHZ = 1000
 
 def area(report: Report, path: Path) -> None:
     """Area of each component beside the thesis's."""
-    rows = list(reversed(report.beside))
+    rows = list(reversed(by_component(report.area)))
     places = range(len(rows))
     high = 0.38
-    logic = [row.ours - row.memories for row in rows]
-    memories = [row.memories for row in rows]
-    thesis = [row.thesis for row in rows]
+    logic = [row.values["area_um2"] - row.values["sram_um2"] for row in rows]
+    memories = [row.values["sram_um2"] for row in rows]
+    thesis = [TABLE_7_4[row.unit] for row in rows]
     up = [place + high / 2 for place in places]
     down = [place - high / 2 for place in places]
-    total = sum(row.ours for row in rows)
+    ours = [row.values["area_um2"] for row in rows]
+    total = sum(ours)
     with picture(8, 5, path) as figure:
         axes = figure.add_subplot()
         bars = axes.barh(up, thesis, high, color=MUTED, label=f"thesis: {sum(thesis):,.0f}")
@@ -55,9 +56,9 @@ def area(report: Report, path: Path) -> None:
         axes.barh(down, memories, high, color=_MEMORIES, label=label)
         label = f"ours, logic: {sum(logic):,.0f}"
         bars = axes.barh(down, logic, high, left=memories, color=_LOGIC, label=label)
-        axes.bar_label(bars, [f"{row.ours:,.0f}" for row in rows], padding=3, fontsize=8)
+        axes.bar_label(bars, [f"{value:,.0f}" for value in ours], padding=3, fontsize=8)
         axes.margins(x=_ROOM)
-        axes.set_yticks(places, [row.component for row in rows])
+        axes.set_yticks(places, [row.unit for row in rows])
         axes.set_xlabel("µm² at 28 nm")
         axes.set_title(f"Area of an engine: {total:,.0f} µm² beside Table 7.4's {sum(thesis):,.0f}")
         axes.legend(loc="best")
@@ -168,18 +169,19 @@ def _path(steps: Iterable[tuple[str, float]]) -> str:
 
 
 def _area(report: Report) -> str:
-    total = sum(row.ours for row in report.beside)
+    rows = by_component(report.area)
+    total = sum(row.values["area_um2"] for row in rows)
     return _table(
         ("component", "Table 7.4, µm²", "ours, µm²", "of it memories", "share"),
         (
             (
-                row.component,
-                f"{row.thesis:,.0f}",
-                f"{row.ours:,.0f}",
-                f"{row.memories:,.0f}",
-                f"{row.ours / total:.1%}",
+                row.unit,
+                f"{TABLE_7_4[row.unit]:,.0f}",
+                f"{row.values['area_um2']:,.0f}",
+                f"{row.values['sram_um2']:,.0f}",
+                f"{row.values['area_um2'] / total:.1%}",
             )
-            for row in report.beside
+            for row in rows
         ),
     )
 

@@ -7,13 +7,12 @@ from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json
 from synth.errors import SynthesisError
-from synth.physical.area import TOTAL, AreaReport, synthesise
+from synth.physical.area import TABLE_7_4, TOTAL, AreaReport, by_component, synthesise
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, need_nangate
 from synth.physical.devices import DEVICES, is_device
 from synth.physical.nextpnr import need_nextpnr
 from synth.physical.place import PlaceReport
 from synth.physical.targets import DEFAULT_TARGETS, TARGETS
-from synth.physical.thesis_area import beside_thesis
 from synth.physical.units import check_units
 from vip.configurations import Design, engine
 from vip.executor.executor import check_scheduler
@@ -60,8 +59,8 @@ class SynthReport:
         }
         if "generic" in self.areas:
             report["table_7_4_um2"] = {
-                row.component: {"thesis": row.thesis, "ours": round(row.ours, 1)}
-                for row in beside_thesis(self.areas["generic"])
+                row.unit: {"thesis": TABLE_7_4[row.unit], "ours": round(row.values["area_um2"], 1)}
+                for row in by_component(self.areas["generic"])
             }
         if self.placed:
             report["devices"] = {

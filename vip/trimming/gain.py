@@ -8,7 +8,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.kernels import job_key
 from sim_tb.runner.cache import ResultCache, fingerprint
-from synth.physical.budget import find_budget
+from synth.physical.devices import find_budget
 from synth.physical.fit import Grid, Step, Surroundings, speed, surroundings
 
 from .filling import CLOCK_MHZ, WINDOW_BITS, fit_application, fit_json
@@ -72,7 +72,7 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
     estimates: dict[str, Gain] = {}
     for row in rows:
         full = best(row, row.area_full)
-        trimmed = best(row, row.trimmed.area)
+        trimmed = best(row, row.area_trimmed)
         faster = speed(trimmed, row.demand / (1 + row.slower)) / speed(full, row.demand)
         estimates[row.name] = Gain(
             engines_full=full.total,

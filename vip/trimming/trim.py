@@ -8,6 +8,7 @@ from typing import Protocol
 from hdl.yosys import need_yosys
 from isa.program import Program
 from pe.config import PeConfig
+from sim_tb.cosim.trim_check import Measured, TrimCheck
 from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_text
 from soc.generate.generate import generate as write_verilog
@@ -15,17 +16,16 @@ from soc.tile.config import VaultTileConfig
 from synth.analysis.trim import TrimReport
 from synth.errors import TrimError
 from synth.formal.prove import prove as prove_trimmed
-from synth.physical.area import AreaReport
-from synth.physical.budget import Budget, find_budget
+from synth.physical.area import AreaComparison, AreaReport, compare_area
 from synth.physical.chip_area import design_area
-from synth.physical.comparison import AreaComparison, compare_area
+from synth.physical.devices import Budget, find_budget
 from synth.physical.targets import DEFAULT_TARGETS
 from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, naming, silent
 
 from .filling import CHIP_FILE, fit_both
 from .result import TrimResult
-from .runs import Checked, EngineWork, Observed, Sizes
+from .runs import EngineWork, Sizes
 from .subjects import Launches, Subject, load_subjects
 
 __all__ = ["Work", "need_tools", "trim", "trim_work"]
@@ -35,8 +35,8 @@ class Work(Protocol):
     """Work on a design, whose engines are trimmed to it."""
 
     @property
-    def runs(self) -> Sequence[Observed]:
-        """Its launches on one full engine with counters; empty if there were none."""
+    def runs(self) -> Sequence[Measured]:
+        """Its launches on the Verilog of one full engine; empty if there were none."""
 
     def vault(self, engine: PeConfig) -> VaultTileConfig | None:
         """The vault that the work runs on, with such engines; None: it runs on one engine."""
@@ -46,7 +46,7 @@ class Work(Protocol):
 
     def check(
         self, cut: TrimReport, slower: float, progress: Progress
-    ) -> tuple[tuple[Checked, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[TrimCheck, ...], tuple[str, ...]]:
         """The launches on the Verilog of both designs, and the removed instructions that do not
         fault on the trimmed one."""
 
@@ -80,7 +80,7 @@ def trim(
             too unless ``sizes`` allows more, and each removed instruction must fault.
         area: synthesise both engines.
         prove: prove that the engine is equivalent to the full one, which takes minutes.
-        fit: device (:func:`synth.physical.budget.find_budget`) to fill with engines of either
+        fit: device (:func:`synth.physical.devices.find_budget`) to fill with engines of either
             kind, on all of which the programs run; needs ``check``.
         progress: called with each stage.
 
@@ -198,7 +198,7 @@ def _vault_areas(
     def total(vault: VaultTileConfig, target: str) -> AreaReport:
         part = by_part(progress, f"synthesis of the vault for {target}")
         area = design_area(vault, target, part)
-        return AreaReport(target=target, config=vault.pe, rows=(), total=area)
+        return AreaReport(target=target, rows=(), total=area)
 
     return {
         target: AreaComparison(total(full, target), total(trimmed, target))

@@ -12,10 +12,10 @@ from microkernels.common.feature_map import FeatureMap, PartMap
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
+from microkernels.networks.layout import MoveStep
 from microkernels.networks.moves import Move, move_block, move_block_bytes, move_program
 from microkernels.networks.network import Conv, Dense, Layer, MapSize, Network, Pool
 from microkernels.networks.sizes import MapCut, MapRegion
-from microkernels.networks.steps import MoveStep
 from microkernels.networks.stored import Places
 from microkernels.networks.vgg16 import vgg16
 from microkernels.nn.conv_plan import ConvPlan
@@ -207,23 +207,21 @@ def test_moves_of_a_launch_do_not_race(grid: tuple[int, int], batch: int) -> Non
 
 
 @given(
-    size=st.builds(MapSize, st.integers(1, 20), st.integers(1, 20), st.integers(1, 50)),
     cut=st.builds(
         MapCut,
+        size=st.builds(MapSize, st.integers(1, 20), st.integers(1, 20), st.integers(1, 50)),
+        depth=st.integers(1, 16),
         images=st.integers(1, 2),
         columns=st.integers(1, 5),
         rows=st.integers(1, 5),
         parts=st.integers(1, 4),
     ),
-    depth=st.integers(1, 16),
 )
-def test_owners_have_every_element_once_and_compute_it(
-    size: MapSize, cut: MapCut, depth: int
-) -> None:
+def test_owners_have_every_element_once_and_compute_it(cut: MapCut) -> None:
+    size, whole = cut.size, cut.tile_size
     owners = np.zeros((size.height, size.width, size.channels), int)
-    whole = cut.tile_size(size, depth)
     for vault in range(cut.sharers):
-        own, tile = cut.owned(size, depth, vault), cut.tile(size, depth, vault)
+        own, tile = cut.owned(vault), cut.tile(vault)
         assert (own is None) == (tile is None)
         if own is None or tile is None:
             continue
@@ -237,7 +235,7 @@ def test_owners_have_every_element_once_and_compute_it(
         assert 0 <= tile.x <= size.width - tile.width
         assert 0 <= tile.y <= size.height - tile.height
     assert (owners == 1).all()
-    assert cut.tile(size, depth, cut.vaults) is None
+    assert cut.tile(cut.vaults) is None
 
 
 REGIONS = st.builds(

@@ -11,7 +11,7 @@ import pytest
 from pe.config import PeConfig
 from soc.generate.presets import preset
 from synth.errors import SynthesisError
-from synth.physical.nextpnr import Placement, RoutedStep
+from synth.physical.nextpnr import Placement
 from tests.vip.here import here
 from vip.synthesis.placement import place
 
@@ -28,7 +28,7 @@ class Mapped:
         self.placed = {2: self.result(2)}
 
     def result(self, seed: int) -> Placement:
-        return Placement(seed, 50.0 + seed, {"LUT": 3}, (RoutedStep("unit.a", "logic", 2.5),))
+        return Placement(seed, {"clk": 50.0 + seed}, {"LUT": 3}, (("unit.a", 2.5),))
 
     def place(self, seed: int) -> Placement:
         if seed == 3:

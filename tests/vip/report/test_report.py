@@ -7,10 +7,9 @@ from re import findall
 import pytest
 
 from pe.config import PeConfig
-from synth.physical.area import AreaReport, AreaRow
+from synth.physical.area import TABLE_7_4, AreaReport, AreaRow, by_component
 from synth.physical.corners import CornerTiming
 from synth.physical.devices import DEVICES
-from synth.physical.thesis_area import TABLE_7_4, beside_thesis
 from synth.power.power import PowerReport, PowerRow
 from synth.timing.sta import Path as TimingPath
 from vip.reports.collect import Report, Scaling
@@ -36,7 +35,7 @@ def report() -> Report:
         _row("dispatch", 1000, 0, 1200),
         _row("counters", 900, 5000, 1300),
     )
-    area = AreaReport("generic", PeConfig(), rows, _row("total", 4100, 21000, 800))
+    area = AreaReport("generic", rows, _row("total", 4100, 21000, 800))
     power = PowerReport(
         "cells", 45.0, 1.1, 100, 5, (PowerRow("fetch", 1e4, 2e3),), PowerRow("total", 1e4, 2e3),
         {"step": 10.0},
@@ -49,7 +48,6 @@ def report() -> Report:
         name="<pe>",
         config=PeConfig(),
         area=area,
-        beside=beside_thesis(area),
         cells=area,
         netlists=tuple(
             TimedNetlist(
@@ -69,12 +67,12 @@ def report() -> Report:
 
 
 def test_units_are_sums_of_the_components(report: Report) -> None:
-    beside = {row.component: row for row in report.beside}
+    beside = {row.unit: row.values for row in by_component(report.area)}
     assert list(beside) == list(TABLE_7_4)
     assert sum(TABLE_7_4.values()) == pytest.approx(140592, abs=1)
-    assert beside["Issue"].ours == 3000
-    assert (beside["Other"].ours, beside["Other"].memories) == (5900, 5000)
-    assert sum(row.ours for row in beside.values()) == sum(
+    assert beside["Issue"]["area_um2"] == 3000
+    assert beside["Other"] == {"area_um2": 5900, "sram_um2": 5000}
+    assert sum(row["area_um2"] for row in beside.values()) == sum(
         row.values["area_um2"] for row in report.area.rows
     )
 

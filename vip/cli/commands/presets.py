@@ -6,7 +6,7 @@ import typer
 from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from synth.physical.budget import FILL
+from synth.physical.devices import FILL
 from vip.cli.console import console, shown
 from vip.output import write_json
 from vip.presets import FPGAS, PresetRow, list_presets

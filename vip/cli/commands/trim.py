@@ -14,7 +14,7 @@ from sim_tb.cosim.trim_check import ProgramFaultError
 from synth.analysis.histogram import draw_types
 from synth.analysis.trim import check_reason
 from synth.errors import CoverageError
-from synth.physical.budget import find_budget
+from synth.physical.devices import find_budget
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.groups import grouped

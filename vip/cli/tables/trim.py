@@ -6,7 +6,7 @@ from rich.table import Table
 
 from isa.table import Unit
 from synth.analysis.trim import TrimReport
-from synth.physical.comparison import AreaComparison
+from synth.physical.area import AreaComparison
 from vip.cli.console import console
 from vip.cli.tables.proofs import show_proofs
 from vip.trimming.filling import CLOCK_MHZ, Fitting
