@@ -1,6 +1,7 @@
 """``vip mrf``: Markov random fields of the user."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
@@ -9,7 +10,10 @@ import typer
 from numpy.typing import NDArray
 
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.disparities import ENDINGS
+from microkernels.mrf.matching import Cost
+from microkernels.mrf.pair import PairOptions
 from microkernels.mrf.pixels import (
     denoising_problem,
     file_problem,
@@ -20,23 +24,148 @@ from microkernels.mrf.smoothness import coarse_costs
 from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.tables.machine import show_model_saturated
-from vip.mrf.result import MrfRun
-from vip.mrf.run import solve_mrf
+from vip.mrf.machine import Place
+from vip.mrf.result import Method, MrfRun
+from vip.mrf.run import MOST_LEVELS, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
-from .option_groups.mrf import (
-    BitsOption,
-    CutOption,
-    LabelsOption,
-    PairOption,
-    SmoothOption,
-    SolveOptions,
-    WeightOption,
+from .options import (
+    JsonOption,
+    PresetOption,
+    drawing,
+    reading,
+    writing,
 )
-from .options import JsonOption, reading, writing
 
 __all__ = ["app"]
+
+SmoothOption = Annotated[
+    str,
+    typer.Option(
+        help="Smoothness costs of labels d apart: linear, linear:T, potts, quadratic, "
+        "quadratic:T (T truncates), or a file .npy with a matrix."
+    ),
+]
+WeightOption = Annotated[int, typer.Option(help="Factor of the smoothness costs.", min=0)]
+BitsOption = Annotated[int, typer.Option(help="Element width: 8, 16 or 32.")]
+CutOption = Annotated[
+    int | None, typer.Option(help="Largest data cost (default: all).", min=1, max=32767)
+]
+LabelsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the labels: .npy, or .png (as grey levels).",
+        callback=writing(".npy", ".png"),
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolveOptions:
+    """Method and machine."""
+
+    method: Annotated[
+        Method,
+        typer.Option(help="BP-M, TRW-S, or either on a quarter of the size first (hbp, htrws)."),
+    ] = "bp"
+    iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5
+    coarse: Annotated[
+        int,
+        typer.Option(help="Iterations on each coarse level (hbp, htrws).", min=0, max=1000),
+    ] = 5
+    levels: Annotated[
+        int,
+        typer.Option(
+            help="Levels of hbp and htrws, each with half of the sides of the one before.",
+            min=2,
+            max=MOST_LEVELS,
+        ),
+    ] = 2
+    on: Annotated[
+        Place,
+        typer.Option(
+            "--on",
+            help="Golden model, timing model, instruction set simulator, or Verilog; on the last "
+            "three every message is compared with the golden model's.",
+        ),
+    ] = "golden"
+    messages: Annotated[
+        Form,
+        typer.Option(
+            help="New messages on a machine: by a matrix of all pairs of labels, by shifts, which "
+            "convex and truncated costs allow, or what takes fewer cycles. The result is the same."
+        ),
+    ] = "auto"
+    damping: Annotated[
+        int,
+        typer.Option(
+            help="Sixteenths of the old message in a new one (bp, hbp).",
+            min=0,
+            max=15,
+        ),
+    ] = 0
+    preset_name: PresetOption = "pe"
+    energies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the energy after each iteration as JSON.",
+            callback=writing(),
+        ),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the energy after each iteration as PNG or SVG.",
+            callback=drawing(),
+        ),
+    ] = None
+
+
+def _pair(
+    *,
+    labels: Annotated[int, typer.Option(help="Disparities.", min=2, max=256)] = 16,
+    first: Annotated[int, typer.Option(help="Disparity of the first label.", min=0)] = 0,
+    scale: Annotated[
+        float, typer.Option(help="Scale both photographs first, with antialiasing; up to 1.")
+    ] = 1.0,
+    cost: Annotated[
+        Cost,
+        typer.Option(help="Absolute differences, Birchfield-Tomasi, or census transform."),
+    ] = "ad",
+    cut: CutOption = None,
+    smooth: SmoothOption = "linear:2",
+    weight: WeightOption = 20,
+    edges: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights of the edges: gradient:T,P multiplies the smoothness costs by P between "
+            "pixels whose colours differ by less than T grey levels."
+        ),
+    ] = None,
+    bits: BitsOption = 16,
+) -> PairOptions:
+    """How two photographs are compared, and what is smooth."""
+    return PairOptions(
+        labels=labels,
+        first=first,
+        scale=scale,
+        cost=cost,
+        truncation=cut,
+        smooth=smooth,
+        weight=weight,
+        edges=edges,
+        bits=bits,
+    )
+
+
+PairOption = Annotated[PairOptions, _pair]
+
 
 app = typer.Typer(
     help="Markov random fields of your own, by belief propagation.", no_args_is_help=True
