@@ -104,7 +104,7 @@ INSTANCES: tuple[Any, ...] = (
     PROBLEM,
     FlagTable(base=0, members=4),
     BpLayout(grid=TileGrid(width=8, height=6, ring=VaultRing()), labels=4),
-    LevelsLayout(problem=PROBLEM),
+    LevelsLayout(fine=BpLayout.of(PROBLEM, block=2)),
     TileGrid(width=8, height=6, ring=VaultRing()),
     VaultRing(),
     ConvLayout(plan=PLAN, source=MAP, target=TARGET, base=16384),
