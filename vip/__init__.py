@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from microkernels.mrf.pair import PairOptions
     from sim_tb.cosim.engine import MemoryBehaviour
+    from sim_tb.workloads.certificate import Certificate
 
     from .browser.build import BrowserPage, browser_page
     from .built_models import BuiltModel, build_model
-    from .cosimulation.certificate import ModelCertificate, certify
+    from .cosimulation.certificate import certify
     from .cosimulation.program import CosimRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .debugging.debugger import Debugger, debug
@@ -47,6 +48,7 @@ __all__ = [
     "BpRun",
     "BrowserPage",
     "BuiltModel",
+    "Certificate",
     "CompileReport",
     "CosimRun",
     "Debugger",
@@ -56,7 +58,6 @@ __all__ = [
     "Generated",
     "Launches",
     "MemoryBehaviour",
-    "ModelCertificate",
     "ModelCheck",
     "ModelRun",
     "MrfRun",
@@ -104,8 +105,9 @@ __all__ = [
 #: Module -> the names above that it holds.
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
+    "sim_tb.workloads.certificate": ("Certificate",),
     "vip.browser.build": ("BrowserPage", "browser_page"),
-    "vip.cosimulation.certificate": ("ModelCertificate", "certify"),
+    "vip.cosimulation.certificate": ("certify",),
     "vip.cosimulation.program": ("CosimRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),

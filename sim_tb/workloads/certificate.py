@@ -126,10 +126,21 @@ class Certified:
         """By how much the model's cycles are more, in percent; negative if they are fewer."""
         return 100 * (self.model - self.verilog) / self.verilog
 
+    def to_json(self) -> dict[str, object]:
+        """The run as plain JSON data."""
+        return {
+            "kind": self.kind,
+            "name": self.name,
+            "model_cycles": self.model,
+            "verilog_cycles": self.verilog,
+            "error_percent": self.percent,
+            "differing_counters": dict(self.differing),
+        }
+
 
 @dataclass(frozen=True, kw_only=True)
 class Certificate:
-    """Runs of the timing model beside those of the Verilog.
+    """Cycles of the timing model and of the Verilog for the same programs.
 
     Attributes:
         number: identifies the certificate: a digest of the files in :mod:`sim_tb.timed` and of all
@@ -146,11 +157,28 @@ class Certificate:
         return sum(row.model == row.verilog and not row.differing for row in self.rows)
 
     @property
+    def holds(self) -> bool:
+        """Whether every run is equal in every counter."""
+        return self.equal == len(self.rows)
+
+    @property
     def errors(self) -> tuple[float, float]:
         """Median and greatest difference of cycles, both as amounts in percent."""
         errors = sorted(abs(row.percent) for row in self.rows)
         middle = len(errors) // 2
         return (errors[middle] + errors[~middle]) / 2, errors[-1]
+
+    def to_json(self) -> dict[str, object]:
+        """The certificate as plain JSON data."""
+        median, worst = self.errors
+        return {
+            "number": self.number,
+            "runs": len(self.rows),
+            "equal_runs": self.equal,
+            "median_error_percent": median,
+            "worst_error_percent": worst,
+            "rows": [row.to_json() for row in self.rows],
+        }
 
 
 def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Iterator[CertifiedRun]:

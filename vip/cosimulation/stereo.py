@@ -13,12 +13,12 @@ from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import (
     StereoError,
     StereoScene,
+    draw,
     motorcycle,
     percent_wrong,
     read_pair,
     stereo_scene,
 )
-from microkernels.data.stereo_picture import draw
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import KernelOutcome, chip_ring, run_on
@@ -26,10 +26,9 @@ from sim_tb.cosim.machine import On
 from sim_tb.waves.record import Activity
 from soc.generate.designs import Configuration
 from vip.configurations import Design, design
-from vip.cosimulation.bandwidth import draw_bandwidth
 from vip.progress import Progress, counting, silent
 
-from .numbers import activity_json, run_json
+from .numbers import activity_json, draw_bandwidth, run_json
 from .waves import waves
 
 __all__ = ["BpRun", "cosim_bp", "stereo_pair"]
