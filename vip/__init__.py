@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from microkernels.mrf.pair import PairOptions
     from sim_tb.cosim.engine import MemoryBehaviour
-    from sim_tb.workloads.certificate import Certificate
+    from sim_tb.workloads.certificate import ModelCertificate
 
     from .browser.build import BrowserPage, browser_page
     from .built_models import BuiltModel, build_model
@@ -48,7 +48,6 @@ __all__ = [
     "BpRun",
     "BrowserPage",
     "BuiltModel",
-    "Certificate",
     "CompileReport",
     "CosimRun",
     "Debugger",
@@ -58,6 +57,7 @@ __all__ = [
     "Generated",
     "Launches",
     "MemoryBehaviour",
+    "ModelCertificate",
     "ModelCheck",
     "ModelRun",
     "MrfRun",
@@ -105,8 +105,8 @@ __all__ = [
 #: Module -> the names above that it holds.
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
-    "sim_tb.workloads.certificate": ("Certificate",),
     "vip.browser.build": ("BrowserPage", "browser_page"),
+    "sim_tb.workloads.certificate": ("ModelCertificate",),
     "vip.cosimulation.certificate": ("certify",),
     "vip.cosimulation.program": ("CosimRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),

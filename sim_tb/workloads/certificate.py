@@ -39,10 +39,10 @@ from soc.tile.config import VaultTileConfig
 
 __all__ = [
     "KINDS",
-    "Certificate",
     "Certified",
     "CertifiedRun",
     "Kind",
+    "ModelCertificate",
     "certified_runs",
     "certify",
     "run_certified",
@@ -126,21 +126,10 @@ class Certified:
         """By how much the model's cycles are more, in percent; negative if they are fewer."""
         return 100 * (self.model - self.verilog) / self.verilog
 
-    def to_json(self) -> dict[str, object]:
-        """The run as plain JSON data."""
-        return {
-            "kind": self.kind,
-            "name": self.name,
-            "model_cycles": self.model,
-            "verilog_cycles": self.verilog,
-            "error_percent": self.percent,
-            "differing_counters": dict(self.differing),
-        }
-
 
 @dataclass(frozen=True, kw_only=True)
-class Certificate:
-    """Cycles of the timing model and of the Verilog for the same programs.
+class ModelCertificate:
+    """Runs of the timing model beside those of the Verilog.
 
     Attributes:
         number: identifies the certificate: a digest of the files in :mod:`sim_tb.timed` and of all
@@ -157,16 +146,16 @@ class Certificate:
         return sum(row.model == row.verilog and not row.differing for row in self.rows)
 
     @property
-    def holds(self) -> bool:
-        """Whether every run is equal in every counter."""
-        return self.equal == len(self.rows)
-
-    @property
     def errors(self) -> tuple[float, float]:
         """Median and greatest difference of cycles, both as amounts in percent."""
         errors = sorted(abs(row.percent) for row in self.rows)
         middle = len(errors) // 2
         return (errors[middle] + errors[~middle]) / 2, errors[-1]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every run is equal in every counter."""
+        return self.equal == len(self.rows)
 
     def to_json(self) -> dict[str, object]:
         """The certificate as plain JSON data."""
@@ -177,7 +166,17 @@ class Certificate:
             "equal_runs": self.equal,
             "median_error_percent": median,
             "worst_error_percent": worst,
-            "rows": [row.to_json() for row in self.rows],
+            "rows": [
+                {
+                    "kind": row.kind,
+                    "name": row.name,
+                    "model_cycles": row.model,
+                    "verilog_cycles": row.verilog,
+                    "error_percent": row.percent,
+                    "differing_counters": dict(row.differing),
+                }
+                for row in self.rows
+            ],
         }
 
 
@@ -324,7 +323,7 @@ def _named(unit: str, counters: Mapping[str, int]) -> dict[str, int]:
 
 def certify(
     runs: Sequence[CertifiedRun], progress: Callable[[str], None] | None = None
-) -> Certificate:
+) -> ModelCertificate:
     """Run each of ``runs`` on the model and on the Verilog; raises as :func:`run_certified`.
 
     Parameters:
@@ -344,4 +343,4 @@ def certify(
         )
     texts = (_COMMENT.sub("", path.read_text(encoding="utf-8")) for path in sources())
     number = fingerprint(*(" ".join(text.split()) for text in texts), repr([*map(asdict, rows)]))
-    return Certificate(number=number[:12], rows=tuple(rows))
+    return ModelCertificate(number=number[:12], rows=tuple(rows))

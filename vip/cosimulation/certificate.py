@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from sim_tb.runner.build import need_simulator
 from sim_tb.workloads import certificate
-from sim_tb.workloads.certificate import KINDS, Certificate, certified_runs
+from sim_tb.workloads.certificate import KINDS, ModelCertificate, certified_runs
 from support.errors import VipError
 from vip.progress import Progress, silent
 
@@ -13,7 +13,7 @@ __all__ = ["certify"]
 
 def certify(
     kinds: Sequence[str] = KINDS, *, layers: bool = False, progress: Progress = silent
-) -> Certificate:
+) -> ModelCertificate:
     """Run the stated set of programs on the timing model and on the Verilog, and compare cycles and
     counters. ``certify(["engine"]).holds`` does so for the suite's applications.
 

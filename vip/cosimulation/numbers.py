@@ -11,22 +11,16 @@ from isa.run import RunResult
 from memory.controller.counters import LATENCY_LIMITS
 from memory.timing import BURST_CLOCKS
 from sim_tb.cosim.vault import WINDOW_CYCLES
-from sim_tb.waves.record import Activity
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from support.picture import COLOURS, picture
 
-__all__ = ["activity_json", "bandwidth_windows", "draw_bandwidth", "run_json"]
+__all__ = ["bandwidth_windows", "draw_bandwidth", "run_json"]
 
 #: Intervals that a picture can show apart.
 _MOST_INTERVALS = 400
 
 _INCHES = (9.0, 3.4)
-
-
-def activity_json(activity: Activity | None) -> dict[str, object]:
-    """The activity of engines over time as a part of plain JSON data; empty without one."""
-    return {} if activity is None else {"activity": activity.to_json()}
 
 
 def run_json(result: RunResult, config: Configuration) -> dict[str, object]:
