@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -135,11 +136,10 @@ class Conv(_Filter):
         return plan.rounds(work.batch) * (products / (LANES * work.engines.pes) + LAUNCH_CYCLES)
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        region = self.region(plan.tile)
         shape = replace(
             self.shape(plan.input),
-            width=region.width,
-            height=region.height,
+            width=plan.region.width,
+            height=plan.region.height,
             filters=plan.tile.channels,
         )
         part = plan_conv(
@@ -180,14 +180,17 @@ class Conv(_Filter):
     ) -> Elements:
         assert weights is not None
         assert isinstance(plan.part, ConvPlan)
-        shape, order = self.shape(plan.input), plan.part.order
-        numbers: Any = {"fraction": self.fraction, "relu": self.relu}
-        return np.stack(
-            [
-                convolve(shape, order, image, weights.weights, weights.bias, **numbers)
-                for image in surrounded(sources[0], self.sides, 0)
-            ]
+        model = partial(
+            convolve,
+            self.shape(plan.input),
+            weights=weights.weights,
+            bias=weights.bias,
+            depth=plan.part.depth,
+            joined=plan.part.joined,
+            fraction=self.fraction,
+            relu=self.relu,
         )
+        return np.stack([model(image) for image in surrounded(sources[0], self.sides, 0)])
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         return self._real_sums(sources[0], size, parameters, mixed=True)
@@ -255,13 +258,7 @@ class Depthwise(_Filter):
         return plan.timed(cycles, work)
 
     def tile_shape(self, plan: LayerPlan) -> DepthwiseShape:
-        region = self.region(plan.tile)
-        return replace(
-            self.shape(plan.input),
-            width=region.width,
-            height=region.height,
-            channels=plan.tile.channels,
-        )
+        return replace(self.shape(plan.input), **plan.region._asdict())
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

@@ -29,7 +29,7 @@ from .layer import (
 )
 from .moves import Move, flat_moves, flat_order
 from .parameters import RealParameters, Reals, Weights
-from .sizes import MapCut, MapSize
+from .sizes import MapSize
 from .stored import OutputMaps
 
 __all__ = ["Dense"]
@@ -77,9 +77,9 @@ class Dense(WeightLayer):
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
         # A vault has whole slices, about as many as another.
-        slices = -(-plan.output.channels // plan.out_depth)
+        slices = plan.cut.slices
         parts = -(-slices // -(-slices // work.engines.ring.vaults))
-        return [replace(plan, cut=MapCut(parts=parts))]
+        return [replace(plan, cut=replace(plan.cut, parts=parts))]
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         weights = plan.input.elements * -(-plan.output.channels // plan.cut.parts)

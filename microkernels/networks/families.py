@@ -25,7 +25,7 @@ from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
 from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize, Pads, Size2, pads, size2
-from .stored import ALIGNMENT, Windows, inside
+from .stored import ALIGNMENT, PIXELS, Windows, inside
 
 __all__ = [
     "MapLayer",
@@ -90,15 +90,12 @@ class MapLayer(Layer):
             return False
         if before.cut.images != plan.cut.images or before.out_depth != plan.depth:
             return False
-        return inside(before.tiles, plan.tiles, plan.windows[0], plan.input.channels, vaults)
+        return inside(before.cut, plan.cut, plan.windows[0], vaults)
 
     def moved_elements(
         self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
     ) -> float:
-        tile, windows = plan.tile, plan.windows[0]
-        width = (tile.width - 1) * windows.stride.width + windows.kernel.width
-        height = (tile.height - 1) * windows.stride.height + windows.kernel.height
-        elements = width * height * (tile.channels if windows.parted else plan.input.channels)
+        elements = plan.region.elements
         if self.covers(before, plan, work.engines.ring.vaults):
             elements -= before.tile.elements
         return elements * plan.rounds(work.batch)
@@ -233,7 +230,7 @@ class _MapStep(LayerStep):
         if weights is None or tile is None:
             return None
         part = slice(tile.channel, tile.channel + tile.channels)
-        lacking = (0, self.maps.target.whole_tile.channels - tile.channels)
+        lacking = (0, self.maps.plan.tile.channels - tile.channels)
         inner = [(0, 0)] * (weights.weights.ndim - 1)
         return Weights(
             weights=np.pad(weights.weights[part], (lacking, *inner)),
@@ -251,7 +248,7 @@ class PixelLayer(MapLayer):
         return same_size(sources)
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
-        return (Windows(kernel=Size2(1, 1), stride=Size2(1, 1), parted=True),) * len(inputs)
+        return (PIXELS,) * len(inputs)
 
     def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
         return before.cut == plan.cut
@@ -333,11 +330,6 @@ class WindowLayer(MapLayer):
                 parted=parted,
             ),
         )
-
-    def region(self, tile: MapSize) -> Size2:
-        """Pixels that a tile is of."""
-        (width, height), (across, down) = self.window_size, self.steps
-        return Size2((tile.width - 1) * across + width, (tile.height - 1) * down + height)
 
     def views(self, values: Reals, size: MapSize, around: float) -> "list[tuple[int, int, Reals]]":
         """Each pixel of the windows: its row, its column, and its values in all windows."""

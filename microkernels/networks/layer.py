@@ -24,7 +24,7 @@ from support.checks import shown
 from .moves import Move
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights
 from .sizes import MapCut, MapSize, cuts
-from .stored import InputMaps, OutputMaps, Tiles, Windows
+from .stored import OutputMaps, StoredMaps, Windows
 
 __all__ = [
     "INPUT",
@@ -83,9 +83,9 @@ class LayerPlan:
 
     Attributes:
         layer: of the network.
-        inputs: sizes of the maps that it reads; of a source its own. output: size of its map.
-        cut: of the output.
-        depth, out_depth: channels in a slice of the input and of the output.
+        inputs: sizes of the maps that it reads; of a source its own.
+        depth: channels in a slice of them.
+        cut: of its map, the output.
         part: of a vault; None: its tile says all.
         strips: the input lies in strips, of a convolution of the network's input.
         cycles: predicted for the whole batch, without moves.
@@ -93,10 +93,8 @@ class LayerPlan:
 
     layer: "Layer"
     inputs: tuple[MapSize, ...]
-    output: MapSize
-    cut: MapCut
     depth: int
-    out_depth: int
+    cut: MapCut
     part: ConvPlan | DensePart | None = None
     strips: bool = False
     cycles: float = 0.0
@@ -106,20 +104,30 @@ class LayerPlan:
         """Size of the first map that the layer reads."""
         return self.inputs[0]
 
+    @property
+    def output(self) -> MapSize:
+        """Size of the output."""
+        return self.cut.size
+
+    @property
+    def out_depth(self) -> int:
+        """Channels in a slice of the output."""
+        return self.cut.depth
+
     @cached_property
     def windows(self) -> tuple[Windows, ...]:
         """Which pixels of each of its inputs the layer reads."""
         return self.layer.windows(self.inputs, self.output)
 
-    @cached_property
+    @property
     def tile(self) -> MapSize:
         """Size of a tile of the output."""
-        return self.cut.tile_size(self.output, self.out_depth)
+        return self.cut.tile_size
 
     @property
-    def tiles(self) -> Tiles:
-        """The tiles of the output."""
-        return Tiles(self.cut, self.output, self.out_depth)
+    def region(self) -> MapSize:
+        """Size of the region of the first map that is read for a tile."""
+        return self.windows[0].region_size(self.tile, self.input.channels)
 
     def rounds(self, batch: int) -> int:
         """Rounds in which the vaults go through a batch."""
@@ -146,12 +154,12 @@ class LayerMaps:
     plan: LayerPlan
     engines: ChipEngines
     sources: Sequence[OutputMaps | None]
-    inputs: Sequence[InputMaps | None]
+    inputs: Sequence[StoredMaps | None]
     target: OutputMaps
     constants: tuple[int, int]
 
     @property
-    def read(self) -> list[InputMaps | OutputMaps]:
+    def read(self) -> list[StoredMaps]:
         """Maps that the layer reads."""
         pairs = zip(self.inputs, self.sources, strict=True)
         return [maps for moved, written in pairs if (maps := moved or written) is not None]
@@ -333,7 +341,7 @@ class Layer(ABC):
         Parameters:
             first: the layer reads the network's input.
         """
-        every = cuts(plan.output, plan.out_depth, work.engines.ring.vaults, work.batch)
+        every = cuts(plan.cut, work.engines.ring.vaults, work.batch)
         return [replace(plan, cut=cut) for cut in every]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:

@@ -17,7 +17,7 @@ from .moves import PIECE_ELEMENTS, Move, move_block, move_block_bytes, move_prog
 from .network import INPUT, Layer, LayerInput, named
 from .parameters import Weights
 from .plan import NetworkPlan
-from .stored import ALWAYS, InputMaps, OutputMaps, Places
+from .stored import ALWAYS, OutputMaps, Places, StoredMaps
 
 __all__ = ["MoveStep", "NetworkLayout"]
 
@@ -98,7 +98,7 @@ class NetworkLayout:
 
     def __init__(self, plan: NetworkPlan, *, keep: bool = True) -> None:
         self.plan = plan
-        self.inputs: dict[LayerInput, InputMaps] = {}
+        self.inputs: dict[LayerInput, StoredMaps] = {}
         self.outputs: dict[str, OutputMaps] = {}
         self._keep = keep
         self._places = Places()
@@ -139,7 +139,7 @@ class NetworkLayout:
     def _life(self, start: int, last: int) -> dict[str, int]:
         return {} if self._keep else {"start": start, "last": last}
 
-    def _tiles(self, maps: InputMaps | OutputMaps, life: Mapping[str, int]) -> tuple[int, ...]:
+    def _tiles(self, maps: StoredMaps, life: Mapping[str, int]) -> tuple[int, ...]:
         """Places for the tiles of all rounds."""
         step = round_up(maps.bytes, COLUMN_BYTES)
         first = self._places.take(maps.rounds * step, **life)
@@ -167,13 +167,11 @@ class NetworkLayout:
                 start = 0
             elif self.plan.outputs_written_in_place.get(source) == use:
                 start, last = self._times[source], max(last, self._last_use(source))
-            maps = InputMaps(
+            maps = StoredMaps(
                 ring=self.plan.ring,
                 size=plan.inputs[number],
                 batch=self.plan.batch,
                 cut=plan.cut,
-                cut_size=plan.output,
-                cut_depth=plan.out_depth,
                 depth=plan.depth,
                 offsets=(0,),
                 windows=plan.windows[number],
@@ -189,8 +187,6 @@ class NetworkLayout:
             size=plan.output,
             batch=self.plan.batch,
             cut=plan.cut,
-            cut_size=plan.output,
-            cut_depth=plan.out_depth,
             depth=plan.out_depth,
             offsets=(0,),
             inside=self.inputs[reader] if reader is not None else None,

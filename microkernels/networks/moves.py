@@ -28,7 +28,7 @@ from microkernels.common.parameter_block import block_bytes
 from microkernels.nn.dense_layout import Vectors
 
 from .sizes import MapRegion
-from .stored import InputMaps, OutputMaps
+from .stored import OutputMaps, StoredMaps
 
 __all__ = [
     "PIECE_ELEMENTS",
@@ -120,7 +120,7 @@ def _moves(
         )
 
 
-def map_moves(source: OutputMaps, target: InputMaps, vault: int, constants: int) -> list[Move]:
+def map_moves(source: OutputMaps, target: StoredMaps, vault: int, constants: int) -> list[Move]:
     """Moves of one vault for the maps that it reads.
 
     Parameters:
@@ -259,13 +259,6 @@ def move_slots(scratchpad_bytes: int = DEFAULT_SCRATCHPAD) -> int:
     return slots
 
 
-@dataclass(order=True)
-class _Share:
-    cost: float
-    slot: int
-    moves: list[Move]
-
-
 def _cost(move: Move) -> float:
     return _cost_of(move.elements, move.count)
 
@@ -303,13 +296,13 @@ def _cut(moves: Sequence[Move], sharers: int) -> list[Move]:
 def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
     """Moves of each engine, of about equal cost."""
     cut = _cut(moves, sharers)
-    shares = [_Share(0.0, slot, []) for slot in range(sharers)]
+    shares: list[list[Move]] = [[] for _ in range(sharers)]
+    costs = [(0.0, slot) for slot in range(sharers)]
     for move in sorted(cut, key=_cost, reverse=True):
-        least = heapq.heappop(shares)
-        least.moves.append(move)
-        least.cost += _cost(move)
-        heapq.heappush(shares, least)
-    return [share.moves for share in sorted(shares, key=lambda share: share.slot)]
+        cost, slot = costs[0]
+        shares[slot].append(move)
+        heapq.heapreplace(costs, (cost + _cost(move), slot))
+    return shares
 
 
 def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:

@@ -200,10 +200,8 @@ class _Planner:
         uncut = LayerPlan(
             layer=layer,
             inputs=tuple(self.network.sizes[source] for source in sources),
-            output=self.network.sizes[layer.name],
-            cut=MapCut(),
             depth=self.depths[sources[0]],
-            out_depth=self.depths[layer.name],
+            cut=MapCut(size=self.network.sizes[layer.name], depth=self.depths[layer.name]),
         )
         variants = layer.variants(uncut, self.work, first=sources[0] == INPUT)
         least = [layer.least_cycles(plan, self.work) for plan in variants]

@@ -84,13 +84,7 @@ class Pool(WindowLayer):
         return plan.timed(cycles, work)
 
     def tile_shape(self, plan: LayerPlan) -> PoolShape:
-        region = self.region(plan.tile)
-        return replace(
-            self.shape(plan.input),
-            width=region.width,
-            height=region.height,
-            channels=plan.tile.channels,
-        )
+        return replace(self.shape(plan.input), **plan.region._asdict())
 
     def layout(
         self,

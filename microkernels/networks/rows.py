@@ -220,7 +220,7 @@ class Product(MapLayer):
 
     def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
         # A vault has whole images.
-        return plan.cut.sharers == 1 and before.cut == plan.cut
+        return before.cut.sharers == plan.cut.sharers == 1 and before.cut.images == plan.cut.images
 
     def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
         return False

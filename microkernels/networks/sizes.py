@@ -5,8 +5,8 @@ the last tile overlaps the one before, so that all vaults execute one program; o
 tiles the earlier vault is the *owner*, from which others read them.
 """
 
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import dataclass, replace
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 from microkernels.common.errors import CHECK
@@ -154,9 +154,11 @@ def _pieces(length: int, count: int, number: int) -> tuple[int, int]:
 
 @dataclass(frozen=True, kw_only=True)
 class MapCut:
-    """How the vaults of a chip share a layer's output. Each value is at least 1.
+    """How the vaults of a chip share a map, the output of a layer. Each value is at least 1.
 
     Attributes:
+        size: of the map.
+        depth: channels in a slice of it.
         images: that are worked on at a time.
         columns, rows: of tiles of an image.
         parts: of the channels, in whole slices.
@@ -165,6 +167,8 @@ class MapCut:
         KernelError: a value outside its range.
     """
 
+    size: MapSize
+    depth: int
     images: int = 1
     columns: int = 1
     rows: int = 1
@@ -172,7 +176,8 @@ class MapCut:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        for name in ("images", "columns", "rows", "parts"):
+        self.size.check("a map")
+        for name in ("depth", "images", "columns", "rows", "parts"):
             CHECK.at_least(name, getattr(self, name), 1)
 
     @property
@@ -194,34 +199,39 @@ class MapCut:
         column, part = divmod(rest, self.parts)
         return Place(image, column, row, part)
 
-    def tile_size(self, size: MapSize, depth: int) -> MapSize:
-        """Size of a tile of a map in slices of ``depth`` channels; the last part may have fewer."""
-        slices = -(-size.channels // depth)
+    @property
+    def slices(self) -> int:
+        """Slices of the map."""
+        return -(-self.size.channels // self.depth)
+
+    @cached_property
+    def tile_size(self) -> MapSize:
+        """Size of a tile; the last part may have fewer channels."""
+        width, height, channels = self.size
         return MapSize(
-            -(-size.width // self.columns),
-            -(-size.height // self.rows),
-            min(-(-slices // self.parts) * depth, size.channels),
+            -(-width // self.columns),
+            -(-height // self.rows),
+            min(-(-self.slices // self.parts) * self.depth, channels),
         )
 
-    def owned(self, size: MapSize, depth: int, vault: int) -> MapRegion | None:
+    def owned(self, vault: int) -> MapRegion | None:
         """The region of which a vault is the owner; None: it has none."""
-        return _owned(self, size, depth, vault)
+        return _owned(self, vault)
 
-    def tile(self, size: MapSize, depth: int, vault: int) -> MapRegion | None:
-        """The region that a vault computes, of :meth:`tile_size`; None: it has no work."""
-        return _tile(self, size, depth, vault)
+    def tile(self, vault: int) -> MapRegion | None:
+        """The region that a vault computes, of :attr:`tile_size`; None: it has no work."""
+        return _tile(self, vault)
 
 
 @lru_cache(maxsize=1 << 14)
-def _owned(cut: MapCut, size: MapSize, depth: int, vault: int) -> MapRegion | None:
+def _owned(cut: MapCut, vault: int) -> MapRegion | None:
     place = cut.place(vault)
     if place is None:
         return None
-    x, right = _pieces(size.width, cut.columns, place.column)
-    y, below = _pieces(size.height, cut.rows, place.row)
-    slices = -(-size.channels // depth)
-    first, last = (depth * end for end in _pieces(slices, cut.parts, place.part))
-    last = min(last, size.channels)
+    x, right = _pieces(cut.size.width, cut.columns, place.column)
+    y, below = _pieces(cut.size.height, cut.rows, place.row)
+    first, last = (cut.depth * end for end in _pieces(cut.slices, cut.parts, place.part))
+    last = min(last, cut.size.channels)
     if x == right or y == below or first >= last:
         return None
     return MapRegion(
@@ -230,14 +240,14 @@ def _owned(cut: MapCut, size: MapSize, depth: int, vault: int) -> MapRegion | No
 
 
 @lru_cache(maxsize=1 << 14)
-def _tile(cut: MapCut, size: MapSize, depth: int, vault: int) -> MapRegion | None:
-    owned = _owned(cut, size, depth, vault)
+def _tile(cut: MapCut, vault: int) -> MapRegion | None:
+    owned = _owned(cut, vault)
     if owned is None:
         return None
-    full = cut.tile_size(size, depth)
+    full = cut.tile_size
     return MapRegion(
-        x=min(owned.x, size.width - full.width),
-        y=min(owned.y, size.height - full.height),
+        x=min(owned.x, cut.size.width - full.width),
+        y=min(owned.y, cut.size.height - full.height),
         channel=owned.channel,
         width=full.width,
         height=full.height,
@@ -245,25 +255,20 @@ def _tile(cut: MapCut, size: MapSize, depth: int, vault: int) -> MapRegion | Non
     )
 
 
-def cuts(output: MapSize, depth: int, vaults: int, batch: int) -> tuple[MapCut, ...]:
+@lru_cache(maxsize=1024)
+def cuts(uncut: MapCut, vaults: int, batch: int) -> tuple[MapCut, ...]:
     """All cuts of a map over at most so many vaults, with at most as many tiles across and down as
     pixels, parts as slices, and images at a time as there are. A vault gets nothing where fewer
     tiles or parts of their size hold the whole map.
 
     Parameters:
-        output: the map. depth: channels in a slice of it.
+        uncut: the map in one tile.
     """
-    slices = -(-output.channels // depth)
-    limits = (batch, output.width, output.height, slices)
-    return _cuts(vaults, *(min(vaults, limit) for limit in limits))
-
-
-@lru_cache(maxsize=1024)
-def _cuts(vaults: int, batch: int, width: int, height: int, slices: int) -> tuple[MapCut, ...]:
+    width, height, _ = uncut.size
     return tuple(
-        MapCut(images=images, columns=columns, rows=rows, parts=parts)
+        replace(uncut, images=images, columns=columns, rows=rows, parts=parts)
         for images in range(1, min(vaults, batch) + 1)
         for columns in range(1, min(vaults // images, width) + 1)
         for rows in range(1, min(vaults // images // columns, height) + 1)
-        for parts in range(1, min(vaults // images // columns // rows, slices) + 1)
+        for parts in range(1, min(vaults // images // columns // rows, uncut.slices) + 1)
     )

@@ -1,10 +1,9 @@
 """Feature maps that lie in the vaults of a chip, each vault's tile at the same offset, and the
 allocation of these offsets."""
 
-from abc import ABC, abstractmethod
+from bisect import insort
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -16,20 +15,12 @@ from microkernels.runtime.ring import VaultRing
 
 from .sizes import MapCut, MapRegion, MapSize, Size2
 
-__all__ = ["ALIGNMENT", "ALWAYS", "InputMaps", "OutputMaps", "Places", "Tiles", "Windows", "inside"]
+__all__ = ["ALIGNMENT", "ALWAYS", "OutputMaps", "Places", "StoredMaps", "Windows", "inside"]
 
 #: A time after all others.
 ALWAYS = 1 << 30
 #: Alignment of places: bytes of a row in each of the 16 banks of a vault (thesis, section 5.2).
 ALIGNMENT = 16 * ROW_BYTES
-
-
-@dataclass(frozen=True)
-class _Taken:
-    first: int
-    end: int
-    start: int
-    last: int
 
 
 class Places:
@@ -40,7 +31,8 @@ class Places:
     """
 
     def __init__(self) -> None:
-        self._taken: list[_Taken] = []
+        #: First byte and end of each place, and the times from and to which it is in use.
+        self._taken: list[tuple[int, int, int, int]] = []
         self.end = 0
 
     def take(self, size: int, *, start: int = 0, last: int = ALWAYS) -> int:
@@ -53,12 +45,12 @@ class Places:
         CHECK.at_least("size", size, 0)
         CHECK.at_least("last", last, start)
         at = 0
-        for neighbour in sorted(self._taken, key=lambda place: place.first):
-            if neighbour.start <= last and start <= neighbour.last:
-                if at + size <= neighbour.first:
+        for first, end, since, until in self._taken:
+            if since <= last and start <= until:
+                if at + size <= first:
                     break
-                at = max(at, round_up(neighbour.end, ALIGNMENT))
-        self._taken.append(_Taken(at, at + size, start, last))
+                at = max(at, round_up(end, ALIGNMENT))
+        insort(self._taken, (at, at + size, start, last))
         self.end = max(self.end, at + size)
         return at
 
@@ -81,42 +73,49 @@ class Windows:
     around: int = 0
     parted: bool = False
 
+    def region_size(self, tile: MapSize, channels: int) -> MapSize:
+        """Size of the region that is read for the outputs in a tile.
+
+        Parameters:
+            channels: of the map that is read.
+        """
+        return MapSize(
+            (tile.width - 1) * self.stride.width + self.kernel.width,
+            (tile.height - 1) * self.stride.height + self.kernel.height,
+            tile.channels if self.parted else channels,
+        )
+
     def region(self, tile: MapRegion, channels: int) -> MapRegion:
-        """The region that is read for the outputs in ``tile``."""
+        """The region that is read for the outputs in ``tile``; parameters as of
+        :meth:`region_size`."""
+        size = MapSize(tile.width, tile.height, tile.channels)
         return MapRegion(
             x=tile.x * self.stride.width - self.left,
             y=tile.y * self.stride.height - self.top,
             channel=tile.channel if self.parted else 0,
-            width=(tile.width - 1) * self.stride.width + self.kernel.width,
-            height=(tile.height - 1) * self.stride.height + self.kernel.height,
-            channels=tile.channels if self.parted else channels,
+            **self.region_size(size, channels)._asdict(),
         )
 
 
-class Tiles(NamedTuple):
-    """The tiles of a map: how it is cut, its size, and the channels in a slice of it."""
-
-    cut: MapCut
-    size: MapSize
-    depth: int
+#: Of a layer whose maps have one size.
+PIXELS = Windows(kernel=Size2(1, 1), stride=Size2(1, 1), parted=True)
 
 
 @lru_cache(maxsize=1 << 16)
-def inside(tiles: Tiles, outputs: Tiles, windows: Windows, channels: int, vaults: int) -> bool:
-    """Whether each vault's tile lies in the region that it reads for its tile of ``outputs``.
+def inside(cut: MapCut, reader: MapCut, windows: Windows, vaults: int) -> bool:
+    """Whether each vault's tile lies in the region that it reads for its tile of another map.
 
     Parameters:
-        windows: that are read. channels: of the map that is read.
+        cut: of the map that is read. reader: of the other. windows: that are read.
     """
     for vault in range(vaults):
-        tile = tiles.cut.tile(tiles.size, tiles.depth, vault)
-        read = outputs.cut.tile(outputs.size, outputs.depth, vault)
+        tile, read = cut.tile(vault), reader.tile(vault)
         if (tile is None) != (read is None):
             return False
         if tile is None or read is None:
             continue
-        region = windows.region(read, channels)
-        place, other_place = tiles.cut.place(vault), outputs.cut.place(vault)
+        region = windows.region(read, cut.size.channels)
+        place, other_place = cut.place(vault), reader.place(vault)
         assert place is not None
         assert other_place is not None
         if place.image != other_place.image or region.common(tile) != tile:
@@ -127,27 +126,28 @@ def inside(tiles: Tiles, outputs: Tiles, windows: Windows, channels: int, vaults
 
 
 @dataclass(frozen=True, kw_only=True)
-class _Maps(ABC):
-    """Common part of the maps of a layer's input and output.
+class StoredMaps:
+    """Maps that a layer reads: the windows of each vault's tile, with all that is around them.
 
     Attributes:
         ring: of the vaults.
         size: of the map. batch: images.
-        cut, cut_size, cut_depth: of the output of the layer that reads or writes the map, its size,
-            and the channels in a slice of it.
+        cut: of the output of the layer that reads or writes the map.
         depth: channels in a slice of this map.
         offsets: within each vault, of the tile of each round: of the first ``cut.images`` images,
             of the next ones, and so on.
+        windows: of the layer.
+        strips: the maps are :class:`microkernels.common.feature_map.StripMap`.
     """
 
     ring: VaultRing
     size: MapSize
     batch: int
     cut: MapCut
-    cut_size: MapSize
-    cut_depth: int
     depth: int
     offsets: tuple[int, ...]
+    windows: Windows
+    strips: bool = False
 
     @property
     def rounds(self) -> int:
@@ -162,12 +162,17 @@ class _Maps(ABC):
 
     def tile(self, vault: int) -> MapRegion | None:
         """Region of the output that the vault computes; None: it has no work."""
-        return self.cut.tile(self.cut_size, self.cut_depth, vault)
+        return self.cut.tile(vault)
+
+    def region(self, vault: int) -> MapRegion | None:
+        """Region of the map that the vault has; None: it has no work."""
+        tile = self.tile(vault)
+        return None if tile is None else self.windows.region(tile, self.size.channels)
 
     @cached_property
-    def whole_tile(self) -> MapSize:
-        """Size of the tiles of the output, in the vaults with most channels."""
-        return self.cut.tile_size(self.cut_size, self.cut_depth)
+    def whole(self) -> MapSize:
+        """Size of the regions, in the vaults with most channels."""
+        return self.windows.region_size(self.cut.tile_size, self.size.channels)
 
     @cached_property
     def _maps(self) -> dict[tuple[int, int], FeatureMap]:
@@ -180,46 +185,10 @@ class _Maps(ABC):
             self._maps[place] = self._map(vault, round_)
         return self._maps[place]
 
-    @abstractmethod
     def _map(self, vault: int, round_: int) -> FeatureMap:
         """:meth:`map`, which keeps it."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class InputMaps(_Maps):
-    """Maps that a layer reads: the windows of each vault's tile, with all that is around them.
-
-    Attributes:
-        windows: of the layer.
-        strips: the maps are :class:`microkernels.common.feature_map.StripMap`.
-    """
-
-    windows: Windows
-    strips: bool = False
-
-    def region(self, vault: int) -> MapRegion | None:
-        """Region of the map that the vault reads; None: it has no work."""
-        tile = self.tile(vault)
-        return None if tile is None else self.windows.region(tile, self.size.channels)
-
-    @cached_property
-    def whole(self) -> MapSize:
-        """Size of the region that a vault reads."""
-        tile = self.whole_tile
-        first = MapRegion(
-            x=0, y=0, channel=0, width=tile.width, height=tile.height, channels=tile.channels
-        )
-        region = self.windows.region(first, self.size.channels)
-        return MapSize(region.width, region.height, region.channels)
-
-    def _map(self, vault: int, round_: int) -> FeatureMap:
-        place = {
-            "base": self.ring.address(vault, self.offsets[round_]),
-            "width": self.whole.width,
-            "height": self.whole.height,
-            "channels": self.whole.channels,
-            "depth": self.depth,
-        }
+        base = self.ring.address(vault, self.offsets[round_])
+        place = {"base": base, "depth": self.depth, **self.whole._asdict()}
         if self.strips:
             return StripMap(
                 **place, rows=self.windows.kernel.height, stride=self.windows.stride.height
@@ -228,7 +197,7 @@ class InputMaps(_Maps):
 
     @property
     def bytes(self) -> int:
-        """Bytes of a map."""
+        """Bytes of a map that has its own place."""
         first = self.map(0, 0)
         return first.end - first.base
 
@@ -260,7 +229,7 @@ class InputMaps(_Maps):
 
 
 @dataclass(frozen=True, kw_only=True)
-class OutputMaps(_Maps):
+class OutputMaps(StoredMaps):
     """Maps that a layer writes: each vault's tile.
 
     Attributes:
@@ -268,39 +237,27 @@ class OutputMaps(_Maps):
             there are no ``offsets``.
     """
 
-    inside: InputMaps | None = None
+    windows: Windows = PIXELS
+    inside: StoredMaps | None = None
 
     def _map(self, vault: int, round_: int) -> FeatureMap:
-        full = self.whole_tile
-        if self.inside is not None:
-            tile, region = self.tile(vault), self.inside.region(vault)
-            left = top = 0
-            if tile is not None and region is not None:
-                left, top = tile.x - region.x, tile.y - region.y
-            return PartMap.of(
-                self.inside.map(vault, round_),
-                left=left,
-                top=top,
-                width=full.width,
-                height=full.height,
-            )
-        return FeatureMap(
-            base=self.ring.address(vault, self.offsets[round_]),
-            width=full.width,
-            height=full.height,
-            channels=full.channels,
-            depth=self.depth,
+        if self.inside is None:
+            return super()._map(vault, round_)
+        tile, region = self.tile(vault), self.inside.region(vault)
+        left = top = 0
+        if tile is not None and region is not None:
+            left, top = tile.x - region.x, tile.y - region.y
+        return PartMap.of(
+            self.inside.map(vault, round_),
+            left=left,
+            top=top,
+            width=self.whole.width,
+            height=self.whole.height,
         )
-
-    @property
-    def bytes(self) -> int:
-        """Bytes of a map that has its own place."""
-        first = self.map(0, 0)
-        return first.end - first.base
 
     def owned(self, vault: int) -> MapRegion | None:
         """Region that others read from this vault; None: it has none."""
-        return self.cut.owned(self.size, self.depth, vault)
+        return self.cut.owned(vault)
 
     @cached_property
     def _holders(self) -> dict[int, list[tuple[int, int, MapRegion]]]:
@@ -314,24 +271,6 @@ class OutputMaps(_Maps):
             every = ((vault, self.owned(vault)) for vault in vaults)
             self._holders[image] = [(vault, round_, region) for vault, region in every if region]
         return self._holders[image]
-
-    def store(self, memory: Writable, images: Elements) -> None:
-        """Put batch x height x width x channels elements into all vaults, each with its tile."""
-        for vault in range(self.ring.vaults):
-            tile = self.tile(vault)
-            for round_ in range(self.rounds):
-                number = self.image(vault, round_)
-                if tile is None or number is None:
-                    continue
-                values = images[
-                    number,
-                    tile.y : tile.y + tile.height,
-                    tile.x : tile.x + tile.width,
-                    tile.channel : tile.channel + tile.channels,
-                ]
-                fill = self.whole_tile.channels - tile.channels
-                values = np.pad(values, ((0, 0), (0, 0), (0, fill)))
-                self.map(vault, round_).store(memory, values)
 
     def load(self, memory: Readable) -> Elements:
         """The batch x height x width x channels elements in ``memory``, from their owners."""

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from math import prod
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -305,6 +306,50 @@ class Importer:
         self.origins[layer.name] = node.name
         value = Value(layer=layer.name, size=size, shape=shape, alone=True, turned=turned)
         return self.name_output(node, node.outputs[0], value) if last else value
+
+    def apply(
+        self,
+        node: GraphNode,
+        kind: Callable[..., Layer],
+        value: Value,
+        *,
+        last: bool = True,
+        **attributes: Any,
+    ) -> Value:
+        """Add a layer whose map is as ``value``, its first source.
+
+        Parameters:
+            kind: of the layer. attributes: of it besides.
+            last: as of :meth:`add`.
+        """
+        layer = kind(name=self.unique(node.name), source=value.layer, **attributes)
+        return self.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
+
+    def weigh(
+        self,
+        node: GraphNode,
+        kind: Callable[..., Layer],
+        value: Value,
+        real: Weights,
+        shape: tuple[int, ...],
+        *,
+        size: MapSize | None = None,
+        last: bool = True,
+        turned: bool = False,
+        **attributes: Any,
+    ) -> Value:
+        """Add a layer with weights of real numbers, without ReLU.
+
+        Parameters:
+            kind: of the layer. value: its source. attributes: of it besides.
+            shape: of the tensor. size: of its map; None: as of :meth:`map_of`.
+            last, turned: as of :meth:`add`.
+        """
+        name = self.unique(node.name)
+        layer = kind(name=name, source=value.layer, fraction=0, relu=False, **attributes)
+        self.real[name] = real
+        size = self.map_of(shape) if size is None else size
+        return self.add(node, layer, size, shape, last=last, turned=turned)
 
     def alias(self, node: GraphNode, value: Value, shape: tuple[int, ...]) -> None:
         """The node's first output holds the elements of ``value`` in their order."""

@@ -7,11 +7,12 @@ elements in place of values: 0 stands for the constant 0.
 from collections.abc import Mapping
 from dataclasses import dataclass
 from math import prod
+from typing import Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.networks.network import MapSize, Pool
+from microkernels.networks.network import Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
 from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.errors import one_line
@@ -21,7 +22,6 @@ from microkernels.onnx_models.read import GraphNode, attribute
 from support.extras import MissingExtraError
 
 __all__ = [
-    "MapWindow",
     "Positions",
     "gathered",
     "map_value",
@@ -29,35 +29,12 @@ __all__ = [
     "numbers",
     "positions",
     "spatial",
-    "window",
     "window_results",
 ]
 
 #: Bounds of strides, dilations and pads, and of the windows of a node, before anything is made.
 _MOST_NUMBER = 1 << 16
 _MOST_WINDOWS = 1 << 24
-
-
-@dataclass(frozen=True, kw_only=True)
-class MapWindow:
-    """Windows on a map.
-
-    Attributes:
-        kernel: pixels of a window, with the gaps that dilation leaves. dilation: from one pixel of
-            the window that counts to the next.
-        stride, pads: as of a layer.
-    """
-
-    kernel: Size2
-    dilation: Size2
-    stride: Size2
-    pads: Pads
-
-    def output(self, size: MapSize, channels: int) -> MapSize:
-        """Size of the map of all windows' results."""
-        across = size.width + self.pads.left + self.pads.right - self.kernel.width
-        down = size.height + self.pads.top + self.pads.bottom - self.kernel.height
-        return MapSize(across // self.stride.width + 1, down // self.stride.height + 1, channels)
 
 
 def spatial(node: GraphNode, value: Value) -> int:
@@ -81,7 +58,6 @@ class Positions:
 
     Attributes:
         kernel: pixels. strides, dilations: of them.
-        extents: pixels of a window, with the gaps that dilation leaves.
         before, after: pixels around.
         added: of those after, pixels for the last window of ``ceil_mode``.
     """
@@ -89,15 +65,69 @@ class Positions:
     kernel: list[int]
     strides: list[int]
     dilations: list[int]
-    extents: list[int]
     before: list[int]
     after: list[int]
     added: list[int]
+
+    @classmethod
+    def plain(
+        cls,
+        kernel: list[int],
+        strides: list[int] | None = None,
+        before: list[int] | None = None,
+        after: list[int] | None = None,
+    ) -> Self:
+        """Windows without gaps; None: from pixel to pixel, and nothing around."""
+        one, none = [1] * len(kernel), [0] * len(kernel)
+        return cls(
+            kernel=kernel,
+            strides=strides or one,
+            dilations=one,
+            before=before or none,
+            after=after or none,
+            added=none,
+        )
+
+    @property
+    def extents(self) -> list[int]:
+        """Pixels of a window, with the gaps that dilation leaves."""
+        pairs = zip(self.kernel, self.dilations, strict=True)
+        return [(pixels - 1) * dilation + 1 for pixels, dilation in pairs]
 
     def outputs(self, size: int, axis: int) -> int:
         """Windows along an axis of so many pixels."""
         free = size + self.before[axis] + self.after[axis] - self.extents[axis]
         return free // self.strides[axis] + 1
+
+    def shape(self, value: Value, channels: int) -> tuple[int, ...]:
+        """Shape of the results of all windows on a tensor."""
+        sizes = (self.outputs(size, axis) for axis, size in enumerate(value.shape[2:]))
+        return (value.shape[0], channels, *sizes)
+
+    # As of a layer of maps: with one axis across, with two down and across.
+
+    @property
+    def window(self) -> Size2:
+        """Pixels of a window, with its gaps."""
+        return _across_down(self.extents, 1)
+
+    @property
+    def dilation(self) -> Size2:
+        """From one pixel of a window that counts to the next."""
+        return _across_down(self.dilations, 1)
+
+    @property
+    def stride(self) -> Size2:
+        """From window to window."""
+        return _across_down(self.strides, 1)
+
+    @property
+    def pads(self) -> Pads:
+        """Pixels around the map."""
+        (left, top), (right, bottom) = (
+            _across_down(sizes, 0) for sizes in (self.before, self.after)
+        )
+        return Pads(left, top, right, bottom)
 
     def counts(self, size: int, axis: int, *, around: bool) -> NDArray[np.int64]:
         """Pixels of each window along an axis that are of the map, or, with ``around``, also of
@@ -109,6 +139,10 @@ class Positions:
             first, last = 0, last + self.after[axis] - self.added[axis]
         counts: NDArray[np.int64] = ((taps >= first) & (taps < last)).sum(1)
         return counts
+
+
+def _across_down(sizes: list[int], default: int) -> Size2:
+    return Size2(sizes[-1], sizes[0] if len(sizes) > 1 else default)
 
 
 def numbers(node: GraphNode, name: str, count: int, *, least: int) -> list[int]:
@@ -174,7 +208,6 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
         kernel=list(kernel),
         strides=strides,
         dilations=dilations,
-        extents=extents,
         before=before,
         after=after,
         added=added,
@@ -183,32 +216,6 @@ def positions(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> Positio
     if windows > _MOST_WINDOWS:
         raise node.refused(f"it has {windows:,} windows; {_MOST_WINDOWS:,} are allowed")
     return result
-
-
-def window(node: GraphNode, value: Value, kernel: tuple[int, ...]) -> MapWindow:
-    """The windows of a node on maps.
-
-    Parameters:
-        value: its input, a map. kernel: pixels of a window, down and across, or across alone.
-
-    Raises:
-        ModelError: as of :func:`positions`.
-    """
-    places = positions(node, value, kernel)
-    rank = len(kernel)
-    one = [1] * (2 - rank)
-    none = [0] * (2 - rank)
-    down, across = one + places.extents
-    dilation_down, dilation_across = one + places.dilations
-    stride_down, stride_across = one + places.strides
-    top, left = none + places.before
-    bottom, right = none + places.after
-    return MapWindow(
-        kernel=Size2(across, down),
-        dilation=Size2(dilation_across, dilation_down),
-        stride=Size2(stride_across, stride_down),
-        pads=Pads(left, top, right, bottom),
-    )
 
 
 #: Integers up to this one are exact in the type that the kernels of all these operators take.

@@ -18,6 +18,7 @@ from microkernels.onnx_models.read import GraphNode, attribute
 from .linear import activate, scale_channels
 
 __all__ = [
+    "MAGNITUDE_ERROR",
     "affine",
     "cast",
     "combine",
@@ -30,7 +31,9 @@ __all__ = [
     "gelu",
     "identity",
     "limited",
+    "power",
     "reshape",
+    "square_root",
     "squeeze",
     "unary",
     "unsqueeze",
@@ -47,11 +50,9 @@ def curve_value(
     Parameters:
         last: it makes the node's first output.
     """
-    layer = Activation(
-        name=importer.unique(node.name), source=value.layer, function="curve", curve=UNFITTED
-    )
-    importer.curves[layer.name] = function
-    return importer.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
+    result = importer.apply(node, Activation, value, last=last, function="curve", curve=UNFITTED)
+    importer.curves[result.layer] = function
+    return result
 
 
 def unary(name: str) -> Callable[[Importer, GraphNode], None]:
@@ -88,21 +89,6 @@ _GELU_ERROR = 4.8e-4
 _BROADCAST_OPSET = 7
 
 
-def _activation(
-    importer: Importer,
-    node: GraphNode,
-    value: Value,
-    name: str,
-    *,
-    last: bool = True,
-    **attributes: Any,
-) -> Value:
-    layer = Activation(
-        name=importer.unique(node.name), source=value.layer, function=name, **attributes
-    )
-    return importer.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
-
-
 def affine(
     importer: Importer,
     node: GraphNode,
@@ -113,7 +99,9 @@ def affine(
     last: bool = True,
 ) -> Value:
     """``factor`` times the elements plus ``offset``."""
-    result = _activation(importer, node, value, "affine", last=last, factor=0, offset=0, fraction=0)
+    result = importer.apply(
+        node, Activation, value, last=last, function="affine", factor=0, offset=0, fraction=0
+    )
     importer.affine[result.layer] = (factor, offset)
     return result
 
@@ -122,7 +110,7 @@ def limited(
     importer: Importer, node: GraphNode, value: Value, low: float, high: float, *, last: bool = True
 ) -> Value:
     """The elements between two bounds."""
-    result = _activation(importer, node, value, "clip", last=last, low=0, high=0)
+    result = importer.apply(node, Activation, value, last=last, function="clip", low=0, high=0)
     importer.bounds[result.layer] = (low, high)
     return result
 
@@ -149,16 +137,14 @@ def combine(
             one if one.size == size else rearranged(importer, node, [one], index_of(importer, one))
             for one in (first, second)
         )
-    name = importer.unique(node.name)
-    layer: Layer
+    layer: Callable[..., Layer] = Combine
+    attributes: dict[str, Any] = {"operation": kind}
     match kind:
         case "add":
-            layer = Add(name=name, source=first.layer, other=second.layer)
+            layer, attributes = Add, {}
         case "multiply":
-            layer = Multiply(name=name, source=first.layer, other=second.layer, fraction=0)
-        case _:
-            layer = Combine(name=name, source=first.layer, other=second.layer, operation=kind)
-    return importer.add(node, layer, first.size, first.shape, last=last, turned=first.turned)
+            layer, attributes = Multiply, {"fraction": 0}
+    return importer.apply(node, layer, first, last=last, other=second.layer, **attributes)
 
 
 def _spread(
@@ -292,11 +278,8 @@ def function(name: str) -> Callable[[Importer, GraphNode], None]:
     """The function of an operator that :mod:`microkernels.nn.element_shape` has by this name."""
 
     def operator(importer: Importer, node: GraphNode) -> None:
-        value = importer.held(node)
-        if name in ("tanh", "sigmoid", "erf"):
-            _activation(importer, node, value, name, fraction=0)
-        else:
-            _activation(importer, node, value, name)
+        constants: dict[str, Any] = {"fraction": 0} if name in ("tanh", "sigmoid", "erf") else {}
+        importer.apply(node, Activation, importer.held(node), function=name, **constants)
 
     return operator
 
@@ -305,13 +288,13 @@ def gelu(importer: Importer, node: GraphNode) -> None:
     """Gelu; with the approximation by tanh, too, it is computed without it."""
     if attribute(node, "approximate", "none") != "none":
         importer.approximation = max(importer.approximation, _GELU_ERROR)
-    _activation(importer, node, importer.held(node), "gelu", fraction=0)
+    importer.apply(node, Activation, importer.held(node), function="gelu", fraction=0)
 
 
 def relu(importer: Importer, node: GraphNode) -> None:
     """Relu, in the layer before where possible."""
     if not activate(importer, node):
-        _activation(importer, node, importer.held(node), "relu")
+        importer.apply(node, Activation, importer.held(node), function="relu")
 
 
 def negative(importer: Importer, node: GraphNode) -> None:
@@ -325,7 +308,7 @@ def leaky_relu(importer: Importer, node: GraphNode) -> None:
     slope = round(alpha * (1 << SLOPE_FRACTION))
     if not -(1 << SLOPE_FRACTION) <= slope < 1 << SLOPE_FRACTION:
         raise node.refused(f"alpha must be from -1 to below 1, not {alpha}")
-    _activation(importer, node, importer.held(node), "leaky", slope=slope)
+    importer.apply(node, Activation, importer.held(node), function="leaky", slope=slope)
 
 
 def p_relu(importer: Importer, node: GraphNode) -> None:
@@ -335,7 +318,7 @@ def p_relu(importer: Importer, node: GraphNode) -> None:
     if importer.graph.opset < _BROADCAST_OPSET and slopes.ndim == 1:
         # A slope for each channel.
         slopes = slopes.reshape(-1, *(1,) * (len(value.shape) - 2))
-    positive = _activation(importer, node, value, "relu", last=False)
+    positive = importer.apply(node, Activation, value, last=False, function="relu")
     below = limited(importer, node, value, -_UNBOUNDED, 0.0, last=False)
     numbers = _by_channel(importer, slopes, value)
     if numbers is not None and numbers.size == 1:
@@ -385,8 +368,98 @@ def swish(importer: Importer, node: GraphNode) -> None:
     value = importer.held(node)
     alpha = float(attribute(node, "alpha", 1.0))
     inner = value if alpha == 1 else affine(importer, node, value, alpha, 0.0, last=False)
-    gate = _activation(importer, node, inner, "sigmoid", last=False, fraction=0)
+    gate = importer.apply(node, Activation, inner, last=False, function="sigmoid", fraction=0)
     combine(importer, node, "multiply", value, gate)
+
+
+#: Directions of an eighth of the plane.
+_DIRECTIONS = 4
+_ANGLE = np.pi / 4 / _DIRECTIONS
+#: Largest error of a magnitude, as a share of it.
+MAGNITUDE_ERROR = float((1 - np.cos(_ANGLE / 2)) / (1 + np.cos(_ANGLE / 2)))
+#: Exponents up to this one are products.
+_MOST_EXPONENT = 8
+
+
+def _product(importer: Importer, node: GraphNode, one: Value, other: Value) -> Value:
+    return combine(importer, node, "multiply", one, other, last=False)
+
+
+def power(importer: Importer, node: GraphNode) -> None:
+    """Pow with a constant exponent; whole ones from 1 to 8 are products."""
+    value = importer.value(node)
+    exponents = importer.reals(node, 1)
+    exponent = float(exponents.ravel()[0]) if exponents.size else 0.0
+    if exponents.size != 1:
+        raise node.refused("the exponent must be one number")
+    if exponent == 0.5:
+        square_root(importer, node)
+        return
+    if exponent not in range(1, _MOST_EXPONENT + 1):
+        function = Function("power", (exponent,))
+        curve_value(importer, node, importer.held(node), function, last=True)
+        return
+    product, square, left = None, value, int(exponent)
+    while left:
+        if left & 1:
+            product = square if product is None else _product(importer, node, product, square)
+        left >>= 1
+        if left:
+            square = _product(importer, node, square, square)
+    assert product is not None
+    importer.alias(node, product, value.shape)
+
+
+def square_root(importer: Importer, node: GraphNode) -> None:
+    """Sqrt: a curve; of the sum of two squares by projections, to :data:`MAGNITUDE_ERROR`.
+
+    Squares of small numbers would have too few bits for the root of a sum of two, which is the
+    magnitude of a complex number. Of the magnitudes of both, the larger and the smaller are
+    projected on directions from 0 to 45 degrees; the largest projection lies below the root by less
+    than the cosine of half the angle between two directions, and a common factor halves this error.
+    """
+    total = importer.value(node)
+    parts = _squared(importer, total)
+    if parts is None:
+        curve_value(importer, node, total, Function("sqrt"), last=True)
+        return
+    importer.approximation = max(importer.approximation, MAGNITUDE_ERROR)
+    one, other = (
+        importer.apply(
+            node, Activation, replace(total, layer=part), last=False, function="absolute"
+        )
+        for part in parts
+    )
+    large = combine(importer, node, "maximum", one, other, last=False)
+    small = combine(importer, node, "minimum", one, other, last=False)
+    longest: Value | None = None
+    for number in range(_DIRECTIONS):
+        angle = (number + 0.5) * _ANGLE
+        along, across = (
+            affine(importer, node, value, (1 + MAGNITUDE_ERROR) * share, 0.0, last=False)
+            for value, share in ((large, np.cos(angle)), (small, np.sin(angle)))
+        )
+        line = combine(importer, node, "add", along, across, last=False)
+        if longest is not None:
+            line = combine(importer, node, "maximum", longest, line, last=False)
+        longest = line
+    assert longest is not None
+    importer.alias(node, longest, total.shape)
+
+
+def _squared(importer: Importer, total: Value) -> tuple[str, str] | None:
+    """Layers whose squares ``total`` is the sum of; None: it is no such sum."""
+    layers = importer.layers
+    sums = layers.get(total.layer)
+    if not isinstance(sums, Add) or sums.relu:
+        return None
+    squares = [layers.get(source) for source in sums.sources]
+    factors = [
+        square.source
+        for square in squares
+        if isinstance(square, Multiply) and square.source == square.other
+    ]
+    return (factors[0], factors[1]) if len(factors) == len(squares) else None
 
 
 #: Types of real numbers, by their number in ONNX.

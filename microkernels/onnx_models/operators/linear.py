@@ -1,26 +1,31 @@
-"""Operators that become convolutions and fully connected layers."""
+"""Operators that become convolutions and fully connected layers.
+
+A transposed convolution is zeros between the pixels, then a convolution.
+"""
+
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from math import prod
+from typing import Any
 
 import numpy as np
 
-from microkernels.networks.network import INPUT, Conv, Dense, Depthwise, MapSize
+from microkernels.networks.network import INPUT, Conv, Dense, Depthwise, Layer, MapSize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
-from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged
+from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
 from microkernels.onnx_models.read import GraphNode, attribute
 
-from .arrange import MapWindow, gathered, map_value, positions, window
+from .arrange import Positions, gathered, map_value, numbers, positions
 
 __all__ = [
-    "MAP_AXES",
     "activate",
     "batch_normalization",
     "connect",
     "conv",
-    "conv_bias",
-    "conv_by_moves",
+    "conv_transpose",
     "pixel_conv",
     "scale_channels",
-    "spread_weights",
 ]
 
 #: Weights of a layer that grouped ones may spread to.
@@ -29,8 +34,10 @@ _MOST_WEIGHTS = 1 << 26
 _FEW_CHANNELS = 16
 #: Pixels across or down of a depthwise convolution that has a kernel of its own.
 _MOST_DEPTHWISE = 8
+#: Elements of the image of a transposed convolution with zeros between its pixels, at most.
+_MOST_SPREAD = 1 << 24
 #: Axes of a map.
-MAP_AXES = 2
+_MAP_AXES = 2
 
 
 def _check_filters(node: GraphNode, value: Value, weights: Reals, groups: int) -> None:
@@ -66,60 +73,58 @@ def conv(importer: Importer, node: GraphNode) -> None:
     groups = int(attribute(node, "group", 1))
     _check_filters(node, value, weights, groups)
     rank, filters, channels = len(value.shape) - 2, len(weights), value.shape[1]
-    if rank > MAP_AXES:
-        conv_by_moves(importer, node, value, weights, groups)
+    if rank > _MAP_AXES:
+        _conv_by_moves(importer, node, value, weights, groups)
         return
-    places = window(node, value, weights.shape[2:])
-    down, across = places.kernel.height, places.kernel.width
+    places = positions(node, value, weights.shape[2:])
+    across, down = places.window
     if filters * channels * down * across > _MOST_WEIGHTS:
         raise node.refused(
             f"{filters} x {channels} x {down} x {across} weights, with those of groups and "
             f"dilation that are 0, are more than {_MOST_WEIGHTS:,}"
         )
-    bias = conv_bias(importer, node, filters)
-    size = places.output(value.size, filters)
-    shape = (value.shape[0], filters, *(size.height, size.width)[2 - rank :])
+    bias = _conv_bias(importer, node, filters)
+    shape = places.shape(value, filters)
+    steps: dict[str, Any] = {"stride": places.stride, "padding": places.pads}
     if groups == channels == filters and channels > 1 and max(down, across) <= _MOST_DEPTHWISE:
-        one = Depthwise(
-            name=importer.unique(node.name),
-            source=value.layer,
-            kernel=places.kernel,
-            stride=places.stride,
-            padding=places.pads,
-            fraction=0,
-            relu=False,
-        )
         # The filter of each channel, as that of a convolution of one channel.
-        samples = spread_weights(weights, 1, places.dilation)[..., 0]
-        importer.real[one.name] = Weights(weights=samples, bias=bias)
-        importer.add(node, one, size, shape)
+        samples = _spread_weights(weights, 1, places.dilation)[..., 0]
+        real = Weights(weights=samples, bias=bias)
+        importer.weigh(node, Depthwise, value, real, shape, kernel=places.window, **steps)
         return
-    full = spread_weights(weights, groups, places.dilation)
+    full = _spread_weights(weights, groups, places.dilation)
     if (
         down == value.size.height == 1
         and channels < _FEW_CHANNELS <= channels * places.stride.width
     ):
         _conv_of_samples(importer, node, value, places, Weights(weights=full, bias=bias), shape)
         return
-    layer = Conv(
-        name=importer.unique(node.name),
-        source=value.layer,
-        filters=filters,
-        kernel=places.kernel,
-        stride=places.stride,
-        padding=places.pads,
-        fraction=0,
-        relu=False,
-    )
-    importer.real[layer.name] = Weights(weights=full, bias=bias)
-    importer.add(node, layer, size, shape)
+    _convolve(importer, node, value, Weights(weights=full, bias=bias), shape, **steps)
+
+
+def _convolve(
+    importer: Importer,
+    node: GraphNode,
+    value: Value,
+    real: Weights,
+    shape: tuple[int, ...],
+    **attributes: Any,
+) -> None:
+    """The node's output as a convolution by ``real``, filters x down x across x channels.
+
+    Parameters:
+        shape: of the output. attributes: of the layer besides.
+    """
+    filters, down, across, _ = real.weights.shape
+    kernel = Size2(across, down)
+    importer.weigh(node, Conv, value, real, shape, filters=filters, kernel=kernel, **attributes)
 
 
 def _conv_of_samples(
     importer: Importer,
     node: GraphNode,
     value: Value,
-    places: MapWindow,
+    places: Positions,
     real: Weights,
     shape: tuple[int, ...],
 ) -> None:
@@ -143,21 +148,11 @@ def _conv_of_samples(
     moved = rearranged(importer, node, [value], lined)
     taps_of = np.zeros((filters, 1, taps * step, channels))
     taps_of[:, :, :across] = real.weights
-    layer = Conv(
-        name=importer.unique(node.name),
-        source=moved.layer,
-        filters=filters,
-        kernel=Size2(taps, 1),
-        fraction=0,
-        relu=False,
-    )
-    importer.real[layer.name] = Weights(
-        weights=taps_of.reshape(filters, 1, taps, step * channels), bias=real.bias
-    )
-    importer.add(node, layer, MapSize(width, 1, filters), shape)
+    by_steps = taps_of.reshape(filters, 1, taps, step * channels)
+    _convolve(importer, node, moved, Weights(weights=by_steps, bias=real.bias), shape)
 
 
-def conv_bias(importer: Importer, node: GraphNode, filters: int) -> Reals:
+def _conv_bias(importer: Importer, node: GraphNode, filters: int) -> Reals:
     """The bias of a convolution; zeros, if it has none.
 
     Raises:
@@ -169,7 +164,7 @@ def conv_bias(importer: Importer, node: GraphNode, filters: int) -> Reals:
     return bias
 
 
-def conv_by_moves(
+def _conv_by_moves(
     importer: Importer, node: GraphNode, value: Value, weights: Reals, groups: int
 ) -> None:
     """A convolution along three axes or more: pixels of the windows are gathered as channels."""
@@ -179,34 +174,149 @@ def conv_by_moves(
     lined = index.reshape(channels, -1, pixels).swapaxes(1, 2)
     moved = rearranged(importer, node, [value], lined.reshape(1, channels * pixels, lined.shape[2]))
     filters = len(weights)
-    full = spread_weights(weights.reshape(filters, -1, pixels), groups, Size2(1, 1))
+    full = _spread_weights(weights.reshape(filters, -1, pixels), groups, Size2(1, 1))
     # Filters x 1 x pixels x channels, as channels x pixels.
     flat = full.transpose(0, 1, 3, 2).reshape(filters, channels * pixels)
-    layer, size = pixel_conv(importer, node, moved, flat, conv_bias(importer, node, filters))
-    importer.add(node, layer, size, (importer.batch, filters, *outputs))
+    shape = (importer.batch, filters, *outputs)
+    pixel_conv(importer, node, moved, flat, _conv_bias(importer, node, filters), shape)
+
+
+def _spaced(
+    node: GraphNode,
+    index: Index,
+    strides: Sequence[int],
+    extents: Sequence[int],
+    pads: Sequence[int],
+    added: Sequence[int],
+) -> Index:
+    """Numbers of elements with a stride between them, and with what a plain convolution reads
+    around them; 0 where there is none.
+
+    Parameters:
+        index: channels, then pixels along each axis.
+        extents: pixels of a filter. pads: of the output, as ONNX has them. added: after its end.
+    """
+    rank, sizes = len(strides), index.shape[1:]
+    for axis in range(rank):
+        length = (sizes[axis] - 1) * strides[axis] + 1
+        wide = np.zeros((*index.shape[: axis + 1], length, *index.shape[axis + 2 :]), np.int64)
+        wide[(slice(None),) * (axis + 1) + (slice(None, None, strides[axis]),)] = index
+        before = extents[axis] - 1 - pads[axis]
+        after = extents[axis] - 1 - pads[rank + axis] + added[axis]
+        around = [(0, 0)] * wide.ndim
+        around[axis + 1] = (max(before, 0), max(after, 0))
+        wide = np.pad(wide, around)
+        cut = slice(max(-before, 0), wide.shape[axis + 1] - max(-after, 0))
+        index = wide[(slice(None),) * (axis + 1) + (cut,)]
+        if index.shape[axis + 1] < extents[axis]:
+            raise node.refused(f"pads {pads} leave nothing of its output")
+    return index
+
+
+def _pads(
+    node: GraphNode,
+    sizes: Sequence[int],
+    strides: Sequence[int],
+    extents: Sequence[int],
+    added: Sequence[int],
+) -> list[int]:
+    """Pixels that are cut off the output at the start of each axis, then at the end of each."""
+    rank = len(sizes)
+    pads = numbers(node, "pads", 2 * rank, least=0)
+    auto = attribute(node, "auto_pad", "NOTSET")
+    declared = attribute(node, "output_shape", None)
+    if declared is None and auto in ("SAME_UPPER", "SAME_LOWER"):
+        declared = [size * step for size, step in zip(sizes, strides, strict=True)]
+    for axis in range(rank if declared is not None else 0):
+        full = strides[axis] * (sizes[axis] - 1) + added[axis] + extents[axis]
+        total = full - int(declared[-rank:][axis])
+        less = total // 2
+        first = less if auto == "SAME_UPPER" else total - less
+        pads[axis], pads[rank + axis] = first, total - first
+    return pads
+
+
+def conv_transpose(importer: Importer, node: GraphNode) -> None:
+    """ConvTranspose, with strides, pads, dilations and groups."""
+    value = map_value(importer, node)
+    weights = importer.reals(node, 1)
+    rank = len(value.shape) - 2
+    groups = int(attribute(node, "group", 1))
+    channels = value.size.channels
+    if (
+        rank < 1
+        or weights.ndim != rank + 2
+        or groups < 1
+        or channels % groups
+        or len(weights) != channels
+    ):
+        raise node.refused(
+            f"weights of shape {list(weights.shape)} in {groups} group(s) do not fit an input of "
+            f"shape {list(value.shape)}"
+        )
+    kernel = weights.shape[2:]
+    strides, dilations = (numbers(node, name, rank, least=1) for name in ("strides", "dilations"))
+    added = numbers(node, "output_padding", rank, least=0)
+    extents = [(k - 1) * d + 1 for k, d in zip(kernel, dilations, strict=True)]
+    sizes = value.shape[2:]
+    pads = _pads(node, sizes, strides, extents, added)
+    spread = prod((s - 1) * t + e for s, t, e in zip(sizes, strides, extents, strict=True))
+    if spread * max(channels, weights.shape[1] * groups) > _MOST_SPREAD:
+        raise node.refused(
+            f"{spread:,} pixels of each channel; {_MOST_SPREAD:,} elements in all are allowed"
+        )
+    index = _spaced(node, index_of(importer, value)[0], strides, extents, pads, added)
+    spaced = rearranged(importer, node, [value], index[np.newaxis])
+    inner = channels // groups
+    turned = weights[(slice(None), slice(None), *[slice(None, None, -1)] * rank)]
+    filters = weights.shape[1] * groups
+    grouped = turned.reshape(groups, inner, weights.shape[1], *kernel).swapaxes(1, 2)
+    grouped = grouped.reshape(filters, inner, *kernel)
+    if rank > _MAP_AXES:
+        attributes = {"dilations": dilations}
+        _conv_by_moves(importer, replace(node, attributes=attributes), spaced, grouped, groups)
+        return
+    gaps = Size2(dilations[-1], dilations[0] if rank == 2 else 1)
+    bias = _conv_bias(importer, node, filters)
+    real = Weights(weights=_spread_weights(grouped, groups, gaps), bias=bias)
+    shape = Positions.plain(extents).shape(spaced, filters)
+    _convolve(importer, node, spaced, real, shape)
 
 
 def pixel_conv(
-    importer: Importer, node: GraphNode, value: Value, weights: Reals, bias: Reals
-) -> tuple[Conv, MapSize]:
-    """A convolution of single pixels, not yet added to the network, and the size of its output.
+    importer: Importer,
+    node: GraphNode,
+    value: Value,
+    weights: Reals,
+    bias: Reals,
+    shape: tuple[int, ...],
+    *,
+    last: bool = True,
+    turned: bool = False,
+) -> Value:
+    """A convolution of single pixels.
 
     Parameters:
         weights: filters x channels. bias: of each filter.
+        shape: of the tensor.
+        last, turned: as of :meth:`microkernels.onnx_models.importer.Importer.add`.
     """
-    layer = Conv(
-        name=importer.unique(node.name),
-        source=value.layer,
-        filters=len(weights),
+    filters = len(weights)
+    return importer.weigh(
+        node,
+        Conv,
+        value,
+        Weights(weights=weights[:, None, None, :], bias=bias),
+        shape,
+        size=value.size._replace(channels=filters),
+        last=last,
+        turned=turned,
+        filters=filters,
         kernel=1,
-        fraction=0,
-        relu=False,
     )
-    importer.real[layer.name] = Weights(weights=weights[:, None, None, :], bias=bias)
-    return layer, value.size._replace(channels=len(weights))
 
 
-def spread_weights(weights: Reals, groups: int, dilation: Size2) -> Reals:
+def _spread_weights(weights: Reals, groups: int, dilation: Size2) -> Reals:
     """Weights of groups and with gaps (filters x channels of a group x pixels along one or two
     axes) as filters x down x across x channels, with zeros between."""
     filters, inner, *kernel = weights.shape
@@ -237,24 +347,17 @@ def connect(importer: Importer, node: GraphNode, weights: Reals, *, last: bool =
         raise node.refused(
             f"weights for {inputs} inputs do not fit an input of shape {list(value.shape)}"
         )
-    name = importer.unique(node.name)
+    kind: Callable[..., Layer] = Dense
+    attributes: dict[str, Any] = {"outputs": outputs}
     if value.layer == INPUT:
         # The kernel of fully connected layers takes the outputs of layers alone.
-        layer: Conv | Dense = Conv(
-            name=name,
-            source=value.layer,
-            filters=outputs,
-            kernel=Size2(size.width, size.height),
-            fraction=0,
-            relu=False,
-        )
+        kind = Conv
+        attributes = {"filters": outputs, "kernel": Size2(size.width, size.height)}
         weights = weights.reshape(outputs, size.channels, size.height, size.width)
         weights = weights.transpose(0, 2, 3, 1)
-    else:
-        layer = Dense(name=name, source=value.layer, outputs=outputs, fraction=0, relu=False)
-    importer.real[name] = Weights(weights=weights, bias=np.zeros(outputs))
-    size, shape = MapSize(1, 1, outputs), (value.shape[0], outputs)
-    return importer.add(node, layer, size, shape, last=last)
+    real = Weights(weights=weights, bias=np.zeros(outputs))
+    shape, size = (value.shape[0], outputs), MapSize(1, 1, outputs)
+    return importer.weigh(node, kind, value, real, shape, size=size, last=last, **attributes)
 
 
 def scale_channels(
@@ -275,8 +378,16 @@ def scale_channels(
             importer.real[before.name] = Weights(weights=weights, bias=bias)
             return value
     factors, shifts = (np.broadcast_to(each.ravel(), (channels,)).copy() for each in (scale, shift))
-    layer, size = pixel_conv(importer, node, value, np.diag(factors), shifts)
-    return importer.add(node, layer, size, value.shape, last=False, turned=value.turned)
+    return pixel_conv(
+        importer,
+        node,
+        value,
+        np.diag(factors),
+        shifts,
+        value.shape,
+        last=False,
+        turned=value.turned,
+    )
 
 
 def batch_normalization(importer: Importer, node: GraphNode) -> None:

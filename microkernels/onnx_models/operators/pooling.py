@@ -5,15 +5,14 @@ from math import prod
 import numpy as np
 
 from microkernels.networks.curves import Function
-from microkernels.networks.network import Activation, Layer, Multiply, Pool
+from microkernels.networks.network import Activation, Pool
 from microkernels.networks.rearrange import LOWEST_ELEMENT, ZERO
-from microkernels.networks.sizes import Pads, Size2
 from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged
 from microkernels.onnx_models.model import Norm
 from microkernels.onnx_models.read import GraphNode, attribute
 
-from .arrange import MapWindow, Positions, map_value, movement, positions, spatial, window
+from .arrange import Positions, map_value, movement, positions, spatial
 from .elements import affine, combine, curve_value, limited
 
 __all__ = [
@@ -37,7 +36,7 @@ def _add(
     importer: Importer,
     node: GraphNode,
     value: Value,
-    places: MapWindow,
+    places: Positions,
     *,
     mean: bool,
     last: bool = True,
@@ -45,15 +44,13 @@ def _add(
     layer = Pool(
         name=importer.unique(node.name),
         source=value.layer,
-        window=places.kernel,
+        window=places.window,
         stride=places.stride,
         padding=places.pads,
         mean=mean,
     )
-    size = places.output(value.size, value.size.channels)
-    rank = len(value.shape) - 2
-    shape = (*value.shape[:2], *(size.height, size.width)[2 - rank :])
-    return importer.add(node, layer, size, shape, last=last)
+    shape = places.shape(value, value.shape[1])
+    return importer.add(node, layer, importer.map_of(shape), shape, last=last)
 
 
 def _kernel(node: GraphNode, value: Value) -> tuple[int, ...]:
@@ -89,12 +86,8 @@ def _by_axes(
         lined = index.reshape(1, channels, index.shape[1], -1)
         empty = ZERO if mean else LOWEST_ELEMENT
         moved = rearranged(importer, node, [value], lined, empty=empty)
-        along = MapWindow(
-            kernel=Size2(1, kernel),
-            dilation=Size2(1, 1),
-            stride=Size2(1, step),
-            pads=Pads(0, around[0], 0, around[1]),
-        )
+        before, after = around
+        along = Positions.plain([kernel, 1], [step, 1], [before, 0], [after, 0])
         value = _add(importer, node, moved, along, mean=mean, last=False)
         # Back into the order of the axes.
         order = [sizes[axis], *(size for other, size in enumerate(sizes) if other != axis)]
@@ -113,11 +106,10 @@ def _pooled(
     importer: Importer, node: GraphNode, value: Value, *, mean: bool
 ) -> tuple[Value, Positions]:
     """The node's output, without the divisors of a mean that differ, and its windows."""
-    kernel = _kernel(node, value)
-    places = positions(node, value, kernel)
+    places = positions(node, value, _kernel(node, value))
     if _on_maps(value, places):
         spatial(node, value)
-        return _add(importer, node, value, window(node, value, kernel), mean=mean), places
+        return _add(importer, node, value, places, mean=mean), places
     result = _by_axes(importer, node, value, places, mean=mean)
     importer.alias(node, result, result.shape)
     return result, places
@@ -136,10 +128,7 @@ def average_pool(importer: Importer, node: GraphNode) -> None:
     if (counts == pixels).all():
         return
     factors = importer.constant_map(node, (pixels / counts)[np.newaxis, np.newaxis], result)
-    layer = Multiply(
-        name=importer.unique(node.name), source=result.layer, other=factors.layer, fraction=0
-    )
-    importer.add(node, layer, result.size, result.shape)
+    combine(importer, node, "multiply", result, factors)
 
 
 def lp_pool(importer: Importer, node: GraphNode) -> None:
@@ -154,10 +143,7 @@ def lp_pool(importer: Importer, node: GraphNode) -> None:
     power = int(attribute(node, "p", 2))
     if power < 1:
         raise node.refused(f"p must be at least 1, not {power}")
-    magnitude: Layer = Activation(
-        name=importer.unique(node.name), source=value.layer, function="absolute"
-    )
-    large = importer.add(node, magnitude, value.size, value.shape, last=False)
+    large = importer.apply(node, Activation, value, last=False, function="absolute")
     pixels = prod(_kernel(node, value))
     if power == 1:
         result, _ = _pooled(importer, node, large, mean=True)
@@ -178,15 +164,11 @@ def _power(importer: Importer, node: GraphNode, value: Value, power: int) -> Val
     if power > _MOST_PRODUCTS:
         return curve_value(importer, node, value, Function("power", (float(power),)))
 
-    def product(one: Value, other: Value) -> Value:
-        name = importer.unique(node.name)
-        layer = Multiply(name=name, source=one.layer, other=other.layer, fraction=0)
-        return importer.add(node, layer, value.size, value.shape, last=False)
-
-    square = product(value, value)
+    square = combine(importer, node, "multiply", value, value, last=False)
     if power == 2:
         return square
-    return product(square, value if power == 3 else square)
+    factor = value if power == 3 else square
+    return combine(importer, node, "multiply", square, factor, last=False)
 
 
 def _root(importer: Importer, node: GraphNode, powers: Value, power: int) -> Value:
@@ -239,15 +221,13 @@ def max_unpool(importer: Importer, node: GraphNode) -> None:
 def _whole(importer: Importer, node: GraphNode, *, mean: bool) -> None:
     value = map_value(importer, node)
     spatial(node, value)
-    width, height = value.size.width, value.size.height
-    windows = [Size2(width, height)]
-    if mean and min(width, height) > 1:
+    sizes = list(value.shape[2:])
+    windows = [sizes]
+    if mean and len(sizes) > 1 and min(sizes) > 1:
         # A sum over rows and columns needs as many bits more as one over each, both together.
-        windows = [Size2(1, height), Size2(width, 1)]
+        windows = [[sizes[0], 1], [1, sizes[1]]]
     for number, kernel in enumerate(windows, 1):
-        places = MapWindow(
-            kernel=kernel, dilation=Size2(1, 1), stride=Size2(1, 1), pads=Pads(0, 0, 0, 0)
-        )
+        places = Positions.plain(kernel)
         value = _add(importer, node, value, places, mean=mean, last=number == len(windows))
 
 
@@ -285,14 +265,5 @@ def _pad_maps(importer: Importer, node: GraphNode) -> None:
     pads = [int(pad) for pad in values.ravel()]
     if len(pads) != 2 * (rank + 2) or min(pads) < 0 or any(pads[:2] + pads[rank + 2 : rank + 4]):
         raise node.refused(f"pads must be 0 or more, and 0 for batch and channels, not {pads}")
-    before, after = pads[2 : rank + 2], pads[rank + 4 :]
-    none = [0] * (2 - rank)
-    top, left = none + before
-    bottom, right = none + after
-    places = MapWindow(
-        kernel=Size2(1, 1),
-        dilation=Size2(1, 1),
-        stride=Size2(1, 1),
-        pads=Pads(left, top, right, bottom),
-    )
+    places = Positions.plain([1] * rank, None, pads[2 : rank + 2], pads[rank + 4 :])
     _add(importer, node, value, places, mean=True)

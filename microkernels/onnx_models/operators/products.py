@@ -62,8 +62,9 @@ def _pixels(
         )
     outputs = weights.shape[1]
     in_rows = rows(importer, node, value)
-    layer, size = pixel_conv(importer, node, in_rows, weights.T, np.zeros(outputs))
-    return importer.add(node, layer, size, (*value.shape[:-1], outputs), last=last, turned=True)
+    shape = (*value.shape[:-1], outputs)
+    bias = np.zeros(outputs)
+    return pixel_conv(importer, node, in_rows, weights.T, bias, shape, last=last, turned=True)
 
 
 def _operand(importer: Importer, node: GraphNode, number: int) -> Value | Reals:

@@ -207,23 +207,21 @@ def test_moves_of_a_launch_do_not_race(grid: tuple[int, int], batch: int) -> Non
 
 
 @given(
-    size=st.builds(MapSize, st.integers(1, 20), st.integers(1, 20), st.integers(1, 50)),
     cut=st.builds(
         MapCut,
+        size=st.builds(MapSize, st.integers(1, 20), st.integers(1, 20), st.integers(1, 50)),
+        depth=st.integers(1, 16),
         images=st.integers(1, 2),
         columns=st.integers(1, 5),
         rows=st.integers(1, 5),
         parts=st.integers(1, 4),
     ),
-    depth=st.integers(1, 16),
 )
-def test_owners_have_every_element_once_and_compute_it(
-    size: MapSize, cut: MapCut, depth: int
-) -> None:
+def test_owners_have_every_element_once_and_compute_it(cut: MapCut) -> None:
+    size, whole = cut.size, cut.tile_size
     owners = np.zeros((size.height, size.width, size.channels), int)
-    whole = cut.tile_size(size, depth)
     for vault in range(cut.sharers):
-        own, tile = cut.owned(size, depth, vault), cut.tile(size, depth, vault)
+        own, tile = cut.owned(vault), cut.tile(vault)
         assert (own is None) == (tile is None)
         if own is None or tile is None:
             continue
@@ -237,7 +235,7 @@ def test_owners_have_every_element_once_and_compute_it(
         assert 0 <= tile.x <= size.width - tile.width
         assert 0 <= tile.y <= size.height - tile.height
     assert (owners == 1).all()
-    assert cut.tile(size, depth, cut.vaults) is None
+    assert cut.tile(cut.vaults) is None
 
 
 REGIONS = st.builds(
