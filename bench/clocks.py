@@ -9,7 +9,7 @@ from hdl.component import Component
 from hdl.config import SramKind
 from memory.crossing import CounterMirror, MemoryCrossing
 from sim_tb.cosim.applications import Application, applications
-from sim_tb.cosim.chip_session import Periods
+from sim_tb.cosim.chip import Periods
 from sim_tb.cosim.kernels import run_on
 from sim_tb.workloads.stress import run_clock_stress
 from soc.chip.config import ChipConfig

@@ -16,7 +16,7 @@ from microkernels.networks.network import Conv, Dense, MapSize, Network, Pool
 from microkernels.networks.plan import plan_network
 from microkernels.networks.vgg16 import vgg16
 from sim_tb.cosim.checkpoint import Checkpoint
-from sim_tb.cosim.chip_session import ChipSimulation
+from sim_tb.cosim.chip import ChipSimulation
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_engines, run_on
 from sim_tb.cosim.machine import Timed

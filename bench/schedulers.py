@@ -16,10 +16,9 @@ from memory.controller.policies import make_scheduler
 from memory.controller.starvation import starvation_bound
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
-from sim_tb.harness.trace import joined, parted
-from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk
+from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk, joined, parted
 from sim_tb.harness.traffic_runs import run_traffic
-from sim_tb.timed.vault.trace_model import record_trace
+from sim_tb.timed.vault.vault_model import record_trace
 from sim_tb.workloads.tiles import FULLY_CONNECTED, belief_job, ese_job, layer_job, layer_jobs
 from soc.generate.presets import tile_preset
 from soc.tile.config import VaultTileConfig
@@ -107,7 +106,7 @@ def traced_launch(name: str) -> tuple[KernelJob, Launch]:
 @cache
 def application_trace(name: str) -> bytes:
     """The accesses of one engine, alone in the thesis's vault, in the first 150,000 cycles of an
-    application's launch, with addresses from 0 on (:func:`sim_tb.harness.trace.joined`).
+    application's launch, with addresses from 0 on (:func:`sim_tb.harness.traffic.joined`).
 
     Parameters:
         name: one of :data:`APPLICATIONS`.

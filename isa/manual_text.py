@@ -1,30 +1,52 @@
 """Prose of the manual; figures in it come from the instruction table and its companions."""
 
 from isa.assembly.assembler import assemble
-from isa.assembly.load_constant import CONSTANT_RANGE
-from isa.assembly.operands import LOAD_IMMEDIATE
+from isa.assembly.operands import CONSTANT_RANGE, LOAD_IMMEDIATE
 from isa.iss.simulator import Simulator
 
 from .faults import FaultCause
 from .hazards import Hazard, HazardLog
 from .image import DramImage
-from .manual_examples import EARLY_STORE, SAFE_STORE
 from .table import IMM14, IMM20, ISA_VERSION, MAX_FX, MAX_MR, MAX_VL, REGISTER_WIDTH, REGISTERS
 from .timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from .workspace import DESCRIPTOR_BYTES, MOST_KERNEL, MOST_PADDING, MOST_PIXELS
 
 __all__ = [
     "ASSEMBLY",
+    "EARLY_STORE",
     "FAULTS",
     "HAZARDS",
     "INTRODUCTION",
     "MEMORY",
     "NUMBERS",
     "OPERANDS",
+    "SAFE_STORE",
     "START_VALUES",
     "STATE",
     "WORKSPACE",
 ]
+
+_HEAD = """\
+    mov r10, #16                        ; elements
+    set.vl r10
+    mov r11, #0                         ; scratchpad: inputs
+    mov r12, #256                       ; results
+    add r6, r5, #256                    ; memory: results after the parameter block
+    ld.sram [16-bit] r11, r5, r10
+    v.v.add [16-bit] r12, r11, r11      ; hardware waits for the load
+"""
+_TAIL = """\
+    st.sram [16-bit] r6, r12, r10
+    halt
+"""
+
+#: Doubles 16 elements, and stores results that are still in the vector unit.
+EARLY_STORE = _HEAD + _TAIL
+#: The same with a drain before the store.
+SAFE_STORE = (
+    _HEAD + "    v.drain                             ; hardware does not wait by itself\n" + _TAIL
+)
+
 
 INTRODUCTION = f"""\
 # The instruction set

@@ -1,13 +1,14 @@
 """Programs: the output of the assembler, and the files that hold them.
 
 A program file is text: a header line with the ISA version, the number of bytes that follow and
-their SHA-256, then JSON with the code (one word a line), symbols, constants and source lines.
+their SHA-256, then JSON with the code (one word a line), symbols, constants and source lines. The
+formats of hosts and simulators are plain words, without symbols.
 """
 
 import hashlib
 import json
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
@@ -18,7 +19,16 @@ from support.files import read_bytes, write_atomically
 
 from .table import ISA_VERSION
 
-__all__ = ["NAME_PATTERN", "Program", "ProgramError", "SourceLine"]
+__all__ = [
+    "FORMATS",
+    "NAME_PATTERN",
+    "Program",
+    "ProgramError",
+    "SourceLine",
+    "binary",
+    "hexadecimal",
+    "memory_file",
+]
 
 #: Names of labels and constants; ``r`` followed by digits is a register and no name.
 NAME_PATTERN = r"(?!r[0-9]+(?![\w.]))[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
@@ -183,3 +193,40 @@ class Program:
                 for address, file, line, text in content["source"]
             },
         )
+
+
+_WORD_BYTES = 4
+
+
+def hexadecimal(program: Program) -> bytes:
+    """A line a word, eight hexadecimal digits."""
+    return "".join(f"{word:08x}\n" for word in program.words).encode()
+
+
+def binary(program: Program) -> bytes:
+    """The words as they lie in a host's memory: four bytes each, the lowest first."""
+    return b"".join(word.to_bytes(_WORD_BYTES, "little") for word in program.words)
+
+
+def memory_file(program: Program) -> bytes:
+    """For Verilog's ``$readmemh``: from address 0 on, with labels and sources as comments."""
+    labels: dict[int, list[str]] = {}
+    for name, address in program.symbols.items():
+        labels.setdefault(address, []).append(name)
+    lines = ["@0"]
+    for address, word in enumerate(program.words):
+        lines += [f"// {_comment(name)}:" for name in labels.get(address, ())]
+        source = program.source.get(address)
+        lines.append(f"{word:08x}" + (f" // {_comment(source.text)}" if source else ""))
+    return "".join(f"{line}\n" for line in lines).encode()
+
+
+def _comment(text: str) -> str:
+    """``text`` on one line, in ASCII: a simulator need not read more."""
+    return " ".join(text.split()).encode("ascii", "replace").decode()
+
+
+#: Name -> function that writes the format.
+FORMATS: Mapping[str, Callable[[Program], bytes]] = MappingProxyType(
+    {"hex": hexadecimal, "bin": binary, "mem": memory_file}
+)

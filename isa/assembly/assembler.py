@@ -8,19 +8,18 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from isa.encoding import encode, operand_range
 from isa.program import NAME_PATTERN, Program, SourceLine
-from isa.table import BY_KEY, Instruction, Role
+from isa.table import BY_KEY, Instruction, Role, encode, operand_range
 from support.errors import VipError, clipped, printable
 from support.files import read_bytes
 
-from .listing import listing
-from .load_constant import CONSTANT_RANGE, load_constant
 from .operands import (
+    CONSTANT_RANGE,
     LOAD_IMMEDIATE,
     choose,
     constant_value,
     is_register_name,
+    load_constant,
     register_number,
     suggestion,
 )
@@ -348,3 +347,34 @@ class _Assembler:
 def _undefined(target: Name, labels: Collection[str]) -> LineError:
     near = suggestion(target.text, labels)
     return LineError(f"label {target.text!r} is not defined{near}", target.column)
+
+
+#: Up to the column of the source.
+_INDENT = " " * 22
+
+
+def listing(program: Program) -> str:
+    """A table of word address (decimal), word (hexadecimal), line number and source line.
+
+    A line that became several words is shown beside the first of them. Words without a source line
+    show their labels alone.
+    """
+    labels: dict[int, list[str]] = {}
+    for name, address in program.symbols.items():
+        labels.setdefault(address, []).append(name)
+    lines = []
+    previous = None
+    for address, word in enumerate(program.words):
+        source = program.source.get(address)
+        row = f"{address:5}  {word:08x}"
+        for name in labels.get(address, []):
+            # A label on the line of its instruction is part of the source text.
+            if source is None or name not in leading_labels(source.text):
+                lines.append(f"{_INDENT}{name}:")
+        if source is not None and source != previous:
+            row += f"  {source.line:5}  {source.text.rstrip()}"
+        previous = source
+        lines.append(row)
+    for name in labels.get(len(program.words), []):
+        lines.append(f"{_INDENT}{name}:")
+    return "".join(f"{line}\n" for line in lines)

@@ -2,9 +2,8 @@
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from isa.encoding import decode, operand_range
 from isa.program import Program
-from isa.table import Instruction, Role
+from isa.table import Instruction, Role, decode, operand_range
 
 __all__ = ["disassemble", "instruction_text"]
 
@@ -15,7 +14,7 @@ def instruction_text(row: Instruction, values: Sequence[int], target: str | None
     """An instruction as assembly writes it.
 
     Parameters:
-        row, values: as :func:`isa.encoding.decode` returns them.
+        row, values: as :func:`isa.table.decode` returns them.
         target: label to write for the target of a branch; None: its distance.
     """
     operands = []

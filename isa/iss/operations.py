@@ -25,9 +25,8 @@ from isa.table import (
 )
 from isa.units import SPECIAL_UNITS
 
-from .state import Halt, Operation, ProcessorFault, ProcessorState
+from .state import Halt, Operation, ProcessorFault, ProcessorState, declare, keep_out, lowered
 from .vector_semantics import Count, VectorFunction, element_type, element_wise, matrix_vector
-from .workspace_access import declare, keep_out, lowered
 
 __all__ = ["Halt", "Operation", "ProcessorFault", "ProcessorState", "bind"]
 

@@ -3,9 +3,8 @@
 from dataclasses import replace
 
 from isa.assembly.assembler import assemble
-from isa.encoding import decode
 from isa.program import Program
-from isa.table import REGISTERS
+from isa.table import REGISTERS, decode
 from isa.workspace import DESCRIPTOR_BYTES, MOST_PIXELS, Workspace
 from microkernels.common.errors import KernelError
 from microkernels.common.memory import Writable

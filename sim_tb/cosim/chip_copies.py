@@ -8,8 +8,7 @@ from isa.iss.simulator import Simulator
 from isa.run import Launch
 from soc.chip.config import ChipConfig
 
-from .chip import run_launch
-from .chip_session import AXI_LATENCY, ChipSimulation
+from .chip import AXI_LATENCY, ChipSimulation, run_launch
 from .engine import CosimError
 from .trim_check import Workload
 
@@ -53,7 +52,7 @@ def run_copies(
             instruction buffer.
         works: launches in order; each brings the memory that it needs.
         progress: called now and then with the cycles of the current simulation.
-        axi_latency: as of :class:`sim_tb.cosim.chip_session.ChipSession`.
+        axi_latency: as of :class:`sim_tb.cosim.chip.ChipSession`.
 
     Raises:
         CosimError: the engines have no windows or too small ones, or a preload memory; a program

@@ -1,5 +1,5 @@
-"""The first instruction after which the Verilog of an engine differs from the instruction set
-simulator.
+"""Differences of the Verilog of an engine from the instruction set simulator: in the end of a run,
+and the first instruction after which there are any.
 
 An engine that the host stops completes what it has issued, and counts it. So its state after a stop
 is comparable with the simulator's after as many instructions: registers, scratchpad and memory.
@@ -9,20 +9,20 @@ to the instruction.
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 
 import numpy as np
 
 from isa.accesses import Access, Space, accesses
 from isa.assembly.disassembler import instruction_text
 from isa.compiled.simulator import CompiledSimulator
-from isa.encoding import decode
+from isa.hazards import Hazard, HazardLog
 from isa.image import DramImage
 from isa.iss.operations import Operation, ProcessorState
 from isa.iss.simulator import Outcome, Simulator
 from isa.program import Program, SourceLine
 from isa.run import EngineEnd, Launch
-from isa.table import Instruction
+from isa.table import Instruction, decode
 from pe.config import PeConfig
 from sim_tb.random.reference import differences, expected_end
 
@@ -31,9 +31,11 @@ from .engine import CosimError, MemoryBehaviour, PeSimulation
 __all__ = [
     "COMMITS",
     "Commit",
+    "Comparison",
     "Differing",
     "FirstDifference",
     "OperandContent",
+    "compare_run",
     "first_difference",
 ]
 
@@ -392,3 +394,74 @@ def _of_elements(place: Differing, width: int) -> Differing:
     if place.space == "register" or len(place.expected) % width:
         return place
     return Differing(place.space, place.start, width, place.expected, place.got)
+
+
+#: Bytes that a difference in memory shows.
+_SHOWN = 8
+
+
+@dataclass(frozen=True, kw_only=True)
+class Comparison:
+    """Result of a comparison.
+
+    Attributes:
+        differences: one line each: end, registers, scratchpad, memory; of the last two the first
+            bytes that differ. Empty: engine and simulator agree.
+        hazards: of the program, as the simulator ran it; they explain most differences.
+        saturated: see :attr:`isa.iss.simulator.Simulator.saturated`.
+    """
+
+    differences: tuple[str, ...]
+    hazards: tuple[Hazard, ...]
+    saturated: tuple[int, ...]
+
+    @property
+    def match(self) -> bool:
+        """Whether nothing differs."""
+        return not self.differences
+
+
+def compare_run(
+    program: Program,
+    end: EngineEnd,
+    memory: DramImage,
+    start: DramImage,
+    *,
+    config: PeConfig,
+    parameters: int = 0,
+) -> Comparison:
+    """Compare the final state of ``program`` with that on the simulator.
+
+    Compared are state, cause and program counter of the end, all registers and the scratchpad where
+    they can be read (memories are ``behavioural``), and all of the memory.
+
+    Parameters:
+        end: of the run on the engine of ``config``, with a scratchpad of zeros at its start and the
+            identity of an engine that is alone.
+        memory: as the run left it. start: as the run found it; the simulator changes it.
+        parameters: DRAM address of the parameter block.
+    """
+    log = HazardLog()
+    simulator = Simulator(
+        program,
+        start,
+        parameters=parameters,
+        **config.limits,
+        observer=log.observer(),
+        count_saturation=True,
+    )
+    # An instruction takes a cycle at least, so a run of more instructions must be a different one.
+    outcome = simulator.run(end.cycles)
+    expected = expected_end(simulator, outcome, program.words, config)
+    lines = differences(expected, end, ())
+    places = memory.differences(start)
+    if (first := next(places, None)) is not None:
+        count = sum(1 for _ in chain([first], places))
+        size = min(_SHOWN, memory.size - first)
+        mine, theirs = (image.read(first, size).hex(" ") for image in (memory, start))
+        lines.append(
+            f"memory at {first:#x}: engine {mine}, expected {theirs} ({count} bytes differ)"
+        )
+    return Comparison(
+        differences=tuple(lines), hazards=tuple(log.hazards), saturated=simulator.saturated
+    )

@@ -15,8 +15,7 @@ from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
 from soc.tile.config import VaultTileConfig
 
-from .chip import ChipMachine
-from .chip_session import AXI_LATENCY, ChipSimulation, Periods
+from .chip import AXI_LATENCY, ChipMachine, ChipSimulation, Periods
 from .engine import CosimError, PeSimulation
 from .vault import VaultSimulation
 
@@ -36,8 +35,8 @@ class MachineOptions(TypedDict, total=False):
         trace: waveform file, ``.vcd`` or ``.fst``. ports_only: of an engine's ports alone.
         memory: how the memory beside one engine answers; None: the default.
         preload, counters: as of :class:`sim_tb.cosim.chip.ChipMachine`, for chips alone.
-        outer, periods: as of :class:`sim_tb.cosim.chip_session.ChipSimulation`.
-        axi_latency: as of :class:`sim_tb.cosim.chip_session.ChipSession`.
+        outer, periods: as of :class:`sim_tb.cosim.chip.ChipSimulation`.
+        axi_latency: as of :class:`sim_tb.cosim.chip.ChipSession`.
     """
 
     trace: Path | None

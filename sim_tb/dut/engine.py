@@ -9,9 +9,8 @@ from amaranth.hdl import Module
 from hdl.sram_macro import SramGeometry, macro_model
 from pe.config import PeConfig
 from pe.core import Pe
-from sim_tb.harness.engine import HOST
+from sim_tb.harness.engine import CONTROL, HOST, WATCH_CONTROL
 from sim_tb.harness.memory import MEMORY
-from sim_tb.harness.readout import CONTROL, WATCH_CONTROL
 from sim_tb.runner.build import Design, build, check_tools
 from sim_tb.runner.cache import cached_verilog
 from soc.generate.designs import Configuration

@@ -1,4 +1,4 @@
-// An access of a recorded trace in one word that is not 0; sim_tb/harness/trace.py has the same.
+// An access of a recorded trace in one word that is not 0; sim_tb/harness/traffic.py has the same.
 #pragma once
 
 #include <algorithm>

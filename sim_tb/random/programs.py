@@ -16,8 +16,14 @@ from pe.config import PeConfig
 
 from .faults import FAULTS, possible_faults
 from .program_builder import HOSTILE, ProgramBuilder
-from .random_program import RandomProgram, Window
-from .surroundings import Disturbance, contents, disturbance, memory_behaviour
+from .random_program import (
+    Disturbance,
+    RandomProgram,
+    Window,
+    contents,
+    disturbance,
+    memory_behaviour,
+)
 from .workspaces import Workspaces
 
 __all__ = ["random_program"]

@@ -1,10 +1,14 @@
-"""What a random program consists of."""
+"""What a random program consists of: words, contents of memories, their behaviour, and events."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
+from random import Random
 
+from hdl.ports import COLUMN_BYTES
+from isa.vector_operation import Span
 from sim_tb.harness.memory import MemoryBehaviour
 
-__all__ = ["RandomProgram", "Window"]
+__all__ = ["Disturbance", "RandomProgram", "Window", "contents", "disturbance", "memory_behaviour"]
 
 
 @dataclass(frozen=True)
@@ -42,3 +46,71 @@ class RandomProgram:
     stop_after: int | None
     reset: bool
     fault: str
+
+
+#: How often contents are extreme elements of all widths.
+_EXTREME = 0.3
+_WORD = 8
+#: Cycles within which a stop comes: while the launch clears registers, in short programs, in all.
+_STOPS = (80, 400, 3000, 30_000)
+
+
+@dataclass(frozen=True)
+class Disturbance:
+    """Events that interrupt a program.
+
+    Attributes:
+        errors: byte addresses from, and up to but without, between which memory fails.
+        stop_after: cycles after the launch after which the host stops the engine, or None.
+    """
+
+    errors: tuple[int, int] = (0, 0)
+    stop_after: int | None = None
+
+
+def disturbance(random: Random, share: float, windows: Sequence[Span]) -> Disturbance:
+    """For ``share`` of all programs errors in one of the memory's ``windows``, a stop, or both."""
+    if random.random() >= share:
+        return Disturbance()
+    kind = random.choice(("errors", "errors", "stop", "stop", "both"))
+    errors = (0, 0)
+    if kind != "stop":
+        window = random.choice(windows)
+        columns = window.size // COLUMN_BYTES
+        count = min(columns, random.choice((1, 4, 16, columns)))
+        # Random programs go to the ends of windows most.
+        first = random.choice((0, columns - count, random.randint(0, columns - count)))
+        start = window.start - window.start % COLUMN_BYTES + first * COLUMN_BYTES
+        errors = (start, start + count * COLUMN_BYTES)
+    stop = None if kind == "errors" else random.randrange(random.choice(_STOPS))
+    return Disturbance(errors, stop)
+
+
+def contents(random: Random, size: int) -> bytes:
+    """``size`` bytes for a memory: any, or smallest, largest and near-by elements of all widths."""
+    if random.random() >= _EXTREME:
+        return random.randbytes(size)
+    words = bytearray()
+    while len(words) < size:
+        width = random.choice((1, 2, 4, 8))
+        low = -(1 << (8 * width - 1))
+        for _ in range(_WORD // width):
+            value = random.choice((low, low, -low - 1, -low - 1, low + 1, -low - 2, -1, 0, 1))
+            words += value.to_bytes(width, "little", signed=True)
+    return bytes(words[:size])
+
+
+def memory_behaviour(random: Random) -> MemoryBehaviour:
+    """A memory without errors that is fast, slow, or irregular."""
+    seed = random.getrandbits(64)
+    if random.random() < 0.3:
+        return MemoryBehaviour(latency=random.choice((1, 2, 3, 40)), seed=seed)
+    return MemoryBehaviour(
+        latency=random.choice((1, 2, 5, 20, 40, 150)),
+        extra_latency=random.choice((0, 1, 5, 50, 200)),
+        bandwidth=random.choice((256, 256, 128, 32)),
+        stall=random.choice((0.0, 0.0, 0.1, 0.5, 0.9)),
+        gap=random.choice((0.0, 0.0, 0.1, 0.5, 0.9)),
+        out_of_order=random.random() < 0.7,
+        seed=seed,
+    )

@@ -11,8 +11,7 @@ from isa.vector_operation import Span
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 
 from .program_builder import ProgramBuilder
-from .random_program import Window
-from .surroundings import contents
+from .random_program import Window, contents
 
 __all__ = ["Workspaces", "random_workspace", "spoiled_workspace"]
 

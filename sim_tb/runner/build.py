@@ -1,16 +1,23 @@
-"""Building of simulators with Verilator, cached by the content of the sources."""
+"""Building of simulators with Verilator, cached by the content of the sources.
+
+Simulators share the compiled objects of Verilator's runtime library, which is the same in each but
+for a few definitions: compiling it takes most of the time of a small simulator.
+"""
 
 import fcntl
+import hashlib
 import json
 import logging
 import math
 import os
+import re
 import shlex
 import shutil
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib.metadata import version
@@ -20,21 +27,68 @@ from pathlib import Path
 from support.cache import build_folder
 from support.errors import VipError
 from support.extras import need
-from support.files import full_folder, naming, write_file
+from support.files import copy_file, full_folder, naming, write_file
 from support.native import CompilerError, compiler
 from support.scratch import is_plain, owned_folder, plain_folder
 
 from .cache import fingerprint
-from .runtime_objects import RuntimeObjects
 
 __all__ = [
     "BuildError",
     "Design",
+    "RuntimeObjects",
     "build",
     "check_tools",
     "need_simulator",
     "simulator_environment",
 ]
+
+#: File by Verilator for make: definitions that the library is compiled with, and its parts.
+_CLASSES = "Vtop_classes.mk"
+#: The number of units of the design does not affect the library.
+_DEFINITION = re.compile(r"^VM_(?!PARALLEL_BUILDS)\w+ = \d+$", re.MULTILINE)
+
+
+class RuntimeObjects:
+    """The library's objects for one simulator, whose sources Verilator has written to ``work``.
+
+    Parameters:
+        work: folder in which make will run.
+        compiler: command of the C++ compiler.
+        parts: whatever else decides the objects: versions and options.
+    """
+
+    def __init__(self, work: Path, compiler: Sequence[str], parts: Sequence[str]) -> None:
+        self._work = work
+        classes = (work / _CLASSES).read_text() if (work / _CLASSES).is_file() else ""
+        named = subprocess.run([*compiler, "--version"], capture_output=True, text=True)
+        key = "\n".join([*_DEFINITION.findall(classes), *compiler, named.stdout, *parts])
+        digest = hashlib.sha256(key.encode()).hexdigest()[:20]
+        self._kept = build_folder() / "runtime" / digest if classes else None
+
+    def lend(self) -> None:
+        """Put the cached objects where make finds them, newer than their sources."""
+        if self._kept is not None and self._kept.is_dir():
+            for item in self._kept.iterdir():
+                copy_file(item, self._work / item.name)
+
+    def keep(self) -> None:
+        """Cache the objects that make has left, unless they are cached already."""
+        if self._kept is None or self._kept.is_dir():
+            return
+        self._kept.parent.mkdir(parents=True, exist_ok=True)
+        with owned_folder(self._kept.parent, ".keeping-") as folder:
+            objects = folder / "objects"
+            objects.mkdir()
+            for item in self._work.glob("verilated*.o"):
+                copy_file(item, objects / item.name)
+            try:
+                objects.rename(self._kept)
+            except OSError:
+                # Another process was faster.
+                if not self._kept.is_dir():
+                    raise
+
 
 _log = logging.getLogger(__name__)
 

@@ -5,14 +5,21 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from hdl.ports import COLUMN_BYTES, COLUMN_WORDS
 from isa.compiled.library import SOURCES, headers
+from isa.launch import START_FX, START_MR, START_VL
+from isa.table import MAX_FX
+from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
+from pe.interface import HistoryCounter, PeCounter
+from pe.lsu.declaration import DECLARATION_CYCLES
 from sim_tb.harness.models import Model
+from sim_tb.timed.engine.engine_state import CONTROL, EXTENTS, UNITS, TimedWord
 from support.native import compile_library
+from support.schema import declarations
 
 from .engine.engine_state import EngineResult, Sizes
-from .words import TimedWord, constants
 
-__all__ = ["compile_model", "sources"]
+__all__ = ["compile_model", "declared", "sources"]
 
 _HERE = Path(__file__).parent
 _MODELS = _HERE.parent / "models"
@@ -59,7 +66,7 @@ def compile_model(
         exports="vip_*",
         generated={
             **headers(),
-            "timed.inc": constants(TimedWord, Sizes, EngineResult),
+            "timed.inc": _constants(),
             **{f"vip_{model.name}.h": model.header for model in models},
             **(generated or {}),
         },
@@ -68,3 +75,40 @@ def compile_model(
         function = getattr(library, name)
         function.restype, function.argtypes = result, arguments
     return library
+
+
+def _constants() -> str:
+    """``timed.inc``: numbers of counters, units, control instructions and extents; times; and the
+    structures of words and engines."""
+    counters = (*PeCounter, *HistoryCounter)
+    values = {_camel(item.name): item.value for item in counters}
+    values |= {_camel(unit.name): number for unit, number in UNITS.items()}
+    values |= {f"Extent{_camel(item.name)}": number for item, number in EXTENTS.items()}
+    values |= {_camel(item.name): number for number, item in enumerate(CONTROL, start=1)}
+    values |= {
+        "Counters": len(PeCounter),
+        "HistoryCounters": len(HistoryCounter),
+        "NoExtent": 0,
+        "RangeBytes": RANGE_BYTES,
+        "WordBytes": WORD_BYTES,
+        "ColumnWords": COLUMN_WORDS,
+        "ColumnBytes": COLUMN_BYTES,
+        "VectorLatency": VECTOR_LATENCY,
+        "MostFx": MAX_FX,
+        "StartVl": START_VL,
+        "StartMr": START_MR,
+        "StartFx": START_FX,
+        "DeclarationCycles": DECLARATION_CYCLES,
+    }
+    return declared(values, declarations(TimedWord, Sizes, EngineResult))
+
+
+def declared(values: Mapping[str, int], *blocks: str) -> str:
+    """A header: each of ``values`` as a constant, ``Name`` as ``kName``, then lines in C++."""
+    lines = [f"constexpr uint32_t k{name} = {value};" for name, value in values.items()]
+    head = ["#pragma once", "#include <cstdint>", "namespace vip::timed {"]
+    return "\n".join([*head, *lines, *blocks, "}", ""])
+
+
+def _camel(name: str) -> str:
+    return name.title().replace("_", "")

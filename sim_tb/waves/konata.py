@@ -7,8 +7,8 @@ lane 0, stalls by their cause in lane 1. A thread is an engine.
 from collections.abc import Iterator, Sequence
 
 from isa.assembly.disassembler import instruction_text
-from isa.encoding import decode
 from isa.program import Program
+from isa.table import decode
 
 from .pipeline import Follower, TracedInstruction
 

@@ -8,13 +8,11 @@ from isa.program import Program
 from sim_tb.runner.port_trace import TraceError
 
 from .cycles import read_cycles, signal_names
-from .engine_events import add_engine
 from .pipeline import SIGNALS, Follower
-from .trace_events import TraceEvents
-from .vault_events import SIGNALS as VAULT_SIGNALS
-from .vault_events import VaultFollower, add_vault
+from .trace_events import SIGNALS as VAULT_SIGNALS
+from .trace_events import TraceEvents, VaultFollower, add_engine, add_vault
 
-__all__ = ["WINDOW", "Record", "read_record", "trace_events"]
+__all__ = ["WINDOW", "Activity", "Record", "activity", "read_record", "trace_events"]
 
 #: Cycles for which the flits of a link are counted together.
 WINDOW = 32
@@ -134,3 +132,45 @@ def trace_events(record: Record, program: Program, refresh: int = 1) -> str:
                 [(number * WINDOW, count) for number, count in enumerate(counts)],
             )
     return events.text(cycles=record.cycles)
+
+
+#: Windows of a run, at most.
+_WINDOWS = 120
+
+
+@dataclass(frozen=True)
+class Activity:
+    """Cycles of each engine by what they were counted as, over time.
+
+    Attributes:
+        interval: cycles of a window.
+        engines: name of an engine -> counter, in small letters -> its cycles in each window, from
+            the first cycle of the first engine on.
+    """
+
+    interval: int
+    engines: dict[str, dict[str, list[int]]]
+
+    def to_json(self) -> dict[str, object]:
+        """The same as plain data."""
+        return {"interval_cycles": self.interval, "engines": self.engines}
+
+
+def activity(engines: dict[str, Follower]) -> Activity:
+    """The activity of ``engines``, by name; each has followed a whole run."""
+    ran = {name: engine.activity for name, engine in engines.items() if engine.activity}
+    start = min((intervals[0].start for intervals in ran.values()), default=0)
+    end = max((intervals[-1].end for intervals in ran.values()), default=0)
+    interval = max(1, -(-(end - start) // _WINDOWS))
+    count = -(-(end - start) // interval)
+    result: dict[str, dict[str, list[int]]] = {}
+    for name, intervals in ran.items():
+        kinds = result[name] = {}
+        for stretch in intervals:
+            windows = kinds.setdefault(stretch.name, [0] * count)
+            at = stretch.start - start
+            while at < stretch.end - start:
+                until = min(stretch.end - start, (at // interval + 1) * interval)
+                windows[at // interval] += until - at
+                at = until
+    return Activity(interval, result)

@@ -11,7 +11,7 @@ from memory.controller.counters import VaultCounter
 from memory.controller.starvation import starvation_bound
 from memory.errors import MemoryConfigError
 from memory.timing import DramTiming
-from sim_tb.cosim.chip_session import Periods
+from sim_tb.cosim.chip import Periods
 from sim_tb.dut.memory import ports_of
 from sim_tb.harness.models import clock_arguments
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk

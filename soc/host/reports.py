@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from isa.assembly.disassembler import instruction_text
-from isa.encoding import decode
+from isa.table import decode
 
 __all__ = ["ChipIdentity", "instruction_at"]
 

@@ -3,8 +3,7 @@ from pathlib import Path
 import pytest
 
 from isa.assembly.assembler import AssemblyError, assemble, assemble_file, listing
-from isa.encoding import decode, encode
-from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Role
+from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Role, decode, encode
 
 #: The code of thesis Figure 6.3, without the lines that it leaves out.
 FIGURE_6_3 = """\

@@ -9,12 +9,11 @@ import pytest
 
 from isa.assembly.assembler import assemble
 from isa.compiled.checking import CheckingSimulator
-from isa.encoding import encode
 from isa.hazards import Hazard, HazardKind, HazardLog
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.program import Program
-from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Opcode, Unit
+from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Opcode, Unit, encode
 from isa.timing import VECTOR_LATENCY
 from pe.config import ALL_INSTRUCTIONS, PeConfig
 from sim_tb.cosim.applications import Application, applications

@@ -4,9 +4,8 @@ from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
 from isa.assembly.disassembler import disassemble
-from isa.encoding import encode
 from isa.program import Program, ProgramError
-from isa.table import BY_KEY, INSTRUCTIONS, Instruction
+from isa.table import BY_KEY, INSTRUCTIONS, Instruction, encode
 
 
 @st.composite

@@ -2,9 +2,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.encoding import EncodingError, decode, encode, operand_range
 from isa.instruction import FIELD_A, FIELD_B, IMM14, Format
-from isa.table import BY_KEY, INSTRUCTIONS, Instruction, Role, find
+from isa.table import (
+    BY_KEY,
+    INSTRUCTIONS,
+    EncodingError,
+    Instruction,
+    Role,
+    decode,
+    encode,
+    find,
+    operand_range,
+)
 
 _ROWS = pytest.mark.parametrize("row", INSTRUCTIONS, ids=lambda row: row.key)
 

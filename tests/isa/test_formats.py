@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 
 from hdl.yosys import run_yosys
 from isa.assembly.assembler import assemble
-from isa.formats import FORMATS
-from isa.program import Program
+from isa.program import FORMATS, Program
 
 PROGRAM = assemble("start:\n    mov r1, #7   ; seven: süß\n    add r2, r1, #1\nend:\n    halt\n")
 

@@ -5,8 +5,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
-from isa.assembly.load_constant import CONSTANT_RANGE, load_constant
-from isa.encoding import decode
+from isa.assembly.operands import CONSTANT_RANGE, load_constant
+from isa.table import decode
 
 _PATTERN = 1 << 64
 

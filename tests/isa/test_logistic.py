@@ -6,7 +6,6 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from isa.encoding import encode
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.logistic import (
@@ -18,7 +17,7 @@ from isa.logistic import (
     LogisticOp,
     logistic,
 )
-from isa.table import BY_KEY, MAX_FX
+from isa.table import BY_KEY, MAX_FX, encode
 
 EVERY = np.arange(-(1 << 15), 1 << 15).astype("<i2")
 EXACT: dict[LogisticOp, Callable[[np.ndarray], np.ndarray]] = {

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from microkernels.apps.bitonic_sort import bitonic_sort_program
 from microkernels.apps.convolve_image import ImageFilter
-from microkernels.apps.digits import DigitNetwork, RealLayer
+from microkernels.apps.digits import DigitNetwork
 from microkernels.apps.gauss import GaussShape
 from microkernels.apps.kmeans import KmeansShape
 from microkernels.apps.matrix_add import matrix_add_program
@@ -43,6 +43,7 @@ from microkernels.networks.network import (
     Network,
     Pool,
 )
+from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
 from microkernels.networks.sizes import MapCut
 from microkernels.networks.vgg16 import vgg16
@@ -118,7 +119,7 @@ INSTANCES: tuple[Any, ...] = (
     ),
     Vectors.packed(0, 10, 1),
     ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4),
-    DigitNetwork(connected=(RealLayer(np.zeros((10, 64)), np.zeros(10)),)),
+    DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),)),
     GaussShape(unknowns=4, systems=2),
     KmeansShape(points=4, coordinates=3, centres=2),
     LstmLayout(plan=plan_lstm(LSTM)),

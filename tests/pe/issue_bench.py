@@ -3,8 +3,7 @@
 from amaranth.hdl import Module, Signal
 from amaranth.sim import Simulator
 
-from isa.encoding import encode
-from isa.table import BY_KEY
+from isa.table import BY_KEY, encode
 from pe.config import PeConfig
 from pe.frontend.decode import Decode, issued
 from pe.frontend.issue import Issue

@@ -4,8 +4,7 @@ import pytest
 from amaranth.hdl import Module
 from amaranth.sim import Simulator
 
-from isa.encoding import encode
-from isa.table import BY_KEY
+from isa.table import BY_KEY, encode
 from pe.config import PeConfig
 from pe.frontend.decode import Decode
 from pe.frontend.operands import Operands

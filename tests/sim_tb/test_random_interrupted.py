@@ -19,9 +19,8 @@ from sim_tb.random.comparison import check_programs
 from sim_tb.random.configs import random_config
 from sim_tb.random.interrupted import interruption
 from sim_tb.random.programs import random_program
-from sim_tb.random.random_program import RandomProgram, Window
+from sim_tb.random.random_program import RandomProgram, Window, contents
 from sim_tb.random.reference import simulator_of
-from sim_tb.random.surroundings import contents
 
 CONFIG = PeConfig()
 #: As small as it gets.

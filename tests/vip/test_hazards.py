@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from isa.manual_examples import EARLY_STORE, SAFE_STORE
+from isa.manual_text import EARLY_STORE, SAFE_STORE
 
 #: Scratchpad bytes 256 .. 288, stored to 256 .. 288 of memory.
 HAZARD = (

@@ -2,7 +2,7 @@
 
 from isa.run import RunResult
 from memory.controller.counters import LATENCY_LIMITS
-from sim_tb.waves.activity import Activity
+from sim_tb.waves.record import Activity
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from vip.cosimulation.bandwidth import bandwidth_windows

@@ -6,11 +6,10 @@ from pathlib import Path
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch, Memory, RunError, RunResult
-from sim_tb.cosim.compare import Comparison, compare_run
-from sim_tb.cosim.difference import COMMITS
+from sim_tb.cosim.difference import COMMITS, Comparison, compare_run
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.machine import On, open_machine
-from sim_tb.waves.activity import Activity
+from sim_tb.waves.record import Activity
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from support.errors import VipError

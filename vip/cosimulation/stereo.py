@@ -23,7 +23,7 @@ from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import KernelOutcome, chip_ring, run_on
 from sim_tb.cosim.machine import On
-from sim_tb.waves.activity import Activity
+from sim_tb.waves.record import Activity
 from soc.generate.designs import Configuration
 from vip.configurations import Design, design
 from vip.cosimulation.bandwidth import draw_bandwidth

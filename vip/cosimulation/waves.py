@@ -7,10 +7,9 @@ from pathlib import Path
 
 from isa.program import Program
 from sim_tb.cosim.machine import On
-from sim_tb.waves.activity import Activity, activity
 from sim_tb.waves.fst import write_fst
 from sim_tb.waves.konata import konata_log
-from sim_tb.waves.record import read_record, trace_events
+from sim_tb.waves.record import Activity, activity, read_record, trace_events
 from soc.generate.designs import Configuration
 from support.extras import need
 from support.files import write_atomically

@@ -10,9 +10,8 @@ from numpy.typing import NDArray
 
 from isa.accesses import Space
 from isa.assembly.disassembler import instruction_text
-from isa.encoding import decode
 from isa.program import Program
-from isa.table import Role
+from isa.table import Role, decode
 
 from .errors import DebugError
 from .points import Hit

@@ -23,7 +23,7 @@ from typing import Any
 
 import numpy as np
 
-from isa.assembly.listing import listing
+from isa.assembly.assembler import listing
 from isa.program import Program
 from isa.run import Launch
 from microkernels.common.errors import KernelError

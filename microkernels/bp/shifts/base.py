@@ -15,9 +15,9 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from isa.encoding import decode
 from isa.instruction import Instruction, Opcode, Role, Unit
 from isa.program import Program
+from isa.table import decode
 from isa.timing import VECTOR_LATENCY, beats
 from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS, KernelBuilder
 from microkernels.common.errors import KernelError

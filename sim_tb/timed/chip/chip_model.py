@@ -1,4 +1,9 @@
-"""The timing model of a chip, with the interface of its cosimulation."""
+"""The timing model of a chip, with the interface of its cosimulation.
+
+Its threads wait for each other every few cycles of the chip. Where other processes have the
+processors, each of these waits takes as long as the others run, and several threads are many times
+slower than one: no more work than there are processors for.
+"""
 
 import ctypes
 import os
@@ -14,14 +19,20 @@ from isa.compiled.library import Engine
 from isa.image import DramImage
 from memory.axi.layout import AxiConfig
 from memory.model.device_model import DEVICE_SOURCES, DeviceModel
-from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession
+from sim_tb.cosim.chip import AXI_LATENCY, ChipSession
 from sim_tb.cosim.engine import CosimError
 from sim_tb.harness.chip import AXI_MEMORY, CHIP, Kind, Operation, Result
 from sim_tb.harness.models import Library
-from sim_tb.timed.engine.engine_state import EngineState, Sizes, check_covered, sizes_of
-from sim_tb.timed.library import compile_model
+from sim_tb.timed.engine.engine_state import (
+    EngineState,
+    Sizes,
+    TimedWord,
+    check_covered,
+    sizes_of,
+    timed_words,
+)
+from sim_tb.timed.library import compile_model, declared
 from sim_tb.timed.vault.vault_sizes import AxiSizes, LineSizes, VaultSizes, vault_constants
-from sim_tb.timed.words import TimedWord, declared, timed_words
 from soc.chip.config import ChipConfig
 from support.schema import C, Record, declarations
 
@@ -33,9 +44,48 @@ from .chip_sizes import (
     control_constants,
     network_constants,
 )
-from .workers import Workers
 
-__all__ = ["ChipModel"]
+__all__ = ["ChipModel", "Workers"]
+
+#: Fewer threads work for so many times as long as a wait took: at first, and, with twice as many
+#: after each wait that comes soon after the last change, at most.
+_FIRST_PAUSE, _LONGEST_PAUSE = 8, 64
+
+
+class Workers:
+    """The number of threads that work at a time.
+
+    It is about halved where a thread waits for one that has no processor, and doubled again after a
+    while.
+
+    Parameters:
+        limit: threads that there are, at least 1.
+    """
+
+    def __init__(self, limit: int) -> None:
+        self._counts = [*(1 << bit for bit in range((limit - 1).bit_length())), limit]
+        self._level = len(self._counts) - 1
+        # Times of the last change, and of the next one to more threads.
+        self._changed = self._rises = 0.0
+        self._pause = _FIRST_PAUSE
+
+    def choose(self, time: float) -> int:
+        """The threads that work from ``time`` on, a time in seconds."""
+        if self._level + 1 < len(self._counts) and time >= self._rises:
+            self._level += 1
+            self._changed = time
+        return self._counts[self._level]
+
+    def waited(self, time: float, seconds: float) -> None:
+        """A thread has waited for ``seconds`` up to ``time``."""
+        # Much work since the last change pays for a short wait.
+        worked = time - seconds - self._changed
+        paid = worked > _FIRST_PAUSE * seconds
+        self._pause = _FIRST_PAUSE if paid else min(2 * self._pause, _LONGEST_PAUSE)
+        self._level = max(0, self._level - 1)
+        self._changed = time
+        self._rises = time + self._pause * seconds
+
 
 #: Cycles between two looks at signals, and, where fewer threads work than there are, at the time.
 _AT_ONCE = 1 << 13
@@ -100,7 +150,7 @@ class ChipModel(ChipSession):
     The host's accesses to registers and to the DRAM take their time.
 
     Parameters:
-        config, image, axi_latency: see :class:`sim_tb.cosim.chip_session.ChipSession`.
+        config, image, axi_latency: see :class:`sim_tb.cosim.chip.ChipSession`.
         threads: that share the vaults' work; None: one for each processor that this process may
             use. Fewer work while others take the processors. Results do not depend on it.
         progress: called now and then with the cycles so far.

@@ -10,7 +10,7 @@ from noc.node.counters import NetworkCounter
 from noc.routing import LOCAL, route
 from noc.topology import Direction, directions, neighbour
 from pe.interface import PeState
-from sim_tb.timed.words import declared
+from sim_tb.timed.library import declared
 from soc.chip.config import ChipConfig
 from soc.chip.control_bus import ControlBitmap, ControlCommand, ControlSpace
 from soc.host.config import HostConfig

@@ -1,7 +1,7 @@
-"""Input of the timing models from Python: the state of an engine, and its sizes."""
+"""Input of the timing models from Python: an engine's program, its state, and its sizes."""
 
 from collections.abc import Sequence
-from ctypes import c_uint64
+from ctypes import c_uint8, c_uint64
 from typing import Annotated, Any
 
 from isa.compiled.library import Engine
@@ -9,22 +9,121 @@ from isa.compiled.simulator import CompiledSimulator
 from isa.faults import FaultCause
 from isa.iss.simulator import Observer
 from isa.run import EngineEnd
-from isa.table import INSTRUCTIONS, Instruction
+from isa.table import (
+    FIELD_A,
+    FIELD_B,
+    FIELD_C,
+    INSTRUCTIONS,
+    OPCODE,
+    Extent,
+    Instruction,
+    Opcode,
+    Unit,
+)
 from pe.config import PeConfig
 from pe.counters import FLUSH_CYCLES
 from pe.interface import EXACT_PC_WORDS, HistoryCounter, PeCounter
 from pe.sequencer import overhead_cycles
 from pe.vector.settings import SETTLING_CYCLES
 from sim_tb.cosim.engine import CosimError
-from support.schema import U32, C, Record, Signed
+from support.schema import U8, U32, C, Record, Signed
 
 __all__ = [
+    "CONTROL",
+    "EXTENTS",
+    "UNITS",
     "EngineResult",
     "EngineState",
     "Sizes",
+    "TimedWord",
     "check_covered",
     "sizes_of",
+    "timed_words",
 ]
+
+_FIELDS = (FIELD_A, FIELD_B, FIELD_C)
+#: Numbers of units, extents and control instructions in C++; 0: none. The last ones are in order.
+UNITS = {unit: number for number, unit in enumerate(Unit, start=1)}
+EXTENTS = {extent: number for number, extent in enumerate(Extent, start=1)}
+CONTROL = (
+    Opcode.SET_VL,
+    Opcode.SET_MR,
+    Opcode.SET_FX,
+    Opcode.DRAIN,
+    Opcode.MEMFENCE,
+    Opcode.HALT,
+    Opcode.SET_WS,
+)
+
+
+class TimedWord(Record):
+    """What the front end must know of a word.
+
+    Attributes:
+        width: log2 of an element's bytes.
+        extents: of what lies where A, B and C point.
+    """
+
+    unit: U8
+    control: U8
+    a: U8
+    b: U8
+    c: U8
+    reads_a: bool
+    reads_b: bool
+    reads_c: bool
+    writes: bool
+    legal: bool
+    store: bool
+    is_register: bool
+    matrix: bool
+    width: U8
+    passes: U8
+    extents: Annotated[Any, C(c_uint8 * 3)]
+
+
+def timed_words(
+    words: Sequence[int], rows: Sequence[Instruction | None], config: PeConfig
+) -> list[TimedWord]:
+    """The words of a program, which are the instructions ``rows``, or None: none that the engine
+    has. An illegal word still waits for the registers that its opcode reads."""
+    groups: dict[int, Instruction] = {}
+    for first in config.rows:
+        groups.setdefault(first.opcode, first)
+    timed = []
+    for word, row in zip(words, rows, strict=True):
+        likely = groups.get(OPCODE.extract(word))
+        timed.append(_timed(word, row or likely, config, legal=row is not None))
+    return timed
+
+
+def _timed(word: int, row: Instruction | None, config: PeConfig, *, legal: bool) -> TimedWord:
+    if row is None:
+        return TimedWord()
+    a, b, c = (field.extract(word) % (1 << config.register_bits) for field in _FIELDS)
+    reads = [field in row.reads for field in _FIELDS]
+    extents = [0, 0, 0]
+    for operand in row.scratchpad:
+        if operand.field in row.reads:
+            extents[_FIELDS.index(operand.field)] = EXTENTS[operand.extent]
+    return TimedWord(
+        unit=UNITS[row.unit],
+        control=1 + CONTROL.index(Opcode(row.opcode)) if row.unit is Unit.ISSUE else 0,
+        a=a,
+        b=b,
+        c=c,
+        reads_a=reads[0],
+        reads_b=reads[1],
+        reads_c=reads[2],
+        writes=row.writes is not None,
+        legal=legal,
+        store=row.opcode in (Opcode.ST_SRAM, Opcode.ST_REG),
+        is_register=row.opcode in (Opcode.LD_REG, Opcode.ST_REG),
+        matrix=row.opcode == Opcode.MATRIX_VECTOR,
+        width=0 if row.width is None else row.width.value,
+        passes=row.passes if row.unit is Unit.VECTOR else 1,
+        extents=(c_uint8 * 3)(*extents),
+    )
 
 
 _NUMBERS = (

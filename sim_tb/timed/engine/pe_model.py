@@ -15,8 +15,8 @@ from pe.scratchpad import read_roles
 from sim_tb.cosim.engine import CosimError, Identity, check_launch, check_scratchpad
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY, MemoryBehaviour
+from sim_tb.timed.engine.engine_state import TimedWord, timed_words
 from sim_tb.timed.library import compile_model
-from sim_tb.timed.words import TimedWord, timed_words
 from support.schema import pack, structure
 
 from .engine_state import EngineResult, EngineState, Sizes, check_covered, sizes_of

@@ -1,4 +1,7 @@
-"""The timing model of a vault with its engines, with the interface of its cosimulation."""
+"""The timing model of a vault with its engines, with the interface of its cosimulation.
+
+It also records the accesses that an engine makes to the vault's memory.
+"""
 
 import ctypes
 import time
@@ -25,25 +28,22 @@ from sim_tb.cosim.vault import (
     launched_engines,
     vault_result,
 )
-from sim_tb.harness.trace import TRACE_WORD
+from sim_tb.harness.traffic import TRACE_WORD, WORD_BYTES
 from sim_tb.timed.engine.engine_state import (
     EngineResult,
     EngineState,
     Sizes,
+    TimedWord,
     check_covered,
     sizes_of,
+    timed_words,
 )
 from sim_tb.timed.library import compile_model
-from sim_tb.timed.words import TimedWord, timed_words
 from soc.tile.config import VaultTileConfig
 
 from .vault_sizes import COUNTERS, LineSizes, VaultSizes, vault_constants
 
-__all__ = [
-    "StartedTile",
-    "VaultModel",
-    "started_tile",
-]
+__all__ = ["StartedTile", "VaultModel", "record_trace", "started_tile"]
 
 #: Cycles between two looks at signals.
 _AT_ONCE = 1 << 18
@@ -233,3 +233,28 @@ def _engine(library: ctypes.CDLL, tile: int, slot: int) -> EngineEnd:
     result = EngineResult()
     library.vip_tile_engine(tile, slot, byref(result))
     return result.end(slot=slot)
+
+
+def record_trace(
+    launch: Launch, image: DramImage, *, config: VaultTileConfig, accesses: int
+) -> bytes:
+    """The accesses of a vault's only engine until it ends, at most so many; joined as
+    :func:`sim_tb.harness.traffic.joined` does.
+
+    Parameters:
+        config: of the vault, with one engine.
+        accesses: 1 or more; the recording ends after the launch's ``max_cycles``, too.
+
+    Raises:
+        CosimError: as of :func:`sim_tb.timed.vault.vault_model.started_tile`.
+        ValueError: several engines.
+        support.native.CompilerError: there is no C++ compiler, or it fails.
+    """
+    if config.pes != 1:
+        raise ValueError(f"a trace is of one engine, not of {config.pes}")
+    words = (c_uint64 * accesses)()
+    with started_tile(launch, image, config=config) as tile:
+        count = tile.library.vip_tile_trace(
+            tile.pointer, launch.max_cycles, ctypes.cast(words, POINTER(c_uint64)), accesses
+        )
+    return bytes(memoryview(words).cast("B")[: count * WORD_BYTES])

@@ -22,7 +22,7 @@ from memory.controller.write_path import pending_writes
 from memory.line_buffer.layout import LineCounter
 from memory.timing import BURST_CLOCKS
 from sim_tb.cosim.engine import CosimError
-from sim_tb.timed.words import declared
+from sim_tb.timed.library import declared
 from soc.tile.config import VaultTileConfig
 from support.schema import C, Record, declarations
 

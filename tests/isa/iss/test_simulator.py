@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from isa.encoding import encode
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator, SimulatorError
 from isa.program import Program
-from isa.table import BY_KEY
+from isa.table import BY_KEY, encode
 
 M64 = 2**64 - 1
 HALT = encode(BY_KEY["halt"], ())

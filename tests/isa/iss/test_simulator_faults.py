@@ -4,11 +4,10 @@ from collections.abc import Iterator
 
 import pytest
 
-from isa.encoding import encode
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator, SimulatorError
-from isa.table import BY_KEY, INSTRUCTIONS, Unit
+from isa.table import BY_KEY, INSTRUCTIONS, Unit, encode
 
 NOP = encode(BY_KEY["mov"], (0, 0))
 HALT = encode(BY_KEY["halt"], ())

@@ -7,12 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from isa.encoding import encode
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator
 from isa.operators import ScalarOp
-from isa.table import BY_KEY
+from isa.table import BY_KEY, encode
 
 HALT = encode(BY_KEY["halt"], ())
 M64 = 2**64 - 1

@@ -5,10 +5,9 @@ from collections.abc import Sequence
 
 import pytest
 
-from isa.encoding import encode
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
-from isa.table import BY_KEY, Instruction, ReductionOp, VerticalOp
+from isa.table import BY_KEY, Instruction, ReductionOp, VerticalOp, encode
 
 ROWS = [row for row in BY_KEY.values() if row.vertical is not None]
 KEYS = [row.key for row in ROWS]

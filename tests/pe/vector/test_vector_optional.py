@@ -4,10 +4,9 @@ import random
 
 import pytest
 
-from isa.encoding import encode
 from isa.image import DramImage
 from isa.iss.simulator import Simulator as InstructionSetSimulator
-from isa.table import BY_KEY, INSTRUCTIONS
+from isa.table import BY_KEY, INSTRUCTIONS, encode
 from pe.config import ALL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
 from tests.pe.vector.vector_bench import Command, hostile_memory, random_command, run
 

@@ -11,8 +11,7 @@ from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.run import Launch
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.chip import run_launch
-from sim_tb.cosim.chip_session import ChipSimulation
+from sim_tb.cosim.chip import ChipSimulation, run_launch
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_bp_job, run_on
 from soc.generate.presets import chip_preset

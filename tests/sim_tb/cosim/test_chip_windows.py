@@ -13,9 +13,8 @@ from isa.image import DramImage
 from isa.run import Launch
 from memory.axi.layout import AxiConfig
 from noc.node.counters import NetworkCounter
-from sim_tb.cosim.chip import run_launch
+from sim_tb.cosim.chip import ChipSimulation, run_launch
 from sim_tb.cosim.chip_copies import run_copies
-from sim_tb.cosim.chip_session import ChipSimulation
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.trim_check import Workload
 from soc.chip.config import ChipConfig

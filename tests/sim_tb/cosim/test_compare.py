@@ -10,7 +10,7 @@ from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.run import EngineEnd
 from pe.config import PeConfig
-from sim_tb.cosim.compare import Comparison, compare_run
+from sim_tb.cosim.difference import Comparison, compare_run
 
 CONFIG = PeConfig(address_bits=20)
 PROGRAM = assemble("mov r1, #4096\nst.reg [64-bit] r1, r1\nld.sram [64-bit] r0, r1, r4\nhalt\n")

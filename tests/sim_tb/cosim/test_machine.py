@@ -12,7 +12,7 @@ from isa.image import DramImage
 from isa.run import Launch, RunError
 from microkernels.bp.jobs import bp_job
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.chip_session import Periods
+from sim_tb.cosim.chip import Periods
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
 from sim_tb.cosim.kernels import chip_bp_job, run_on
 from sim_tb.cosim.machine import On, open_machine

@@ -9,7 +9,7 @@ from isa.image import DramImage
 from memory.controller.counters import VaultCounter
 from memory.crossing import CounterMirror
 from sim_tb.cosim.applications import choose
-from sim_tb.cosim.chip_session import ChipSimulation, Periods
+from sim_tb.cosim.chip import ChipSimulation, Periods
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.vault import VaultSimulation

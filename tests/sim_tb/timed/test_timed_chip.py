@@ -15,14 +15,12 @@ from isa.run import Launch, RunResult
 from memory.axi.layout import AxiConfig
 from microkernels.data.stereo import motorcycle
 from pe.interface import PeCounter
-from sim_tb.cosim.chip import run_launch
-from sim_tb.cosim.chip_session import AXI_LATENCY, ChipSession, ChipSimulation
+from sim_tb.cosim.chip import AXI_LATENCY, ChipSession, ChipSimulation, run_launch
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import chip_bp_job, run_on
 from sim_tb.cosim.machine import open_machine
 from sim_tb.timed.chip import chip_model
-from sim_tb.timed.chip.chip_model import ChipModel
-from sim_tb.timed.chip.workers import Workers
+from sim_tb.timed.chip.chip_model import ChipModel, Workers
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 from soc.host.driver import Host

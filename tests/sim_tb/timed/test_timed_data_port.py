@@ -12,7 +12,7 @@ from isa.image import DramImage
 from isa.program import Program
 from memory.controller.counters import VaultCounter
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.chip_session import ChipSession, ChipSimulation
+from sim_tb.cosim.chip import ChipSession, ChipSimulation
 from sim_tb.cosim.kernels import chip_bp_job, run_on
 from sim_tb.timed.chip.chip_model import ChipModel
 from soc.chip.config import ChipConfig

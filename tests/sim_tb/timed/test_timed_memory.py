@@ -10,8 +10,7 @@ import pytest
 from isa.assembly.assembler import assemble
 from isa.image import DramImage
 from isa.run import Launch
-from sim_tb.cosim.chip import run_launch
-from sim_tb.cosim.chip_session import ChipSimulation
+from sim_tb.cosim.chip import ChipSimulation, run_launch
 from sim_tb.timed.chip.chip_model import ChipModel
 from sim_tb.workloads.stress import random_case
 from soc.chip.config import ChipConfig

@@ -5,7 +5,7 @@ from itertools import pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sim_tb.timed.chip.workers import Workers
+from sim_tb.timed.chip.chip_model import Workers
 
 
 def test_all_work_where_none_waits() -> None:

@@ -7,10 +7,10 @@ from pathlib import Path
 import pytest
 
 import sim_tb
-from sim_tb.harness.readout import WATCH_CONTROL
+from sim_tb.harness.engine import WATCH_CONTROL
 from sim_tb.waves.pipeline import SIGNALS
 from sim_tb.waves.saved import _GROUPS
-from sim_tb.waves.vault_events import SIGNALS as VAULT_SIGNALS
+from sim_tb.waves.trace_events import SIGNALS as VAULT_SIGNALS
 from soc.generate.generate import verilog
 from soc.generate.presets import PRESETS
 

@@ -11,8 +11,7 @@ from rich.table import Table
 import vip
 from isa.assembly.assembler import listing
 from isa.assembly.disassembler import disassemble
-from isa.formats import FORMATS
-from isa.program import Program
+from isa.program import FORMATS, Program
 from pe.config import PeConfig
 from support.files import write_atomically
 from vip.cli.console import console, shown
