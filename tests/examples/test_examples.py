@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from pathlib import Path
+from textwrap import indent
 
 import nbformat
 import pytest
@@ -88,6 +89,12 @@ def test_sums_are_those_of_the_tour():
     sums = memoryview(ran.dumped).cast("h").tolist()
     assert sums == [n + 100 * (n + 1) for n in range(32)]
     assert not ran.hazards
+
+
+def test_the_guide_shows_a_loop_of_an_example():
+    guide = (ROOT / "docs" / "writing_kernels.md").read_text("utf-8")
+    (loop,) = re.findall(r"```python\n(.*?)```", guide, re.DOTALL)
+    assert indent(loop, "    ") in (EXAMPLES / "moving_average.py").read_text()
 
 
 def test_vaults(tmp_path):
