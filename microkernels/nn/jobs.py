@@ -407,7 +407,7 @@ def lstm_job(
 
     @cache
     def after() -> LstmState:
-        return lstm_step(plan.cut, weights, x, before, fraction=fraction)
+        return lstm_step(plan, weights, x, before, fraction=fraction)
 
     return layer_job(
         "LSTM",
