@@ -83,7 +83,7 @@ def _show_commits(located: Located) -> None:
             line = "" if commit.source is None else f"{commit.source.file}:{commit.source.line}"
             cells = [str(commit.number), str(commit.pc), commit.text, line]
         if passage is not None:
-            cells += [f"word {passage.pc}", f"{passage.fetched}-{passage.done}"]
+            cells += [f"word {passage.pc}", f"{passage.start}-{passage.end}"]
         rows.add_row(*cells)
     console.print(rows)
 
