@@ -4,13 +4,13 @@ All bytes that nothing is declared about are data: they may hold anything at any
 """
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 __all__ = ["Declared", "Numbers", "Span"]
 
 
-@dataclass(frozen=True, order=True)
-class Span:
-    """Bytes of memory: ``size`` (at least 1) from address ``start`` (at least 0) on."""
+class Span(NamedTuple):
+    """Bytes ``start .. start + size`` of a memory or a scratchpad."""
 
     start: int
     size: int
@@ -20,9 +20,14 @@ class Span:
         """The first address after them."""
         return self.start + self.size
 
+    @property
+    def slice(self) -> slice:
+        """The same, to index an array of bytes."""
+        return slice(self.start, self.end)
+
     def overlaps(self, other: "Span") -> bool:
         """Whether they share a byte."""
-        return self.start < other.end and other.start < self.end
+        return max(self.start, other.start) < min(self.end, other.end)
 
     def __str__(self) -> str:
         return f"{self.start:#x}:{self.size}"

@@ -23,10 +23,11 @@ from typing import NamedTuple
 from isa.iss.operations import Operation, ProcessorState
 from isa.iss.simulator import Observer
 
+from .declared import Span
 from .program import SourceLine
 from .table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit
 from .timing import VECTOR_HELD, VECTOR_LATENCY
-from .vector_operation import Extents, Span, VectorOperation, overlap
+from .vector_operation import Extents, VectorOperation
 
 __all__ = ["DOES", "Hazard", "HazardKind", "HazardLog", "HazardModel", "own_operand"]
 
@@ -212,7 +213,7 @@ class HazardModel:
         for issued in self._held:
             _, *operands = issued.operation.spans
             for number, span in enumerate(operands):
-                if overlap(span, target):
+                if span.overlaps(target):
                     # The closest byte is the one that is read last.
                     _, high = _common(span, target)
                     read = issued.base + issued.extents.last_read_beats[number]
@@ -379,6 +380,6 @@ def own_operand(operation: VectorOperation, pc: int = 0) -> list[Hazard]:
     if not _may_read_itself(operation) or not operation.reads_itself:
         return []
     result, *operands = operation.spans
-    address = min(_common(result, span)[0] for span in operands if overlap(result, span))
+    address = min(_common(result, span)[0] for span in operands if result.overlaps(span))
     key = operation.row.key
     return [Hazard(pc, key, HazardKind.OWN_OPERAND, address, pc, key, None, None)]

@@ -9,27 +9,11 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from .declared import Span
 from .table import Instruction
 from .timing import WORD_BYTES, beats, row_beats
 
-__all__ = ["Extents", "Span", "VectorOperation", "extents", "overlap"]
-
-
-class Span(NamedTuple):
-    """Scratchpad bytes ``start .. start + size``."""
-
-    start: int
-    size: int
-
-    @property
-    def slice(self) -> slice:
-        """The same, to index an array of bytes."""
-        return slice(self.start, self.start + self.size)
-
-
-def overlap(a: Span, b: Span) -> bool:
-    """Whether a byte belongs to both."""
-    return max(a.start, b.start) < min(a.start + a.size, b.start + b.size)
+__all__ = ["Extents", "VectorOperation", "extents"]
 
 
 class Extents:
@@ -137,6 +121,6 @@ class VectorOperation(NamedTuple):
         else:
             replaced = [operand == result for operand in operands]
         return any(
-            overlap(result, operand) and not same
+            result.overlaps(operand) and not same
             for operand, same in zip(operands, replaced, strict=False)
         )

@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from microkernels.mrf.pair import PairOptions
     from sim_tb.cosim.engine import MemoryBehaviour
+    from sim_tb.workloads.certificate import ModelCertificate
 
     from .browser.build import BrowserPage, browser_page
     from .built_models import BuiltModel, build_model
-    from .cosimulation.certificate import ModelCertificate, certify
+    from .cosimulation.certificate import certify
     from .cosimulation.program import CosimRun, cosim
     from .cosimulation.stereo import BpRun, cosim_bp, stereo_pair
     from .debugging.debugger import Debugger, debug
@@ -105,7 +106,8 @@ __all__ = [
 _MODULES = {
     "sim_tb.cosim.engine": ("MemoryBehaviour",),
     "vip.browser.build": ("BrowserPage", "browser_page"),
-    "vip.cosimulation.certificate": ("ModelCertificate", "certify"),
+    "sim_tb.workloads.certificate": ("ModelCertificate",),
+    "vip.cosimulation.certificate": ("certify",),
     "vip.cosimulation.program": ("CosimRun", "cosim"),
     "vip.cosimulation.stereo": ("BpRun", "cosim_bp", "stereo_pair"),
     "vip.debugging.debugger": ("Debugger", "debug"),

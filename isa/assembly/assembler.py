@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isa.program import NAME_PATTERN, Program, SourceLine
-from isa.table import BY_KEY, Instruction, Role, encode, operand_range
+from isa.table import BY_KEY, encode, find, operand_range
 from support.errors import VipError, clipped, printable
 from support.files import read_bytes
 
@@ -142,17 +142,6 @@ def assemble_file(
     return assemble(text, name=str(path), constants=constants, max_words=max_words)
 
 
-@dataclass(frozen=True)
-class _Branch:
-    """A branch to a label, which may be defined further down."""
-
-    row: Instruction
-    values: tuple[int, ...]
-    address: int
-    line: int
-    target: Name
-
-
 @dataclass
 class _Assembler:
     name: str
@@ -163,7 +152,8 @@ class _Assembler:
     symbols: dict[str, int] = field(default_factory=dict)
     aliases: dict[str, int] = field(default_factory=dict)
     source: dict[int, SourceLine] = field(default_factory=dict)
-    branches: list[_Branch] = field(default_factory=list)
+    #: Address of a branch -> its label, which may be defined further down.
+    branches: dict[int, Name] = field(default_factory=dict)
     #: Name -> its kind and the place of its definition.
     defined: dict[str, str] = field(default_factory=dict)
 
@@ -186,11 +176,11 @@ class _Assembler:
             except LineError as error:
                 self.check_targets_above(number)
                 raise self.error(number, error) from None
-        for branch in self.branches:
+        for address, target in self.branches.items():
             try:
-                self.words[branch.address] = self.resolve(branch)
+                self.words[address] = self.resolve(address, target)
             except LineError as error:
-                raise self.error(branch.line, error) from None
+                raise self.error(self.source[address].line, error) from None
         return Program(tuple(self.words), self.symbols, self.constants, self.source)
 
     def error(self, number: int, error: LineError) -> AssemblyError:
@@ -207,9 +197,11 @@ class _Assembler:
         labels = set(self.symbols)
         for text in self.lines[bad - 1 :]:
             labels.update(leading_labels(text))
-        for branch in self.branches:
-            if branch.line < bad and branch.target.text not in labels:
-                raise self.error(branch.line, _undefined(branch.target, labels))
+        for address, target in self.branches.items():
+            # A branch in the bad line itself has no source yet.
+            source = self.source.get(address)
+            if source is not None and target.text not in labels:
+                raise self.error(source.line, _undefined(target, labels))
 
     def line(self, number: int, line: Line) -> None:
         for label in line.labels:
@@ -221,7 +213,7 @@ class _Assembler:
         if isinstance(line.body, Directive):
             self.directive(number, line.body)
         else:
-            self.statement(number, line.body)
+            self.statement(line.body)
         if self.max_words is not None and len(self.words) > self.max_words:
             raise LineError(f"the program is longer than {self.max_words} words", line.body.column)
         source = SourceLine(self.name, number, self.lines[number - 1])
@@ -265,7 +257,7 @@ class _Assembler:
         self.define(name, "a register's name", number)
         self.aliases[name.text] = register
 
-    def statement(self, number: int, statement: Statement) -> None:
+    def statement(self, statement: Statement) -> None:
         if statement.mnemonic == LOAD_IMMEDIATE:
             self.load_immediate(statement)
             return
@@ -287,7 +279,7 @@ class _Assembler:
                 target = written
                 values.append(0)
         if target is not None:
-            self.branches.append(_Branch(row, tuple(values), len(self.words), number, target))
+            self.branches[len(self.words)] = target
         self.words.append(encode(row, values))
 
     def register(self, written: Name | Immediate) -> int:
@@ -324,24 +316,22 @@ class _Assembler:
             registers = [register] * (len(row.operands) - 1)
             self.words.append(encode(row, [*registers, immediate]))
 
-    def resolve(self, branch: _Branch) -> int:
-        target = branch.target
-        address = self.symbols.get(target.text)
-        if address is None:
+    def resolve(self, address: int, target: Name) -> int:
+        """The branch at ``address``, with its distance to ``target``."""
+        place = self.symbols.get(target.text)
+        if place is None:
             raise _undefined(target, self.symbols)
-        distance = address - branch.address
-        values = [
-            distance if operand.role is Role.TARGET else value
-            for operand, value in zip(branch.row.operands, branch.values, strict=True)
-        ]
-        allowed = branch.row.operands[-1].field.range
+        row = find(self.words[address])
+        assert row is not None
+        bits, distance = row.operands[-1].field, place - address
+        allowed = bits.range
         if distance not in allowed:
             raise LineError(
-                f"{target.text!r} is {distance} words away; {branch.row.mnemonic} reaches "
+                f"{target.text!r} is {distance} words away; {row.mnemonic} reaches "
                 f"{allowed[0]} to {allowed[-1]}",
                 target.column,
             )
-        return encode(branch.row, values)
+        return self.words[address] | bits.insert(distance)
 
 
 def _undefined(target: Name, labels: Collection[str]) -> LineError:

@@ -10,9 +10,10 @@ here: :class:`microkernels.common.schedule.ScheduleModel` checks every executed 
 import re
 from typing import NamedTuple
 
+from isa.declared import Span
 from isa.hazards import DOES, Hazard, HazardKind, HazardModel, own_operand
 from isa.table import BY_KEY, INSTRUCTIONS, MAX_MR, MAX_VL, Instruction, Opcode, Role, Unit
-from isa.vector_operation import Span, VectorOperation
+from isa.vector_operation import VectorOperation
 
 __all__ = ["HazardCheck", "WrittenLine"]
 

@@ -20,7 +20,7 @@ from memory.model.device_model import device_setup
 from noc.node.counters import NetworkCounter
 from pe.interface import PeCounter
 from sim_tb.dut.chip import TOP, build_chip
-from sim_tb.harness.chip import AxiMemory, Kind, Memories, Operation, Outcome, Result
+from sim_tb.harness.chip import AxiMemory, Kind, Operation, Outcome, Result
 from sim_tb.harness.models import PERIOD_PS, clock_arguments
 from sim_tb.runner.session import Session
 from soc.chip.config import ChipConfig
@@ -127,8 +127,7 @@ class ChipSession(ABC):
     def __enter__(self) -> Self:
         self._start()
         try:
-            memories = _memories(self.config, self.image, self.axi_latency)
-            self._reset(memories)
+            self._reset(**self._memories())
         except BaseException as error:
             self.__exit__(type(error), error, error.__traceback__)
             raise
@@ -203,13 +202,30 @@ class ChipSession(ABC):
 
     # The operations.
 
-    def _reset(self, memories: Memories | None = None) -> None:
+    def _reset(self, **memories: Any) -> None:
         two = self.config.tile.clocks.two
         cycles = _SLOW_RESET_CYCLES if two else _RESET_CYCLES
-        operation = Operation(kind=Kind.RESET, count=cycles)
-        self._do(operation if memories is None else replace(operation, memories=memories))
+        self._do(Operation(kind=Kind.RESET, count=cycles, **memories))
         if two:
             self.settle()
+
+    def _memories(self) -> dict[str, Any]:
+        """The DRAM of the vaults, each with its part of the image, as fields of an operation."""
+        config, vault = self.config, self.config.tile.vault
+        size = 1 << config.network.address_bits
+        bases = [number * size for number in range(config.vaults)]
+        image = str(self.image.path.absolute())
+        if isinstance(vault, AxiConfig):
+            lanes = vault.data_bits // WORD_BITS
+            buses = tuple(
+                AxiMemory(base=base, size=size, latency=self.axi_latency, lanes=lanes)
+                for base in bases
+            )
+            return {"image": image, "buses": buses}
+        devices = tuple(
+            device_setup(vault, base=base, noise=number + 1) for number, base in enumerate(bases)
+        )
+        return {"image": image, "devices": devices}
 
     def _do(self, operation: Operation) -> Result:
         result = self._perform(operation)
@@ -289,24 +305,6 @@ class ChipSimulation(ChipSession):
         outer = self.outer and operation.kind not in (Kind.RESET, Kind.RUN)
         (result,) = self._session.run_many([replace(operation, outer=outer)], self._progress)
         return result
-
-
-def _memories(config: ChipConfig, image: DramImage, axi_latency: int) -> Memories:
-    """The DRAM of the vaults, each with its part of the image."""
-    size = 1 << config.network.address_bits
-    bases = [vault * size for vault in range(config.vaults)]
-    path = str(image.path.absolute())
-    vault = config.tile.vault
-    if isinstance(vault, AxiConfig):
-        lanes = vault.data_bits // WORD_BITS
-        buses = tuple(
-            AxiMemory(base=base, size=size, latency=axi_latency, lanes=lanes) for base in bases
-        )
-        return Memories(path=path, buses=buses)
-    devices = tuple(
-        device_setup(vault, base=base, noise=number + 1) for number, base in enumerate(bases)
-    )
-    return Memories(path=path, devices=devices)
 
 
 def run_launch(

@@ -229,8 +229,8 @@ class _Search:
             return f"the engine goes on, expected {outcome.state} {outcome.cause.name}"
         if not ended:
             return ""
-        expected = expected_end(simulator, outcome, self.program.words, self.config)
-        lines = differences(expected, end, ())
+        expected = expected_end(simulator, outcome)
+        lines = differences(expected, end, self.program.words, self.config)
         return next((line for line in lines if line.startswith(("end", "program counter"))), "")
 
     def _places(
@@ -452,8 +452,7 @@ def compare_run(
     )
     # An instruction takes a cycle at least, so a run of more instructions must be a different one.
     outcome = simulator.run(end.cycles)
-    expected = expected_end(simulator, outcome, program.words, config)
-    lines = differences(expected, end, ())
+    lines = differences(expected_end(simulator, outcome), end, program.words, config)
     places = memory.differences(start)
     if (first := next(places, None)) is not None:
         count = sum(1 for _ in chain([first], places))

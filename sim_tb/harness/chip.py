@@ -18,7 +18,7 @@ from support.schema import C
 
 from .models import PERIOD_PS, Library, Model
 
-__all__ = ["AXI_MEMORY", "CHIP", "AxiMemory", "Kind", "Memories", "Operation", "Outcome", "Result"]
+__all__ = ["AXI_MEMORY", "CHIP", "AxiMemory", "Kind", "Operation", "Outcome", "Result"]
 
 
 class Kind(IntEnum):
@@ -53,20 +53,6 @@ class AxiMemory:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Memories:
-    """The DRAM of a chip.
-
-    Attributes:
-        path: the file that holds all of it.
-        devices: of vaults with DRAM. buses: of vaults with AXI buses.
-    """
-
-    path: str
-    devices: tuple[DeviceSetup, ...] = ()
-    buses: tuple[AxiMemory, ...] = ()
-
-
-@dataclass(frozen=True, kw_only=True)
 class Operation:
     """One operation.
 
@@ -78,7 +64,8 @@ class Operation:
         stop: RUN ends with the interrupt.
         limit: cycles after which an access is late; 0: never.
         outer: the access is made by cocotbext-axi's managers, not by the model in C++.
-        memories: RESET gives the chip this DRAM; None: it keeps what it has.
+        image: file of all DRAM that RESET gives the chip; "": it keeps what it has.
+        devices: of vaults with DRAM. buses: of vaults with AXI buses.
     """
 
     kind: Kind
@@ -88,16 +75,18 @@ class Operation:
     stop: bool = False
     limit: int = 0
     outer: bool = False
-    memories: Memories | None = None
+    image: str = ""
+    devices: tuple[DeviceSetup, ...] = ()
+    buses: tuple[AxiMemory, ...] = ()
 
     def start(self, library: Library) -> None:
-        if self.memories:
-            if self.memories.buses:
-                library.open(self.memories.path)
-            library.devices = len(self.memories.devices)
-            for vault, setup in enumerate(self.memories.devices):
-                DeviceModel(library.library).open(vault, self.memories.path, setup)
-            for vault, bus in enumerate(self.memories.buses):
+        if self.image:
+            if self.buses:
+                library.open(self.image)
+            library.devices = len(self.devices)
+            for vault, setup in enumerate(self.devices):
+                DeviceModel(library.library).open(vault, self.image, setup)
+            for vault, bus in enumerate(self.buses):
                 library.start("axi_memory", bus, vault)
         if not self.outer:
             # Bytes that are read come into the same buffer.

@@ -1,7 +1,7 @@
 """Runs of traffic in simulation: against a vault's memory, through a network, between nodes."""
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from hdl.ports import COLUMN_BYTES
@@ -22,11 +22,10 @@ from support.errors import VipError
 from support.scratch import scratch_folder
 
 from .memory import MemoryBehaviour
-from .network import FlitJob, NetworkError, NetworkOutcome, NetworkResult, NetworkRun
-from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult, TrafficRun
+from .network import FlitJob, NetworkError, NetworkOutcome, NetworkResult
+from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult
 
 __all__ = [
-    "NodesJob",
     "Perform",
     "TrafficError",
     "run_network",
@@ -36,7 +35,7 @@ __all__ = [
 ]
 
 #: Function that makes runs, one after the other, each from reset.
-Perform = Callable[[Sequence[TrafficRun]], Iterable[TrafficResult]]
+Perform = Callable[[Sequence[TrafficJob]], Iterable[TrafficResult]]
 
 #: Counters that the host reads.
 _COUNTERS = max(VaultCounter) + 8
@@ -44,6 +43,8 @@ _COUNTERS = max(VaultCounter) + 8
 _SETTLE = 256
 #: The same with two clocks, until its counters are in all copies as well.
 _SLOW_SETTLE = 4096
+#: Cycles after which an access between nodes counts as lost, and of a run.
+_NODES_PATIENCE, _NODES_CYCLES = 100_000, 10_000_000
 
 
 class TrafficError(VipError):
@@ -84,7 +85,7 @@ def run_traffic(
     """
     two = clocks is not None and clocks.two
 
-    def perform(runs: Sequence[TrafficRun]) -> Iterable[TrafficResult]:
+    def perform(runs: Sequence[TrafficJob]) -> Iterable[TrafficResult]:
         return _simulated(vault_design(config, requesters, clocks), runs, arguments)
 
     settle = _SLOW_SETTLE if two else _SETTLE
@@ -138,32 +139,20 @@ def traffic_through(
     return results
 
 
-@dataclass(frozen=True, kw_only=True)
-class NodesJob:
-    """One run: every requester goes through columns of its own in all vaults.
-
-    Attributes:
-        pattern: of every requester, but for its seed; ``outside`` is the share of accesses to
-            vaults that don't exist, where there are such numbers.
-        memory: how every memory port behaves, but for its seed and without errors.
-        patience: cycles after which an access without an answer counts as lost.
-        max_cycles: a run that takes longer is an error.
-    """
-
-    pattern: Pattern
-    memory: MemoryBehaviour
-    patience: int = 100_000
-    max_cycles: int = 10_000_000
-
-
 def run_nodes(
-    config: NetworkConfig, requesters: int, jobs: Sequence[NodesJob]
+    config: NetworkConfig, requesters: int, runs: Sequence[tuple[Pattern, MemoryBehaviour]]
 ) -> list[TrafficResult]:
-    """Run ``jobs`` one after the other, each from reset, on a torus of nodes.
+    """Run traffic on a torus of nodes, one run after the other, each from reset: every requester
+    goes through columns of its own in all vaults.
 
     Requesters check every response against the order of their own requests; memories check that
     nodes keep the rules of a port, and relax all that these leave open; at the end the memories'
     contents are compared with what the writes must have made of them.
+
+    Parameters:
+        runs: the pattern of every requester, but for its seed, and how every memory port behaves,
+            but for its seed and without errors. ``outside`` is the share of accesses to vaults that
+            don't exist, where there are such numbers.
 
     Returns:
         The result of each. ``counters`` are those of the first four nodes, 16 each.
@@ -179,25 +168,23 @@ def run_nodes(
     column = COLUMN_BYTES * total
     memories = [
         tuple(
-            replace(job.memory, seed=job.memory.seed + port, errors=(0, 0))
+            replace(memory, seed=memory.seed + port, errors=(0, 0))
             for port in range(memory_ports(config, requesters))
         )
-        for job in jobs
+        for _, memory in runs
     ]
     traffic = [
         TrafficJob(
-            patterns=tuple(
-                replace(job.pattern, seed=job.pattern.seed + number) for number in range(total)
-            ),
+            patterns=tuple(replace(pattern, seed=pattern.seed + number) for number in range(total)),
             begin=0,
             span=size // column * column,
-            patience=job.patience,
-            max_cycles=job.max_cycles,
+            patience=_NODES_PATIENCE,
+            max_cycles=_NODES_CYCLES,
         )
-        for job in jobs
+        for pattern, _ in runs
     ]
     return _traffic(
-        lambda runs: _simulated(nodes_design(config, requesters), runs),
+        lambda jobs: _simulated(nodes_design(config, requesters), jobs),
         traffic,
         NetworkError,
         memories,
@@ -210,7 +197,7 @@ def run_nodes(
 
 
 def _simulated(
-    design: Design, runs: Sequence[TrafficRun], arguments: Sequence[str] = ()
+    design: Design, runs: Sequence[TrafficJob], arguments: Sequence[str] = ()
 ) -> list[TrafficResult]:
     """Results of ``runs`` in a simulation of ``design``."""
     with Session(build(design), design.top, arguments=arguments) as session:
@@ -228,14 +215,11 @@ def _traffic(
     beyond = settings["limit"] > settings["size"]
     with scratch_folder("traffic") as work, DramImage(settings["size"], work / "image"):
         runs = [
-            TrafficRun(
-                **vars(job)
-                | {
-                    "patterns": tuple(
-                        pattern if beyond else replace(pattern, outside=0.0)
-                        for pattern in job.patterns
-                    )
-                },
+            replace(
+                job,
+                patterns=tuple(
+                    pattern if beyond else replace(pattern, outside=0.0) for pattern in job.patterns
+                ),
                 image=str(work / "image"),
                 memories=memories[number] if memories else (),
                 **settings,
@@ -275,7 +259,7 @@ def run_network(config: NetworkConfig, jobs: Sequence[FlitJob]) -> list[NetworkR
             )
     design = network_design(config)
     size = {name: getattr(config, name) for name in ("columns", "rows", "buffer_flits")}
-    runs = [NetworkRun(**asdict(job), **size) for job in jobs]
+    runs = [replace(job, **size) for job in jobs]
     with Session(build(design), design.top) as session:
         results = list(session.run_many(runs))
     for number, result in enumerate(results):

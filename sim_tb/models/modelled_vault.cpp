@@ -7,9 +7,7 @@
 #include "../../memory/model/device_model.cpp"
 #include "../timed/vault/banks.cpp"
 #include "../timed/vault/controller.cpp"
-#include "../timed/vault/scheduler.cpp"
 #include "../timed/vault/crossbar.h"
-#include "../timed/vault/queue.cpp"
 #include "vip_requester.h"
 #include "vip_traffic.h"
 

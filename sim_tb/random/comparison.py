@@ -202,12 +202,11 @@ def _compare(
     if isinstance(result, CosimError):
         return [f"engine: {result}"], False
     if _is_disturbed(program):
-        explained = interruption(program, config, result.engine, image, other)
-        return list(explained.lines), explained.early
+        return interruption(program, config, result.engine, image, other)
     expected = run_reference(program, config, other)
     memories = [(w.start, len(w.content)) for w in program.windows]
     memory = [(start, image.read(start, size), other.read(start, size)) for start, size in memories]
-    return differences(expected, result.engine, memory), False
+    return differences(expected, result.engine, program.words, config, memory), False
 
 
 def _is_disturbed(program: RandomProgram) -> bool:

@@ -27,25 +27,12 @@ from isa.table import FIELD_A, FIELD_B, FIELD_C, Instruction, Opcode, Unit, find
 from pe.config import PeConfig
 
 from .random_program import RandomProgram
-from .reference import is_late, pc_words, simulator_of
+from .reference import same_place, simulator_of
 
-__all__ = ["Interruption", "interruption"]
+__all__ = ["interruption"]
 
 #: Instructions that wait until dispatch holds nothing.
 _FENCES = (Opcode.DRAIN, Opcode.MEMFENCE, Opcode.SET_WS)
-
-
-@dataclass(frozen=True)
-class Interruption:
-    """Explanation of an interrupted run.
-
-    Attributes:
-        lines: differences that can't be explained, one each; none if all can.
-        early: the engine ended before the program's own end.
-    """
-
-    lines: tuple[str, ...]
-    early: bool = False
 
 
 @dataclass(frozen=True)
@@ -115,11 +102,15 @@ def interruption(
     end: EngineEnd,
     image: DramImage,
     memory: DramImage,
-) -> Interruption:
+) -> tuple[list[str], bool]:
     """Explain the state that the engine left.
 
     Parameters:
         image: memory that the engine left. memory: as it was at the start; it is changed.
+
+    Returns:
+        The differences that can't be explained, one a line, and whether the engine ended before the
+        program's own end.
     """
     simulator = simulator_of(program, config, memory)
     scratchpad = np.frombuffer(end.scratchpad, np.uint8)
@@ -134,13 +125,13 @@ def interruption(
     for place in fitting:
         reason = _contradiction(place, program, config, end, outcome)
         if not reason:
-            return Interruption((), not place.ended)
+            return [], not place.ended
         reasons.append(reason)
     state = f"{end.state.upper()} {end.cause.name} at {end.pc}"
     if end.memory_error:
         state += " with a memory error"
     why = reasons[-1] if reasons else "no place in the program leaves these contents"
-    return Interruption((f"end: engine {state}: {why}",))
+    return [f"end: engine {state}: {why}"], False
 
 
 def _contradiction(
@@ -169,7 +160,7 @@ def _contradiction(
         return ""
     if not place.ended or end.cause is not outcome.cause:
         return f"its own end is {outcome.state} {outcome.cause.name}"
-    if not is_late(program.words, outcome) and (end.pc - outcome.pc) % pc_words(config):
+    if not same_place(outcome, end.pc, program.words, config):
         return f"its own fault is at {outcome.pc}"
     return ""
 

@@ -2,11 +2,11 @@
 
 from random import Random
 
+from isa.declared import Span
 from isa.hazards import HazardModel
 from isa.launch import START_FX, START_MR, START_VL
 from isa.operators import fits
 from isa.table import BY_KEY, IMM14, IMM20
-from isa.vector_operation import Span
 from isa.workspace import Workspace
 from pe.config import PeConfig
 

@@ -7,23 +7,17 @@ fill the instruction buffer to its last word.
 
 from collections.abc import Callable
 from copy import deepcopy
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 
+from isa.declared import Span
 from isa.table import IMM14, MAX_FX, Instruction, Opcode, ScalarOp, Unit
-from isa.vector_operation import Span, VectorOperation
+from isa.vector_operation import VectorOperation
 from pe.config import PeConfig
 
 from .faults import FAULTS, possible_faults
 from .program_builder import HOSTILE, ProgramBuilder
-from .random_program import (
-    Disturbance,
-    RandomProgram,
-    Window,
-    contents,
-    disturbance,
-    memory_behaviour,
-)
+from .random_program import RandomProgram, Window, contents, disturb, memory_behaviour
 from .workspaces import Workspaces
 
 __all__ = ["random_program"]
@@ -54,8 +48,8 @@ def random_program(seed: int, config: PeConfig, disturbed: float = 0.0) -> Rando
         ValueError: ``config`` lacks an instruction that all programs need, or memory.
     """
     generator = _Generator(Random(seed), config)
-    disturbed_by = disturbance(Random(f"disturbance {seed}"), disturbed, generator.windows)
-    return generator.program(seed, disturbed_by)
+    program = generator.program(seed)
+    return disturb(program, Random(f"disturbance {seed}"), disturbed, generator.windows)
 
 
 @dataclass
@@ -77,7 +71,7 @@ class _Generator:
         if self.config.workspace:
             self.workspaces = Workspaces(self.code, Span(size, middle - size))
 
-    def program(self, seed: int, disturbance: Disturbance) -> RandomProgram:
+    def program(self, seed: int) -> RandomProgram:
         random, code = self.random, self.code
         size = self.config.instruction_words
         full = size > 2 * _ROOM and random.random() < _FULL
@@ -113,8 +107,7 @@ class _Generator:
             vault=random.getrandbits(16),
             slot=random.getrandbits(16),
             pe_count=random.getrandbits(16),
-            memory=replace(memory_behaviour(random), errors=disturbance.errors),
-            stop_after=disturbance.stop_after,
+            memory=memory_behaviour(random),
             reset=random.random() < 0.5,
             fault=fault,
         )

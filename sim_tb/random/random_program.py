@@ -1,14 +1,14 @@
 """What a random program consists of: words, contents of memories, their behaviour, and events."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from random import Random
 
 from hdl.ports import COLUMN_BYTES
-from isa.vector_operation import Span
+from isa.declared import Span
 from sim_tb.harness.memory import MemoryBehaviour
 
-__all__ = ["Disturbance", "RandomProgram", "Window", "contents", "disturbance", "memory_behaviour"]
+__all__ = ["RandomProgram", "Window", "contents", "disturb", "memory_behaviour"]
 
 
 @dataclass(frozen=True)
@@ -43,9 +43,9 @@ class RandomProgram:
     slot: int
     pe_count: int
     memory: MemoryBehaviour
-    stop_after: int | None
     reset: bool
     fault: str
+    stop_after: int | None = None
 
 
 #: How often contents are extreme elements of all widths.
@@ -55,23 +55,13 @@ _WORD = 8
 _STOPS = (80, 400, 3000, 30_000)
 
 
-@dataclass(frozen=True)
-class Disturbance:
-    """Events that interrupt a program.
-
-    Attributes:
-        errors: byte addresses from, and up to but without, between which memory fails.
-        stop_after: cycles after the launch after which the host stops the engine, or None.
-    """
-
-    errors: tuple[int, int] = (0, 0)
-    stop_after: int | None = None
-
-
-def disturbance(random: Random, share: float, windows: Sequence[Span]) -> Disturbance:
-    """For ``share`` of all programs errors in one of the memory's ``windows``, a stop, or both."""
+def disturb(
+    program: RandomProgram, random: Random, share: float, windows: Sequence[Span]
+) -> RandomProgram:
+    """``program``, and for ``share`` of all programs errors in one of the memory's ``windows``, a
+    stop, or both."""
     if random.random() >= share:
-        return Disturbance()
+        return program
     kind = random.choice(("errors", "errors", "stop", "stop", "both"))
     errors = (0, 0)
     if kind != "stop":
@@ -83,7 +73,7 @@ def disturbance(random: Random, share: float, windows: Sequence[Span]) -> Distur
         start = window.start - window.start % COLUMN_BYTES + first * COLUMN_BYTES
         errors = (start, start + count * COLUMN_BYTES)
     stop = None if kind == "errors" else random.randrange(random.choice(_STOPS))
-    return Disturbance(errors, stop)
+    return replace(program, memory=replace(program.memory, errors=errors), stop_after=stop)
 
 
 def contents(random: Random, size: int) -> bytes:

@@ -1,7 +1,6 @@
-"""The final state that a random program should leave, and its differences from the engine's."""
+"""The end that a program should have, and its differences from the engine's."""
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 from isa.assembly.disassembler import disassemble
 from isa.faults import FaultCause
@@ -15,36 +14,16 @@ from pe.interface import EXACT_PC_WORDS, PC_BITS
 from .random_program import RandomProgram
 
 __all__ = [
-    "Expected",
     "differences",
     "expected_end",
-    "is_late",
     "listing",
-    "pc_words",
     "run_reference",
+    "same_place",
     "simulator_of",
 ]
 
 #: Far more than a random program executes.
 _LIMIT = 1_000_000
-
-
-@dataclass(frozen=True, kw_only=True)
-class Expected:
-    """Expected final state of the engine.
-
-    Attributes:
-        pc: of a fault; the engine knows it modulo :func:`pc_words`. late: the engine reports the
-            fault later, at another place.
-    """
-
-    state: str
-    cause: FaultCause
-    pc: int
-    pc_words: int
-    late: bool
-    registers: list[int]
-    scratchpad: bytes
 
 
 def simulator_of(
@@ -72,51 +51,50 @@ def simulator_of(
     )
 
 
-def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -> Expected:
+def run_reference(program: RandomProgram, config: PeConfig, memory: DramImage) -> EngineEnd:
     """Run ``program`` on the instruction set simulator; it changes ``memory``."""
     simulator = simulator_of(program, config, memory)
-    return expected_end(simulator, simulator.run(_LIMIT), program.words, config)
+    return expected_end(simulator, simulator.run(_LIMIT))
 
 
-def expected_end(
-    simulator: Simulator, outcome: Outcome, words: Sequence[int], config: PeConfig
-) -> Expected:
-    """The final state of an engine of ``config`` when ``simulator``, launched with ``words``, has
-    come as far as ``outcome``."""
-    return Expected(
+def expected_end(simulator: Simulator, outcome: Outcome) -> EngineEnd:
+    """The end of an engine when ``simulator`` has come as far as ``outcome``."""
+    return EngineEnd(
         state="running" if outcome.state == "limit" else outcome.state,
         cause=outcome.cause,
         pc=outcome.pc,
-        pc_words=pc_words(config),
-        late=is_late(words, outcome),
         registers=list(simulator.registers),
         scratchpad=simulator.scratchpad.tobytes(),
     )
 
 
-def pc_words(config: PeConfig) -> int:
-    """Number of words modulo which the engine knows the address of a fault."""
-    short = config.instruction_words < EXACT_PC_WORDS
-    return config.instruction_words if short else 1 << PC_BITS
-
-
-def is_late(words: Sequence[int], outcome: Outcome) -> bool:
-    """Whether the engine reports the end ``outcome`` of the program ``words`` later, at another
-    place."""
-    word = words[outcome.pc] if 0 <= outcome.pc < len(words) else 0
+def same_place(
+    expected: EngineEnd | Outcome, pc: int, words: Sequence[int], config: PeConfig
+) -> bool:
+    """Whether an engine of ``config`` with the program ``words`` may report the fault ``expected``
+    at ``pc``: it knows the address modulo a number of words, and reports a value loaded that does
+    not fit a register later, at another place."""
+    word = words[expected.pc] if 0 <= expected.pc < len(words) else 0
     row = find(word)
-    loading = row is not None and row.opcode == Opcode.LD_REG
-    return loading and outcome.cause is FaultCause.REGISTER_RANGE
+    if expected.cause is FaultCause.REGISTER_RANGE and row and row.opcode == Opcode.LD_REG:
+        return True
+    short = config.instruction_words < EXACT_PC_WORDS
+    return (expected.pc - pc) % (config.instruction_words if short else 1 << PC_BITS) == 0
 
 
 def differences(
-    expected: Expected, end: EngineEnd, memories: Iterable[tuple[int, bytes, bytes]]
+    expected: EngineEnd,
+    end: EngineEnd,
+    words: Sequence[int],
+    config: PeConfig,
+    memories: Iterable[tuple[int, bytes, bytes]] = (),
 ) -> list[str]:
     """Everything in which the two disagree, one line each; of bytes the first that differs.
 
     Registers and scratchpad count only where the engine's can be read.
 
     Parameters:
+        words: the program, of an engine of ``config``.
         memories: stretches of memory: first address, bytes of the engine, bytes expected.
     """
     lines = []
@@ -127,11 +105,7 @@ def differences(
             f"end: engine {end.state.upper()} {end.cause.name} at {end.pc}, "
             f"expected {expected.state.upper()} {expected.cause.name} at {expected.pc}"
         )
-    elif (
-        expected.cause is not FaultCause.NONE
-        and not expected.late
-        and (expected.pc - end.pc) % expected.pc_words
-    ):
+    elif expected.cause is not FaultCause.NONE and not same_place(expected, end.pc, words, config):
         lines.append(f"program counter: engine {end.pc}, expected {expected.pc}")
     for number, (value, other) in enumerate(zip(end.registers, expected.registers, strict=False)):
         if value != other:

@@ -6,8 +6,8 @@ They lie in memory of their own, which nothing else in a program touches.
 from dataclasses import dataclass, field, replace
 from random import Random
 
+from isa.declared import Span
 from isa.table import Opcode
-from isa.vector_operation import Span
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 
 from .program_builder import ProgramBuilder

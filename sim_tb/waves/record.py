@@ -12,7 +12,7 @@ from .pipeline import SIGNALS, Follower
 from .trace_events import SIGNALS as VAULT_SIGNALS
 from .trace_events import TraceEvents, VaultFollower, add_engine, add_vault
 
-__all__ = ["WINDOW", "Activity", "Record", "activity", "read_record", "trace_events"]
+__all__ = ["WINDOW", "Record", "activity", "read_record", "trace_events"]
 
 #: Cycles for which the flits of a link are counted together.
 WINDOW = 32
@@ -138,26 +138,13 @@ def trace_events(record: Record, program: Program, refresh: int = 1) -> str:
 _WINDOWS = 120
 
 
-@dataclass(frozen=True)
-class Activity:
-    """Cycles of each engine by what they were counted as, over time.
+def activity(engines: dict[str, Follower]) -> dict[str, object]:
+    """Cycles of each engine by what they were counted as, over time, as plain JSON data.
 
-    Attributes:
-        interval: cycles of a window.
-        engines: name of an engine -> counter, in small letters -> its cycles in each window, from
-            the first cycle of the first engine on.
+    ``interval_cycles`` are the cycles of a window, and ``engines`` has for each of ``engines``, by
+    name and counter in small letters, its cycles in each window, from the first cycle of the first
+    engine on. Each engine has followed a whole run.
     """
-
-    interval: int
-    engines: dict[str, dict[str, list[int]]]
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {"interval_cycles": self.interval, "engines": self.engines}
-
-
-def activity(engines: dict[str, Follower]) -> Activity:
-    """The activity of ``engines``, by name; each has followed a whole run."""
     ran = {name: engine.activity for name, engine in engines.items() if engine.activity}
     start = min((intervals[0].start for intervals in ran.values()), default=0)
     end = max((intervals[-1].end for intervals in ran.values()), default=0)
@@ -173,4 +160,4 @@ def activity(engines: dict[str, Follower]) -> Activity:
                 until = min(stretch.end - start, (at // interval + 1) * interval)
                 windows[at // interval] += until - at
                 at = until
-    return Activity(interval, result)
+    return {"interval_cycles": interval, "engines": result}

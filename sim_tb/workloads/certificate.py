@@ -39,10 +39,10 @@ from soc.tile.config import VaultTileConfig
 
 __all__ = [
     "KINDS",
-    "Certificate",
     "Certified",
     "CertifiedRun",
     "Kind",
+    "ModelCertificate",
     "certified_runs",
     "certify",
     "run_certified",
@@ -128,7 +128,7 @@ class Certified:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Certificate:
+class ModelCertificate:
     """Runs of the timing model beside those of the Verilog.
 
     Attributes:
@@ -151,6 +151,33 @@ class Certificate:
         errors = sorted(abs(row.percent) for row in self.rows)
         middle = len(errors) // 2
         return (errors[middle] + errors[~middle]) / 2, errors[-1]
+
+    @property
+    def holds(self) -> bool:
+        """Whether every run is equal in every counter."""
+        return self.equal == len(self.rows)
+
+    def to_json(self) -> dict[str, object]:
+        """The certificate as plain JSON data."""
+        median, worst = self.errors
+        return {
+            "number": self.number,
+            "runs": len(self.rows),
+            "equal_runs": self.equal,
+            "median_error_percent": median,
+            "worst_error_percent": worst,
+            "rows": [
+                {
+                    "kind": row.kind,
+                    "name": row.name,
+                    "model_cycles": row.model,
+                    "verilog_cycles": row.verilog,
+                    "error_percent": row.percent,
+                    "differing_counters": dict(row.differing),
+                }
+                for row in self.rows
+            ],
+        }
 
 
 def certified_runs(kinds: Sequence[Kind] = KINDS, *, layers: bool = True) -> Iterator[CertifiedRun]:
@@ -296,7 +323,7 @@ def _named(unit: str, counters: Mapping[str, int]) -> dict[str, int]:
 
 def certify(
     runs: Sequence[CertifiedRun], progress: Callable[[str], None] | None = None
-) -> Certificate:
+) -> ModelCertificate:
     """Run each of ``runs`` on the model and on the Verilog; raises as :func:`run_certified`.
 
     Parameters:
@@ -316,4 +343,4 @@ def certify(
         )
     texts = (_COMMENT.sub("", path.read_text(encoding="utf-8")) for path in sources())
     number = fingerprint(*(" ".join(text.split()) for text in texts), repr([*map(asdict, rows)]))
-    return Certificate(number=number[:12], rows=tuple(rows))
+    return ModelCertificate(number=number[:12], rows=tuple(rows))

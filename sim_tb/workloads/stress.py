@@ -1,6 +1,7 @@
 """Random traffic against vaults with random timing, geometry, policies, requesters and clocks."""
 
 import random
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -20,10 +21,8 @@ from soc.tile.clocks import ClockConfig
 
 __all__ = [
     "RATIOS",
-    "ClockStressReport",
     "StressCase",
     "StressReport",
-    "StressTotals",
     "clocks_of",
     "random_case",
     "run_clock_stress",
@@ -55,33 +54,58 @@ class StressCase:
 
 
 @dataclass(frozen=True, kw_only=True)
-class StressTotals:
-    """Totals of runs in which no fault was found.
+class StressReport:
+    """Runs in which no fault was found.
 
     Attributes:
-        vaults: configurations. accesses: answered, and of these reads and writes.
-        cycles: of the requesters' clock. longest: latency of any access in these cycles.
+        runs: the vault of each run, and its result.
     """
 
-    vaults: int
-    accesses: int
-    reads: int
-    writes: int
-    cycles: int
-    longest: int
+    runs: tuple[tuple[StressCase, TrafficResult], ...]
 
+    @property
+    def vaults(self) -> int:
+        """Configurations."""
+        return len({case.seed for case, _ in self.runs})
 
-@dataclass(frozen=True, kw_only=True)
-class StressReport(StressTotals):
-    """Summary of runs on one clock in which no fault was found.
+    @property
+    def reads(self) -> int:
+        """Reads that were answered."""
+        return sum(result.reads for _, result in self.runs)
 
-    Attributes:
-        bound: of the latency in the vault with the longest, in cycles.
-        commands: that the DRAM checked, by name.
-    """
+    @property
+    def writes(self) -> int:
+        """Writes that were answered."""
+        return sum(result.writes for _, result in self.runs)
 
-    bound: int
-    commands: dict[str, int]
+    @property
+    def accesses(self) -> int:
+        """Reads and writes that were answered."""
+        return self.reads + self.writes
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the requesters' clock, all runs together."""
+        return sum(result.total_cycles for _, result in self.runs)
+
+    @property
+    def _slowest(self) -> tuple[StressCase, TrafficResult]:
+        return max(self.runs, key=lambda run: run[1].longest)
+
+    @property
+    def longest(self) -> int:
+        """Latency of any access in these cycles."""
+        return self._slowest[1].longest
+
+    @property
+    def bound(self) -> int:
+        """Bound of the latency in the vault with the longest, in cycles."""
+        return starvation_bound(self._slowest[0].config)
+
+    @property
+    def commands(self) -> Counter[str]:
+        """Commands that the DRAM checked, by name."""
+        return sum((Counter(result.commands) for _, result in self.runs), Counter())
 
 
 def _random_timing(rng: random.Random) -> DramTiming:
@@ -182,33 +206,18 @@ def run_stress(
             or starved; the message names the case's seed.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
-    totals = {"reads": 0, "writes": 0, "cycles": 0}
-    commands: dict[str, int] = {}
-    longest = bound = 0
+    runs: list[tuple[StressCase, TrafficResult]] = []
     for number in range(vaults):
         case = random_case(seed + number, -(-accesses // vaults))
         if progress is not None:
             progress(_describe(case))
         try:
-            results = run_traffic(case.config, case.requesters, case.jobs)
+            runs += (
+                (case, result) for result in run_traffic(case.config, case.requesters, case.jobs)
+            )
         except TrafficError as error:
             raise TrafficError(f"vault of seed {case.seed}: {error}") from error
-        for result in results:
-            totals["reads"] += result.reads
-            totals["writes"] += result.writes
-            totals["cycles"] += result.total_cycles
-            for name, count in result.commands.items():
-                commands[name] = commands.get(name, 0) + count
-            if result.longest > longest:
-                longest, bound = result.longest, starvation_bound(case.config)
-    return StressReport(
-        vaults=vaults,
-        accesses=totals["reads"] + totals["writes"],
-        **totals,
-        longest=longest,
-        bound=bound,
-        commands=commands,
-    )
+    return StressReport(runs=tuple(runs))
 
 
 def _describe(case: StressCase) -> str:
@@ -258,17 +267,6 @@ _DEPTHS = (4, 8, 16, 64)
 _CROSSING_CYCLES = 1000
 
 
-@dataclass(frozen=True, kw_only=True)
-class ClockStressReport(StressTotals):
-    """Summary of runs on two clocks in which no fault was found.
-
-    Attributes:
-        ratios: of clocks, each of which every vault had.
-    """
-
-    ratios: int
-
-
 def clocks_of(seed: int) -> ClockConfig:
     """Two clocks with depths that are drawn by ``seed``."""
     rng = random.Random(seed)
@@ -310,7 +308,7 @@ def run_clock_stress(
     vaults: int,
     seed: int,
     progress: Callable[[str], None] | None = None,
-) -> ClockStressReport:
+) -> StressReport:
     """Run the vaults of ``vaults`` seeds from ``seed`` on at each of :data:`RATIOS`, with at least
     ``accesses`` in all. Requesters offer and take at random, so both sides of the crossing wait
     for each other.
@@ -323,31 +321,20 @@ def run_clock_stress(
             starved, or a counter wrong; the message names seed and clocks.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
-    results = []
+    runs = []
     for number in range(vaults):
         case = random_case(seed + number, -(-accesses // (vaults * len(RATIOS))) * _RUNS)
         if progress is not None:
             progress(_describe_clocks(case))
         for place, periods in enumerate(RATIOS):
             try:
-                results.append(_run_at(case, place, periods))
+                runs.append((case, _run_at(case, place, periods)))
             except TrafficError as error:
                 raise TrafficError(
                     f"vault of seed {case.seed}, clocks of {periods.engine_ps} and "
                     f"{periods.memory_ps} ps, jitter {periods.jitter_ps} ps: {error}"
                 ) from error
-    reads, writes = (
-        sum(getattr(result, name) for result in results) for name in ("reads", "writes")
-    )
-    return ClockStressReport(
-        vaults=vaults,
-        ratios=len(RATIOS),
-        accesses=reads + writes,
-        reads=reads,
-        writes=writes,
-        cycles=sum(result.total_cycles for result in results),
-        longest=max(result.longest for result in results),
-    )
+    return StressReport(runs=tuple(runs))
 
 
 def _describe_clocks(case: StressCase) -> str:

@@ -5,12 +5,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from isa.assembly.assembler import assemble
+from isa.declared import Span
 from isa.hazards import Hazard, HazardKind, HazardLog, HazardModel
 from isa.image import DramImage
 from isa.iss.simulator import Simulator
 from isa.table import BY_KEY
 from isa.timing import VECTOR_LATENCY
-from isa.vector_operation import Span, VectorOperation, overlap
+from isa.vector_operation import VectorOperation
 
 LOAD, STORE = BY_KEY["ld.sram[8]"], BY_KEY["st.sram[8]"]
 
@@ -69,9 +70,9 @@ def test_spans_follow_form_and_settings() -> None:
     assert operation("m.v.nop.max[8]", 0, 100, vl=3, mr=5).spans == (Span(0, 5), Span(100, 15))
     scalar = operation("v.s.add[64]", 0, 100, 900, vl=3)
     assert scalar.spans == (Span(0, 24), Span(100, 24), Span(900, 8))
-    assert overlap(Span(0, 20), Span(19, 1))
-    assert not overlap(Span(0, 20), Span(20, 1))
-    assert not overlap(Span(5, 0), Span(0, 20))
+    assert Span(0, 20).overlaps(Span(19, 1))
+    assert not Span(0, 20).overlaps(Span(20, 1))
+    assert not Span(5, 0).overlaps(Span(0, 20))
 
 
 @pytest.mark.parametrize(

@@ -31,8 +31,7 @@ from microkernels.common.feature_map import FeatureMap, StripMap
 from microkernels.common.fixed_point import Elements
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
-from microkernels.networks.lstm_jobs import lstm_sequence_job
-from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
+from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_job, plan_sequence
 from microkernels.networks.network import (
     Activation,
     Add,
@@ -60,7 +59,7 @@ from microkernels.nn.jobs import conv_job, dense_job, element_job, lstm_job, poo
 from microkernels.nn.line import line_program
 from microkernels.nn.lstm_kernel import lstm_program
 from microkernels.nn.lstm_layout import LstmLayout
-from microkernels.nn.lstm_shape import LstmCut, LstmShape, LstmWeights, plan_lstm
+from microkernels.nn.lstm_shape import LstmShape, LstmWeights, plan_lstm
 from microkernels.nn.pool import PoolLayout
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.barrier import FlagTable
@@ -105,7 +104,7 @@ INSTANCES: tuple[Any, ...] = (
     PROBLEM,
     FlagTable(base=0, members=4),
     BpLayout(grid=TileGrid(width=8, height=6, ring=VaultRing()), labels=4),
-    LevelsLayout(problem=PROBLEM),
+    LevelsLayout(fine=BpLayout.of(PROBLEM, block=2)),
     TileGrid(width=8, height=6, ring=VaultRing()),
     VaultRing(),
     ConvLayout(plan=PLAN, source=MAP, target=TARGET, base=16384),
@@ -123,7 +122,7 @@ INSTANCES: tuple[Any, ...] = (
     GaussShape(unknowns=4, systems=2),
     KmeansShape(points=4, coordinates=3, centres=2),
     LstmLayout(plan=plan_lstm(LSTM)),
-    LstmCut(shape=LSTM, vaults=1, block=2, chunk=4),
+    plan_lstm(LSTM),
     MultiplyShape(rows=3, inner=4, columns=5),
     WindowShape(height=9, width=9, down=3, across=3),
     *LAYERS.layers,

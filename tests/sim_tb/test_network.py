@@ -8,7 +8,7 @@ from noc.router.router import HOP_CYCLES
 from sim_tb.harness.memory import MemoryBehaviour
 from sim_tb.harness.network import Destinations, FlitJob, NetworkError
 from sim_tb.harness.traffic import Pattern
-from sim_tb.harness.traffic_runs import NodesJob, run_network, run_nodes
+from sim_tb.harness.traffic_runs import run_network, run_nodes
 
 
 def pressed(destinations, *, answers, seed=1):
@@ -67,13 +67,13 @@ def test_accesses_between_nodes_keep_their_order_and_are_counted():
     config = NetworkConfig(columns=3, rows=1, address_bits=11, tag_bits=4)
     rough = Pattern(accesses=2000, writes=0.5, partial=True, offer=0.9, take=0.7, outside=0.05)
     slow = MemoryBehaviour(latency=5, extra_latency=60, stall=0.2, gap=0.2, out_of_order=True)
-    jobs = [
-        NodesJob(pattern=rough, memory=slow),
-        NodesJob(pattern=Pattern(accesses=2000, writes=0.5), memory=MemoryBehaviour(latency=1)),
-        NodesJob(pattern=Pattern(accesses=1000, writes=1.0), memory=slow),
+    runs = [
+        (rough, slow),
+        (Pattern(accesses=2000, writes=0.5), MemoryBehaviour(latency=1)),
+        (Pattern(accesses=1000, writes=1.0), slow),
     ]
-    for job, result in zip(jobs, run_nodes(config, 2, jobs), strict=True):
-        accesses = 6 * job.pattern.accesses
+    for (pattern, _), result in zip(runs, run_nodes(config, 2, runs), strict=True):
+        accesses = 6 * pattern.accesses
         assert result.reads + result.writes == accesses
         nodes = [
             dict(zip(NetworkCounter, result.counters[start:], strict=False))
@@ -83,7 +83,7 @@ def test_accesses_between_nodes_keep_their_order_and_are_counted():
         outside = (
             accesses - total[NetworkCounter.LOCAL_REQUESTS] - total[NetworkCounter.REMOTE_REQUESTS]
         )
-        assert (outside > 0) == (job.pattern.outside > 0)
+        assert (outside > 0) == (pattern.outside > 0)
         assert total[NetworkCounter.REMOTE_REQUESTS] == total[NetworkCounter.SERVED_REQUESTS]
         assert total[NetworkCounter.REMOTE_REQUESTS] > total[NetworkCounter.LOCAL_REQUESTS]
         assert total[NetworkCounter.SENT_FLITS] == total[NetworkCounter.RECEIVED_FLITS]

@@ -179,7 +179,7 @@ class Run:
 
     def lines(self, found: EngineEnd) -> tuple[str, ...]:
         self.start.write(0, bytes(256))
-        return interruption(self.program, CONFIG, found, self.image, self.start).lines
+        return tuple(interruption(self.program, CONFIG, found, self.image, self.start)[0])
 
 
 @pytest.fixture

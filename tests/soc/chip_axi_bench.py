@@ -22,7 +22,7 @@ from cocotbext.axi.axi_channels import (
 )
 
 from memory.model.device_model import DeviceSetup
-from sim_tb.harness.chip import Kind, Memories, Operation
+from sim_tb.harness.chip import Kind, Operation
 from sim_tb.harness.models import PERIOD_PS, Library
 from sim_tb.harness.serve import perform
 from tests.soc.axi_manager import (
@@ -96,10 +96,8 @@ async def start(dut):
     """The chip after reset, at its data port; and what the test handed over."""
     given = json.loads(os.environ[VARIABLE])
     await Timer(PERIOD_PS, "ps")
-    memories = Memories(
-        path=given["path"], devices=tuple(DeviceSetup(**setup) for setup in given["setups"])
-    )
-    reset = Operation(kind=Kind.RESET, count=8, memories=memories)
+    devices = tuple(DeviceSetup(**setup) for setup in given["setups"])
+    reset = Operation(kind=Kind.RESET, count=8, image=given["path"], devices=devices)
     await perform(dut, Library(ctypes.CDLL(None)), reset)
     await RisingEdge(dut.clk)
     dut.external.value = 1

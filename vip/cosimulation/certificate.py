@@ -1,53 +1,14 @@
 """The verb ``certify``: the timing model beside the Verilog."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from sim_tb.runner.build import need_simulator
 from sim_tb.workloads import certificate
-from sim_tb.workloads.certificate import KINDS, Certificate, certified_runs
+from sim_tb.workloads.certificate import KINDS, ModelCertificate, certified_runs
 from support.errors import VipError
 from vip.progress import Progress, silent
 
-__all__ = ["ModelCertificate", "certify"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class ModelCertificate:
-    """Cycles of the timing model and of the Verilog for the same programs.
-
-    Attributes:
-        certificate: number, and cycles of both for each run.
-    """
-
-    certificate: Certificate
-
-    @property
-    def holds(self) -> bool:
-        """Whether every run is equal in every counter."""
-        return self.certificate.equal == len(self.certificate.rows)
-
-    def to_json(self) -> dict[str, object]:
-        """The certificate as plain JSON data."""
-        median, worst = self.certificate.errors
-        return {
-            "number": self.certificate.number,
-            "runs": len(self.certificate.rows),
-            "equal_runs": self.certificate.equal,
-            "median_error_percent": median,
-            "worst_error_percent": worst,
-            "rows": [
-                {
-                    "kind": row.kind,
-                    "name": row.name,
-                    "model_cycles": row.model,
-                    "verilog_cycles": row.verilog,
-                    "error_percent": row.percent,
-                    "differing_counters": dict(row.differing),
-                }
-                for row in self.certificate.rows
-            ],
-        }
+__all__ = ["certify"]
 
 
 def certify(
@@ -74,8 +35,4 @@ def certify(
     runs = list(certified_runs([kind for kind in KINDS if kind in kinds], layers=layers))
     stage = "timing model and Verilog"
     done = iter(range(len(runs)))
-    return ModelCertificate(
-        certificate=certificate.certify(
-            runs, lambda name: progress(stage, next(done), len(runs), name)
-        )
-    )
+    return certificate.certify(runs, lambda name: progress(stage, next(done), len(runs), name))

@@ -2,17 +2,11 @@
 
 from isa.run import RunResult
 from memory.controller.counters import LATENCY_LIMITS
-from sim_tb.waves.record import Activity
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from vip.cosimulation.bandwidth import bandwidth_windows
 
-__all__ = ["activity_json", "run_json"]
-
-
-def activity_json(activity: Activity | None) -> dict[str, object]:
-    """The activity of engines over time as a part of plain JSON data; empty without one."""
-    return {} if activity is None else {"activity": activity.to_json()}
+__all__ = ["run_json"]
 
 
 def run_json(result: RunResult, config: Configuration) -> dict[str, object]:

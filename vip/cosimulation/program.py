@@ -1,6 +1,7 @@
 """The verb ``cosim``: a program on Verilog, or on a model, of an engine, a vault or a chip."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from isa.image import DramImage
@@ -9,7 +10,6 @@ from isa.run import Launch, Memory, RunError, RunResult
 from sim_tb.cosim.difference import COMMITS, Comparison, compare_run
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.machine import On, open_machine
-from sim_tb.waves.record import Activity
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from support.errors import VipError
@@ -19,7 +19,7 @@ from vip.programs import Dump, fill, load_program
 from vip.progress import Progress, counting, silent
 
 from .difference import Located, Locator
-from .numbers import activity_json, run_json
+from .numbers import run_json
 from .waves import waves
 
 __all__ = ["CosimRun", "cosim"]
@@ -39,7 +39,8 @@ class CosimRun:
         comparison: of one engine with the instruction set simulator; None: there was none.
         located: the first difference, where the Verilog differs; else None.
         dumped: the bytes asked for.
-        activity: of the engines over time; None: the run was not followed.
+        activity: of the engines over time, as a part of the report; empty: the run was not
+            followed.
     """
 
     config: Configuration
@@ -48,14 +49,14 @@ class CosimRun:
     result: RunResult
     comparison: Comparison | None = None
     dumped: bytes = b""
-    activity: Activity | None = None
+    activity: Mapping[str, object] = field(default_factory=dict)
     located: Located | None = None
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""
         engine = self.config.kind == "engine"
         numbers = self._engine_json() if engine else run_json(self.result, self.config)
-        return {"machine": self.on, **numbers, **activity_json(self.activity)}
+        return {"machine": self.on, **numbers, **self.activity}
 
     def _engine_json(self) -> dict[str, object]:
         end, compared = self.result.engine, self.comparison

@@ -1,6 +1,7 @@
 """The verb ``cosim_bp``: depth from stereo by belief propagation on Verilog."""
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
@@ -23,13 +24,12 @@ from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import KernelOutcome, chip_ring, run_on
 from sim_tb.cosim.machine import On
-from sim_tb.waves.record import Activity
 from soc.generate.designs import Configuration
 from vip.configurations import Design, design
 from vip.cosimulation.bandwidth import draw_bandwidth
 from vip.progress import Progress, counting, silent
 
-from .numbers import activity_json, run_json
+from .numbers import run_json
 from .waves import waves
 
 __all__ = ["BpRun", "cosim_bp", "stereo_pair"]
@@ -49,7 +49,8 @@ class BpRun:
         config: of the hardware. on: what ran it. scene: the solved problem.
         iterations: of BP-M.
         outcome: of an engine, of a vault, or of a chip.
-        activity: of the engines over time; None: the run was not followed.
+        activity: of the engines over time, as a part of the report; empty: the run was not
+            followed.
     """
 
     config: Configuration
@@ -57,7 +58,7 @@ class BpRun:
     scene: StereoScene
     iterations: int
     outcome: KernelOutcome
-    activity: Activity | None = None
+    activity: Mapping[str, object] = field(default_factory=dict)
 
     @property
     def match(self) -> bool:
@@ -105,7 +106,7 @@ class BpRun:
             "cycles_per_update": round(outcome.cycles_per_update, 3),
             "saturated": outcome.job.saturated,
             **self._numbers(),
-            **activity_json(self.activity),
+            **self.activity,
         }
         if self.scene.truth is not None:
             report["percent_wrong"] = round(percent_wrong(self.labels, self.scene.truth), 2)

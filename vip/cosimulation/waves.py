@@ -2,14 +2,14 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from isa.program import Program
 from sim_tb.cosim.machine import On
 from sim_tb.waves.fst import write_fst
 from sim_tb.waves.konata import konata_log
-from sim_tb.waves.record import Activity, activity, read_record, trace_events
+from sim_tb.waves.record import activity, read_record, trace_events
 from soc.generate.designs import Configuration
 from support.extras import need
 from support.files import write_atomically
@@ -28,11 +28,12 @@ class Waves:
 
     Attributes:
         path: file for them; None: none are wanted.
-        activity: of the engines over time, once the run has ended; None: it was not followed.
+        activity: of the engines over time (:func:`sim_tb.waves.record.activity`), once the run has
+            ended, as a part of a report named so; empty: it was not followed.
     """
 
     path: Path | None
-    activity: Activity | None = None
+    activity: dict[str, object] = field(default_factory=dict)
 
 
 @contextmanager
@@ -75,7 +76,7 @@ def waves(
             if pipeline is None:
                 return
         record = read_record(wave)
-        waves.activity = activity(record.engines)
+        waves.activity["activity"] = activity(record.engines)
     if pipeline is not None:
         write_atomically(pipeline, konata_log(program, list(record.engines.values())).encode())
     if events and trace is not None:

@@ -9,9 +9,7 @@
 #include "history.cpp"
 #include "load_store.cpp"
 #include "pe_model.cpp"
-#include "program.cpp"
-#include "range_check.cpp"
-#include "sequencer.cpp"
+#include "front_end.cpp"
 
 namespace {
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from isa.declared import Span
 from isa.table import BY_KEY, Unit
-from isa.vector_operation import Span
 from isa.workspace import DESCRIPTOR_BYTES, WorkspaceError
 from pe.config import STANDARD_INSTRUCTIONS, PeConfig
 from pe.lsu.unit import LoadStore

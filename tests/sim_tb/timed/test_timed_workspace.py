@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from isa.assembly.assembler import assemble
+from isa.declared import Span
 from isa.image import DramImage
 from isa.run import Launch, RunResult
-from isa.vector_operation import Span
 from isa.workspace import DESCRIPTOR_BYTES, Workspace
 from pe.config import PeConfig
 from sim_tb.cosim.machine import open_machine

@@ -64,12 +64,12 @@ def certify(
     """
     with shown() as progress:
         report = vip.certify(kind or KINDS, layers=layers, progress=progress)
-    for machine, rows in groupby(report.certificate.rows, lambda row: row.kind):
+    for machine, rows in groupby(report.rows, lambda row: row.kind):
         _show(machine, list(rows))
-    median, worst = report.certificate.errors
+    median, worst = report.errors
     console.print(
-        f"certificate {report.certificate.number}: {report.certificate.equal} of "
-        f"{len(report.certificate.rows)} runs are equal in every counter; difference of cycles: "
+        f"certificate {report.number}: {report.equal} of "
+        f"{len(report.rows)} runs are equal in every counter; difference of cycles: "
         f"median {median:.2f} %, largest {worst:.2f} %"
     )
     write_json(json, report.to_json())
