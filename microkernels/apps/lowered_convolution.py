@@ -26,9 +26,9 @@ from microkernels.common.fixed_point import (
     LOWEST,
     Elements,
     check_elements,
+    clip,
     dot,
 )
-from microkernels.common.saturation import clip
 from microkernels.runtime.job import Golden, KernelJob
 
 from .array_job import addresses, array_job
