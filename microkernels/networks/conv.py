@@ -42,7 +42,6 @@ _COLUMN_WORDS, _PIXEL_WORDS = 64, 32
 class _Filter(WeightLayer, WindowLayer):
     """What both kinds of convolutions have."""
 
-    has_weights = True
     window_name = "kernel"
     tuples: ClassVar[Mapping[str, Constructor]] = {**WindowLayer.tuples, "kernel": Size2}
 

@@ -225,20 +225,8 @@ class _MapStep(LayerStep):
         for vault in range(self.ring.vaults):
             if self.maps.target.tile(vault) is not None:
                 layout = self.layout(vault, 0)
-                self.layer.store(layout, memory, self._part(weights, vault))
-
-    def _part(self, weights: Weights | None, vault: int) -> Weights | None:
-        """Weights of a vault's channels, with zeros for channels that it lacks."""
-        tile = self.maps.target.tile(vault)
-        if weights is None or tile is None:
-            return None
-        part = slice(tile.channel, tile.channel + tile.channels)
-        lacking = (0, self.maps.plan.tile.channels - tile.channels)
-        inner = [(0, 0)] * (weights.weights.ndim - 1)
-        return Weights(
-            weights=np.pad(weights.weights[part], (lacking, *inner)),
-            bias=np.pad(weights.bias[part], lacking),
-        )
+                part = None if weights is None else self._part(weights, vault)
+                self.layer.store(layout, memory, part)
 
 
 @dataclass(frozen=True, kw_only=True)

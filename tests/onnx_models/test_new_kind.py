@@ -83,7 +83,7 @@ def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(
     images = port.maps(x, 2)
     elements = as_elements(images, result.formats.maps[port.layer])
     job = network_job(result.network, result.weights, elements, engines=SEVERAL)
-    run = execute(job.job)
+    run = execute(job)
     assert run.match
     maps = job.of_layers(run.outputs)
     assert (maps["doubled"] == np.clip(2 * maps["conv"].astype(int), -32768, 32767)).all()

@@ -186,7 +186,7 @@ def test_networks_have_depthwise_layers(vaults: int) -> None:
         random.integers(-4000, 4000, (2, 8, 9, 3)),
         engines=ChipEngines(ring=ring, pes=2),
     )
-    assert execute(job.job).match
+    assert execute(job).match
 
 
 def test_windows_that_do_not_fit_are_refused() -> None:
