@@ -204,7 +204,7 @@ def compiled_job(
         keep=compiled.keep,
         further={**elements, **compiled.constants},
     )
-    if _words(job.job.launches) != _words(compiled.launches):
+    if _words(job.launches) != _words(compiled.launches):
         raise ModelError(
             f"{compiled.folder}: its programs are of another version of VIP; compile "
             "the model again"
@@ -253,7 +253,7 @@ def run_model(
         for frame in frames:
             job = compiled_job(compiled, machine, {**frame, **state})
             outputs_by_port, cycles, executed = _run(job, machine, on, progress)
-            if job.job.differing(outputs_by_port):
+            if job.differing(outputs_by_port):
                 raise CosimError(f"{folder}: outputs differ from the golden model's")
             layers = job.of_layers(outputs_by_port)
             for port in compiled.outputs:
@@ -300,7 +300,7 @@ def _run(
     unit = "instructions" if on == "iss" else "cycles"
     several = machine.config.vaults > 1
     outcome = run_on(
-        job.job,
+        job,
         machine.config,
         on=on,
         preload=on == "model",
