@@ -21,11 +21,12 @@ from microkernels.mrf.pixels import (
     segmentation_problem,
 )
 from microkernels.mrf.smoothness import coarse_costs
+from sim_tb.cosim.machine import Place
 from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.tables.machine import show_model_saturated
-from vip.mrf.machine import Place
-from vip.mrf.result import Method, MrfRun
+from vip.mrf.options import Method
+from vip.mrf.result import MrfRun
 from vip.mrf.run import MOST_LEVELS, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json

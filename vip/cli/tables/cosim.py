@@ -3,9 +3,9 @@
 from itertools import zip_longest
 
 from isa.run import RunResult
+from microkernels.runtime.job import KernelOutcome
 from pe.interface import PeCounter
 from sim_tb.cosim.difference import Commit, Differing, OperandContent
-from sim_tb.cosim.kernels import KernelOutcome
 from sim_tb.cosim.machine import On
 from vip.cli.console import console, show_values, table
 from vip.cosimulation.difference import Located
