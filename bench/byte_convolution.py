@@ -2,11 +2,12 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 
 import numpy as np
 
-from microkernels.nn.conv_shape import ByteConv, ConvShape
-from microkernels.nn.jobs import byte_conv_job, conv_job
+from microkernels.nn.conv_shape import ConvShape
+from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
 from sim_tb.cosim.kernels import run_on
@@ -60,12 +61,11 @@ def layer_jobs(side: int, sharers: int) -> dict[str, KernelJob]:
     image = random.integers(-128, 128, (side, side, _CHANNELS))
     weights = random.integers(-128, 128, (_CHANNELS, 3, 3, _CHANNELS))
     bias = random.integers(-1000, 1000, _CHANNELS)
-    operands = (image, weights, bias)
-    layer = ByteConv(shape=shape, fraction=_FRACTION)
+    job = partial(conv_job, shape, image, weights, bias, fraction=_FRACTION, sharers=sharers)
     return {
-        "elements": conv_job(shape, *operands, fraction=_FRACTION, sharers=sharers),
-        "sums": byte_conv_job(layer, *operands, sharers=sharers),
-        "bytes": byte_conv_job(replace(layer, narrow=_NARROW), *operands, sharers=sharers),
+        "elements": job(),
+        "sums": job(pairs=True),
+        "bytes": job(pairs=True, narrow=_NARROW),
     }
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from microkernels.common.fixed_point import Elements, to_fixed
-from microkernels.networks.lstm_jobs import lstm_sequence_job
+from microkernels.networks.lstm_sequence import lstm_sequence_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS

@@ -80,24 +80,24 @@ def trim(
     if image is not None:
         draw_trims(rows, estimate_gains(rows, say), {}, image)
     for row in rows:
-        if not (row.match and row.trimmed.exact):
+        if not (row.match and row.exact):
             raise CosimError(f"{row.name}: a trimmed engine does not do what the full one does")
         name = row.name.replace(" ", "_").replace("-", "_")
         for measure in _MEASURES:
             yield Measurement(f"{name}_full_{measure}", row.area_full[measure], measure, 0.02)
         yield Measurement(f"{name}_full_mw", row.power_full["mw"], "mW", 0.02)
         yield Measurement(f"{name}_cycles", row.cycles_full, "cycles", 0.01)
-        engine, stem = row.trimmed, f"{name}_proved"
+        stem = f"{name}_proved"
         slower = round(row.slower, 5)
-        yield Measurement(f"{stem}_cycles", engine.cycles, "cycles", 0.01)
+        yield Measurement(f"{stem}_cycles", row.cycles_trimmed, "cycles", 0.01)
         yield Measurement(f"{stem}_slower", slower, "fraction", None)
         for measure in _MEASURES:
-            yield Measurement(f"{stem}_{measure}", engine.area[measure], measure, 0.02)
+            yield Measurement(f"{stem}_{measure}", row.area_trimmed[measure], measure, 0.02)
             saved = row.saved(measure)
             yield Measurement(f"{stem}_saved_{measure}", saved, "fraction", 0.02, True)
         power = row.power_saved
         if power is not None:
-            yield Measurement(f"{stem}_mw", engine.power["mw"], "mW", 0.02)
+            yield Measurement(f"{stem}_mw", row.power_trimmed["mw"], "mW", 0.02)
             yield Measurement(f"{stem}_saved_mw", power, "fraction", 0.02, True)
     for name, mean in means(rows).items():
         yield Measurement(f"proved_{name}", mean, "fraction", 0.02, True)

@@ -16,6 +16,7 @@ import numpy as np
 
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, to_fixed
+from microkernels.networks.parameters import Weights
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, pool_job
@@ -31,7 +32,6 @@ __all__ = [
     "WEIGHT_FRACTION",
     "DigitNetwork",
     "Digits",
-    "RealLayer",
     "accuracy",
     "blocks",
     "convolved",
@@ -96,38 +96,26 @@ def load_digits() -> Digits:
 
 
 @dataclass(frozen=True)
-class RealLayer:
-    """A layer's parameters as real numbers.
-
-    Attributes:
-        weights: outputs x inputs, or filters x down x across x channels.
-        bias: an element for each output.
-    """
-
-    weights: Elements
-    bias: Elements
-
-
-@dataclass(frozen=True)
 class DigitNetwork:
     """Convolutions of 3 x 3 with padding, ReLU and maximum pooling, then fully connected layers
     with ReLU between them. Without convolutions it is a multi-layer perceptron.
 
     Attributes:
-        convolutions, connected: the layers, in their order.
+        convolutions, connected: the layers, in their order: real numbers, outputs x inputs or
+            filters x down x across x channels.
 
     Raises:
         KernelError: layers that do not fit each other or the digits.
     """
 
-    convolutions: tuple[RealLayer, ...] = field(default=())
-    connected: tuple[RealLayer, ...] = field(default=())
+    convolutions: tuple[Weights, ...] = field(default=())
+    connected: tuple[Weights, ...] = field(default=())
 
     def __post_init__(self) -> None:
         for name in ("convolutions", "connected"):
             CHECK.kind(name, getattr(self, name), tuple)
             for layer in getattr(self, name):
-                CHECK.kind(f"a layer of {name}", layer, RealLayer)
+                CHECK.kind(f"a layer of {name}", layer, Weights)
         side, channels = SIDE, 1
         for number, layer in enumerate(self.convolutions):
             expected = (len(layer.bias), _KERNEL, _KERNEL, channels)
@@ -195,31 +183,14 @@ class DigitNetwork:
 
     @staticmethod
     def _convolve(
-        value: Elements, layer: RealLayer, run: Callable[[KernelJob], Elements], sharers: int
+        value: Elements, layer: Weights, run: Callable[[KernelJob], Elements], sharers: int
     ) -> Elements:
-        height, width, channels = value.shape
-        shape = ConvShape(
-            width=width,
-            height=height,
-            channels=channels,
-            filters=len(layer.bias),
-            kernel=_KERNEL,
-            padding=_KERNEL // 2,
-        )
-        convolved_values = run(
-            conv_job(
-                shape,
-                value,
-                to_fixed(layer.weights, WEIGHT_FRACTION),
-                to_fixed(layer.bias, ACTIVATION_FRACTION),
-                fraction=WEIGHT_FRACTION,
-                sharers=sharers,
-            )
-        )
+        values = run(_convolution(value, layer, sharers=sharers))
+        height, width, channels = values.shape
         pool = PoolShape(
-            width=width, height=height, channels=shape.filters, window=_WINDOW, stride=_WINDOW
+            width=width, height=height, channels=channels, window=_WINDOW, stride=_WINDOW
         )
-        return run(pool_job(pool, convolved_values[np.newaxis], sharers=sharers))
+        return run(pool_job(pool, values[np.newaxis], sharers=sharers))
 
 
 def _checked(images: Elements) -> Elements:
@@ -231,7 +202,30 @@ def _checked(images: Elements) -> Elements:
     return images
 
 
-def _connect(vectors: Elements, layer: RealLayer, *, relu: bool, sharers: int) -> KernelJob:
+def _convolution(
+    value: Elements, layer: Weights, *, relu: bool = True, sharers: int = 1
+) -> KernelJob:
+    height, width, _ = value.shape
+    filters, kernel, _, channels = layer.weights.shape
+    return conv_job(
+        ConvShape(
+            width=width,
+            height=height,
+            channels=channels,
+            filters=filters,
+            kernel=kernel,
+            padding=kernel // 2,
+        ),
+        value,
+        to_fixed(layer.weights, WEIGHT_FRACTION),
+        to_fixed(layer.bias, ACTIVATION_FRACTION),
+        fraction=WEIGHT_FRACTION,
+        relu=relu,
+        sharers=sharers,
+    )
+
+
+def _connect(vectors: Elements, layer: Weights, *, relu: bool, sharers: int) -> KernelJob:
     batch, inputs = vectors.shape
     return dense_job(
         DenseShape(inputs=inputs, outputs=len(layer.bias), batch=batch),
@@ -253,10 +247,10 @@ def windows(images: Elements) -> Elements:
     return moved.reshape(*images.shape[:3], -1)
 
 
-def convolved(images: Elements, layer: RealLayer) -> Elements:
+def convolved(images: Elements, layer: Weights) -> Elements:
     """The convolution of ``images`` in floating point, before ReLU."""
     products: Elements = windows(images) @ layer.weights.reshape(len(layer.bias), -1).T
-    return products + layer.bias
+    return np.asarray(products + layer.bias)
 
 
 def blocks(values: Elements) -> Elements:
@@ -278,13 +272,14 @@ def accuracy(scores: Elements, labels: Elements) -> float:
 
 
 @cache
-def _layers(name: str, kind: str) -> tuple[RealLayer, ...]:
+def _layers(name: str, kind: str) -> tuple[Weights, ...]:
     """The layers of a kind (``convolution`` or ``connected``) of a trained network."""
     with np.load(_WEIGHTS) as arrays:
-        layers: list[RealLayer] = []
+        layers: list[Weights] = []
         while f"{name}/{kind}{len(layers)}/bias" in arrays:
             stem = f"{name}/{kind}{len(layers)}"
-            layers.append(RealLayer(arrays[f"{stem}/weights"], arrays[f"{stem}/bias"]))
+            weights, bias = (arrays[f"{stem}/{part}"] for part in ("weights", "bias"))
+            layers.append(Weights(weights=weights, bias=bias))
     return tuple(layers)
 
 
@@ -297,13 +292,13 @@ def trained(name: str) -> DigitNetwork:
     return DigitNetwork(_layers(name, "convolution"), _layers(name, "connected"))
 
 
-def trained_nin() -> tuple[RealLayer, ...]:
+def trained_nin() -> tuple[Weights, ...]:
     """The three convolutions of the network in network. The first two are random; the third is
     fitted to the digits by least squares."""
     return _layers("NIN", "convolution")
 
 
-def nin_hidden(layers: tuple[RealLayer, ...], images: Elements) -> Elements:
+def nin_hidden(layers: tuple[Weights, ...], images: Elements) -> Elements:
     """Outputs of the first two convolutions for pictures."""
     first, second = layers
     values = np.maximum(convolved(images, first), 0)
@@ -311,7 +306,7 @@ def nin_hidden(layers: tuple[RealLayer, ...], images: Elements) -> Elements:
     return hidden
 
 
-def nin_scores(layers: tuple[RealLayer, ...], images: Elements) -> Elements:
+def nin_scores(layers: tuple[Weights, ...], images: Elements) -> Elements:
     """Floating point: count x 10 scores of count x 8 x 8 x 1 pictures."""
     values = nin_hidden(layers[:2], images)
     scores: Elements = (values @ layers[2].weights[:, 0, 0].T + layers[2].bias).mean(axis=(1, 2))
@@ -319,7 +314,7 @@ def nin_scores(layers: tuple[RealLayer, ...], images: Elements) -> Elements:
 
 
 def nin_fixed_scores(
-    layers: tuple[RealLayer, ...], image: Elements, run: Callable[[KernelJob], Elements]
+    layers: tuple[Weights, ...], image: Elements, run: Callable[[KernelJob], Elements]
 ) -> Elements:
     """Fixed point: the 10 scores of a picture, as the kernels compute them.
 
@@ -329,24 +324,6 @@ def nin_fixed_scores(
     """
     values = to_fixed(image, ACTIVATION_FRACTION)
     for number, layer in enumerate(layers):
-        filters, kernel, _, channels = layer.weights.shape
-        shape = ConvShape(
-            width=SIDE,
-            height=SIDE,
-            channels=channels,
-            filters=filters,
-            kernel=kernel,
-            padding=kernel // 2,
-        )
-        values = run(
-            conv_job(
-                shape,
-                values,
-                to_fixed(layer.weights, WEIGHT_FRACTION),
-                to_fixed(layer.bias, ACTIVATION_FRACTION),
-                fraction=WEIGHT_FRACTION,
-                relu=number + 1 < len(layers),
-            )
-        )
+        values = run(_convolution(values, layer, relu=number + 1 < len(layers)))
     pooling = PoolShape(width=SIDE, height=SIDE, channels=CLASSES, window=SIDE, mean=True)
     return run(pool_job(pooling, values[np.newaxis])).reshape(CLASSES)

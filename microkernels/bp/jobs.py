@@ -1,6 +1,6 @@
 """Belief propagation on one level and on two as jobs of an engine, a vault or a chip."""
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,13 +18,12 @@ from .contents import contents, pack, unpack
 from .golden import check_damping, iterate
 from .kernel import bp_program
 from .labels import with_labels
-from .layout import BpLayout, remote_share
+from .layout import BpLayout
 from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
 from .plain import plain_program
 from .problem import BpProblem, Messages
-from .shifts.base import Shifts
 from .shifts.choice import Form, shifts_of
 from .tiles import TileCut
 
@@ -77,110 +76,63 @@ def bp_job(
             negative iterations, or damping out of range.
     """
     CHECK.at_least("iterations", iterations, 0)
-    machine = _Machine(
-        ring=ring,
+    check_damping(damping)
+    shifts = shifts_of(
+        problem,
+        form,
+        scratchpad_bytes,
+        instruction_words,
+        blocks=True,
         pes=pes,
-        scratchpad_bytes=scratchpad_bytes,
-        form=form,
-        instruction_words=instruction_words,
-        cut=cut,
+        vaults=1 if ring is None else ring.vaults,
         damping=damping,
     )
-    layout = machine.layout(problem)
-    job = _job(problem, iterations, machine, layout, messages)
-    return with_labels(job, problem, layout, scratchpad_bytes) if choose else job
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Machine:
-    """Engines, and how they solve a problem; the attributes are parameters of :func:`bp_job`."""
-
-    ring: VaultRing | None = None
-    pes: int = 1
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD
-    form: Form = "matrix"
-    instruction_words: int = INSTRUCTION_WORDS
-    cut: TileCut | None = None
-    damping: int = 0
-
-    def __post_init__(self) -> None:
-        check_damping(self.damping)
-
-    @property
-    def vault_bits(self) -> int | None:
-        """Bits of an address within a vault; None: there is no chip around it."""
-        return None if self.ring is None else self.ring.address_bits
-
-    def shifts(self, problem: BpProblem, *, blocks: bool = False) -> Shifts | None:
-        """The kernel by shifts; None: by a matrix. ``blocks``: records may hold blocks."""
-        return shifts_of(
-            problem,
-            self.form,
-            self.scratchpad_bytes,
-            self.instruction_words,
-            blocks=blocks,
-            pes=self.pes,
-            vaults=1 if self.ring is None else self.ring.vaults,
-            damping=self.damping,
-        )
-
-    def layout(self, problem: BpProblem) -> BpLayout:
-        """The layout of a problem on one level."""
-        return BpLayout.of(
-            problem,
-            sharers=self.pes,
-            ring=self.ring,
-            shifts=self.shifts(problem, blocks=True),
-            cut=self.cut,
-            damping=self.damping,
-        )
-
-    def program(self, layout: BpLayout) -> Program:
-        """The program of BP-M for a layout."""
-        if layout.shifts is not None:
-            return layout.shifts.program(self.vault_bits)
-        shape, room = (layout.labels, layout.bits), self.scratchpad_bytes
-        if layout.variant.usual:
-            return bp_program(*shape, scratchpad_bytes=room, vault_bits=self.vault_bits)
-        return plain_program(*shape, layout.variant, room, self.vault_bits)
-
-
-def _job(
-    problem: BpProblem,
-    iterations: int,
-    machine: _Machine,
-    layout: BpLayout,
-    messages: Messages | None,
-) -> KernelJob:
+    layout = BpLayout.of(problem, sharers=pes, ring=ring, shifts=shifts, cut=cut, damping=damping)
     labels, updates = problem.labels, problem.updates * iterations
     launch = Launch(
-        program=machine.program(layout),
+        program=_program(layout, scratchpad_bytes, ring),
         parameters=layout.parameters,
         max_cycles=_max_cycles(updates),
     )
-
-    def prepare(memory: Writable) -> None:
-        pack(problem, layout, memory, iterations=iterations, messages=messages)
-
-    return KernelJob(
+    job = KernelJob(
         name="belief propagation",
         launches=(launch,),
-        prepare=prepare,
+        prepare=lambda memory: pack(
+            problem, layout, memory, iterations=iterations, messages=messages
+        ),
         outputs=lambda memory: unpack(layout, memory),
-        golden=Golden(lambda: iterate(problem, iterations, messages, machine.damping), lazy=True),
+        golden=Golden(lambda: iterate(problem, iterations, messages, damping), lazy=True),
         end=layout.end,
         declared=layout.declared,
-        pes=machine.pes,
-        ring=machine.ring,
+        pes=pes,
+        ring=ring,
         # Three sums of vectors and a difference; a sum and a minimum for each pair of labels.
         operations=updates * (4 * labels + 2 * labels * labels),
         updates=updates,
-        remote_bytes=remote_share(layout),
+        remote_bytes=layout.remote_share,
     )
+    return with_labels(job, problem, layout, scratchpad_bytes) if choose else job
+
+
+def _vault_bits(ring: VaultRing | None) -> int | None:
+    """Bits of an address within a vault; None: there is no chip around it."""
+    return None if ring is None else ring.address_bits
+
+
+def _program(layout: BpLayout, scratchpad_bytes: int, ring: VaultRing | None) -> Program:
+    """The program of BP-M for a layout."""
+    bits = _vault_bits(ring)
+    if layout.shifts is not None:
+        return layout.shifts.program(bits)
+    shape = layout.labels, layout.bits
+    if layout.variant.usual:
+        return bp_program(*shape, scratchpad_bytes=scratchpad_bytes, vault_bits=bits)
+    return plain_program(*shape, layout.variant, scratchpad_bytes, bits)
 
 
 class _Levels:
-    """Common part of the jobs on two levels (:mod:`microkernels.bp.levels`).
+    """Common part of the jobs on two levels (:mod:`microkernels.bp.levels`); parameters as of
+    :func:`bp_levels_job`, but that without a ring there is no chip.
 
     Attributes:
         coarse: the coarse problem. unmade: the same before construct has run, without data costs.
@@ -190,23 +142,47 @@ class _Levels:
     def __init__(
         self,
         problem: BpProblem,
-        machine: _Machine | None = None,
         smoothness: NDArray[np.integer] | None = None,
+        *,
+        ring: VaultRing | None = None,
+        pes: int = 1,
+        scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+        form: Form = "matrix",
+        instruction_words: int = INSTRUCTION_WORDS,
+        cut: TileCut | None = None,
+        damping: int = 0,
     ) -> None:
+        check_damping(damping)
         self.problem = problem
-        self.machine = machine = machine or _Machine()
+        self.ring = ring
+        self.scratchpad_bytes = scratchpad_bytes
         self.coarse = coarse_problem(problem, smoothness)
         costs = np.zeros_like(self.coarse.data_costs)
         self.unmade = replace(self.coarse, data_costs=costs)
+        shifts, coarse_shifts = (
+            shifts_of(
+                level,
+                form,
+                scratchpad_bytes,
+                instruction_words,
+                pes=pes,
+                vaults=1 if ring is None else ring.vaults,
+                damping=damping,
+            )
+            for level in (problem, self.coarse)
+        )
         self.layout = LevelsLayout(
-            problem=problem,
-            sharers=machine.pes,
-            ring=machine.ring or VaultRing(),
-            coarse_symmetric=machine.ring is not None and self.coarse.symmetric,
-            shifts=machine.shifts(problem),
-            coarse_shifts=machine.shifts(self.coarse),
-            cut=machine.cut,
-            damping=machine.damping,
+            fine=BpLayout.of(
+                problem,
+                sharers=pes,
+                ring=ring,
+                block=BLOCK,
+                shifts=shifts,
+                cut=cut,
+                damping=damping,
+            ),
+            coarse_symmetric=ring is not None and self.coarse.symmetric,
+            coarse_shifts=coarse_shifts,
         )
 
     def launch(self, name: str, updates: int = 0) -> Launch:
@@ -214,7 +190,7 @@ class _Levels:
         level = {"coarse": self.layout.coarse, "fine": self.layout.fine}.get(name)
         if level is not None:
             parameters = level.parameters
-            program = self.machine.program(level)
+            program = _program(level, self.scratchpad_bytes, self.ring)
         else:
             make, parameters = {
                 "construct": (construct_program, self.layout.construct_parameters),
@@ -223,8 +199,8 @@ class _Levels:
             program = make(
                 self.problem.labels,
                 self.problem.bits,
-                scratchpad_bytes=self.machine.scratchpad_bytes,
-                vault_bits=self.machine.vault_bits,
+                scratchpad_bytes=self.scratchpad_bytes,
+                vault_bits=_vault_bits(self.ring),
                 tail=self.layout.fine.variant.tail,
             )
         cycles = _max_cycles(updates + self.problem.width * self.problem.height)
@@ -243,7 +219,7 @@ class _Levels:
         layout = self.layout
         pack(self.problem, layout.fine, memory, iterations=iterations)
         pack(coarse, layout.coarse, memory, iterations=coarse_iterations, messages=messages)
-        for vault in range(layout.ring.vaults):
+        for vault in range(layout.fine.ring.vaults):
             for address, data in layout.parameters(vault):
                 memory.write(address, data)
 
@@ -255,7 +231,7 @@ class _Levels:
         messages: Messages | None,
     ) -> KernelJob:
         """All four launches; parameters as of :func:`bp_levels_job`."""
-        problem, damping = self.problem, self.machine.damping
+        problem, damping = self.problem, self.layout.fine.variant.damping
 
         def prepare(memory: Writable) -> None:
             self.prepare(
@@ -284,8 +260,8 @@ class _Levels:
             ),
             end=self.layout.coarse.end,
             declared=self.layout.declared,
-            pes=self.machine.pes,
-            ring=self.machine.ring,
+            pes=self.layout.fine.sharers,
+            ring=self.ring,
         )
 
 
@@ -324,7 +300,9 @@ def bp_levels_job(
     CHECK.at_least("iterations", iterations, 0)
     if smoothness is not None:
         CHECK.kind("smoothness", smoothness, np.ndarray)
-    machine = _Machine(
+    both = _Levels(
+        problem,
+        smoothness,
         ring=ring or VaultRing(),
         pes=pes,
         scratchpad_bytes=scratchpad_bytes,
@@ -333,7 +311,6 @@ def bp_levels_job(
         cut=cut,
         damping=damping,
     )
-    both = _Levels(problem, machine, smoothness)
     job = both.job(coarse_iterations, iterations, smoothness, messages)
     return with_labels(job, problem, both.layout.fine, scratchpad_bytes) if choose else job
 
@@ -360,8 +337,7 @@ def bp_between_job(
     """
     if problem.width % BLOCK or problem.height % BLOCK:
         raise KernelError(f"{problem.width} x {problem.height} pixels: both sides must be even")
-    machine = _Machine(ring=ring, pes=pes, scratchpad_bytes=scratchpad_bytes)
-    both = _Levels(problem, machine)
+    both = _Levels(problem, ring=ring, pes=pes, scratchpad_bytes=scratchpad_bytes)
     begun = copied(problem, messages)
     after = [
         (address, data)

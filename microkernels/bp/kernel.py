@@ -20,7 +20,7 @@ instruction before that one ended at least the beats between them earlier.
 
 - *Vector after vector*: at least :data:`isa.timing.VECTOR_LATENCY` cycles apart even when the unit
   never waits, which is the worst case, as a stall only adds cycles
-  (:class:`Spacing`).
+  (:meth:`MatrixKernel.space`).
 - *Store after vector* (a message): a store may issue at once, while instructions before it wait in
   the vector unit. ``m`` is stored after the ``q`` that follows the ``r`` computed from ``m``. Pair:
   ``m p r' q t m' p r q``, store; lone: ``m t p r q``, store. When the vector unit has taken the
@@ -32,7 +32,7 @@ instruction before that one ended at least the beats between them earlier.
 - *Vector after store* (``m`` computed anew while it is being stored) and *vector after load*: the
   array range check of the hardware holds the vector instruction.
 - *Load after store* in memory: a sweep reads no message that it writes, with one exception: the
-  message from which the rest of a cut line continues (:mod:`microkernels.bp.partition`). A
+  message from which the rest of a cut line continues (:mod:`microkernels.bp.runs`). A
   ``memfence`` and a flag separate two sweeps, and the first part of such a line from its rest.
 
 *Spacing.* A vector of ``b`` beats (64-bit words) read by one instruction must have been produced
@@ -53,7 +53,6 @@ A lone line (the last of an odd number) has no partner; pads take the place of t
     q = a + b   pad   m = r - r[0]   pad   pad   t = p + m   pad   p = q + c   r = min(S + t)
 """
 
-from dataclasses import dataclass
 from functools import partial
 
 from isa.program import Program
@@ -71,7 +70,7 @@ from .record import LOADED_VECTORS, vector_stride
 __all__ = [
     "DEFAULT_SLOTS",
     "MIN_SLOTS",
-    "Spacing",
+    "MatrixKernel",
     "bp_builder",
     "bp_program",
     "matrix_pad",
@@ -85,36 +84,6 @@ DEFAULT_SLOTS = 8
 MIN_SLOTS = 4
 #: The two lines worked on at a time.
 LINES = "XY"
-
-
-@dataclass(frozen=True)
-class Spacing:
-    """Pads between vector instructions.
-
-    Attributes:
-        before_total, after_total: before and after ``t`` of a pair's update.
-        lone: between a lone line's ``m`` and ``t``.
-        lone_filled: in a lone line's two gaps that hold another instruction, before ``m`` and after
-            ``t``.
-    """
-
-    before_total: int
-    after_total: int
-    lone: int
-    lone_filled: int
-
-    @classmethod
-    def of(cls, labels: int, bits: int) -> "Spacing":
-        """The pads for vectors of ``labels`` elements of ``bits`` bits."""
-        beats = -(-labels * bits // 8 // WORD_BYTES)
-        apart = -(-VECTOR_LATENCY // beats)
-        return cls(
-            # Between p and the t that reads it come r, of one row for each label, and q.
-            before_total=max(0, apart - 2 - labels),
-            after_total=max(0, apart - 3),
-            lone=max(0, apart - 1),
-            lone_filled=max(0, apart - 2),
-        )
 
 
 def _pad(labels: int, bits: int, slots: int) -> ScratchpadPlan:
@@ -199,10 +168,10 @@ def bp_builder(
         KernelError: a value outside its range; names the most labels that fit.
     """
     pad = matrix_pad(labels, bits, slots, scratchpad_bytes)
-    return _MatrixKernel(labels, bits, pad, vault_bits).build()
+    return MatrixKernel(labels, bits, pad, vault_bits).build()
 
 
-class _MatrixKernel(BpFrame):
+class MatrixKernel(BpFrame):
     """The program with a matrix of smoothness costs."""
 
     def __init__(self, labels: int, bits: int, pad: ScratchpadPlan, vault_bits: int | None) -> None:
@@ -228,7 +197,8 @@ class _MatrixKernel(BpFrame):
         self.pad = pad
         #: Offset in a slot of the message that begins a line.
         self.first_place = LOADED_VECTORS * pad.vector
-        self.spacing = Spacing.of(labels, bits)
+        #: Instructions from the one that makes a vector to the first that may read it.
+        self.apart = -(-VECTOR_LATENCY // -(-labels * bits // 8 // WORD_BYTES))
         self.first_messages = (self.run.first_message, "first_message_y")
         reg = self.writer.register
 
@@ -315,9 +285,9 @@ class _MatrixKernel(BpFrame):
         """``p`` of the slot that ``c`` points into."""
         self.writer.vector("v.v.add", "p", "q", self.c, note="p = q + c")
 
-    def pads(self, count: int) -> None:
-        """``count`` instructions whose result is not used."""
-        for _ in range(count):
+    def space(self, between: int) -> None:
+        """Pads after ``between`` instructions, so that the result before these may be read."""
+        for _ in range(self.apart - 1 - between):
             self.writer.vector("v.v.add", "pad", "S", "S", note="pad")
 
 
@@ -333,7 +303,7 @@ class _Stream:
         name: stem of the labels.
     """
 
-    def __init__(self, kernel: _MatrixKernel, *, lanes: int, name: str) -> None:
+    def __init__(self, kernel: MatrixKernel, *, lanes: int, name: str) -> None:
         self.kernel = kernel
         self.lanes = lanes
         self.name = name
@@ -441,18 +411,19 @@ class _Stream:
         p, w = self.kernel, self.kernel.writer
         w.note(f"Update h of line {LINES[lane]}.")
         if self.lanes > 1:
-            p.pads(p.spacing.before_total)
+            # Between p and the t that reads it come r, of one row for each label, and q.
+            p.space(p.labels + 1)
         else:
-            p.pads(p.spacing.lone_filled)
+            p.space(1)
             p.normalise(lane)
-            p.pads(p.spacing.lone)
+            p.space(0)
         w.vector("v.v.add", "t", "p", p.incoming[lane], note="t = p + m")
         w.op("mov", p.incoming[lane], p.message[lane])
         if self.lanes > 1:
-            p.pads(p.spacing.after_total)
+            p.space(2)
             p.normalise(self.lanes - 1 - lane)
         else:
-            p.pads(p.spacing.lone_filled)
+            p.space(1)
         p.add_partial()
         w.vector("m.v.add.min", p.raw[lane], "S", "t", note=f"{LINES[lane]}r = min(S + t)")
         p.add_presum()

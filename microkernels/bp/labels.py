@@ -1,9 +1,20 @@
-"""Labels on the machine: a launch after those of a job, and the memory that it needs.
+"""Labels on the machine: the kernel that chooses them (equation 2.11), a launch after those of a
+job, and the memory that it needs.
+
+A belief is ``((((up + down) + cost) + left) + right)``, saturated as in
+:mod:`microkernels.bp.golden`. The label is the place of the least belief, the lowest of equal ones.
+With ``g`` the least belief, ``b - g`` is 0 there and 1 or more elsewhere; times a factor it is more
+than any label, so the label is ``min over i of ((b[i] - g) * factor + i)``, in which products and
+sums may saturate.
+
+Pixels of a row are worked on in *groups*, so that instructions of other pixels hide the latency of
+results. The group after this one is loaded meanwhile, if the scratchpad has room for two. Where
+records hold blocks of pixels (:mod:`microkernels.bp.record`), a group is a block.
 
 Behind everything else of a job lie, in each vault alike, the parameter block, the constants
-(:class:`microkernels.bp.labels_kernel.LabelsShape`) and the labels: one element a pixel, the rows
-of the vault's tiles one after the other, each filled up to whole groups. Rows go to the engines of
-a vault in turns. Rows of blocks are two rows of pixels, block after block.
+(:attr:`LabelsKernel.constants`) and the labels: one element a pixel, the rows of the vault's tiles
+one after the other, each filled up to whole groups. Rows go to the engines of a vault in turns.
+Rows of blocks are two rows of pixels, block after block.
 """
 
 from dataclasses import dataclass, replace
@@ -14,23 +25,45 @@ from numpy.typing import NDArray
 
 from isa.declared import Span
 from isa.run import Launch
+from isa.table import Width
+from isa.timing import VECTOR_LATENCY
 from microkernels.common import parameter_block
+from microkernels.common.builder import KernelBuilder
+from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.fixed_point import Elements, add
 from microkernels.common.memory import Readable, Writable
+from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.job import Golden, KernelJob
 
 from .contents import RowPiece, row_pieces
-from .labels_kernel import HEADER_WORDS, LabelsShape, labels_builder, labels_shape
 from .layout import BpLayout
 from .problem import BpProblem, MessageDirection, Messages, element_type
-from .record import BLOCK
+from .record import (
+    BLOCK,
+    BLOCK_BYTES,
+    LOADED_VECTORS,
+    PART,
+    RECORD_VECTORS,
+    ROW_MESSAGES,
+    loaded_place,
+    record_stride,
+    vector_stride,
+)
+from .shifts.rhythm import beats_of
 
-__all__ = ["machine_labels", "split_outputs", "with_labels"]
+__all__ = ["LabelsKernel", "labels_kernel", "machine_labels", "split_outputs", "with_labels"]
 
 _ALIGNMENT = 4096
+#: Words of the parameter block before the table of parts: engines that share the rows, address of
+#: the constants.
+_HEADER_WORDS = 2
 #: Words of a row: address of its first record, of its first label, groups.
 _ROW_WORDS = 3
+_LOG_WORD = 3
+#: Pixels of a group, and groups that are loaded or worked on, from the best to the smallest.
+_GROUPS = ((4, 2), (2, 2), (4, 1), (1, 2), (1, 1))
+_BLOCK_GROUPS = ((BLOCK * BLOCK, 2), (BLOCK * BLOCK, 1))
 #: Upper limit of the cycles: of a launch, and for each pixel.
 _START_CYCLES = 1_000_000
 _PIXEL_CYCLES = 20_000
@@ -58,6 +91,203 @@ def split_outputs(problem: BpProblem, outputs: Elements) -> tuple[Messages, NDAr
     return outputs[:-pixels].reshape(shape), labels.astype(np.int64)
 
 
+class LabelsKernel:
+    """The kernel that chooses labels.
+
+    Parameters:
+        labels, bits: of the problem. tail: elements after the labels of a vector.
+        group: pixels of a group. buffers: groups that are loaded or worked on, 1 or 2.
+        in_blocks: a record holds a block, which is a group.
+
+    Attributes:
+        pad: ``index``, the numbers of the labels, and after it the ``factor``; the least belief
+            ``g`` of each pixel; the ``chosen`` labels; and a ring of loaded records.
+        constant_bytes: of :attr:`constants`.
+    """
+
+    def __init__(
+        self, *, labels: int, bits: int, tail: int, group: int, buffers: int, in_blocks: bool
+    ) -> None:
+        self.labels, self.bits = labels, bits
+        self.group, self.buffers, self.in_blocks = group, buffers, in_blocks
+        self.size = element_type(bits).itemsize
+        self.pad = pad = ScratchpadPlan()
+        pad.take("index", labels * self.size)
+        pad.take("factor", self.size)
+        pad.take_each("g", group, self.size)
+        pad.take("chosen", group * self.size)
+        vector = PART if in_blocks else vector_stride(labels + tail, bits)
+        pad.take_ring(RECORD_VECTORS, vector, most=buffers * (1 if in_blocks else group))
+        self.constant_bytes = pad["factor"] + self.size
+        self.writer = w = KernelBuilder(
+            f"Labels of least belief: {labels} labels of {bits} bits, thesis equation 2.11.",
+            "Generated by microkernels.bp.labels, which explains it.",
+            launch=("vault", "slot", "parameters"),
+            width=Width[f"W{bits}"],
+            place_drains=True,
+        )
+        reg = w.register
+        self.x = reg("x", "an operand, or for the moment")
+        self.y = reg("y", "an operand")
+        self.z = reg("z", "a result")
+        self.described = reg("described", "address of the next word of a row's description")
+        self.rows = reg("rows", "rows left")
+        self.load = reg("load", "address of the next record to load")
+        self.out = reg("out", "address of the next labels to store")
+        self.groups = reg("groups", "groups of the row left")
+        self.elements = reg("elements", "elements of a vector, a record or a group")
+        w.constant("one", 1, "1")
+        w.constant("labels", labels, "labels")
+        inputs = (RECORD_VECTORS - 1) * vector // self.size + labels
+        if in_blocks:
+            inputs = LOADED_VECTORS * PART // self.size
+            rest = (RECORD_VECTORS - LOADED_VECTORS) * PART // self.size
+            w.constant("others", rest, "elements of the messages along rows")
+        w.constant("inputs", inputs, "elements of a record, or of its first three parts")
+        w.constant("group", group, "pixels of a group")
+        step = BLOCK_BYTES if in_blocks else record_stride(labels + tail, bits)
+        w.constant("step", step, "bytes from a pixel to the next one")
+
+    @property
+    def constants(self) -> NDArray[np.signedinteger]:
+        """The numbers of the labels, and the factor."""
+        dtype = element_type(self.bits)
+        elements = np.zeros(self.constant_bytes // self.size, dtype)
+        elements[: self.labels] = np.arange(self.labels)
+        elements[-1] = min(1 << 8, np.iinfo(dtype).max)
+        return elements
+
+    def place(self, buffer: int, pixel: int, vector: int) -> int:
+        """Address of a vector of a pixel of a group."""
+        pad = self.pad
+        if self.in_blocks:
+            at = pad.ring + buffer * pad.slot
+            return at + loaded_place(vector, pixel % BLOCK, pixel // BLOCK)
+        return pad.ring + (buffer * self.group + pixel) * pad.slot + vector * pad.vector
+
+    def build(self, vault_bits: int | None) -> KernelBuilder:
+        """The whole program; ``vault_bits`` as for :func:`microkernels.bp.kernel.bp_builder`."""
+        w = self.writer
+        w.note("Parameter block.")
+        if vault_bits is not None:
+            w.op("sll", self.x, "vault", vault_bits)
+            w.op("add", "parameters", "parameters", self.x)
+        w.op("mov", self.x, "parameters")
+        w.read(self.rows, self.x)
+        w.read(self.load, self.x)
+        w.op("bge", "slot", self.rows, "finish")
+        w.set_constants()
+        w.op("set.vl", "labels")
+        w.op("set.mr", "one")
+        w.op("set.fx", w.zero)
+        w.op("mov", self.y, self.pad["index"])
+        w.op("li", self.elements, self.constant_bytes // self.size)
+        w.load(self.y, self.load, self.elements)
+        w.op("sll", self.y, "slot", _LOG_WORD)
+        w.op("add", self.x, self.x, self.y)
+        w.op("ld.reg [64-bit]", self.described, self.x)
+        w.read(self.rows, self.described)
+        w.op("beq", self.rows, w.zero, "finish")
+        w.label("row")
+        for word in (self.load, self.out, self.groups):
+            w.read(word, self.described)
+        if self.buffers == 2:
+            self._load_group(0)
+        w.label("group_0")
+        for buffer in range(self.buffers):
+            self._group(buffer)
+        w.op("jmp", "group_0")
+        w.label("row_end")
+        w.op("sub", self.rows, self.rows, 1)
+        w.op("bne", self.rows, w.zero, "row")
+        w.label("finish")
+        w.op("halt")
+        return w
+
+    def _load_group(self, buffer: int) -> None:
+        w = self.writer
+        if self.in_blocks:
+            at = self.place(buffer, 0, 0)
+            w.op("mov", self.x, at)
+            w.load(self.x, self.load, "inputs")
+            w.op("mov", self.x, at + LOADED_VECTORS * PART)
+            w.op("add", self.y, self.load, ROW_MESSAGES)
+            w.load(self.x, self.y, "others")
+            w.op("add", self.load, self.load, "step")
+            return
+        for number in range(self.group):
+            w.op("mov", self.x, self.place(buffer, number, 0))
+            w.load(self.x, self.load, "inputs")
+            w.op("add", self.load, self.load, "step")
+
+    def _group(self, buffer: int) -> None:
+        """Choose the labels of a group; the row may end after it."""
+        w = self.writer
+        if self.buffers == 2:
+            with w.unless("beq", self.groups, "one"):
+                self._load_group(1 - buffer)
+        else:
+            self._load_group(buffer)
+        pixels = range(self.group)
+        for vector in range(1, RECORD_VECTORS):
+            for pixel in pixels:
+                w.op("mov", self.x, self.place(buffer, pixel, 0))
+                w.op("mov", self.y, self.place(buffer, pixel, vector))
+                w.vector("v.v.add", self.x, self.x, self.y, note="belief")
+        for pixel in pixels:
+            w.op("mov", self.x, self.place(buffer, pixel, 0))
+            w.op("mov", self.z, self.pad[f"g{pixel}"])
+            w.vector("m.v.nop.min", self.z, self.x, self.x, note="g")
+        for pixel in pixels:
+            w.op("mov", self.x, self.place(buffer, pixel, 0))
+            w.op("mov", self.y, self.pad[f"g{pixel}"])
+            w.vector("v.s.sub", self.x, self.x, self.y, note="belief - g")
+        for pixel in pixels:
+            w.op("mov", self.x, self.place(buffer, pixel, 0))
+            w.op("mov", self.y, self.pad["factor"])
+            w.vector("v.s.mul", self.x, self.x, self.y, note="more than any label")
+        for pixel in pixels:
+            w.op("mov", self.x, self.place(buffer, pixel, 0))
+            w.op("mov", self.y, self.pad["index"])
+            w.op("mov", self.z, self.pad["chosen"] + pixel * self.size)
+            w.vector("m.v.add.min", self.z, self.x, self.y, note="label")
+        w.op("mov", self.x, self.pad["chosen"])
+        w.store(self.out, self.x, "group")
+        w.op("add", self.out, self.out, self.group * self.size)
+        w.op("sub", self.groups, self.groups, 1)
+        w.op("beq", self.groups, w.zero, "row_end")
+
+
+def labels_kernel(
+    labels: int, bits: int, scratchpad_bytes: int, *, in_blocks: bool = False, tail: int = 0
+) -> LabelsKernel:
+    """The kernel with the largest group that is of use and fits.
+
+    Parameters:
+        in_blocks: records hold blocks.
+        tail: elements after the labels of a vector.
+
+    Raises:
+        KernelError: labels whose numbers don't fit an element, or a record that does not fit.
+    """
+    if labels > (1 << bits - 1) - 1:
+        raise KernelError(f"labels 0 to {labels - 1} on an engine need more than {bits} bits")
+    beat = beats_of(labels, bits)
+    for group, buffers in _BLOCK_GROUPS if in_blocks else _GROUPS:
+        # A larger group hides no more latency.
+        if group > 1 and (group // 2) * beat >= VECTOR_LATENCY + beat:
+            continue
+        kernel = LabelsKernel(
+            labels=labels, bits=bits, tail=tail, group=group, buffers=buffers, in_blocks=in_blocks
+        )
+        if kernel.pad.used <= scratchpad_bytes:
+            return kernel
+    raise KernelError(
+        f"records of {labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} "
+        "bytes"
+    )
+
+
 def with_labels(
     job: KernelJob, problem: BpProblem, layout: BpLayout, scratchpad_bytes: int
 ) -> KernelJob:
@@ -71,7 +301,7 @@ def with_labels(
     Raises:
         KernelError: labels or records that don't fit an engine.
     """
-    kernel = labels_shape(
+    kernel = labels_kernel(
         problem.labels,
         problem.bits,
         scratchpad_bytes,
@@ -80,9 +310,7 @@ def with_labels(
     )
     places = _Places(layout, kernel, round_up(job.end, _ALIGNMENT))
     vault_bits = None if job.ring is None else job.ring.address_bits
-    program = labels_builder(kernel, vault_bits=vault_bits).program(
-        f"labels_{problem.labels}x{problem.bits}.s"
-    )
+    program = kernel.build(vault_bits).program(f"labels_{problem.labels}x{problem.bits}.s")
 
     def prepare(memory: Writable) -> None:
         job.prepare(memory)
@@ -126,7 +354,7 @@ class _Places:
     """
 
     layout: BpLayout
-    kernel: LabelsShape
+    kernel: LabelsKernel
     base: int
 
     @cached_property
@@ -150,7 +378,7 @@ class _Places:
     def _numbers(self) -> int:
         """Offset of the constants."""
         rows = max(map(len, self._pieces))
-        words = HEADER_WORDS + self.layout.sharers * 2 + rows * _ROW_WORDS
+        words = _HEADER_WORDS + self.layout.sharers * 2 + rows * _ROW_WORDS
         return self.base + round_up(8 * words, COLUMN_BYTES)
 
     @cached_property
@@ -198,7 +426,7 @@ class _Places:
 
     def pack(self, memory: Writable) -> None:
         """Write what is required before the launch."""
-        numbers = self.kernel.constants().tobytes()
+        numbers = self.kernel.constants.tobytes()
         for vault in range(self.layout.ring.vaults):
             memory.write(*self._block(vault))
             memory.write(self.layout.ring.address(vault, self._numbers), numbers)

@@ -20,7 +20,6 @@ from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import VaultRing
 
-from .partition import NOTHING, PAIR, TIME, TIME_ALONE, share_sweep
 from .problem import BpProblem, MessageDirection, element_type
 from .record import (
     BANKS,
@@ -39,11 +38,16 @@ from .record import (
     vector_stride,
 )
 from .runs import (
-    Neighbours,
+    PAIR,
+    TIME,
+    TIME_ALONE,
+    Piece,
     SweepRun,
     block_bytes,
+    end_words,
     most_runs,
     most_words,
+    share_sweep,
     step_runs,
     sweep_team,
 )
@@ -51,7 +55,7 @@ from .shifts.base import Shifts
 from .tiles import Tile, TileCut, TileGrid
 from .variant import USUAL, UpdateVariant
 
-__all__ = ["BpLayout", "Traffic", "remote_share", "sweep_traffic"]
+__all__ = ["BpLayout"]
 
 _ALIGNMENT = BANKS * ROW_BYTES
 
@@ -178,7 +182,7 @@ class BpLayout:
         """Bytes from a record to the one below it in the tile."""
         return row_stride(self.grid.tile_width // self.unit * self.record_bytes)
 
-    @property
+    @cached_property
     def flags(self) -> FlagTable:
         """The flags of a vault, at their offset."""
         # After the parameter block, hence never at address 0, which stands for no flag.
@@ -298,20 +302,12 @@ class BpLayout:
 
     def runs(self, member: int, vault: int = 0) -> list[SweepRun[int]]:
         """An iteration's runs of the engine in slot ``member`` (0..sharers - 1) of ``vault``."""
-        flags = self._flags_of(vault)
-        neighbours = Neighbours(vault=flags)
-        if flags.ring:
-            before, after = self.ring.next(vault, -1), self.ring.next(vault)
-            neighbours = Neighbours(
-                vault=flags, before=self._flags_of(before), after=self._flags_of(after)
-            )
         runs = []
         costs = 0
         for direction in MessageDirection:
-            team = sweep_team(direction, self.sharers)
-            if member not in team:
+            if member not in sweep_team(direction, self.sharers):
                 continue
-            for run in self._sweep_runs(direction, vault, member, team, neighbours):
+            for run in self._sweep_runs(direction, vault, member):
                 # The smoothness costs of the previous run stay in the scratchpad.
                 runs.append(replace(run, costs=0) if run.costs == costs else run)
                 costs = run.costs or costs
@@ -322,24 +318,49 @@ class BpLayout:
         return replace(flags, base=self.ring.address(vault, flags.base))
 
     def _sweep_runs(
-        self,
-        direction: MessageDirection,
-        vault: int,
-        member: int,
-        team: range,
-        neighbours: Neighbours,
+        self, direction: MessageDirection, vault: int, member: int
     ) -> Iterator[SweepRun[int]]:
-        steps = self.grid.steps(direction)
+        steps, team = self.grid.steps(direction), sweep_team(direction, self.sharers)
+        flags = self._flags_of(vault)
         for step in range(steps):
             tile = self.grid.step(direction, vault, step)
-            words, share = None, NOTHING
+            words, share = None, list[Piece]()
             if tile is not None:
                 words = self.sweep(direction, tile)
-                lines = (tile.height if direction.horizontal else tile.width) // self.unit
                 alone = PAIR * TIME if self.in_blocks else TIME_ALONE
+                lines = self._lines(direction, tile)
                 share = share_sweep(lines, words.updates, len(team), alone)[team.index(member)]
-            end = neighbours.end_of_step(member, team, direction, step == steps - 1)
-            yield from step_runs(words, share, neighbours.vault, member, end, self.lanes)
+            end = self.end_of_step(direction, vault, member, last=step == steps - 1)
+            yield from step_runs(words, share, flags, member, end, self.lanes)
+
+    def _lines(self, direction: MessageDirection, tile: Tile) -> int:
+        """Lines of records of a tile."""
+        return (tile.height if direction.horizontal else tile.width) // self.unit
+
+    def end_of_step(
+        self, direction: MessageDirection, vault: int, member: int, *, last: bool
+    ) -> dict[str, int]:
+        """The words of a step's last run that say how it ends.
+
+        Parameters:
+            direction: of the sweep. last: it is the sweep's last step.
+            vault, member: of the engine.
+        """
+        flags, team = self._flags_of(vault), sweep_team(direction, self.sharers)
+        before, after = (self._flags_of(self.ring.next(vault, step)) for step in (-1, 1))
+        # An engine whose team sweeps in one direction only has ended its part; the only team of an
+        # odd number of engines sweeps the reverse direction next.
+        if last and (direction.reverse or len(team) < flags.members):
+            signals = [flags.arrival(member)]
+            if flags.ring:
+                signals += [before.from_after(member), after.from_before(member)]
+            return end_words(signals, flags.everyone)
+        if last or not flags.ring:
+            return end_words([], (flags.base, flags.base))
+        number = team.index(member)
+        if direction.reverse:
+            return end_words([before.step_from_after(number)], flags.steps_after)
+        return end_words([after.step_from_before(number)], flags.steps_before)
 
     @cached_property
     def declared(self) -> Declared:
@@ -367,61 +388,41 @@ class BpLayout:
             [self.runs(member, vault) for member in members],
         )
 
+    def sweep_bytes(self, direction: MessageDirection) -> int:
+        """Bytes that the engines read and write in a sweep: data costs and messages, without flags,
+        parameters, smoothness costs.
 
-@dataclass(frozen=True)
-class Traffic:
-    """Bytes that the engines read and write.
+        Each update reads three vectors and writes one, and a line begins with one more read. Of
+        blocks, an update has four times and a line twice as many vectors, whose messages move in
+        pairs; short vectors are read with the bytes after them.
+        """
+        message = self._message_bytes
+        read = LOADED_VECTORS * (PART if self.in_blocks else message)
+        total = 0
+        for vault in range(self.ring.vaults):
+            for tile in self.grid.tiles(vault):
+                if updates := self.sweep(direction, tile).updates:
+                    line = updates * (read + self.unit * message) + message
+                    total += self._lines(direction, tile) * line
+        return total
 
-    Attributes:
-        total: all. remote: those in another vault, one link away.
-    """
-
-    total: int
-    remote: int
+    def remote_bytes(self, direction: MessageDirection) -> int:
+        """Those of :meth:`sweep_bytes` that go to another vault, one link away: the last write of a
+        line goes to the following tile, if there is one (thesis 6.1)."""
+        return self._message_bytes * sum(
+            self._lines(direction, tile)
+            for vault in range(self.ring.vaults)
+            for tile in self.grid.tiles(vault)
+            if self.grid.following(direction, tile) is not None
+        )
 
     @property
-    def share(self) -> float:
-        """Part of the bytes that is remote; 0 without any."""
-        return self.remote / self.total if self.total else 0.0
+    def _message_bytes(self) -> int:
+        """Bytes of the messages that begin a line, of pixels or of blocks."""
+        return COLUMN_BYTES if self.in_blocks else self.labels * element_type(self.bits).itemsize
 
-
-def sweep_traffic(layout: BpLayout, direction: MessageDirection) -> Traffic:
-    """Traffic of one sweep: data costs and messages, without flags, parameters, smoothness costs.
-
-    Each update reads three vectors and writes one. A line begins with one more read, and its last
-    write goes to the following tile, if there is one (thesis 6.1). Of blocks, an update has four
-    times and a line twice as many vectors; short vectors are read with the bytes after them.
-    """
-    vector = layout.labels * element_type(layout.bits).itemsize
-    if layout.in_blocks:
-        return _blocks_traffic(layout, direction)
-    total = remote = 0
-    for vault in range(layout.ring.vaults):
-        for tile in layout.grid.tiles(vault):
-            lines = tile.height if direction.horizontal else tile.width
-            updates = layout.sweep(direction, tile).updates
-            if updates:
-                total += lines * vector * ((LOADED_VECTORS + 1) * updates + 1)
-            if layout.grid.following(direction, tile) is not None:
-                remote += lines * vector
-    return Traffic(total, remote)
-
-
-def _blocks_traffic(layout: BpLayout, direction: MessageDirection) -> Traffic:
-    total = remote = 0
-    for vault in range(layout.ring.vaults):
-        for tile in layout.grid.tiles(vault):
-            lines = (tile.height if direction.horizontal else tile.width) // BLOCK
-            updates = layout.sweep(direction, tile).updates
-            # Messages move in pairs, which are a column.
-            total += lines * (updates * (LOADED_VECTORS * PART + BLOCK * COLUMN_BYTES))
-            total += lines * COLUMN_BYTES
-            if layout.grid.following(direction, tile) is not None:
-                remote += lines * COLUMN_BYTES
-    return Traffic(total, remote)
-
-
-def remote_share(layout: BpLayout) -> float:
-    """Part of the bytes of an iteration that goes to another vault; 0 without any."""
-    sweeps = [sweep_traffic(layout, direction) for direction in MessageDirection]
-    return Traffic(sum(one.total for one in sweeps), sum(one.remote for one in sweeps)).share
+    @property
+    def remote_share(self) -> float:
+        """Part of the bytes of an iteration that goes to another vault; 0 without any."""
+        total = sum(map(self.sweep_bytes, MessageDirection))
+        return sum(map(self.remote_bytes, MessageDirection)) / total if total else 0.0

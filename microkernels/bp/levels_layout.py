@@ -13,7 +13,9 @@ little-endian words::
     3  the same where it stores
     4  for each slot, the address of its engine's part
 
-    part: the words of each run (LevelRun), then 0, which ends the list, as its second word
+    part: three words of each run, then as many of 0, which end the list: the address of the first
+        input of the first block; rows of blocks, and in the COLUMNS_BITS bits below blocks of a
+        row; the address of the first result
 
 In construct the engines of a vault take the rows of blocks of its tiles in turns. So rows that are
 processed at the same time are neighbours, and their pixels lie in different banks
@@ -23,24 +25,21 @@ four columns of a pixel.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import chain
 
 from isa.declared import Declared, Span
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.parameter_block import block_bytes
-from microkernels.runtime.ring import VaultRing
 
 from .layout import BpLayout
 from .levels import BLOCK
-from .problem import BpProblem
 from .record import COST_PLACE
 from .shifts.base import Shifts
-from .tiles import Tile, TileCut, TileGrid
+from .tiles import TileGrid
 
-__all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelRun", "LevelsLayout"]
+__all__ = ["COLUMNS_BITS", "LEVEL_RUN_WORDS", "MOST_COLUMNS", "LevelsLayout"]
 
 #: Width in bits of the columns in a run's second word; the rows are in the bits above.
 COLUMNS_BITS = 13
@@ -53,51 +52,22 @@ _ALIGNMENT = 4096
 
 
 @dataclass(frozen=True, kw_only=True)
-class LevelRun:
-    """Rows of blocks of a tile that an engine works on.
-
-    Attributes:
-        source: address of the first input of the first block.
-        columns: blocks of a row, 1..:data:`MOST_COLUMNS`.
-        rows: of blocks, at least 1.
-        target: address of the first result.
-    """
-
-    source: int
-    columns: int
-    rows: int
-    target: int
-
-    def words(self) -> list[int]:
-        """The words in the parameter block."""
-        return [self.source, self.rows << COLUMNS_BITS | self.columns, self.target]
-
-
-@dataclass(frozen=True, kw_only=True)
 class LevelsLayout:
     """Addresses of both levels; see the module's text.
 
     Attributes:
-        problem: the fine problem.
-        sharers: engines of a vault that work; at least 1.
-        ring: of the vaults.
+        fine: the fine level, whose tiles are cut between blocks. Both levels have its engines, cut
+            and variant of the updates.
         coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
-        shifts, coarse_shifts: the kernels by shifts of the two levels; None: by a matrix.
-        cut: of the tiles of both levels; None: as many columns and rows as vaults.
-        damping: of both levels, as of :func:`microkernels.bp.golden.iterate`.
+        coarse_shifts: the kernel by shifts of the coarse level; None: by a matrix.
 
     Raises:
         KernelError: a value outside its range, or levels that don't fit their vault.
     """
 
-    problem: BpProblem
-    sharers: int = 1
-    ring: VaultRing = field(default_factory=VaultRing)
+    fine: BpLayout
     coarse_symmetric: bool = False
-    shifts: Shifts | None = None
     coarse_shifts: Shifts | None = None
-    cut: TileCut | None = None
-    damping: int = 0
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -109,19 +79,6 @@ class LevelsLayout:
         # Raises KernelError if the levels do not fit.
         _ = self.coarse
 
-    @cached_property
-    def fine(self) -> BpLayout:
-        """The fine level."""
-        return BpLayout.of(
-            self.problem,
-            sharers=self.sharers,
-            ring=self.ring,
-            block=BLOCK,
-            shifts=self.shifts,
-            cut=self.cut,
-            damping=self.damping,
-        )
-
     @property
     def construct_parameters(self) -> int:
         """Offset of construct's parameter block."""
@@ -131,28 +88,27 @@ class LevelsLayout:
     def copy_parameters(self) -> int:
         """Offset of copy's parameter block."""
         # An engine has at most one run in a tile, and one run that ends its list.
-        runs = (self.fine.grid.columns + 1) * self.sharers
-        words = _HEADER_WORDS + self.sharers + runs * LEVEL_RUN_WORDS
+        sharers = self.fine.sharers
+        runs = (self.fine.grid.columns + 1) * sharers
+        words = _HEADER_WORDS + sharers + runs * LEVEL_RUN_WORDS
         return self.construct_parameters + round_up(8 * words, _ALIGNMENT)
 
     @cached_property
     def coarse(self) -> BpLayout:
         """The coarse level."""
+        fine = self.fine
         grid = TileGrid(
-            width=self.fine.grid.blocks(self.problem.width),
-            height=self.fine.grid.blocks(self.problem.height),
-            ring=self.ring,
-            cut=self.cut,
+            width=fine.grid.blocks(fine.grid.width),
+            height=fine.grid.blocks(fine.grid.height),
+            ring=fine.ring,
+            cut=fine.grid.cut,
         )
-        return BpLayout(
+        return replace(
+            fine,
             grid=grid,
-            labels=self.problem.labels,
-            bits=self.problem.bits,
             base=2 * self.copy_parameters - self.construct_parameters,
-            sharers=self.sharers,
             symmetric=self.coarse_symmetric,
             shifts=self.coarse_shifts,
-            variant=self.fine.variant,
         )
 
     @cached_property
@@ -161,62 +117,42 @@ class LevelsLayout:
         levels = [self.fine.declared, self.coarse.declared]
         blocks = [
             Span(address, len(data))
-            for vault in range(self.ring.vaults)
+            for vault in range(self.fine.ring.vaults)
             for address, data in self.parameters(vault)
         ]
         return Declared(
             constants=(*blocks, *(span for level in levels for span in level.constants)),
             numbers=tuple(numbers for level in levels for numbers in level.numbers),
-            slots=self.sharers,
+            slots=self.fine.sharers,
         )
 
     def parameters(self, vault: int) -> Iterator[tuple[int, bytes]]:
         """Chip addresses and contents of the parameter blocks of construct and copy."""
-        costs = COST_PLACE * self.fine.vector_bytes
-        for offset, source, target, place, sharers in (
-            (self.construct_parameters, self.fine, self.coarse, costs, self.sharers),
-            (self.copy_parameters, self.coarse, self.fine, 0, _COPY_SHARERS),
+        for offset, levels, sharers in (
+            (self.construct_parameters, (self.fine, self.coarse), self.fine.sharers),
+            (self.copy_parameters, (self.coarse, self.fine), _COPY_SHARERS),
         ):
-            shares = [self._rows(vault, member, sharers) for member in range(sharers)]
-            base = self.ring.address(vault, offset)
-            across = [level.grid.block * level.pitch * sharers for level in (source, target)]
+            base = self.fine.ring.address(vault, offset)
+            across = [level.grid.block * level.pitch * sharers for level in levels]
             parts = []
-            for share in shares:
-                runs = [
-                    LevelRun(
-                        source=rows.begin(source) + place,
-                        columns=rows.coarse.width,
-                        rows=rows.count,
-                        target=rows.begin(target) + place,
-                    ).words()
-                    for rows in share
-                ]
-                parts.append([*chain.from_iterable(runs), *[0] * LEVEL_RUN_WORDS])
-            header = (sharers, self.fine.pitch, *across)
-            yield base, block_bytes(base, parts, header=header)
+            for member in range(sharers):
+                runs = self._runs(vault, member, sharers, construct=levels[0] is self.fine)
+                parts.append([*runs, *[0] * LEVEL_RUN_WORDS])
+            yield base, block_bytes(base, parts, header=(sharers, self.fine.pitch, *across))
 
-    def _rows(self, vault: int, member: int, sharers: int) -> list["_Rows"]:
-        """The rows of blocks of ``member``'s share, tile by tile: every ``sharers``-th of all."""
+    def _runs(self, vault: int, member: int, sharers: int, *, construct: bool) -> Iterator[int]:
+        """The words of the runs of ``member``: every ``sharers``-th row of blocks of the vault,
+        tile by tile."""
+        vector = COST_PLACE * self.fine.vector_bytes if construct else 0
         before = 0
-        result = []
-        for pair in zip(self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault), strict=True):
-            rows = range((member - before) % sharers, pair[1].height, sharers)
+        for tiles in zip(self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault), strict=True):
+            rows = range((member - before) % sharers, tiles[1].height, sharers)
             if rows:
-                result.append(_Rows(*pair, rows.start, len(rows)))
-            before += pair[1].height
-        return result
-
-
-@dataclass(frozen=True)
-class _Rows:
-    """``count`` rows of blocks of one tile, from ``first`` on."""
-
-    fine: Tile
-    coarse: Tile
-    first: int
-    count: int
-
-    def begin(self, level: BpLayout) -> int:
-        """Address of the record of their first pixel at a level."""
-        tile = self.fine if level.grid.block == BLOCK else self.coarse
-        return level.record(tile, 0, level.grid.block * self.first)
+                source, target = (
+                    level.record(tile, 0, level.grid.block * rows.start) + vector
+                    for level, tile in zip((self.fine, self.coarse), tiles, strict=True)
+                )
+                if not construct:
+                    source, target = target, source
+                yield from (source, len(rows) << COLUMNS_BITS | tiles[1].width, target)
+            before += tiles[1].height

@@ -1,4 +1,4 @@
-"""Runs of the engines, the steps of a sweep that they are part of, and their parameter block.
+"""Runs of the engines, their shares of a sweep and its steps, and their parameter block.
 
 A vault sweeps its tiles one after the other (:mod:`microkernels.bp.tiles`), each a *step*; all
 vaults go through the same steps. Sweeps to the right and left read the messages that move down and
@@ -32,6 +32,18 @@ An engine's part::
 A *run* is a number of lines that an engine works on without a stop, in pairs or one by one; see
 :class:`SweepRun` for its words. With one engine the slot is ignored. All addresses are those that
 engines use; on a chip of several vaults, chip addresses.
+
+*Shares of a sweep.* All engines of a vault end at the same time. Lines do not depend on each other,
+and two at a time are fastest (:mod:`microkernels.bp.kernel`). But 34 lines are 17 pairs, which
+gives 2 engines 9 and 8 pairs. So pairs can be cut: one engine computes the first messages of a
+pair, its *head*, before all its other work, and another engine computes the rest, its *tail*, after
+all its other work. The tail needs two messages that the head produced almost a sweep earlier, so it
+does not wait. This is the wrap-around rule for preemptive scheduling (McNaughton 1959): an odd
+line, then the pairs one after the other, cut into parts that take equal time, one for each engine.
+With fewer than two lines for each engine no pair is cut, as a part would be shorter than a pair.
+
+Whole pairs are assigned to the engines in turns, so that lines processed at the same time are
+neighbours, which lie in different banks (:mod:`microkernels.bp.layout`).
 """
 
 from collections.abc import Sequence
@@ -43,19 +55,30 @@ from microkernels.common.feature_map import round_up
 from microkernels.common.word_record import Word, WordRecord, word
 from microkernels.runtime.barrier import FlagTable
 
-from .partition import PAIR, PairPiece, Share
 from .problem import MessageDirection
 
 __all__ = [
-    "Neighbours",
+    "PAIR",
+    "START_UPDATES",
+    "TIME",
+    "TIME_ALONE",
+    "Piece",
     "SweepRun",
     "block_bytes",
+    "end_words",
     "most_runs",
     "most_words",
+    "share_sweep",
     "step_runs",
     "sweep_team",
 ]
 
+#: Overhead of a piece of its own, begin and end, in units of one update; no cut piece is shorter.
+START_UPDATES = 4
+#: Lines of a pair. Pair ``p`` is the lines ``2 p`` and ``2 p + 1``.
+PAIR = 2
+#: Time of an update of a line in a pair, and of one of a line alone.
+TIME, TIME_ALONE = 5, 6
 #: 64-bit words before the table of parts, and before the runs of a part.
 HEADER_WORDS = 2
 PART_WORDS = 2
@@ -155,54 +178,121 @@ def sweep_team(direction: MessageDirection, sharers: int) -> range:
     return range(half, sharers) if direction.reverse else range(half)
 
 
-@dataclass(frozen=True, kw_only=True)
-class Neighbours:
-    """Flags of a vault and of those beside it in the ring.
-
-    Attributes:
-        vault: of the vault itself.
-        before, after: of the vault before and the vault after it; None: there are no others.
-    """
-
-    vault: FlagTable
-    before: FlagTable | None = None
-    after: FlagTable | None = None
-
-    def end_of_step(
-        self, member: int, team: range, direction: MessageDirection, last: bool
-    ) -> dict[str, int]:
-        """The words of the step's last run that say how it ends.
-
-        Parameters:
-            member: slot of the engine.
-            team: slots of its team.
-            direction: of the sweep.
-            last: it is the sweep's last step.
-        """
-        vault, nothing = self.vault, (self.vault.base, self.vault.base)
-        # An engine whose team sweeps in one direction only has ended its part; the only team of an
-        # odd number of engines sweeps the reverse direction next.
-        if last and (direction.reverse or len(team) < vault.members):
-            flags = [vault.arrival(member)]
-            if self.before is not None and self.after is not None:
-                flags += [self.before.from_after(member), self.after.from_before(member)]
-            return _words(flags, vault.everyone)
-        if last or self.before is None or self.after is None:
-            return _words([], nothing)
-        number = team.index(member)
-        if direction.reverse:
-            return _words([self.before.step_from_after(number)], vault.steps_after)
-        return _words([self.after.step_from_before(number)], vault.steps_before)
-
-
-def _words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:
+def end_words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:
+    """The words of a step's last run that say how it ends: flags to write after it, and first and
+    end address of those to wait for."""
     words = {f"signal_{number}": flag for number, flag in enumerate(signals, 1)}
     return words | {"flags_to_wait": gather[0], "flags_end": gather[1]}
 
 
+@dataclass(frozen=True)
+class Piece:
+    """Lines of a sweep that an engine works on without a stop.
+
+    Attributes:
+        groups: numbers of the groups of lines: pairs, or lines alone.
+        lanes: lines of a group, :data:`PAIR` or 1.
+        first: first update of each line (0: that into the second pixel). If above 0, the piece is a
+            tail, whose head the previous engine computes.
+        updates: how many of each line; at least 1. If the sweep has more after them, the piece is a
+            head, whose tail the next engine computes.
+    """
+
+    groups: range
+    lanes: int
+    first: int
+    updates: int
+
+
+def share_sweep(
+    lines: int, updates: int, sharers: int, alone_time: int = TIME_ALONE
+) -> list[list[Piece]]:
+    """The pieces of each engine, in the order in which it computes them. A head is never the only
+    piece: the flag after the head is its own, and the end of the sweep is signalled after another
+    run.
+
+    Parameters:
+        lines: of the tile; at least 1.
+        updates: in a line; 0 or more.
+        sharers: engines; at least 1.
+        alone_time: of an update of a line alone, in the unit of :data:`TIME`.
+
+    Raises:
+        KernelError: a value outside its range.
+    """
+    if lines < 1 or updates < 0 or sharers < 1:
+        raise KernelError(
+            f"{lines} lines of {updates} updates for {sharers} PEs: give at least 1 line, "
+            "0 updates and 1 PE"
+        )
+    if not updates:
+        return [[] for _ in range(sharers)]
+
+    def uncut(groups: range, lanes: int = PAIR) -> list[Piece]:
+        return [Piece(groups, lanes, 0, updates)] if groups else []
+
+    if lines <= sharers:
+        return [uncut(range(pe, min(pe + 1, lines)), 1) for pe in range(sharers)]
+    pairs = lines // PAIR
+    last_line = uncut(range(PAIR * pairs, lines), 1)
+    turns = [range(turn, pairs, sharers) for turn in range(sharers)]
+    if lines >= PAIR * sharers:
+        parts = _parts(lines, updates, sharers, alone_time)
+        # An engine with more pairs takes an earlier turn.
+        ranks = sorted(range(sharers), key=lambda pe: -parts[pe][0])
+        pairs_of = [turns[ranks.index(pe)][:count] for pe, (count, _) in enumerate(parts)]
+        if [len(turn) for turn in pairs_of] == [count for count, _ in parts]:
+            assigned = {pair for turn in pairs_of for pair in turn}
+            left = (pair for pair in range(pairs) if pair not in assigned)
+            shares = []
+            tail: list[Piece] = []
+            for turn, (_, head) in zip(pairs_of, parts, strict=True):
+                share = [*uncut(turn), *last_line, *tail]
+                last_line, tail = [], []
+                if head:
+                    pair = next(left)
+                    cut = range(pair, pair + 1)
+                    share.insert(0, Piece(cut, PAIR, 0, head))
+                    tail = [Piece(cut, PAIR, head, updates - head)]
+                shares.append(share)
+            return shares
+    return [
+        [*uncut(turn), *(last_line if pe == pairs % sharers else [])]
+        for pe, turn in enumerate(turns)
+    ]
+
+
+def _parts(lines: int, updates: int, sharers: int, alone_time: int) -> list[tuple[int, int]]:
+    """Parts of equal time of the sequence of lines: for each engine the number of whole pairs, and
+    updates of a head after them. Before them come the rest of the pair before, and of the first
+    engine a line alone. The time includes the overhead to begin each piece."""
+    start = START_UPDATES * TIME
+    line, pair = updates * alone_time, PAIR * updates * TIME
+    pairs, alone, tail = lines // PAIR, lines % PAIR == 1, 0
+    parts = []
+    for left in range(sharers, 1, -1):
+        # Whole pairs for each engine, and two pieces at each cut between them.
+        begins = left + 2 * (left - 1) + alone + (tail > 0)
+        work = pairs * pair + tail * PAIR * TIME + alone * line
+        time = (work + begins * start) // left
+        time -= (line + start if alone else 0) + (tail * PAIR * TIME + start if tail else 0)
+        uncut = min(pairs, max(0, time - start) // pair)
+        time -= uncut * pair + start if uncut else 0
+        head = max(0, time - start) // (PAIR * TIME) if uncut < pairs else 0
+        if head >= updates - START_UPDATES:
+            uncut, head = uncut + 1, 0
+        elif head < START_UPDATES:
+            head = 0
+        parts.append((uncut, head))
+        pairs -= uncut + (head > 0)
+        alone, tail = False, updates - head if head else 0
+    parts.append((pairs, 0))
+    return parts
+
+
 def step_runs(
     tile: SweepRun[int] | None,
-    share: Share,
+    share: Sequence[Piece],
     flags: FlagTable,
     member: int,
     end: dict[str, int],
@@ -216,7 +306,7 @@ def step_runs(
         share: the engine's part of it.
         flags: of its vault.
         member: its slot.
-        end: words of the last run, from :meth:`Neighbours.end_of_step`.
+        end: words of the last run (:func:`end_words`).
         lanes: lines that the kernel works on at a time; with 4, pairs go in twos.
     """
     runs = [] if tile is None else _work(tile, share, flags, member, lanes)
@@ -226,14 +316,14 @@ def step_runs(
 
 
 def _work(
-    tile: SweepRun[int], share: Share, flags: FlagTable, member: int, most_lanes: int
+    tile: SweepRun[int], share: Sequence[Piece], flags: FlagTable, member: int, most_lanes: int
 ) -> list[SweepRun[int]]:
     def wrap(lane_pitch: int, updates: int, last_pitch: int) -> int:
         """Bytes from a line's last message to the first one written to its lane's next line."""
         first = tile.pixel_pitch if updates > 1 else last_pitch
         return lane_pitch - (updates - 1) * tile.pixel_pitch - last_pitch + first
 
-    def lines(first: int, lanes: int, stride: int = 1, groups: int = 1) -> SweepRun[int]:
+    def lines(first: int, lanes: int, stride: int, groups: int) -> SweepRun[int]:
         """Groups of ``lanes`` lines each, every ``stride``-th group from line ``first`` on. Of four
         lines, the second pair is half as far from the first as the next group."""
         lane_pitch = lanes * stride * tile.line_pitch
@@ -247,35 +337,34 @@ def _work(
             groups=groups,
         )
 
-    def piece(part: PairPiece, **words: int) -> SweepRun[int]:
-        run = lines(PAIR * part.pair, PAIR)
-        skipped = part.first * tile.pixel_pitch
+    def cut(run: SweepRun[int], piece: Piece) -> SweepRun[int]:
+        """The run of a head or tail: it hands over to the next engine, or waits for the one
+        before."""
+        skipped = piece.first * tile.pixel_pitch
+        words = {"last_pitch": tile.pixel_pitch, "signal_1": flags.handover(member)}
+        if piece.first:
+            words = {"wait": flags.handover(member - 1)}
         run = replace(
             run,
             load_start=run.load_start + skipped,
             first_message=run.first_message + skipped,
-            updates=part.updates,
+            updates=piece.updates,
             **words,
         )
         if most_lanes < PAIR:
             # The lines of the pair are worked on one after the other.
-            line_wrap = wrap(run.lane_pitch, part.updates, run.last_pitch)
+            line_wrap = wrap(run.lane_pitch, piece.updates, run.last_pitch)
             run = replace(run, line_wrap=line_wrap)
         return run
 
     runs = []
-    if share.head is not None:
-        signal = flags.handover(member)
-        runs.append(piece(share.head, last_pitch=tile.pixel_pitch, signal_1=signal))
-    pairs = share.pairs
-    if most_lanes > PAIR and len(pairs) >= _PAIRS:
-        twos = len(pairs) // _PAIRS
-        runs.append(lines(PAIR * pairs.start, _PAIRS * PAIR, pairs.step, twos))
-        pairs = pairs[_PAIRS * twos :]
-    if pairs:
-        runs.append(lines(PAIR * pairs.start, PAIR, pairs.step, len(pairs)))
-    if share.line is not None:
-        runs.append(lines(share.line, 1))
-    if share.tail is not None:
-        runs.append(piece(share.tail, wait=flags.handover(member - 1)))
+    for piece in share:
+        groups = piece.groups
+        if most_lanes > PAIR and piece.lanes == PAIR and len(groups) >= _PAIRS:
+            twos = len(groups) // _PAIRS
+            runs.append(lines(PAIR * groups.start, _PAIRS * PAIR, groups.step, twos))
+            groups = groups[_PAIRS * twos :]
+        if groups:
+            run = lines(piece.lanes * groups.start, piece.lanes, groups.step, len(groups))
+            runs.append(cut(run, piece) if piece.updates < tile.updates else run)
     return runs

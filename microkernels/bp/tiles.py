@@ -20,7 +20,7 @@ fewer lines to an engine, until each has one. Each tile along it costs the start
 wait for the flag of the tile before. So a small image is faster in fewer tiles than the machine has
 vaults.
 
-Times are in updates of a message, from the rates of :mod:`microkernels.bp.partition`.
+Times are in updates of a message, from the rates of :mod:`microkernels.bp.runs`.
 """
 
 from dataclasses import dataclass
@@ -28,8 +28,8 @@ from dataclasses import dataclass
 from microkernels.common.errors import CHECK
 from microkernels.runtime.ring import VaultRing
 
-from .partition import START_UPDATES, TIME, TIME_ALONE
 from .problem import MessageDirection
+from .runs import START_UPDATES, TIME, TIME_ALONE
 
 __all__ = ["Tile", "TileCut", "TileGrid", "fastest_cut", "predicted_updates"]
 

@@ -2,7 +2,8 @@
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar
+from functools import partial
+from typing import ClassVar
 
 import numpy as np
 
@@ -179,14 +180,17 @@ class Conv(_Filter):
     ) -> Elements:
         assert weights is not None
         assert isinstance(plan.part, ConvPlan)
-        shape, order = self.shape(plan.input), plan.part.order
-        numbers: Any = {"fraction": self.fraction, "relu": self.relu}
-        return np.stack(
-            [
-                convolve(shape, order, image, weights.weights, weights.bias, **numbers)
-                for image in surrounded(sources[0], self.sides, 0)
-            ]
+        model = partial(
+            convolve,
+            self.shape(plan.input),
+            weights=weights.weights,
+            bias=weights.bias,
+            depth=plan.part.depth,
+            joined=plan.part.joined,
+            fraction=self.fraction,
+            relu=self.relu,
         )
+        return np.stack([model(image) for image in surrounded(sources[0], self.sides, 0)])
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         return self._real_sums(sources[0], size, parameters, mixed=True)

@@ -1,6 +1,6 @@
-"""A sequence of time steps of an LSTM layer on all engines of a chip: cut and addresses.
+"""A sequence of time steps of an LSTM layer on all engines of a chip, in one launch.
 
-The layer's cells and outputs are cut into *parts* (:class:`microkernels.nn.lstm_shape.LstmCut`): a
+The layer's cells and outputs are cut into *parts* (:class:`microkernels.nn.lstm_shape.LstmPlan`): a
 vault has one or more, and the engines of a part share the batch. With fewer sequences in a batch
 than engines in a vault, more parts keep all engines at work.
 
@@ -20,27 +20,49 @@ An engine's part of the parameter block::
        and of each block of its outputs in y
        common lists: of each block of its cells in the inputs of the projection, of each chunk of
        these; empty without a projection; one word more
+
+The phases of a step are those of :mod:`microkernels.nn.lstm_kernel`. The stream of weights goes on
+from step to step: after the last block come the first ones again, so that the ring is full when the
+next step begins. A barrier of all engines of the chip ends each phase.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 
+from isa.program import Program
+from isa.run import Launch
+from microkernels.common.builder import WORD_BYTES, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import ROW_BYTES, round_up
-from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES, Elements
+from microkernels.common.fixed_point import (
+    ELEMENT,
+    ELEMENT_BYTES,
+    Elements,
+    check_elements,
+    check_fraction,
+)
 from microkernels.common.memory import Readable, Writable
 from microkernels.common.parameter_block import block_bytes
+from microkernels.nn.lstm_kernel import LstmCode, program_name
 from microkernels.nn.lstm_layout import LstmLayout
-from microkernels.nn.lstm_shape import LstmPlan, LstmShape, LstmWeights, plan_lstm
-from microkernels.runtime.chip_barrier import ChipFlags
+from microkernels.nn.lstm_shape import (
+    LstmPlan,
+    LstmShape,
+    LstmState,
+    LstmWeights,
+    lstm_step,
+    plan_lstm,
+)
+from microkernels.runtime.chip_barrier import ChipBarrierCode, ChipFlags
+from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
 
-__all__ = ["FIXED_WORDS", "SequenceLayout", "plan_sequence"]
+__all__ = ["SequenceLayout", "lstm_sequence_job", "lstm_sequence_program", "plan_sequence"]
 
 #: Words of an engine's part before those of the barrier.
-FIXED_WORDS = 6
+_FIXED_WORDS = 6
 #: Rows between the data of two parts of a vault, so that engines in step use different banks.
 _BANKS, _SKEW_ROWS = 16, 4
 #: Cycles of a turn besides its beats, and bytes that a vault's memory gives in a cycle: for
@@ -50,13 +72,12 @@ _TURN, _BUS_BYTES = 12, 6.5
 
 def _cycles(plan: LstmPlan, parts: int) -> float:
     """Predicted cycles of a time step; ``parts`` of them lie in one vault."""
-    cut = plan.cut
-    blocks = cut.cells * 4 * cut.input_chunks
-    if cut.shape.projected:
-        blocks += cut.outputs * cut.cell_chunks
-    turn = plan.vectors * (cut.block * -(-cut.chunk // 4) + _TURN) + _TURN
-    work = blocks / cut.block * turn
-    moved = blocks / cut.block * plan.block_bytes * plan.sharers * parts
+    blocks = plan.cells * 4 * plan.input_chunks
+    if plan.shape.projected:
+        blocks += plan.outputs * plan.cell_chunks
+    turn = plan.vectors * (plan.block * -(-plan.chunk // 4) + _TURN) + _TURN
+    work = blocks / plan.block * turn
+    moved = blocks / plan.block * plan.block_bytes * plan.sharers * parts
     return max(work, moved / _BUS_BYTES)
 
 
@@ -138,24 +159,24 @@ class SequenceLayout:
     @property
     def _blocks(self) -> tuple[int, int]:
         """Blocks of a part's cells and of its outputs."""
-        cut = self.plan.cut
-        return cut.cells // cut.block, cut.outputs // cut.block
+        plan = self.plan
+        return plan.cells // plan.block, plan.outputs // plan.block
 
     @property
     def step_words(self) -> int:
         """Words of a step's lists."""
-        return self.plan.cut.input_chunks + self._blocks[1]
+        return self.plan.input_chunks + self._blocks[1]
 
     @property
     def _common_words(self) -> int:
-        cut = self.plan.cut
-        lists = self._blocks[0] + cut.cell_chunks if cut.shape.projected else 0
+        plan = self.plan
+        lists = self._blocks[0] + plan.cell_chunks if plan.shape.projected else 0
         return lists + 1
 
     @property
     def _words(self) -> int:
         """Words of an engine's part of the parameter block."""
-        return FIXED_WORDS + self.flags.words + self.steps * self.step_words + self._common_words
+        return _FIXED_WORDS + self.flags.words + self.steps * self.step_words + self._common_words
 
     # Offsets in every vault.
 
@@ -176,16 +197,16 @@ class SequenceLayout:
 
     @property
     def _x(self) -> int:
-        return self._y + (self.steps + 1) * self.plan.cut.y_chunks * self._slot_bytes
+        return self._y + (self.steps + 1) * self.plan.y_chunks * self._slot_bytes
 
     @property
     def _m(self) -> int:
-        cut = self.plan.cut
-        return self._x + self.steps * (cut.input_chunks - cut.y_chunks) * self._slot_bytes
+        plan = self.plan
+        return self._x + self.steps * (plan.input_chunks - plan.y_chunks) * self._slot_bytes
 
     @property
     def _own(self) -> int:
-        return round_up(self._m + self.plan.cut.cell_chunks * self._slot_bytes, _BANKS * ROW_BYTES)
+        return round_up(self._m + self.plan.cell_chunks * self._slot_bytes, _BANKS * ROW_BYTES)
 
     @cached_property
     def _part_bytes(self) -> int:
@@ -207,27 +228,27 @@ class SequenceLayout:
 
     def _home(self, element: int, share: int) -> int:
         """Vault of the part that computes ``element``, where each part has so many."""
-        return min(element // share, self.plan.cut.vaults - 1) // self.parts
+        return min(element // share, self.plan.vaults - 1) // self.parts
 
     def _y_chunk(self, step: int, number: int) -> int:
-        cut = self.plan.cut
-        offset = self._y + (step * cut.y_chunks + number) * self._slot_bytes
-        return self.engines.ring.address(self._home(number * cut.chunk, cut.outputs), offset)
+        plan = self.plan
+        offset = self._y + (step * plan.y_chunks + number) * self._slot_bytes
+        return self.engines.ring.address(self._home(number * plan.chunk, plan.outputs), offset)
 
     def _x_chunk(self, step: int, number: int) -> int:
-        cut = self.plan.cut
-        count = cut.input_chunks - cut.y_chunks
+        plan = self.plan
+        count = plan.input_chunks - plan.y_chunks
         vault = number * self.engines.ring.vaults // count
         offset = self._x + (step * count + number) * self._slot_bytes
         return self.engines.ring.address(vault, offset)
 
     def _m_chunk(self, number: int) -> int:
-        cut = self.plan.cut
+        plan = self.plan
         offset = self._m + number * self._slot_bytes
-        return self.engines.ring.address(self._home(number * cut.chunk, cut.cells), offset)
+        return self.engines.ring.address(self._home(number * plan.chunk, plan.cells), offset)
 
     def _input_chunk(self, step: int, number: int) -> int:
-        first = self.plan.cut.y_chunks
+        first = self.plan.y_chunks
         if number < first:
             return self._y_chunk(step, number)
         return self._x_chunk(step, number - first)
@@ -241,64 +262,64 @@ class SequenceLayout:
             weights: of the layer, checked.
             c, y: before the first step, batch x cells and batch x outputs elements.
         """
-        ring, cut = self.engines.ring, self.plan.cut
+        ring, plan = self.engines.ring, self.plan
         for vault in range(ring.vaults):
             memory.write(ring.address(vault, 0), self.flags.contents())
             base = ring.address(vault, self.parameters)
             words = [self._of_engine(vault, slot) for slot in range(self.engines.pes)]
             memory.write(base, block_bytes(base, words))
-        for number in range(cut.vaults):
+        for number in range(plan.vaults):
             self.part(number).store_own(memory, weights, c, repeats=True)
         # Places of a chunk that no output fills are 0.
-        values = np.zeros((len(y), cut.y_chunks * cut.chunk), ELEMENT)
+        values = np.zeros((len(y), plan.y_chunks * plan.chunk), ELEMENT)
         for step in range(self.steps + 1):
             if step == 0:
                 values[:, : y.shape[1]] = y
-            for chunk in range(cut.y_chunks):
+            for chunk in range(plan.y_chunks):
                 self._store_chunk(memory, self._y_chunk(step, chunk), values, chunk)
             values[:] = 0
-        for chunk in range(cut.cell_chunks if cut.shape.projected else 0):
-            empty = np.zeros((1, cut.cell_chunks * cut.chunk), ELEMENT)
+        for chunk in range(plan.cell_chunks if plan.shape.projected else 0):
+            empty = np.zeros((1, plan.cell_chunks * plan.chunk), ELEMENT)
             self._store_chunk(memory, self._m_chunk(chunk), empty, chunk)
 
     def store_inputs(self, memory: Writable, x: Elements) -> None:
         """Put steps x batch x inputs elements into ``memory``."""
-        cut = self.plan.cut
-        count = cut.input_chunks - cut.y_chunks
+        plan = self.plan
+        count = plan.input_chunks - plan.y_chunks
         for step, values in enumerate(x):
-            filled = np.pad(values, ((0, 0), (0, count * cut.chunk - values.shape[1])))
+            filled = np.pad(values, ((0, 0), (0, count * plan.chunk - values.shape[1])))
             for chunk in range(count):
                 self._store_chunk(memory, self._x_chunk(step, chunk), filled, chunk)
 
     def _store_chunk(self, memory: Writable, address: int, values: Elements, number: int) -> None:
-        chunk = self.plan.cut.chunk
+        chunk = self.plan.chunk
         part = values[:, number * chunk : (number + 1) * chunk]
         filled = np.pad(part, ((0, self._vectors - len(part)), (0, 0)))
         memory.write(address, np.ascontiguousarray(filled, ELEMENT).tobytes())
 
     def outputs(self, memory: Readable) -> Elements:
         """y after each step: steps x batch x outputs elements."""
-        cut = self.plan.cut
+        plan = self.plan
         size = self._vectors * self.plan.chunk_bytes
         values = []
         for step in range(1, self.steps + 1):
             chunks = [
                 np.frombuffer(memory.read(self._y_chunk(step, chunk), size), ELEMENT).reshape(
-                    self._vectors, cut.chunk
+                    self._vectors, plan.chunk
                 )
-                for chunk in range(cut.y_chunks)
+                for chunk in range(plan.y_chunks)
             ]
             y = np.concatenate(chunks, axis=1)
-            values.append(y[: cut.shape.batch, : cut.shape.outputs])
+            values.append(y[: plan.shape.batch, : plan.shape.outputs])
         return np.stack(values)
 
     def cells(self, memory: Readable) -> Elements:
         """c after the last step: batch x cells elements."""
-        parts = [self.part(number).cells(memory) for number in range(self.plan.cut.vaults)]
+        parts = [self.part(number).cells(memory) for number in range(self.plan.vaults)]
         return np.concatenate(parts, axis=1)
 
     def _of_engine(self, vault: int, slot: int) -> list[int]:
-        cut, plan = self.plan.cut, self.plan
+        plan = self.plan
         inside, member = divmod(slot, plan.sharers)
         number = vault * self.parts + inside
         part = self.part(number)
@@ -306,7 +327,7 @@ class SequenceLayout:
         cell_blocks, output_blocks = self._blocks
 
         def block(address: int, place: int) -> int:
-            return address + place % cut.chunk * ELEMENT_BYTES + shift
+            return address + place % plan.chunk * ELEMENT_BYTES + shift
 
         words = [
             part.weights,
@@ -318,17 +339,174 @@ class SequenceLayout:
             *self.flags.parameters(vault, slot),
         ]
         for step in range(self.steps):
-            order = cut.order(number, cut.input_chunks)
+            order = plan.order(number, plan.input_chunks)
             words += [self._input_chunk(step, chunk) + shift for chunk in order]
             for index in range(output_blocks):
-                place = number * cut.outputs + index * cut.block
-                words.append(block(self._y_chunk(step + 1, place // cut.chunk), place))
+                place = number * plan.outputs + index * plan.block
+                words.append(block(self._y_chunk(step + 1, place // plan.chunk), place))
         start = self.parameters + 8 * (self.engines.pes + slot * self._words)
-        words[FIXED_WORDS - 1] = self.engines.ring.address(vault, start + 8 * len(words))
-        if cut.shape.projected:
+        words[_FIXED_WORDS - 1] = self.engines.ring.address(vault, start + 8 * len(words))
+        if plan.shape.projected:
             for index in range(cell_blocks):
-                place = number * cut.cells + index * cut.block
-                words.append(block(self._m_chunk(place // cut.chunk), place))
-            order = cut.order(number, cut.cell_chunks)
+                place = number * plan.cells + index * plan.block
+                words.append(block(self._m_chunk(place // plan.chunk), place))
+            order = plan.order(number, plan.cell_chunks)
             words += [self._m_chunk(chunk) + shift for chunk in order]
         return [*words, 0]
+
+
+@CHECK.arguments
+def lstm_sequence_program(
+    layout: SequenceLayout, *, fraction: int, weight_fraction: int | None = None
+) -> Program:
+    """The program of a sequence.
+
+    Parameters:
+        layout: sizes.
+        fraction: fraction bits of all numbers but weights and peepholes, 0..15.
+        weight_fraction: of these; None: as many.
+
+    Raises:
+        KernelError: a fraction outside its range.
+    """
+    check_fraction(fraction)
+    check_fraction(fraction if weight_fraction is None else weight_fraction)
+    code = _Sequence(layout, fraction, weight_fraction)
+    return code.build().program(program_name(layout.plan))
+
+
+class _Sequence(LstmCode):
+    def __init__(self, layout: SequenceLayout, fraction: int, weight_fraction: int | None) -> None:
+        super().__init__(
+            layout.plan,
+            fraction,
+            weight_fraction=weight_fraction,
+            vault_bits=layout.engines.ring.address_bits,
+        )
+        self._layout = layout
+        w = self.writer
+        self._steps = w.register("steps", "time steps left")
+        self._table = w.register("table", "words of the barrier")
+        self._record = w.register("record", "lists of the step")
+        self._lists = w.register("lists", "lists of all steps")
+        self._chip = ChipBarrierCode(
+            w,
+            flags=self.barrier,
+            rounds=layout.flags.rounds,
+            table=self._table,
+            scratch=(self.cursor, self.address, self.chunks),
+        )
+
+    def build(self) -> KernelBuilder:
+        """The whole program."""
+        w, plan, layout = self.writer, self.plan, self._layout
+        words = (self.weights, self.starts, self.peepholes, self.state, self._steps, self._lists)
+        w.start(words, self._table, vault_bits=self.vault_bits)
+        self._chip.resume()
+        w.op("li", self.at[0], self.weight_fraction)
+        w.op("set.fx", self.at[0])
+        w.op("set.mr", self.block)
+        w.offset(self._record, self._table, layout.flags.words * WORD_BYTES)
+        self.fill_ring()
+        w.note("A time step.")
+        with w.loop("step", self._steps):
+            w.op("mov", self.inputs, self._record)
+            if plan.shape.projected:
+                w.op("mov", self.results, self._lists)
+                self.cells_phase()
+                w.note("All inputs of the projection are there.")
+                self._chip.wait()
+                w.op("mov", self.inputs, self.results)
+                w.offset(self.results, self._record, plan.input_chunks * WORD_BYTES)
+                self.projection_phase()
+            else:
+                w.offset(self.results, self._record, plan.input_chunks * WORD_BYTES)
+                self.cells_phase("y")
+            w.note("All outputs of the step are there.")
+            self._chip.wait()
+            w.offset(self._record, self._record, layout.step_words * WORD_BYTES)
+            w.offset(self.cursor, self._table, -_FIXED_WORDS * WORD_BYTES)
+            for word in (self.weights, self.starts, self.peepholes, self.state):
+                w.read(word, self.cursor)
+            w.offset(self.weights, self.weights, (plan.slots - 1) * plan.block_bytes)
+        w.op("halt")
+        return w
+
+
+def _checked_state(shape: LstmShape, state: LstmState | None) -> LstmState:
+    """A state whose arrays fit the shape; None: all 0."""
+    before = LstmState.start(shape) if state is None else state
+    return replace(
+        before,
+        c=check_elements("c of the state", before.c, (shape.batch, shape.cells)),
+        y=check_elements("y of the state", before.y, (shape.batch, shape.outputs)),
+    )
+
+
+@CHECK.arguments
+def lstm_sequence_job(
+    shape: LstmShape,
+    weights: LstmWeights,
+    x: Elements,
+    state: LstmState | None = None,
+    *,
+    fraction: int,
+    weight_fraction: int | None = None,
+    engines: ChipEngines | None = None,
+) -> KernelJob:
+    """A sequence of time steps on all engines of a chip, in one launch.
+
+    The outputs of the job are y after each step, then c after the last one.
+
+    Parameters:
+        weights: of the layer.
+        x: steps x batch x inputs elements, at least one step.
+        state: before the first step; None: all 0.
+        fraction: fraction bits of all numbers but weights and peepholes, 0..15.
+        weight_fraction: of these; None: as many.
+        engines: of the chip; None: four of one vault.
+
+    Raises:
+        KernelError: a shape that does not fit the chip, or data that do not fit the shape.
+    """
+    machine = engines or ChipEngines()
+    weights = weights.checked(shape)
+    x = check_elements("x", x, ("steps", shape.batch, shape.inputs))
+    steps = len(x)
+    before = _checked_state(shape, state)
+    plan, parts = plan_sequence(shape, machine)
+    layout = SequenceLayout(plan=plan, parts=parts, engines=machine, steps=steps)
+    program = lstm_sequence_program(layout, fraction=fraction, weight_fraction=weight_fraction)
+
+    def prepare(memory: Writable) -> None:
+        layout.store(memory, weights, before.c, before.y)
+        layout.store_inputs(memory, x)
+
+    def outputs(memory: Readable) -> Elements:
+        return np.concatenate([layout.outputs(memory).ravel(), layout.cells(memory).ravel()])
+
+    def model() -> Elements:
+        results, state = [], before
+        for inputs in x:
+            state = lstm_step(
+                plan,
+                weights,
+                inputs,
+                state,
+                fraction=fraction,
+                weight_fraction=weight_fraction,
+            )
+            results.append(state.y.ravel())
+        return np.concatenate([*results, state.c.ravel()])
+
+    return KernelJob(
+        name="LSTM sequence",
+        launches=(Launch(program=program, parameters=layout.parameters),),
+        prepare=prepare,
+        outputs=outputs,
+        golden=Golden(model, lazy=True),
+        end=layout.end,
+        pes=machine.pes,
+        ring=machine.ring,
+        operations=steps * shape.operations,
+    )

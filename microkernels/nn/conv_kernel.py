@@ -265,7 +265,7 @@ class _ConvKernel:
         w.label("pixel")
         self._pixel()
         w.op("bne", self.pixels, w.zero, "pixel")
-        pixels = [len(share.rows) * plan.shape.out_width for share in self.layout.shares]
+        pixels = [len(rows) * plan.shape.out_width for rows, _ in self.layout.shares]
         if plan.slices > 1 and min(filter(None, pixels)) < plan.pixels:
             w.note("So few pixels: empty the pipeline before their sums are loaded again.")
             self._flush()

@@ -1,6 +1,7 @@
 """DRAM layout of a convolution, its partition over engines, and its predicted cycles.
 
-The engines of a vault share a tile by rows of pixels and by groups of filters (:class:`ConvShare`):
+The engines of a vault share a tile by rows of pixels and by groups of filters
+(:meth:`microkernels.nn.conv_plan.ConvPlan.shares`):
 engines that work on the same rows take the groups in turns, so that the outputs that they write at
 the same time are adjacent. An engine's part of the parameter block::
 
@@ -27,7 +28,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, StripMap, round_up
 from microkernels.common.fixed_point import ELEMENT, LOWEST, Elements, check_elements
 from microkernels.common.memory import Writable
@@ -36,42 +37,10 @@ from microkernels.common.parameter_block import block_bytes
 from .conv_plan import ConvPlan
 from .line import BlockLayout
 
-__all__ = ["ConvLayout", "ConvShare", "predict_conv", "share_conv"]
+__all__ = ["ConvLayout", "predict_conv"]
 
 _HEADER_WORDS = 7
 _GROUP_WORDS = 2
-
-
-@dataclass(frozen=True, kw_only=True)
-class ConvShare:
-    """One engine's share: rows of output pixels, and every n-th group of filters."""
-
-    rows: range
-    groups: range
-
-
-def share_conv(plan: ConvPlan, sharers: int) -> list[ConvShare]:
-    """Shares of ``sharers`` (at least 1) engines; the largest share is as small as possible.
-
-    Raises:
-        KernelError: ``sharers`` is less than 1.
-    """
-    CHECK.at_least("sharers", sharers, 1)
-    rows, groups = plan.shape.out_height, plan.groups
-    by_group = min(
-        (count for count in range(1, sharers + 1) if sharers % count == 0),
-        key=lambda count: (-(-groups // count) * -(-rows // (sharers // count)), -count),
-    )
-    by_row = sharers // by_group
-    return [
-        ConvShare(
-            rows=range(
-                member // by_group * rows // by_row, (member // by_group + 1) * rows // by_row
-            ),
-            groups=range(member % by_group, groups, by_group),
-        )
-        for member in range(sharers)
-    ]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,7 +66,7 @@ class ConvLayout(BlockLayout):
         super().__post_init__()
         shape = self.plan.shape
         self.source.check_size("source", shape.width, shape.height, shape.channels)
-        outputs = -(-shape.filters * self.plan.group_elements // self.plan.filters)
+        outputs = self.plan.out_channels
         self.target.check_size("target", shape.out_width, shape.out_height, outputs)
         if self.source.depth != self.plan.depth:
             raise KernelError(
@@ -128,14 +97,14 @@ class ConvLayout(BlockLayout):
             )
 
     @property
-    def shares(self) -> list[ConvShare]:
-        """The share of each engine."""
-        return share_conv(self.plan, self.sharers)
+    def shares(self) -> list[tuple[range, range]]:
+        """Rows and groups of each engine."""
+        return self.plan.shares(self.sharers)
 
     @property
     def _parts(self) -> list[int]:
         """Words of each engine's part of the block."""
-        return [_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) for share in self.shares]
+        return [_HEADER_WORDS + _GROUP_WORDS * (len(groups) + 1) for _, groups in self.shares]
 
     @property
     def thresholds(self) -> int:
@@ -167,11 +136,10 @@ class ConvLayout(BlockLayout):
         passes = self.plan.groups * self.plan.slices + 1
         return round_up(self.weights + passes * self.plan.pass_bytes, COLUMN_BYTES)
 
-    def _weights_of(self, share: ConvShare) -> int:
+    def _weights_of(self, groups: range) -> int:
         """Address of the first pass of the engines that take these groups."""
         before = sum(
-            len(range(first, self.plan.groups, share.groups.step))
-            for first in range(share.groups.start)
+            len(range(first, self.plan.groups, groups.step)) for first in range(groups.start)
         )
         return self.weights + before * self.plan.slices * self.plan.pass_bytes
 
@@ -203,10 +171,9 @@ class ConvLayout(BlockLayout):
         )
         order = (0, 4, 1, 3, 2, 5) if plan.joined else (0, 4, 3, 1, 2, 5)
         passes = split.transpose(order).reshape(plan.groups, -1)
-        shares = self.shares
-        for share in shares:
-            block = np.ascontiguousarray(passes[share.groups.start :: share.groups.step])
-            memory.write(self._weights_of(share), block.astype(ELEMENT).tobytes())
+        for _, groups in self.shares:
+            block = np.ascontiguousarray(passes[groups.start :: groups.step])
+            memory.write(self._weights_of(groups), block.astype(ELEMENT).tobytes())
         biases = np.zeros((plan.groups, self._spare_step // ELEMENT.itemsize), ELEMENT)
         biases[:, : plan.filters] = np.pad(bias, (0, padding)).reshape(plan.groups, plan.filters)
         memory.write(self.bias, biases.tobytes())
@@ -218,27 +185,26 @@ class ConvLayout(BlockLayout):
         memory.write(self.parameters, self.block(self.parameters))
 
     def block(self, address: int) -> bytes:
-        words = [self._words(member, share) for member, share in enumerate(self.shares)]
+        words = [self._words(member, *share) for member, share in enumerate(self.shares)]
         return block_bytes(address, words)
 
-    def _words(self, member: int, share: ConvShare) -> list[int]:
+    def _words(self, member: int, rows: range, groups: range) -> list[int]:
         shape = self.plan.shape
-        rows = len(share.rows)
-        groups = share.groups if rows else range(0)
-        top = share.rows.start * shape.step_down - shape.padding
+        size = _HEADER_WORDS + _GROUP_WORDS * (len(groups) + 1)
+        top = rows.start * shape.step_down - shape.padding
         words = [
-            len(groups),
-            rows,
-            rows * shape.out_width,
+            len(groups) if rows else 0,
+            len(rows),
+            len(rows) * shape.out_width,
             self.source.address(-shape.padding, top) if rows else 0,
-            self._weights_of(share),
+            self._weights_of(groups),
             self.thresholds,
             self.spare + member * self._spare_step,
         ]
-        for group in groups:
-            words.append(self.target.address(0, share.rows.start, group * self.plan.group_elements))
+        for group in groups if rows else ():
+            words.append(self.target.address(0, rows.start, group * self.plan.group_elements))
             words.append(self.bias + group * self._spare_step)
-        return words + [0] * (_HEADER_WORDS + _GROUP_WORDS * (len(share.groups) + 1) - len(words))
+        return words + [0] * (size - len(words))
 
 
 #: Clocks until a load's data are there; of a program's start, and of a pass besides its windows.
@@ -264,9 +230,6 @@ def predict_conv(plan: ConvPlan, sharers: int) -> float:
     """
     window = _window(plan, sharers)
     return max(
-        _START
-        + len(share.groups)
-        * plan.slices
-        * (_PASS + len(share.rows) * plan.shape.out_width * window)
-        for share in share_conv(plan, sharers)
+        _START + len(groups) * plan.slices * (_PASS + len(rows) * plan.shape.out_width * window)
+        for rows, groups in plan.shares(sharers)
     )

@@ -25,6 +25,7 @@ and after the ring's end, where such a window goes on.
 
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from itertools import pairwise
 
 from isa.table import BY_KEY, MAX_MR, MAX_VL
 from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES, row_beats
@@ -33,7 +34,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 
-from .conv_shape import MOST_NARROW, ConvOrder, ConvShape, check_shifts
+from .conv_shape import MOST_NARROW, ConvShape, check_shifts
 
 __all__ = ["SHARERS", "ConvPlan", "best_depth", "plan_conv"]
 
@@ -85,11 +86,6 @@ class ConvPlan:
     slots: int
     pairs: bool = False
     narrow: int | None = None
-
-    @property
-    def order(self) -> ConvOrder:
-        """Order of the additions, for the golden model."""
-        return ConvOrder(depth=self.depth, joined=self.joined)
 
     @property
     def slices(self) -> int:
@@ -199,6 +195,11 @@ class ConvPlan:
         return self.filters if self.narrow is None else self.filters // _PAIR
 
     @property
+    def out_channels(self) -> int:
+        """Elements of a pixel of the output."""
+        return -(-self.shape.filters * self.group_elements // self.filters)
+
+    @property
     def part_bytes(self) -> int:
         """Bytes of the weights of a part."""
         return self.filters * self.length * ELEMENT_BYTES
@@ -278,6 +279,27 @@ class ConvPlan:
         stored = self.group_elements * ELEMENT_BYTES
         columns += -(-self.group_bytes // COLUMN_BYTES) + -(-stored // COLUMN_BYTES)
         return sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
+
+    def shares(self, sharers: int) -> list[tuple[range, range]]:
+        """Rows of output pixels, and every n-th group of filters, of each of ``sharers`` (at least
+        1) engines; the largest share is as small as possible.
+
+        Raises:
+            KernelError: ``sharers`` is less than 1.
+        """
+        CHECK.at_least("sharers", sharers, 1)
+        rows, groups = self.shape.out_height, self.groups
+        by_group = min(
+            (count for count in range(1, sharers + 1) if sharers % count == 0),
+            key=lambda count: (-(-groups // count) * -(-rows // (sharers // count)), -count),
+        )
+        by_row = sharers // by_group
+        ends = [part * rows // by_row for part in range(by_row + 1)]
+        return [
+            (range(first, end), range(turn, groups, by_group))
+            for first, end in pairwise(ends)
+            for turn in range(by_group)
+        ]
 
     @property
     def cycles(self) -> float:

@@ -2,8 +2,10 @@
 
 ``out[y, x, o] = act(bias[o] + sum over i, j, c of image[y*s + i - p, x*s + j - p, c] *
 weights[o, i, j, c])`` with stride ``s`` and ``p`` pixels of zeros around the image (thesis equation
-2.12, with the filters as networks store them). The order of the additions, which matters because
-they saturate, is that of the kernel (:class:`ConvOrder`).
+2.12, with the filters as networks store them). The additions saturate, so that their order, which
+is the kernel's, matters. Slices of the channels come one after the other. The window of a slice is
+one sum of products (*joined*), or one for each of its columns. The sums of a window are added from
+left to right, then the partial sum of the earlier slices (the bias for the first).
 
 Convolutions of bytes have the rate of 8-bit products, with sums of 16 bits. Image and weights are
 signed bytes. Two of them, for neighbouring channels, are an element of 16
@@ -18,7 +20,7 @@ Sums of products are shifted right by ``fraction`` bits and have 16 bits, as tho
 byte is added to the biases.
 """
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
@@ -38,13 +40,12 @@ from .strided_shape import StridedShape
 __all__ = [
     "BYTE",
     "MOST_NARROW",
-    "ByteConv",
-    "ConvOrder",
     "ConvShape",
     "check_shifts",
     "convolve",
     "convolve_bytes",
     "pair_bytes",
+    "rounding_bias",
     "split_pairs",
 ]
 
@@ -106,30 +107,14 @@ class ConvShape(StridedShape):
         return self.out_width * self.out_height * self.filters * window
 
 
-@dataclass(frozen=True, kw_only=True)
-class ConvOrder:
-    """Order of the rounded sums that make up the sum of an output.
-
-    Slices of the channels come one after the other. The window of a slice is one sum of products
-    (``joined``), or one for each of its columns. The sums of a window are added from left to right,
-    then the partial sum of the earlier slices (the bias for the first), each time with saturation.
-
-    Attributes:
-        depth: channels in a slice.
-        joined: the window of a slice is one sum.
-    """
-
-    depth: int
-    joined: bool
-
-
 def convolve(
     shape: ConvShape,
-    order: ConvOrder,
     image: Elements,
     weights: Elements,
     bias: Elements,
     *,
+    depth: int,
+    joined: bool,
     fraction: int,
     relu: bool,
 ) -> Elements:
@@ -139,6 +124,8 @@ def convolve(
         image: height x width x channels elements.
         weights: filters x kernel (down) x kernel (across) x channels elements.
         bias: an element for each filter, with the fraction bits of the output.
+        depth: channels in a slice.
+        joined: the window of a slice is one sum.
         fraction: bits by which sums of products are shifted right, 0..15.
         relu: negative outputs become 0.
 
@@ -161,15 +148,15 @@ def convolve(
     windows = windows.transpose(0, 1, 4, 3, 2).reshape(-1, across, down, shape.channels)
     filters = weights.transpose(2, 1, 3, 0)
     total = np.broadcast_to(bias, (len(windows), shape.filters))
-    for first in range(0, shape.channels, order.depth):
-        part = slice(first, first + order.depth)
+    for first in range(0, shape.channels, depth):
+        part = slice(first, first + depth)
         columns = [
             dot(
                 windows[:, column, :, part].reshape(len(windows), -1),
                 filters[column, :, part].reshape(-1, shape.filters),
                 fraction,
             )
-            for column in ([slice(None)] if order.joined else range(across))
+            for column in ([slice(None)] if joined else range(across))
         ]
         window = columns[0]
         for sums in columns[1:]:
@@ -201,59 +188,47 @@ def split_pairs(elements: Elements, channels: int) -> Elements:
     return np.ascontiguousarray(elements.astype(ELEMENT)).view(BYTE)[..., :channels]
 
 
-@dataclass(frozen=True, kw_only=True)
-class ByteConv:
-    """A convolution of bytes.
+def rounding_bias(bias: Elements, filters: int, narrow: int | None) -> Elements:
+    """The biases with what rounds outputs of bytes.
 
-    Attributes:
-        shape: of the layer; its channels and filters count bytes.
-        fraction: bits by which sums of products are shifted right, 0..15; for outputs of bytes
-            0..6.
-        narrow: bits by which sums are shifted further to become bytes, 0..8; None: outputs are the
-            sums, elements of 16 bits.
-        relu: negative outputs become 0.
+    Parameters:
+        narrow: as of :func:`convolve_bytes`.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a bias that leaves no room for it.
     """
-
-    shape: ConvShape
-    fraction: int
-    narrow: int | None = None
-    relu: bool = True
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        check_shifts(self.fraction, self.narrow)
-
-    @property
-    def pairs(self) -> ConvShape:
-        """The same with a pair of channels for one."""
-        return replace(self.shape, channels=-(-self.shape.channels // 2))
-
-    def biases(self, bias: Elements) -> Elements:
-        """The biases with what rounds outputs of bytes.
-
-        Raises:
-            KernelError: a bias that leaves no room for it.
-        """
-        bias = check_elements("bias", bias, (self.shape.filters,))
-        half = 1 << self.narrow >> 1 if self.narrow is not None else 0
-        return check_elements(
-            "bias with half of an output's last place", bias + np.int64(half), bias.shape
-        ).astype(ELEMENT)
+    bias = check_elements("bias", bias, (filters,))
+    half = 1 << narrow >> 1 if narrow is not None else 0
+    return check_elements(
+        "bias with half of an output's last place", bias + np.int64(half), bias.shape
+    ).astype(ELEMENT)
 
 
 def convolve_bytes(
-    layer: ByteConv, order: ConvOrder, image: Elements, weights: Elements, bias: Elements
+    shape: ConvShape,
+    image: Elements,
+    weights: Elements,
+    bias: Elements,
+    *,
+    depth: int,
+    joined: bool,
+    fraction: int,
+    narrow: int | None,
+    relu: bool,
 ) -> Elements:
     """Golden model of the kernel on bytes, bit-exact.
 
     Parameters:
-        order: of the sums, with pairs of channels in :attr:`ConvOrder.depth`.
+        shape: of the layer; its channels and filters count bytes.
         image: height x width x channels bytes.
         weights: filters x kernel (down) x kernel (across) x channels bytes.
         bias: an element of 16 bits for each filter, with the fraction bits of the sums.
+        depth: pairs of channels in a slice.
+        joined, relu: as of :func:`convolve`.
+        fraction: bits by which sums of products are shifted right, 0..15; for outputs of bytes
+            0..6.
+        narrow: bits by which sums are shifted further to become bytes, 0..8; None: outputs are the
+            sums, elements of 16 bits.
 
     Returns:
         out_height x out_width x filters bytes, or elements where the layer does not narrow.
@@ -261,19 +236,20 @@ def convolve_bytes(
     Raises:
         KernelError: an array of another shape, or values beyond their type.
     """
-    shape = layer.shape
+    check_shifts(fraction, narrow)
     image = check_elements("image", image, (shape.height, shape.width, shape.channels), BYTE)
     size = (shape.filters, shape.down, shape.kernel, shape.channels)
     weights = check_elements("weights", weights, size, BYTE)
     sums = convolve(
         shape,
-        replace(order, depth=2 * order.depth),
         image.astype(ELEMENT),
         weights.astype(ELEMENT),
-        layer.biases(bias),
-        fraction=layer.fraction,
-        relu=layer.relu,
+        rounding_bias(bias, shape.filters, narrow),
+        depth=2 * depth,
+        joined=joined,
+        fraction=fraction,
+        relu=relu,
     )
-    if layer.narrow is None:
+    if narrow is None:
         return sums
-    return clip(sums.astype(np.int64) >> layer.narrow, _LOWEST, _HIGHEST).astype(BYTE)
+    return clip(sums.astype(np.int64) >> narrow, _LOWEST, _HIGHEST).astype(BYTE)

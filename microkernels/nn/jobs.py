@@ -5,7 +5,7 @@ Data that do not fit the layer are refused when the job is made.
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache
+from functools import cache, partial
 
 import numpy as np
 
@@ -21,7 +21,15 @@ from microkernels.runtime.job import Golden, KernelJob
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
 from .conv_plan import ConvPlan, best_depth, plan_conv
-from .conv_shape import ByteConv, ConvShape, convolve, convolve_bytes, pair_bytes, split_pairs
+from .conv_shape import (
+    ConvShape,
+    check_shifts,
+    convolve,
+    convolve_bytes,
+    pair_bytes,
+    rounding_bias,
+    split_pairs,
+)
 from .dense_kernel import dense_program
 from .dense_layout import DenseLayout, Vectors
 from .dense_plan import DenseShape, dense, partial_sums, plan_dense
@@ -36,7 +44,6 @@ from .pool_shape import PoolShape, pool
 
 __all__ = [
     "DEFAULT_OUT_DEPTH",
-    "byte_conv_job",
     "conv_job",
     "conv_layout",
     "dense_job",
@@ -96,6 +103,8 @@ def conv_job(
     strips: bool = False,
     reuse: bool = False,
     sums_first: bool = False,
+    pairs: bool = False,
+    narrow: int | None = None,
     sharers: int = 1,
     base: int = 0,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
@@ -103,69 +112,91 @@ def conv_job(
     """A convolution.
 
     Parameters:
-        image, weights, bias, fraction, relu: see :func:`microkernels.nn.conv_shape.convolve`.
-        depth: channels in a slice of the image; None: the fastest.
+        image, weights, bias, fraction, relu: see :func:`microkernels.nn.conv_shape.convolve`, with
+            ``pairs`` :func:`microkernels.nn.conv_shape.convolve_bytes`.
+        depth: elements of a pixel in a slice of the image; None: all for outputs of bytes, else the
+            fastest.
         filters: at once; None: the fastest.
-        out_depth: channels in a slice of the output; None: :data:`DEFAULT_OUT_DEPTH` at most.
+        out_depth: filters whose outputs are in a slice of the output; even for outputs of bytes.
+            None: :data:`DEFAULT_OUT_DEPTH` at most.
         out_padding: pixels around the output.
         strips: the image lies in strips (:class:`microkernels.common.feature_map.StripMap`).
         reuse: see :func:`microkernels.nn.conv_plan.plan_conv`.
         sums_first: see :func:`microkernels.nn.conv_kernel.conv_program`.
+        pairs: of bytes; engines need ``m.v.dot.add``. narrow: of these, for outputs of bytes.
         sharers: engines. base: first address of the job's memory; a multiple of 32.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
     """
+    check_shifts(fraction, narrow)
+    #: Channels of the image, and outputs, in an element.
+    paired, packed = 1 + pairs, 1 if narrow is None else 2
+    plan_shape = replace(shape, channels=-(-shape.channels // paired))
     if out_depth is None:
-        out_depth = min(shape.filters, DEFAULT_OUT_DEPTH)
-    if depth is None:
-        depth = best_depth(shape, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes)
+        out_depth = min(round_up(shape.filters, packed), DEFAULT_OUT_DEPTH)
+    if depth is None and narrow is not None:
+        depth = plan_shape.channels
+    elif depth is None:
+        depth = best_depth(plan_shape, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes)
     plan = plan_conv(
-        shape,
+        plan_shape,
         depth=depth,
         out_depth=out_depth,
         filters=filters,
         strips=strips,
         reuse=reuse,
+        pairs=pairs,
+        narrow=narrow,
         scratchpad_bytes=scratchpad_bytes,
     )
     layout = conv_layout(
-        plan,
-        base=base,
-        channels=shape.filters,
-        depth=out_depth,
-        padding=out_padding,
-        sharers=sharers,
+        plan, base=base, depth=out_depth // packed, padding=out_padding, sharers=sharers
     )
-    source, target = layout.source, layout.target
     program = conv_program(layout, fraction=fraction, sums_first=sums_first)
+    model = partial(convolve_bytes, narrow=narrow) if pairs else convolve
     golden = Golden(
-        lambda: convolve(shape, plan.order, image, weights, bias, fraction=fraction, relu=relu)
+        lambda: model(
+            shape,
+            image,
+            weights,
+            bias,
+            depth=plan.depth,
+            joined=plan.joined,
+            fraction=fraction,
+            relu=relu,
+        )
     )
 
     def prepare(memory: Writable) -> None:
-        source.store(memory, image)
-        layout.store(memory, weights, bias, relu=relu)
+        elements, biases = (image, weights), bias
+        if pairs:
+            elements = (pair_bytes(image), pair_bytes(weights))
+            biases = rounding_bias(bias, shape.filters, narrow)
+        layout.source.store(memory, elements[0])
+        layout.store(memory, elements[1], biases, relu=relu, fraction=fraction)
+
+    def outputs(memory: Readable) -> Elements:
+        elements = layout.target.load(memory)
+        return elements if narrow is None else split_pairs(elements, shape.filters)
 
     return layer_job(
-        "convolution",
+        "convolution of bytes" if pairs else "convolution",
         layout,
         program,
         prepare=prepare,
-        outputs=target.load,
+        outputs=outputs,
         golden=golden,
         operations=2 * shape.macs,
     )
 
 
-def conv_layout(
-    plan: ConvPlan, *, base: int, channels: int, depth: int, padding: int, sharers: int
-) -> ConvLayout:
+def conv_layout(plan: ConvPlan, *, base: int, depth: int, padding: int, sharers: int) -> ConvLayout:
     """A convolution whose image begins at ``base``, with all else after it.
 
     Parameters:
-        channels, depth, padding: of the output.
+        depth, padding: of the output.
 
     Raises:
         KernelError: an output that does not fit the plan.
@@ -180,7 +211,7 @@ def conv_layout(
         base=round_up(source.end, ROW_BYTES),
         width=shape.out_width,
         height=shape.out_height,
-        channels=channels,
+        channels=plan.out_channels,
         depth=depth,
         padding=padding,
     )
@@ -376,7 +407,7 @@ def lstm_job(
 
     @cache
     def after() -> LstmState:
-        return lstm_step(plan.cut, weights, x, before, fraction=fraction)
+        return lstm_step(plan, weights, x, before, fraction=fraction)
 
     return layer_job(
         "LSTM",
@@ -386,92 +417,6 @@ def lstm_job(
         outputs=layout.state,
         golden=Golden(lambda: layout.own(after())),
         operations=shape.operations // vaults,
-    )
-
-
-@CHECK.arguments
-def byte_conv_job(
-    layer: ByteConv,
-    image: Elements,
-    weights: Elements,
-    bias: Elements,
-    *,
-    depth: int | None = None,
-    filters: int | None = None,
-    out_depth: int | None = None,
-    out_padding: int = 0,
-    strips: bool = False,
-    reuse: bool = False,
-    sharers: int = 1,
-    base: int = 0,
-    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
-) -> KernelJob:
-    """A convolution of bytes; engines need ``m.v.dot.add``.
-
-    Parameters:
-        image, weights, bias: see :func:`microkernels.nn.conv_shape.convolve_bytes`.
-        depth: pairs of channels in a slice of the image; None: all for outputs of bytes, else the
-            fastest.
-        filters: at once; None: the fastest.
-        out_depth: filters whose outputs are in a slice of the output; even for outputs of bytes.
-            None: :data:`microkernels.nn.jobs.DEFAULT_OUT_DEPTH` at most.
-        out_padding, strips, reuse, sharers, base, scratchpad_bytes: as for
-            :func:`microkernels.nn.jobs.conv_job`.
-
-    Raises:
-        KernelError: a shape that does not fit, or data that do not fit the shape.
-    """
-    shape, pairs = layer.shape, layer.pairs
-    narrow = layer.narrow is not None
-    if out_depth is None:
-        out_depth = min(shape.filters + (shape.filters % 2 if narrow else 0), DEFAULT_OUT_DEPTH)
-    if depth is None:
-        depth = pairs.channels
-        if not narrow:
-            depth = best_depth(pairs, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes)
-    plan = plan_conv(
-        pairs,
-        depth=depth,
-        out_depth=out_depth,
-        filters=filters,
-        strips=strips,
-        reuse=reuse,
-        pairs=True,
-        narrow=layer.narrow,
-        scratchpad_bytes=scratchpad_bytes,
-    )
-    layout = conv_layout(
-        plan,
-        base=base,
-        channels=-(-shape.filters // 2) if narrow else shape.filters,
-        depth=out_depth // 2 if narrow else out_depth,
-        padding=out_padding,
-        sharers=sharers,
-    )
-    golden = Golden(lambda: convolve_bytes(layer, plan.order, image, weights, bias))
-
-    def prepare(memory: Writable) -> None:
-        layout.source.store(memory, pair_bytes(image))
-        layout.store(
-            memory,
-            pair_bytes(weights),
-            layer.biases(bias),
-            relu=layer.relu,
-            fraction=layer.fraction,
-        )
-
-    def outputs(memory: Readable) -> Elements:
-        pairs = layout.target.load(memory)
-        return split_pairs(pairs, shape.filters) if narrow else pairs
-
-    return layer_job(
-        "convolution of bytes",
-        layout,
-        conv_program(layout, fraction=layer.fraction),
-        prepare=prepare,
-        outputs=outputs,
-        golden=golden,
-        operations=2 * shape.macs,
     )
 
 

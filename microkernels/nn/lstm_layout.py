@@ -54,10 +54,8 @@ class LstmLayout:
         CHECK.fields(self)
         if self.base < 0 or self.base % ROW_BYTES:
             raise KernelError(f"base must be a multiple of {ROW_BYTES}, not {self.base}")
-        if not 0 <= self.vault < self.plan.cut.vaults:
-            raise KernelError(
-                f"vault must be from 0 to {self.plan.cut.vaults - 1}, not {self.vault}"
-            )
+        if not 0 <= self.vault < self.plan.vaults:
+            raise KernelError(f"vault must be from 0 to {self.plan.vaults - 1}, not {self.vault}")
 
     @property
     def _vectors(self) -> int:
@@ -68,9 +66,9 @@ class LstmLayout:
     def _tables(self) -> int:
         """Number of addresses in the lists of an engine, with one that is read beyond the lists and
         not used."""
-        cut = self.plan.cut
-        blocks = (cut.cells + cut.outputs) // cut.block
-        return cut.input_chunks + cut.cell_chunks + blocks + 1
+        plan = self.plan
+        blocks = (plan.cells + plan.outputs) // plan.block
+        return plan.input_chunks + plan.cell_chunks + blocks + 1
 
     @property
     def parameters(self) -> int:
@@ -106,17 +104,17 @@ class LstmLayout:
     @property
     def cell_inputs(self) -> int:
         """Address of the first chunk of the projection's inputs."""
-        return round_up(self.inputs + self.plan.cut.input_chunks * self._slot_bytes, ROW_BYTES)
+        return round_up(self.inputs + self.plan.input_chunks * self._slot_bytes, ROW_BYTES)
 
     @property
     def outputs(self) -> int:
         """Address of the first chunk of the new y."""
-        return round_up(self.cell_inputs + self.plan.cut.cell_chunks * self._slot_bytes, ROW_BYTES)
+        return round_up(self.cell_inputs + self.plan.cell_chunks * self._slot_bytes, ROW_BYTES)
 
     @property
     def states(self) -> int:
         """Address of c."""
-        return round_up(self.outputs + self.plan.cut.y_chunks * self._slot_bytes, ROW_BYTES)
+        return round_up(self.outputs + self.plan.y_chunks * self._slot_bytes, ROW_BYTES)
 
     def state_of(self, member: int) -> int:
         """Address of an engine's part of c."""
@@ -147,10 +145,10 @@ class LstmLayout:
     @property
     def end(self) -> int:
         """First byte after all data, including the data prefetched beyond the weights."""
-        plan, cut = self.plan, self.plan.cut
-        gates = GATES * cut.cells * cut.input_chunks
-        outputs = cut.outputs * cut.cell_chunks
-        blocks = (gates + outputs) // cut.block + plan.slots
+        plan = self.plan
+        gates = GATES * plan.cells * plan.input_chunks
+        outputs = plan.outputs * plan.cell_chunks
+        blocks = (gates + outputs) // plan.block + plan.slots
         return round_up(self.weights + blocks * plan.block_bytes, ROW_BYTES)
 
     def store(
@@ -167,17 +165,17 @@ class LstmLayout:
             KernelError: arrays of another shape, or values beyond 16 bits.
             isa.image.ImageError: the layout lies outside the memory.
         """
-        cut, shape = self.plan.cut, self.plan.cut.shape
+        plan, shape = self.plan, self.plan.shape
         weights = weights.checked(shape)
         x = check_elements("x", x, (shape.batch, shape.inputs))
         y = check_elements("y", state.y, (shape.batch, shape.outputs))
         c = check_elements("c", state.c, (shape.batch, shape.cells))
-        cells = slice(self.vault * cut.cells, (self.vault + 1) * cut.cells)
+        cells = slice(self.vault * plan.cells, (self.vault + 1) * plan.cells)
         rest = np.array(check_elements("m", m, (shape.batch, shape.cells)))
         rest[:, cells] = 0
         memory.write(self.flags.base, self.flags.words())
-        self._store_chunks(memory, self.inputs, cut.inputs(y, x))
-        self._store_chunks(memory, self.cell_inputs, cut.cell_inputs(rest))
+        self._store_chunks(memory, self.inputs, plan.inputs(y, x))
+        self._store_chunks(memory, self.cell_inputs, plan.cell_inputs(rest))
         self.store_own(memory, weights, c)
         words = [self._words(member) for member in range(self.plan.sharers)]
         memory.write(self.parameters, block_bytes(self.parameters, words))
@@ -212,38 +210,38 @@ class LstmLayout:
 
     def cells(self, memory: Readable) -> Elements:
         """The vault's part of c, without elements that only fill up: batch x cells elements."""
-        plan, cut, shape = self.plan, self.plan.cut, self.plan.cut.shape
+        plan, shape = self.plan, self.plan.shape
         parts = []
         for member in range(plan.sharers):
             found = np.frombuffer(
                 memory.read(self.state_of(member), plan.groups * plan.group_bytes), ELEMENT
-            ).reshape(plan.groups, plan.group_blocks, plan.vectors, cut.block)
-            parts.append(found.transpose(2, 0, 1, 3).reshape(plan.vectors, cut.cells))
-        return np.concatenate(parts)[: shape.batch, : self._real(shape.cells, cut.cells)]
+            ).reshape(plan.groups, plan.group_blocks, plan.vectors, plan.block)
+            parts.append(found.transpose(2, 0, 1, 3).reshape(plan.vectors, plan.cells))
+        return np.concatenate(parts)[: shape.batch, : self._real(shape.cells, plan.cells)]
 
     def state(self, memory: Readable) -> Elements:
         """The vault's part of the new c, followed by its part of the new y, without elements that
         only fill up: batch x (cells + outputs) elements."""
-        cut, shape = self.plan.cut, self.plan.cut.shape
+        plan, shape = self.plan, self.plan.shape
         cells = self.cells(memory)
         size = self._vectors * self.plan.chunk_bytes
         chunks = [
             np.frombuffer(
                 memory.read(self.outputs + number * self._slot_bytes, size), ELEMENT
-            ).reshape(self._vectors, cut.chunk)
-            for number in range(cut.y_chunks)
+            ).reshape(self._vectors, plan.chunk)
+            for number in range(plan.y_chunks)
         ]
         y = np.concatenate(chunks, axis=1)[: shape.batch]
-        first = self.vault * cut.outputs
-        vault_y = y[:, first : first + self._real(shape.outputs, cut.outputs)]
+        first = self.vault * plan.outputs
+        vault_y = y[:, first : first + self._real(shape.outputs, plan.outputs)]
         return np.concatenate([cells, vault_y], axis=1)
 
     def own(self, state: LstmState) -> Elements:
         """The expected result of :meth:`state`, taken from a state of the whole layer."""
-        cut = self.plan.cut
+        plan = self.plan
         c, y = (
             values[:, self.vault * size : (self.vault + 1) * size]
-            for values, size in ((state.c, cut.cells), (state.y, cut.outputs))
+            for values, size in ((state.c, plan.cells), (state.y, plan.outputs))
         )
         return np.concatenate([c, y], axis=1)
 
@@ -263,26 +261,26 @@ class LstmLayout:
     def _store_chunks(self, memory: Writable, base: int, values: Elements) -> None:
         """Put vectors x positions elements chunk by chunk."""
         filled = np.pad(values, ((0, self._vectors - len(values)), (0, 0)))
-        for number in range(values.shape[1] // self.plan.cut.chunk):
-            first = number * self.plan.cut.chunk
-            part = filled[:, first : first + self.plan.cut.chunk]
+        for number in range(values.shape[1] // self.plan.chunk):
+            first = number * self.plan.chunk
+            part = filled[:, first : first + self.plan.chunk]
             self._write(memory, base + number * self._slot_bytes, part)
 
     def _of_vault(self, cells: Elements) -> Elements:
         """The vault's part of vectors x cells elements, filled up with zeros."""
-        size = self.plan.cut.cells
+        size = self.plan.cells
         part = cells[:, self.vault * size : (self.vault + 1) * size]
         return np.pad(part, ((0, self._vectors - len(part)), (0, size - part.shape[1])))
 
     def _grouped(self, cells: Elements) -> Elements:
         """Vectors x cells elements of an engine in the scratchpad's order, group after group."""
         plan = self.plan
-        blocks = cells.reshape(len(cells), plan.groups, plan.group_blocks, plan.cut.block)
+        blocks = cells.reshape(len(cells), plan.groups, plan.group_blocks, plan.block)
         return blocks.transpose(1, 2, 0, 3)
 
     def _expanded(self, rows: Elements) -> Elements:
         """Rows x cells elements for every vector, as the scratchpad has them: group, row, cells."""
-        plan, size = self.plan, self.plan.cut.cells
+        plan, size = self.plan, self.plan.cells
         part = rows[:, self.vault * size : (self.vault + 1) * size]
         part = np.pad(part, ((0, 0), (0, size - part.shape[1])))
         repeated = np.repeat(part[:, np.newaxis], plan.vectors, axis=1)
@@ -290,41 +288,41 @@ class LstmLayout:
 
     def _weight_stream(self, weights: LstmWeights) -> Elements:
         """Blocks of weights in the order in which they are used."""
-        cut, plan, outputs = self.plan.cut, self.plan, self.plan.cut.shape.outputs
-        matrix = cut.inputs(weights.gates[..., :outputs], weights.gates[..., outputs:])
-        gates = [self._blocks(rows, cut.cells, cut.input_chunks, plan.groups) for rows in matrix]
-        if not cut.shape.projected:
+        plan, outputs = self.plan, self.plan.shape.outputs
+        matrix = plan.inputs(weights.gates[..., :outputs], weights.gates[..., outputs:])
+        gates = [self._blocks(rows, plan.cells, plan.input_chunks, plan.groups) for rows in matrix]
+        if not plan.shape.projected:
             return np.stack(gates, axis=2).ravel()
         projection = self._blocks(
-            cut.cell_inputs(weights.projection), cut.outputs, cut.cell_chunks, plan.output_groups
+            plan.cell_inputs(weights.projection), plan.outputs, plan.cell_chunks, plan.output_groups
         )
         return np.concatenate([np.stack(gates, axis=2).ravel(), projection.ravel()])
 
     def _blocks(self, rows: Elements, size: int, chunks: int, groups: int) -> Elements:
         """Weights of the vault: group, chunk, block, row of the block, input."""
-        cut = self.plan.cut
+        plan = self.plan
         part = rows[self.vault * size : (self.vault + 1) * size]
         part = np.pad(part, ((0, size - len(part)), (0, 0)))
-        split = part.reshape(groups, -1, cut.block, chunks, cut.chunk)
-        return split[:, :, :, cut.order(self.vault, chunks)].transpose(0, 3, 1, 2, 4)
+        split = part.reshape(groups, -1, plan.block, chunks, plan.chunk)
+        return split[:, :, :, plan.order(self.vault, chunks)].transpose(0, 3, 1, 2, 4)
 
     def _words(self, member: int) -> list[int]:
-        cut, flags = self.plan.cut, self.flags
+        plan, flags = self.plan, self.flags
         shift = member * self.plan.vectors * self.plan.chunk_bytes
 
         def chunks(base: int, count: int) -> list[int]:
             return [
-                base + number * self._slot_bytes + shift for number in cut.order(self.vault, count)
+                base + number * self._slot_bytes + shift for number in plan.order(self.vault, count)
             ]
 
         def blocks(base: int, size: int) -> list[int]:
             first = self.vault * size
             return [
                 base
-                + place // cut.chunk * self._slot_bytes
-                + place % cut.chunk * ELEMENT_BYTES
+                + place // plan.chunk * self._slot_bytes
+                + place % plan.chunk * ELEMENT_BYTES
                 + shift
-                for place in range(first, first + size, cut.block)
+                for place in range(first, first + size, plan.block)
             ]
 
         return [
@@ -334,9 +332,9 @@ class LstmLayout:
             self.state_of(member),
             flags.arrival(member),
             *flags.everyone,
-            *chunks(self.inputs, cut.input_chunks),
-            *blocks(self.cell_inputs, cut.cells),
-            *chunks(self.cell_inputs, cut.cell_chunks),
-            *blocks(self.outputs, cut.outputs),
+            *chunks(self.inputs, plan.input_chunks),
+            *blocks(self.cell_inputs, plan.cells),
+            *chunks(self.cell_inputs, plan.cell_chunks),
+            *blocks(self.outputs, plan.outputs),
             0,
         ]

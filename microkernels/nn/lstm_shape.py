@@ -10,7 +10,7 @@ followed by ``x``; the peepholes ``w`` are diagonal::
 Without a projection, ``y' = o * tanh(c')``. Weights and peepholes have fraction bits of their own;
 all other numbers, the biases too, have the same. A sum begins with its bias; the products of a
 *chunk* of the inputs are one exact sum that is rounded, and chunks are added with saturation, in an
-order that depends on the vault (:class:`LstmCut`). Then comes the product with the peephole.
+order that depends on the vault (:class:`LstmPlan`). Then comes the product with the peephole.
 
 Each engine has its own vectors of the batch and takes them through all of the vault's cells and
 outputs, so that the engines of a vault exchange no data. It works on *groups* of cells: their four
@@ -45,7 +45,6 @@ from microkernels.common.logistic import sigmoid, tanh
 
 __all__ = [
     "GATES",
-    "LstmCut",
     "LstmPlan",
     "LstmShape",
     "LstmState",
@@ -170,8 +169,9 @@ class LstmState:
 
 
 @dataclass(frozen=True, kw_only=True)
-class LstmCut:
-    """Partition of a layer over vaults and into chunks.
+class LstmPlan:
+    """Partition of a layer over vaults and into chunks, and of a vault's part over its engines; see
+    the module's text.
 
     All vaults have the same number of cells and of outputs, in whole blocks, one vault after the
     other; cells and outputs beyond those of the layer are 0. Inputs are cut into chunks of equal
@@ -183,6 +183,10 @@ class LstmCut:
         vaults: vaults that share the layer, at least 1.
         block: cells or outputs in a block, at least 1.
         chunk: inputs in a chunk, a multiple of ``block``.
+        sharers: engines of a vault, at least 1.
+        group_blocks: blocks of cells in a group, at least 1.
+        output_blocks: blocks of outputs in a group of the projection, at least 1.
+        slots: blocks in the ring of weights.
 
     Raises:
         KernelError: a value outside its range.
@@ -192,10 +196,16 @@ class LstmCut:
     vaults: int
     block: int
     chunk: int
+    sharers: int
+    group_blocks: int
+    output_blocks: int
+    slots: int
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        CHECK.at_least("vaults", self.vaults, 1)
+        for name in ("vaults", "sharers", "group_blocks", "output_blocks"):
+            CHECK.at_least(name, getattr(self, name), 1)
+        CHECK.at_least("slots", self.slots, 0)
         if self.block < 1 or self.chunk < 1 or self.chunk % self.block:
             raise KernelError(
                 f"chunk must be a multiple of block, both at least 1, not {self.chunk} and "
@@ -246,139 +256,25 @@ class LstmCut:
         """The projection's inputs as they lie in the chunks."""
         return _filled(m, self.cell_chunks * self.chunk)
 
-
-def _filled(values: Elements, length: int) -> Elements:
-    """``values``, padded with zeros at the end of the last axis."""
-    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, length - values.shape[-1])])
-
-
-def _sums(
-    start: Elements, inputs: Elements, weights: Elements, order: list[int], fraction: int
-) -> Elements:
-    """``start`` plus the products of all chunks, added in this order."""
-    chunk = inputs.shape[-1] // len(order)
-    total = np.broadcast_to(start, (len(inputs), len(weights)))
-    for number in order:
-        part = slice(number * chunk, (number + 1) * chunk)
-        total = add(total, dot(inputs[:, part], weights[:, part].T, fraction))
-    return total
-
-
-def lstm_step(
-    cut: LstmCut,
-    weights: LstmWeights,
-    x: Elements,
-    state: LstmState,
-    *,
-    fraction: int,
-    weight_fraction: int | None = None,
-) -> LstmState:
-    """Golden model of a time step.
-
-    Parameters:
-        cut: how the layer is cut.
-        x: batch x inputs elements.
-        state: of the step before.
-        fraction: fraction bits of all numbers but weights and peepholes, 0..15.
-        weight_fraction: of these; None: as many.
-
-    Raises:
-        KernelError: an array of another shape, or values outside their range.
-    """
-    check_fraction(fraction)
-    of_weights = fraction if weight_fraction is None else weight_fraction
-    check_fraction(of_weights)
-    shape = cut.shape
-    weights = weights.checked(shape)
-    x = check_elements("x", x, (shape.batch, shape.inputs))
-    y = check_elements("y", state.y, (shape.batch, shape.outputs))
-    c = check_elements("c", state.c, (shape.batch, shape.cells))
-    inputs = cut.inputs(y, x)
-    matrix = cut.inputs(weights.gates[..., : shape.outputs], weights.gates[..., shape.outputs :])
-    cells = []
-    for vault in range(cut.vaults):
-        part = slice(vault * cut.cells, (vault + 1) * cut.cells)
-        order = cut.order(vault, cut.input_chunks)
-        f, i, g, o = (
-            _sums(weights.bias[gate, part], inputs, matrix[gate, part], order, of_weights)
-            for gate in range(GATES)
-        )
-        peep_f, peep_i, peep_o = weights.peepholes[:, part]
-        old = c[:, part]
-        f = sigmoid(add(f, multiply(peep_f, old, of_weights)), fraction)
-        i = sigmoid(add(i, multiply(peep_i, old, of_weights)), fraction)
-        new = add(multiply(f, old, fraction), multiply(i, tanh(g, fraction), fraction))
-        o = sigmoid(add(o, multiply(peep_o, new, of_weights)), fraction)
-        cells.append((new, multiply(o, tanh(new, fraction), fraction)))
-    new, m = (np.concatenate(parts, axis=1) for parts in zip(*cells, strict=True))
-    if not shape.projected:
-        return LstmState(c=new, y=m, m=m)
-    cell_inputs = cut.cell_inputs(m)
-    projection = cut.cell_inputs(weights.projection)
-    outputs = []
-    for vault in range(cut.vaults):
-        part = slice(vault * cut.outputs, (vault + 1) * cut.outputs)
-        order = cut.order(vault, cut.cell_chunks)
-        start = np.zeros(1, np.int16)
-        outputs.append(_sums(start, cell_inputs, projection[part], order, of_weights))
-    return LstmState(c=new, y=np.concatenate(outputs, axis=1), m=m)
-
-
-#: Shares of the scratchpad for the sums and for the inputs.
-_SUM_SHARE = 4
-_INPUT_SHARE = 4
-#: Inputs in a chunk at most: more would only leave less room for blocks of weights.
-_MOST_CHUNK = 64
-#: Elements in a block, the best first.
-_BLOCKS = (8, 4, 2, 1)
-#: Fewest elements of a chunk.
-_CHUNK_STEP = 4
-#: Blocks of weights in the ring: at least and at most (each is a load in flight).
-_FEWEST_SLOTS = 3
-_MOST_SLOTS = 8
-#: Vectors of a group's elements in the work area while the cells are computed.
-_WORK_VECTORS = 5
-_PRODUCT = BY_KEY["m.v.mul.add[16]"]
-_ADD = BY_KEY["v.v.add[16]"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class LstmPlan:
-    """Partition of a vault's part of a layer; see the module's text.
-
-    Attributes:
-        cut: partition of the layer over vaults and into chunks.
-        sharers: engines of the vault, at least 1.
-        group_blocks: blocks of cells in a group.
-        output_blocks: blocks of outputs in a group of the projection.
-        slots: blocks in the ring of weights.
-    """
-
-    cut: LstmCut
-    sharers: int
-    group_blocks: int
-    output_blocks: int
-    slots: int
-
     @property
     def vectors(self) -> int:
         """Vectors of each engine, with those that only fill up the batch."""
-        return -(-self.cut.shape.batch // self.sharers)
+        return -(-self.shape.batch // self.sharers)
 
     @property
     def groups(self) -> int:
         """Groups of cells."""
-        return self.cut.cells // (self.group_blocks * self.cut.block)
+        return self.cells // (self.group_blocks * self.block)
 
     @property
     def output_groups(self) -> int:
         """Groups of outputs."""
-        return self.cut.outputs // (self.output_blocks * self.cut.block)
+        return self.outputs // (self.output_blocks * self.block)
 
     @property
     def group_elements(self) -> int:
         """Elements of a group's cells, of all vectors of an engine."""
-        return self.group_blocks * self.cut.block * self.vectors
+        return self.group_blocks * self.block * self.vectors
 
     @property
     def group_bytes(self) -> int:
@@ -388,17 +284,17 @@ class LstmPlan:
     @property
     def product_bytes(self) -> int:
         """Bytes of a set of products."""
-        return round_up(self.cut.block * ELEMENT_BYTES, RANGE_BYTES)
+        return round_up(self.block * ELEMENT_BYTES, RANGE_BYTES)
 
     @property
     def chunk_bytes(self) -> int:
         """Bytes of a chunk of a vector."""
-        return self.cut.chunk * ELEMENT_BYTES
+        return self.chunk * ELEMENT_BYTES
 
     @property
     def block_elements(self) -> int:
         """Weights of a block."""
-        return self.cut.block * self.cut.chunk
+        return self.block * self.chunk
 
     @property
     def block_bytes(self) -> int:
@@ -431,13 +327,108 @@ class LstmPlan:
     def spaced_products(self) -> bool:
         """A product takes long enough to avoid hazards between the instructions before and after
         it."""
-        return beats(_PRODUCT, self.cut.chunk, self.cut.block) >= VECTOR_LATENCY
+        return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
 
     @property
     def spaced_cells(self) -> bool:
         """An element-wise operation on a group's cells takes long enough to avoid hazards with the
         next instruction."""
         return beats(_ADD, self.group_elements, 1) >= VECTOR_LATENCY
+
+
+def _filled(values: Elements, length: int) -> Elements:
+    """``values``, padded with zeros at the end of the last axis."""
+    return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, length - values.shape[-1])])
+
+
+def _sums(
+    start: Elements, inputs: Elements, weights: Elements, order: list[int], fraction: int
+) -> Elements:
+    """``start`` plus the products of all chunks, added in this order."""
+    chunk = inputs.shape[-1] // len(order)
+    total = np.broadcast_to(start, (len(inputs), len(weights)))
+    for number in order:
+        part = slice(number * chunk, (number + 1) * chunk)
+        total = add(total, dot(inputs[:, part], weights[:, part].T, fraction))
+    return total
+
+
+def lstm_step(
+    plan: LstmPlan,
+    weights: LstmWeights,
+    x: Elements,
+    state: LstmState,
+    *,
+    fraction: int,
+    weight_fraction: int | None = None,
+) -> LstmState:
+    """Golden model of a time step.
+
+    Parameters:
+        plan: how the layer is plan.
+        x: batch x inputs elements.
+        state: of the step before.
+        fraction: fraction bits of all numbers but weights and peepholes, 0..15.
+        weight_fraction: of these; None: as many.
+
+    Raises:
+        KernelError: an array of another shape, or values outside their range.
+    """
+    check_fraction(fraction)
+    of_weights = fraction if weight_fraction is None else weight_fraction
+    check_fraction(of_weights)
+    shape = plan.shape
+    weights = weights.checked(shape)
+    x = check_elements("x", x, (shape.batch, shape.inputs))
+    y = check_elements("y", state.y, (shape.batch, shape.outputs))
+    c = check_elements("c", state.c, (shape.batch, shape.cells))
+    inputs = plan.inputs(y, x)
+    matrix = plan.inputs(weights.gates[..., : shape.outputs], weights.gates[..., shape.outputs :])
+    cells = []
+    for vault in range(plan.vaults):
+        part = slice(vault * plan.cells, (vault + 1) * plan.cells)
+        order = plan.order(vault, plan.input_chunks)
+        f, i, g, o = (
+            _sums(weights.bias[gate, part], inputs, matrix[gate, part], order, of_weights)
+            for gate in range(GATES)
+        )
+        peep_f, peep_i, peep_o = weights.peepholes[:, part]
+        old = c[:, part]
+        f = sigmoid(add(f, multiply(peep_f, old, of_weights)), fraction)
+        i = sigmoid(add(i, multiply(peep_i, old, of_weights)), fraction)
+        new = add(multiply(f, old, fraction), multiply(i, tanh(g, fraction), fraction))
+        o = sigmoid(add(o, multiply(peep_o, new, of_weights)), fraction)
+        cells.append((new, multiply(o, tanh(new, fraction), fraction)))
+    new, m = (np.concatenate(parts, axis=1) for parts in zip(*cells, strict=True))
+    if not shape.projected:
+        return LstmState(c=new, y=m, m=m)
+    cell_inputs = plan.cell_inputs(m)
+    projection = plan.cell_inputs(weights.projection)
+    outputs = []
+    for vault in range(plan.vaults):
+        part = slice(vault * plan.outputs, (vault + 1) * plan.outputs)
+        order = plan.order(vault, plan.cell_chunks)
+        start = np.zeros(1, np.int16)
+        outputs.append(_sums(start, cell_inputs, projection[part], order, of_weights))
+    return LstmState(c=new, y=np.concatenate(outputs, axis=1), m=m)
+
+
+#: Shares of the scratchpad for the sums and for the inputs.
+_SUM_SHARE = 4
+_INPUT_SHARE = 4
+#: Inputs in a chunk at most: more would only leave less room for blocks of weights.
+_MOST_CHUNK = 64
+#: Elements in a block, the best first.
+_BLOCKS = (8, 4, 2, 1)
+#: Fewest elements of a chunk.
+_CHUNK_STEP = 4
+#: Blocks of weights in the ring: at least and at most (each is a load in flight).
+_FEWEST_SLOTS = 3
+_MOST_SLOTS = 8
+#: Vectors of a group's elements in the work area while the cells are computed.
+_WORK_VECTORS = 5
+_PRODUCT = BY_KEY["m.v.mul.add[16]"]
+_ADD = BY_KEY["v.v.add[16]"]
 
 
 @CHECK.arguments
@@ -469,15 +460,22 @@ def plan_lstm(
     for block in _BLOCKS:
         if chunk < 1 or chunk % block or most_elements < block:
             continue
-        cut = LstmCut(shape=shape, vaults=vaults, block=block, chunk=chunk)
-        group_blocks = _largest(cut.cells // block, most_elements // block)
-        plan = LstmPlan(
-            cut=cut,
+        ungrouped = LstmPlan(
+            shape=shape,
+            vaults=vaults,
+            block=block,
+            chunk=chunk,
             sharers=sharers,
+            group_blocks=1,
+            output_blocks=1,
+            slots=0,
+        )
+        group_blocks = _largest(ungrouped.groups, most_elements // block)
+        plan = replace(
+            ungrouped,
             group_blocks=group_blocks,
             # The sums of the outputs use the area of the gates' sums.
-            output_blocks=_largest(cut.outputs // block, GATES * group_blocks),
-            slots=0,
+            output_blocks=_largest(ungrouped.output_groups, GATES * group_blocks),
         )
         slots = min(_MOST_SLOTS, (scratchpad_bytes - plan.ring) // plan.block_bytes)
         if slots >= _FEWEST_SLOTS:

@@ -43,6 +43,7 @@ class Workload:
 
     Attributes:
         program: to run. contents: the memory from address 0 on.
+        name: for messages; "": it has none.
         parameters: DRAM address of the parameter block.
         memory: behaviour of the memory. max_cycles: a run that takes longer is an error.
         may_fault: whether a program that faults is compared too, up to its fault.
@@ -50,6 +51,7 @@ class Workload:
 
     program: Program
     contents: bytes = b""
+    name: str = ""
     parameters: int = 0
     memory: MemoryBehaviour = field(default_factory=MemoryBehaviour)
     max_cycles: int = 200_000_000
@@ -66,12 +68,14 @@ class Measured:
     """A run of a workload on an engine.
 
     Attributes:
-        config: of the engine. result: how it ended. memory: digest of the memory it left.
+        work: that ran. config: of the engine.
+        result: how it ended. memory: digest of the memory it left.
         in_flight: fewest entries of the array range check, and power of two of memory requests in
             flight, with which it takes no more cycles than allowed; None where that was not looked
             for.
     """
 
+    work: Workload
     config: PeConfig
     result: EngineEnd
     memory: str
@@ -98,27 +102,49 @@ class Measured:
 
 @dataclass(frozen=True, kw_only=True)
 class TrimCheck:
-    """Result of the comparison.
+    """A launch on both designs.
 
     Attributes:
-        match: end (with cause and place of a fault), memory, scratchpad, registers and, where both
-            engines have them and take the same cycles, all counters are the same; and the trimmed
-            engine takes no more cycles than allowed.
-        different: names of those that differ.
+        name: of the program.
         cycles_full, cycles_trimmed: of the program.
-        removed: number of instructions that the trimmed engine does not have.
-        unfaulted: keys of those that did not stop it as illegal instructions; must be empty.
-        full, trimmed: the runs.
+        different: names of what differs: end (with cause and place of a fault), memory, scratchpad,
+            registers and, where both engines have them and take the same cycles, counters; or
+            ``cycles`` if the trimmed engine takes more than allowed. Of a vault, whose outputs are
+            the golden model's, nothing differs.
+        state, cause, pc: how it ended on the full design; ``pc`` is the place of a fault.
+        zero_memory: whether the memory held nothing but zeros.
+        unfaulted: keys of removed instructions that did not stop the trimmed engine as illegal
+            ones; must be empty.
     """
 
-    match: bool
-    different: tuple[str, ...]
+    name: str
     cycles_full: int
     cycles_trimmed: int
-    removed: int
-    unfaulted: tuple[str, ...]
-    full: EngineEnd
-    trimmed: EngineEnd
+    different: tuple[str, ...] = ()
+    state: str = "halted"
+    cause: str = "NONE"
+    pc: int | None = None
+    zero_memory: bool = False
+    unfaulted: tuple[str, ...] = ()
+
+    @property
+    def match(self) -> bool:
+        """Nothing differs."""
+        return not self.different
+
+    def to_json(self) -> dict[str, object]:
+        """The launch as plain JSON data."""
+        return {
+            "program": self.name,
+            "match": self.match,
+            "different": list(self.different),
+            "state": self.state,
+            "cause": self.cause,
+            "pc": self.pc,
+            "zero_memory": self.zero_memory,
+            "cycles_full": self.cycles_full,
+            "cycles_trimmed": self.cycles_trimmed,
+        }
 
 
 def _digest(image: DramImage) -> str:
@@ -145,7 +171,9 @@ def _run(
             limits=limits,
         )
         result = simulation.run(launch, image, memory=work.memory, progress=progress)
-        return Measured(config=simulation.config, result=result.engine, memory=_digest(image))
+        return Measured(
+            work=work, config=simulation.config, result=result.engine, memory=_digest(image)
+        )
 
 
 def measure(
@@ -175,8 +203,9 @@ def measure(
         measured = replace(measured, in_flight=_fewest(simulation, work, measured, slower))
     result = measured.result
     if not result.halted and not work.may_fault:
+        subject = f"{work.name}: the program" if work.name else "the program"
         raise ProgramFaultError(
-            f"the program faults on the full engine: {result.cause.name} at word {result.pc}"
+            f"{subject} faults on the full engine: {result.cause.name} at word {result.pc}"
         )
     return measured
 
@@ -285,7 +314,6 @@ def check_trimmed(
         CosimError: a run that does not end.
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
-    removed = sorted(full.instructions - trimmed.instructions)
     one = before or measure(work, full, progress, watched=False)
     begun = one.result.cycles
 
@@ -308,14 +336,16 @@ def check_trimmed(
     }
     if full.counters and trimmed.counters and one.own_cycles == other.own_cycles:
         pairs["counters"] = (one.result.counters, other.result.counters)
-    different = tuple(name for name, (expected, actual) in pairs.items() if expected != actual)
+    removed = sorted(full.instructions - trimmed.instructions) if try_removed else []
+    state, cause, pc = one.end
     return TrimCheck(
-        match=not different,
-        different=different,
+        name=work.name,
         cycles_full=one.own_cycles,
         cycles_trimmed=other.own_cycles,
-        removed=len(removed),
+        different=tuple(name for name, (expected, actual) in pairs.items() if expected != actual),
+        state=state,
+        cause=cause.name,
+        pc=pc,
+        zero_memory=work.zero_memory,
         unfaulted=without_fault(trimmed, removed, ports_only=ports_only) if try_removed else (),
-        full=one.result,
-        trimmed=other.result,
     )

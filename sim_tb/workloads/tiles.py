@@ -400,8 +400,6 @@ def declared_job(name: str, pes: int, *, sums_first: bool = False) -> KernelJob:
         out_depth=out_depth,
         strips=layer.first,
     )
-    layout = conv_layout(
-        plan, base=0, channels=shape.filters, depth=out_depth, padding=1, sharers=pes
-    )
+    layout = conv_layout(plan, base=0, depth=out_depth, padding=1, sharers=pes)
     job = layer_job(name, pes, reuse=False, sums_first=sums_first)
     return read_only_job(job, 0, layout.source.end)

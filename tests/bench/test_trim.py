@@ -13,52 +13,42 @@ from PIL import Image
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application, applications, choose
 from soc.generate.presets import preset
-from synth.analysis.profile import InFlight
 from synth.analysis.trim import Known
 from synth.errors import TrimError
 from tests.vip.here import here
 from vip.trimming.comparison import UNIONS, compare
 from vip.trimming.figure import draw_trims
 from vip.trimming.gain import Gain, results
-from vip.trimming.rows import TrimmedEngine, TrimRow
-from vip.trimming.runs import Observed, observe
+from vip.trimming.rows import TrimRow
 from vip.trimming.subjects import Loaded
 from vip.trimming.suite import QUICK, TrimSuiteError, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
-TRIMMED = TrimmedEngine(
-    config=PeConfig(registers=16, counters=False),
-    area={"luts": 400, "ffs": 300, "dsps": 0, "brams": 10},
-    power={"mw": 10.0, "leakage_mw": 0.5},
-    cycles=700,
-    different=(),
-    unfaulted=(),
-    exact=True,
-)
 ROW = TrimRow(
     name="one",
     applications=("one",),
     full=PeConfig(counters=False),
+    trimmed=PeConfig(registers=16, counters=False),
     area_full=AREA_FULL,
+    area_trimmed={"luts": 400, "ffs": 300, "dsps": 0, "brams": 10},
     power_full={"mw": 40.0, "leakage_mw": 1.0},
+    power_trimmed={"mw": 10.0, "leakage_mw": 0.5},
     cycles_full=700,
+    cycles_trimmed=700,
     demand=2.5,
-    trimmed=TRIMMED,
+    different=(),
+    unfaulted=(),
+    exact=True,
 )
 GAIN = Gain(engines_full=4, vaults_full=4, engines_trimmed=6, vaults_trimmed=6, throughput_gain=1.5)
 SIMULATED: dict[str, Any] = {"throughput_gain": 1.4}
 
 
-def changed(row: TrimRow, **changes: Any) -> TrimRow:
-    """``row`` with another trimmed engine."""
-    return replace(row, trimmed=replace(row.trimmed, **changes))
-
-
 def test_means_are_those_of_applications_alone() -> None:
-    area = {**TRIMMED.area, "luts": 500, "ffs": 0}
-    other = changed(replace(ROW, name="two"), area=area, power={"mw": 20.0})
+    area = {**ROW.area_trimmed, "luts": 500, "ffs": 0}
+    other = replace(ROW, name="two", area_trimmed=area, power_trimmed={"mw": 20.0})
     both = replace(ROW, name="both", applications=("one", "two"))
-    rows = [ROW, other, changed(both, area=AREA_FULL)]
+    rows = [ROW, other, replace(both, area_trimmed=AREA_FULL)]
     gains = {"one": GAIN, "two": replace(GAIN, throughput_gain=3.0), "both": GAIN}
     found = results(rows, gains, {})
     assert found["mean_lut_saved"] == pytest.approx(0.55)
@@ -72,7 +62,7 @@ def test_means_are_those_of_applications_alone() -> None:
     simulated = results(rows, gains, {"one": SIMULATED})
     assert simulated["max_throughput_gain"] == 1.4
     assert simulated["max_throughput_gain_simulated"] is True
-    unpowered = [replace(changed(row, power={}), power_full={}) for row in rows]
+    unpowered = [replace(row, power_trimmed={}, power_full={}) for row in rows]
     assert unpowered[0].power_saved is None
     assert "mean_power_saved" not in results(unpowered, gains, {})
     # A mean of some is none.
@@ -83,7 +73,7 @@ def test_means_are_those_of_applications_alone() -> None:
     "change",
     [
         {"full": PeConfig()},
-        {"trimmed": replace(TRIMMED, config=PeConfig())},
+        {"trimmed": PeConfig()},
     ],
 )
 def test_counters_are_in_no_engine(change: dict[str, Any]) -> None:
@@ -96,9 +86,13 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     counted = preset(application.preset)
     assert counted.counters
     (work,) = application.workloads
-    seen = observe(work, counted, hardware=False)
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
-    run: Any = SimpleNamespace(own_cycles=700, result=SimpleNamespace(counters=counters))
+    run: Any = SimpleNamespace(
+        work=work,
+        own_cycles=700,
+        result=SimpleNamespace(counters=counters),
+        in_flight=(3, 8),
+    )
     measured: list[PeConfig] = []
 
     def area(config: PeConfig, target: str, **_: object) -> SimpleNamespace:
@@ -109,8 +103,12 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         measured.extend((config, full))
         return {"mw": 1.0}
 
-    def simulated(work: object, config: PeConfig, **_: object) -> Any:
-        measured.append(config)
+    def simulated(
+        work: object, config: PeConfig, *, watched: bool = True, slower: float = 0.0
+    ) -> Any:
+        assert (config == counted, slower) == (watched, 0.01 if watched else 0.0)
+        if not watched:
+            measured.append(config)
         return run
 
     def compared(
@@ -127,13 +125,6 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         measured.extend((full, trimmed))
         return SimpleNamespace(cycles_trimmed=705, different=(), unfaulted=())
 
-    timed = replace(seen.profile, in_flight=InFlight(arc_entries=3, requests=8, slower=0.01))
-
-    def observed(work: object, full: PeConfig, *, slower: float) -> Observed:
-        assert slower == 0.01
-        return replace(seen, profile=timed, measured=run)
-
-    monkeypatch.setattr("vip.trimming.comparison.observe", observed)
     for name, function in (
         ("synthesise", area),
         ("_power_of", power),
@@ -148,7 +139,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     assert not any(config.counters for config in measured)
     assert row.full == replace(counted, counters=False)
     # BP's pointers are in its parameter block, which the job declares as constant.
-    sizes = row.trimmed.config
+    sizes = row.trimmed
     assert (sizes.register_width, sizes.arc_entries, sizes.load_store_queue) == (20, 3, 8)
     assert row.slower == pytest.approx(5 / 700)
     # No size is that of a run.
@@ -228,17 +219,22 @@ def test_a_row_that_fails_is_named(begun: list[str], monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize(
     "change",
-    [{"cycles": 708}, {"cycles": 699}, {"different": ("memory",)}, {"unfaulted": ("add",)}],
+    [
+        {"cycles_trimmed": 708},
+        {"cycles_trimmed": 699},
+        {"different": ("memory",)},
+        {"unfaulted": ("add",)},
+    ],
 )
-def test_a_row_matches_only_if_nothing_differs(change: dict[str, object]) -> None:
+def test_a_row_matches_only_if_nothing_differs(change: dict[str, Any]) -> None:
     assert ROW.match
-    assert changed(ROW, cycles=707).match
-    assert not changed(ROW, **change).match
+    assert replace(ROW, cycles_trimmed=707).match
+    assert not replace(ROW, **change).match
 
 
 def test_picture(tmp_path: Path) -> None:
     path = tmp_path / "saved.png"
-    rows = [ROW, replace(changed(ROW, power={}), name="two", power_full={})]
+    rows = [ROW, replace(ROW, name="two", power_trimmed={}, power_full={})]
     draw_trims(rows, {"one": GAIN, "two": GAIN}, {"two": SIMULATED}, path)
     with Image.open(path) as image:
         assert image.size[0] > 400

@@ -18,7 +18,6 @@ from microkernels.apps.digits import (
     SIDE,
     DigitNetwork,
     Digits,
-    RealLayer,
     blocks,
     convolved,
     load_digits,
@@ -27,6 +26,7 @@ from microkernels.apps.digits import (
     windows,
 )
 from microkernels.common.fixed_point import Elements
+from microkernels.networks.parameters import Weights
 from support.files import write_file
 
 #: Filters of each convolution, outputs of each hidden layer, and epochs of each network.
@@ -46,9 +46,10 @@ _NIN_SEED = 5
 _RIDGE = 1e-1
 
 
-def _initial(rng: np.random.Generator, outputs: int, *inputs: int) -> RealLayer:
+def _initial(rng: np.random.Generator, outputs: int, *inputs: int) -> Weights:
     scale = np.sqrt(2 / np.prod(inputs))
-    return RealLayer(rng.normal(0, scale, (outputs, *inputs)), np.zeros(outputs))
+    weights = rng.normal(0, scale, (outputs, *inputs))
+    return Weights(weights=weights, bias=np.zeros(outputs))
 
 
 def _batches(count: int, size: int, rng: np.random.Generator) -> Iterator[Elements]:
@@ -123,7 +124,7 @@ def _gradient(network: DigitNetwork, images: Elements, labels: Elements) -> list
         slopes = [(flat.T @ window).reshape(layer.weights.shape), flat.sum(axis=0), *slopes]
         # The backward pass of a convolution is a convolution with filters rotated by 180 degrees.
         turned = layer.weights[:, ::-1, ::-1].transpose(3, 1, 2, 0)
-        slope = convolved(slope, RealLayer(turned, np.zeros(len(turned))))
+        slope = convolved(slope, Weights(weights=turned, bias=np.zeros(len(turned))))
     return slopes
 
 
@@ -138,12 +139,15 @@ def _unpool(slope: Elements, output: Elements) -> Elements:
     return back.transpose(0, 1, 3, 2, 4, 5).reshape(output.shape)
 
 
-def fit_nin(digits: Digits) -> tuple[RealLayer, ...]:
+def fit_nin(digits: Digits) -> tuple[Weights, ...]:
     """Parameters of the three convolutions."""
     rng = np.random.default_rng(_NIN_SEED)
-    first = RealLayer(rng.normal(0, np.sqrt(2 / 9), (_FILTERS, 3, 3, 1)), np.zeros(_FILTERS))
-    second = RealLayer(
-        rng.normal(0, np.sqrt(2 / _FILTERS), (_FILTERS, 1, 1, _FILTERS)), np.zeros(_FILTERS)
+    first = Weights(
+        weights=rng.normal(0, np.sqrt(2 / 9), (_FILTERS, 3, 3, 1)), bias=np.zeros(_FILTERS)
+    )
+    second = Weights(
+        weights=rng.normal(0, np.sqrt(2 / _FILTERS), (_FILTERS, 1, 1, _FILTERS)),
+        bias=np.zeros(_FILTERS),
     )
     values = nin_hidden((first, second), digits.train_images).mean(axis=(1, 2))
     values = np.column_stack([values, np.ones(len(values))])
@@ -153,7 +157,7 @@ def fit_nin(digits: Digits) -> tuple[RealLayer, ...]:
     return (
         first,
         second,
-        RealLayer(solution[:, :-1].reshape(CLASSES, 1, 1, _FILTERS), solution[:, -1]),
+        Weights(weights=solution[:, :-1].reshape(CLASSES, 1, 1, _FILTERS), bias=solution[:, -1]),
     )
 
 

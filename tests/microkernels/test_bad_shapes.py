@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from microkernels.apps.digits import DigitNetwork, RealLayer
+from microkernels.apps.digits import DigitNetwork
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.levels_kernel import construct_program, copy_program
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.data.stereo import motorcycle
+from microkernels.networks.parameters import Weights
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job
@@ -31,7 +32,7 @@ LSTM = LstmShape(inputs=4, cells=8, outputs=4, batch=2)
 WEIGHTS = LstmWeights(
     gates=zeros(4, 8, 8), bias=zeros(4, 8), peepholes=zeros(3, 8), projection=zeros(4, 8)
 )
-MLP = DigitNetwork(connected=(RealLayer(np.zeros((10, 64)), np.zeros(10)),))
+MLP = DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),))
 
 
 def conv(shape: ConvShape = CONV, *, room: int = 4096, **data: Any) -> KernelJob:
@@ -103,7 +104,9 @@ def lstm(batch: int = 2, **changed: Elements) -> KernelJob:
             "the shape (count, 8, 8, 1), not (3, 64)",
         ),
         (
-            lambda: DigitNetwork(connected=(RealLayer(np.zeros((10, 63)), np.zeros(10)),)),
+            lambda: DigitNetwork(
+                connected=(Weights(weights=np.zeros((10, 63)), bias=np.zeros(10)),)
+            ),
             "layer 0 must have the shape (10, 64), not (10, 63)",
         ),
     ],

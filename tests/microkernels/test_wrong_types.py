@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from microkernels.apps.bitonic_sort import bitonic_sort_program
 from microkernels.apps.convolve_image import ImageFilter
-from microkernels.apps.digits import DigitNetwork, RealLayer
+from microkernels.apps.digits import DigitNetwork
 from microkernels.apps.gauss import GaussShape
 from microkernels.apps.kmeans import KmeansShape
 from microkernels.apps.matrix_add import matrix_add_program
@@ -31,8 +31,7 @@ from microkernels.common.feature_map import FeatureMap, StripMap
 from microkernels.common.fixed_point import Elements
 from microkernels.data.networks import usual_network_weights
 from microkernels.networks.jobs import network_job
-from microkernels.networks.lstm_jobs import lstm_sequence_job
-from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
+from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_job, plan_sequence
 from microkernels.networks.network import (
     Activation,
     Add,
@@ -43,6 +42,7 @@ from microkernels.networks.network import (
     Network,
     Pool,
 )
+from microkernels.networks.parameters import Weights
 from microkernels.networks.plan import plan_network
 from microkernels.networks.sizes import MapCut
 from microkernels.networks.vgg16 import vgg16
@@ -59,7 +59,7 @@ from microkernels.nn.jobs import conv_job, dense_job, element_job, lstm_job, poo
 from microkernels.nn.line import line_program
 from microkernels.nn.lstm_kernel import lstm_program
 from microkernels.nn.lstm_layout import LstmLayout
-from microkernels.nn.lstm_shape import LstmCut, LstmShape, LstmWeights, plan_lstm
+from microkernels.nn.lstm_shape import LstmShape, LstmWeights, plan_lstm
 from microkernels.nn.pool import PoolLayout
 from microkernels.nn.pool_shape import PoolShape
 from microkernels.runtime.barrier import FlagTable
@@ -104,7 +104,7 @@ INSTANCES: tuple[Any, ...] = (
     PROBLEM,
     FlagTable(base=0, members=4),
     BpLayout(grid=TileGrid(width=8, height=6, ring=VaultRing()), labels=4),
-    LevelsLayout(problem=PROBLEM),
+    LevelsLayout(fine=BpLayout.of(PROBLEM, block=2)),
     TileGrid(width=8, height=6, ring=VaultRing()),
     VaultRing(),
     ConvLayout(plan=PLAN, source=MAP, target=TARGET, base=16384),
@@ -118,11 +118,11 @@ INSTANCES: tuple[Any, ...] = (
     ),
     Vectors.packed(0, 10, 1),
     ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4),
-    DigitNetwork(connected=(RealLayer(np.zeros((10, 64)), np.zeros(10)),)),
+    DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),)),
     GaussShape(unknowns=4, systems=2),
     KmeansShape(points=4, coordinates=3, centres=2),
     LstmLayout(plan=plan_lstm(LSTM)),
-    LstmCut(shape=LSTM, vaults=1, block=2, chunk=4),
+    plan_lstm(LSTM),
     MultiplyShape(rows=3, inner=4, columns=5),
     WindowShape(height=9, width=9, down=3, across=3),
     *LAYERS.layers,

@@ -16,7 +16,7 @@ from sim_tb.cosim.kernels import run_work
 from sim_tb.cosim.trim_check import Workload, check_trimmed, measure
 from soc.generate.presets import preset
 from synth.analysis.trim import report, trim
-from vip.trimming.runs import observe
+from vip.trimming.runs import profile_work, timed_profile
 
 FULL = preset("pe-small")
 INPUT, ELEMENTS, BLOCKS = 0x1000, 32, 5
@@ -64,8 +64,9 @@ def workload(blocks: int) -> Workload:
 
 @pytest.mark.slow
 def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
-    seen = observe(workload(BLOCKS), FULL)
-    cut = report(PROGRAM, FULL, [seen.profile])
+    work = workload(BLOCKS)
+    full = measure(work, FULL)
+    cut = report(PROGRAM, FULL, [profile_work(work, FULL)], timed=[timed_profile(full, 0.0)])
     known = {bound.name: (bound.size, bound.basis) for bound in cut.bounds}
     assert known["scratchpad_bytes"] == (256, "proved")
     assert known["max_vl"] == (32, "proved")
@@ -76,11 +77,11 @@ def test_trimmed_engine_does_the_same_in_the_same_cycles() -> None:
     assert known["arc_entries"] == (2, "profiled")
     assert known["scratchpad_alignment"] == (8, "proved")
     assert len(cut.trimmed.instructions) < 20
-    check = check_trimmed(seen.work, FULL, cut.trimmed, before=seen.measured)
+    check = check_trimmed(work, FULL, cut.trimmed, before=full)
     assert check.match, check.different
     assert not check.unfaulted
-    assert check.cycles_full == check.cycles_trimmed == check.full.counters["CYCLES"]
-    assert any(check.trimmed.scratchpad)
+    assert check.cycles_full == check.cycles_trimmed == full.result.counters["CYCLES"]
+    assert any(full.result.scratchpad)
 
     # More blocks than the profile saw: further in memory than the trimmed engine's addresses go.
     wild = replace(workload(300), may_fault=True)
@@ -131,12 +132,14 @@ def test_program_in_rom_and_what_is_too_small_is_found() -> None:
 def test_an_application_with_its_program_in_rom() -> None:
     (application,) = choose(["k-means"])
     full = preset(application.preset)
-    runs = [observe(work, full) for work in application.workloads]
-    baked = trim(application.programs, full, [run.profile for run in runs], rom=True)
+    runs = [measure(work, full) for work in application.workloads]
+    profiles = [profile_work(run.work, full) for run in runs]
+    timed = [timed_profile(run, 0.0) for run in runs]
+    baked = trim(application.programs, full, profiles, timed=timed, rom=True)
     assert baked.program == application.programs[0].words
     assert len(runs) > 1
     for run in runs:
-        check = check_trimmed(run.work, full, baked, before=run.measured, try_removed=False)
+        check = check_trimmed(run.work, full, baked, before=run, try_removed=False)
         assert check.match, check.different
     with PeSimulation(baked) as simulation:
         assert all(run_work(job, simulation).match for job in application.jobs)

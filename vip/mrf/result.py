@@ -67,7 +67,7 @@ class MrfRun:
         labels: ``[y, x]``, by equation 2.11; of TRW-S chosen in raster order from the machine's
             messages.
         chosen_on: ``machine``: its engines chose the labels
-            (:mod:`microkernels.bp.labels_kernel`); ``host``.
+            (:mod:`microkernels.bp.labels`); ``host``.
         energies: of the labels after each iteration, by the golden model; the first number is that
             of the labels before, which the data costs alone choose.
         coarse_energies: the same on a quarter of the size, of its own problem; empty for ``bp``

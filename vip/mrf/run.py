@@ -13,8 +13,7 @@ from numpy.typing import NDArray
 from microkernels.bp.golden import energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
-from microkernels.bp.labels import machine_labels, split_outputs
-from microkernels.bp.labels_kernel import labels_shape
+from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.levels import BLOCK, copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form, shifts_of
@@ -189,7 +188,7 @@ class _BpSolver:
         tail = UpdateVariant(problem.weights is not None).tail
         room = self._machine.config.pe.scratchpad_bytes
         try:
-            labels_shape(problem.labels, problem.bits, room, tail=tail)
+            labels_kernel(problem.labels, problem.bits, room, tail=tail)
         except KernelError:
             return False
         return True

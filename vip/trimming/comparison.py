@@ -19,8 +19,8 @@ from synth.analysis.trim import TrimReport
 from synth.physical.area import synthesise
 from vip.synthesis.energy import engine_power
 
-from .rows import CELLS, POWER_MHZ, TARGET, TrimmedEngine, TrimRow
-from .runs import SLOWER, Observed, demand, observe, proved_cut
+from .rows import CELLS, POWER_MHZ, TARGET, TrimRow
+from .runs import SLOWER, demand, proved_cut
 from .subjects import known_launches
 
 __all__ = ["UNIONS", "compare"]
@@ -54,34 +54,13 @@ def compare(name: str, members: Sequence[Application], *, power: bool) -> TrimRo
     counted = preset(members[0].preset)
     full = replace(counted, counters=False)
     works = [work for item in members for work in item.workloads]
-    runs = [observe(work, counted, slower=SLOWER) for work in works]
+    runs = [measure(work, counted, slower=SLOWER) for work in works]
     before = [measure(run.work, full, watched=False) for run in runs]
     cut = proved_cut(known_launches(members, full), full, runs)
-    return TrimRow(
-        name=name,
-        applications=tuple(item.name for item in members),
-        full=full,
-        area_full=synthesise(full, TARGET, jobs=1).total.values,
-        power_full=_power_of(runs, full, full) if power else {},
-        cycles_full=sum(run.own_cycles for run in before),
-        demand=round(demand(runs), 4),
-        trimmed=_engine(members, cut, before, runs, power=power),
-    )
-
-
-def _engine(
-    members: Sequence[Application],
-    cut: TrimReport,
-    before: Sequence[Measured],
-    runs: Sequence[Observed],
-    *,
-    power: bool,
-) -> TrimmedEngine:
-    """The engine of ``cut``, compared with the full one's runs ``before``."""
     checks = [
         check_trimmed(
             run.work,
-            cut.full,
+            full,
             cut.trimmed,
             before=one,
             try_removed=not number,
@@ -90,11 +69,18 @@ def _engine(
         )
         for number, (run, one) in enumerate(zip(runs, before, strict=True))
     ]
-    return TrimmedEngine(
-        config=cut.trimmed,
-        area=synthesise(cut.trimmed, TARGET, jobs=1).total.values,
-        power=_power_of(runs, cut.trimmed, cut.full) if power else {},
-        cycles=sum(check.cycles_trimmed for check in checks),
+    return TrimRow(
+        name=name,
+        applications=tuple(item.name for item in members),
+        full=full,
+        trimmed=cut.trimmed,
+        area_full=synthesise(full, TARGET, jobs=1).total.values,
+        area_trimmed=synthesise(cut.trimmed, TARGET, jobs=1).total.values,
+        power_full=_power_of(runs, full, full) if power else {},
+        power_trimmed=_power_of(runs, cut.trimmed, full) if power else {},
+        cycles_full=sum(run.own_cycles for run in before),
+        cycles_trimmed=sum(check.cycles_trimmed for check in checks),
+        demand=round(demand(runs), 4),
         different=_joined(check.different for check in checks),
         unfaulted=_joined(check.unfaulted for check in checks),
         exact=_exact(members, cut, ports_only=power),
@@ -112,7 +98,7 @@ def _exact(members: Sequence[Application], cut: TrimReport, *, ports_only: bool)
         )
 
 
-def _power_of(runs: Sequence[Observed], config: PeConfig, full: PeConfig) -> dict[str, float]:
+def _power_of(runs: Sequence[Measured], config: PeConfig, full: PeConfig) -> dict[str, float]:
     """Power of ``config`` over all cycles of ``runs``, in mW, in all and by part."""
     recorded = [record_workload(run.work, config, full.address_bits) for run in runs]
     return engine_power(recorded, config, CELLS, jobs=1).report.total.parts(POWER_MHZ)

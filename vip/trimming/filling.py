@@ -6,11 +6,12 @@ from dataclasses import dataclass, replace
 from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.chip_copies import Copies, run_copies
+from sim_tb.cosim.trim_check import Measured, measure
 from soc.generate.presets import preset
 from synth.physical.devices import Budget
 from synth.physical.fit import ChipFit, Step, fit
 
-from .runs import SLOWER, Observed, demand, moved, observe, proved_cut
+from .runs import SLOWER, demand, moved, proved_cut
 from .subjects import known_launches
 
 __all__ = [
@@ -115,7 +116,7 @@ def _fill(
     pe: PeConfig,
     budget: Budget,
     tag_bits: int,
-    runs: Sequence[Observed],
+    runs: Sequence[Measured],
     step: Step,
 ) -> Filled:
     """Fill ``budget`` with engines ``pe``, and run the work of ``runs`` on every one."""
@@ -131,7 +132,7 @@ def _fill(
 
 
 def fit_both(
-    full: PeConfig, trimmed: PeConfig, budget: Budget, runs: Sequence[Observed], step: Step
+    full: PeConfig, trimmed: PeConfig, budget: Budget, runs: Sequence[Measured], step: Step
 ) -> Fitting:
     """Fill ``budget`` with engines of either kind, and run the work on every engine of both chips.
 
@@ -139,7 +140,7 @@ def fit_both(
     full engines have as many address bits as the trimmed ones, and counters only if those have.
 
     Parameters:
-        runs: launches of one engine, in order, seen on hardware with counters.
+        runs: launches of one engine, in order, on its Verilog with counters.
         step: called with the name of the next step.
 
     Raises:
@@ -164,7 +165,7 @@ def fit_application(application: Application, budget: Budget, step: Step) -> Fit
     counted = preset(application.preset)
     full = replace(counted, counters=False, address_bits=WINDOW_BITS)
     step(f"{application.name} on the full engine")
-    runs = [observe(work, counted, slower=SLOWER) for work in application.workloads]
+    runs = [measure(work, counted, slower=SLOWER) for work in application.workloads]
     cut = proved_cut(known_launches([application], full), full, runs)
     return fit_both(full, replace(cut.trimmed, address_bits=WINDOW_BITS), budget, runs, step)
 

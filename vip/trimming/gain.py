@@ -72,7 +72,7 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> Gains:
     estimates: dict[str, Gain] = {}
     for row in rows:
         full = best(row, row.area_full)
-        trimmed = best(row, row.trimmed.area)
+        trimmed = best(row, row.area_trimmed)
         faster = speed(trimmed, row.demand / (1 + row.slower)) / speed(full, row.demand)
         estimates[row.name] = Gain(
             engines_full=full.total,

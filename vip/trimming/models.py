@@ -17,7 +17,7 @@ from pe.config import PeConfig
 from pe.sequencer import overhead_cycles
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
-from sim_tb.cosim.trim_check import without_fault
+from sim_tb.cosim.trim_check import Measured, TrimCheck, without_fault
 from soc.tile.config import VaultTileConfig
 from synth.analysis.contents import contents_of
 from synth.analysis.trim import Known, TrimReport
@@ -30,7 +30,7 @@ from vip.models.run import compiled_job, elements_of
 from vip.progress import Progress, counting, silent
 
 from .result import TrimResult
-from .runs import Checked, Observed, Sizes, cut_to
+from .runs import Sizes, cut_to
 from .subjects import Loaded
 from .trim import need_tools, trim_work
 
@@ -107,7 +107,7 @@ def trim_model(
 class _ModelWork:
     """The launches of a compiled model on a vault."""
 
-    runs: tuple[Observed, ...] = ()
+    runs: tuple[Measured, ...] = ()
 
     def __init__(self, job: NetworkJob, full: VaultTileConfig) -> None:
         self._job = job.job
@@ -148,7 +148,7 @@ class _ModelWork:
 
     def check(
         self, cut: TrimReport, slower: float, progress: Progress
-    ) -> tuple[tuple[Checked, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[TrimCheck, ...], tuple[str, ...]]:
         """Every output of both vaults must equal the golden model's.
 
         Raises:
@@ -166,7 +166,7 @@ class _ModelWork:
             both.append({launch: result.cycles - over for launch, result in run.results.items()})
         full, trimmed = both
         checks = tuple(
-            Checked(name=name, cycles_full=cycles, cycles_trimmed=trimmed[name])
+            TrimCheck(name=name, cycles_full=cycles, cycles_trimmed=trimmed[name])
             for name, cycles in full.items()
         )
         removed = sorted(cut.full.instructions - cut.trimmed.instructions)

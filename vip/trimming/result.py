@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from sim_tb.cosim.trim_check import TrimCheck
 from soc.generate.generate import GenerateReport, configuration_json
 from soc.tile.config import VaultTileConfig
 from synth.analysis.trim import TrimReport
@@ -10,7 +11,6 @@ from synth.formal.prove import Proof
 from synth.physical.area import AreaComparison
 
 from .filling import Fitting, fit_json
-from .runs import Checked
 
 __all__ = ["TrimResult"]
 
@@ -42,7 +42,7 @@ class TrimResult:
 
     cut: TrimReport
     vault: VaultTileConfig | None = None
-    checks: tuple[Checked, ...] = ()
+    checks: tuple[TrimCheck, ...] = ()
     unfaulted: tuple[str, ...] = ()
     areas: Mapping[str, AreaComparison] = field(default_factory=dict)
     vault_areas: Mapping[str, AreaComparison] = field(default_factory=dict)

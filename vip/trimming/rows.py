@@ -22,7 +22,6 @@ __all__ = [
     "SAVED",
     "TARGET",
     "TrimRow",
-    "TrimmedEngine",
     "made_from",
     "means",
 ]
@@ -38,66 +37,23 @@ _SOURCES = ("support", "isa", "hdl", "pe", "memory", "noc", "soc", "sim_tb", "sy
 
 
 @dataclass(frozen=True, kw_only=True)
-class TrimmedEngine:
-    """A trimmed engine, and its runs against those of the full one.
-
-    Attributes:
-        config: of the engine.
-        area: measure (:data:`synth.physical.area.MEASURES`) -> value.
-        power: ``mw``, and the parts of :class:`synth.power.power.PowerRow` in mW, while the
-            applications run, all of their cycles; empty where that was not measured.
-        cycles: of all launches together.
-        different: the differences between both engines after each launch (see
-            :class:`sim_tb.cosim.trim_check.TrimCheck`).
-        unfaulted: keys of removed instructions that do not fault.
-        exact: the results of each launch equal those of the golden model.
-    """
-
-    config: PeConfig
-    area: Mapping[str, float]
-    power: Mapping[str, float]
-    cycles: int
-    different: tuple[str, ...]
-    unfaulted: tuple[str, ...]
-    exact: bool
-
-    def to_json(self) -> dict[str, Any]:
-        """The engine as plain JSON data."""
-        return {
-            "area": dict(self.area),
-            "power": dict(self.power),
-            "cycles": self.cycles,
-            "different": list(self.different),
-            "removed_without_fault": list(self.unfaulted),
-            "exact": self.exact,
-            "configuration": configuration_json(self.config),
-        }
-
-    @classmethod
-    def from_json(cls, content: Mapping[str, Any]) -> "TrimmedEngine":
-        """The reverse of :meth:`to_json`; errors as of :meth:`TrimRow.from_json`."""
-        return cls(
-            config=configuration_as(PeConfig, content["configuration"]),
-            area=content["area"],
-            power=content["power"],
-            cycles=content["cycles"],
-            different=tuple(content["different"]),
-            unfaulted=tuple(content["removed_without_fault"]),
-            exact=content["exact"],
-        )
-
-
-@dataclass(frozen=True, kw_only=True)
 class TrimRow:
     """Savings of trimming on an application, or on a union of some.
 
     Attributes:
         name: of the application or of the union.
         applications: names of those that each engine runs.
-        full: configuration of the full engine.
-        area_full, power_full, cycles_full: of the full engine; see :class:`TrimmedEngine`.
+        full, trimmed: configurations of the full engine, and of the one whose sizes are proved for
+            every input.
+        area_full, area_trimmed: measure (:data:`synth.physical.area.MEASURES`) -> value.
+        power_full, power_trimmed: ``mw``, and the parts of :class:`synth.power.power.PowerRow` in
+            mW, while the applications run, all of their cycles; empty where that was not measured.
+        cycles_full, cycles_trimmed: of all launches together.
         demand: bytes a cycle that the full engine loads and stores.
-        trimmed: the engine whose sizes are proved for every input.
+        different: the differences between both engines after each launch (see
+            :class:`sim_tb.cosim.trim_check.TrimCheck`).
+        unfaulted: keys of removed instructions that do not fault on the trimmed engine.
+        exact: the results of each launch on the trimmed engine equal those of the golden model.
 
     Raises:
         ValueError: an engine with performance counters.
@@ -106,14 +62,20 @@ class TrimRow:
     name: str
     applications: tuple[str, ...]
     full: PeConfig
+    trimmed: PeConfig
     area_full: Mapping[str, float]
+    area_trimmed: Mapping[str, float]
     power_full: Mapping[str, float]
+    power_trimmed: Mapping[str, float]
     cycles_full: int
+    cycles_trimmed: int
     demand: float
-    trimmed: TrimmedEngine
+    different: tuple[str, ...]
+    unfaulted: tuple[str, ...]
+    exact: bool
 
     def __post_init__(self) -> None:
-        if self.full.counters or self.trimmed.config.counters:
+        if self.full.counters or self.trimmed.counters:
             raise ValueError(f"{self.name}: an engine has performance counters")
 
     @property
@@ -121,25 +83,24 @@ class TrimRow:
         """Memory, scratchpad and registers are the same on both engines, the trimmed one takes at
         most the fraction :data:`vip.trimming.runs.SLOWER` more cycles, and each removed instruction
         faults."""
-        engine = self.trimmed
-        extra = engine.cycles - self.cycles_full
+        extra = self.cycles_trimmed - self.cycles_full
         in_time = 0 <= extra <= SLOWER * self.cycles_full
-        return in_time and not engine.different and not engine.unfaulted
+        return in_time and not self.different and not self.unfaulted
 
     @property
     def slower(self) -> float:
         """Fraction of the cycles that the trimmed engine takes more."""
-        return self.trimmed.cycles / self.cycles_full - 1
+        return self.cycles_trimmed / self.cycles_full - 1
 
     def saved(self, measure: str) -> float:
         """Fraction of ``measure`` that trimming saves; 0 if the full engine has none."""
         was = self.area_full[measure]
-        return round(1 - self.trimmed.area[measure] / was, 4) if was else 0.0
+        return round(1 - self.area_trimmed[measure] / was, 4) if was else 0.0
 
     @property
     def power_saved(self) -> float | None:
         """Fraction of the power that trimming saves; None: not measured."""
-        power = self.trimmed.power
+        power = self.power_trimmed
         return round(1 - power["mw"] / self.power_full["mw"], 4) if power else None
 
     def to_json(self) -> dict[str, Any]:
@@ -156,7 +117,15 @@ class TrimRow:
             "configuration_full": configuration_json(self.full),
             **{key: self.saved(measure) for key, measure in SAVED.items()},
             "power_saved": self.power_saved,
-            "trimmed": self.trimmed.to_json(),
+            "trimmed": {
+                "area": dict(self.area_trimmed),
+                "power": dict(self.power_trimmed),
+                "cycles": self.cycles_trimmed,
+                "different": list(self.different),
+                "removed_without_fault": list(self.unfaulted),
+                "exact": self.exact,
+                "configuration": configuration_json(self.trimmed),
+            },
         }
 
     @classmethod
@@ -168,15 +137,22 @@ class TrimRow:
             hdl.config.ConfigurationError: a configuration in it can't be built.
             ValueError: an engine in it has performance counters.
         """
+        trimmed = content["trimmed"]
         return cls(
             name=content["name"],
             applications=tuple(content["applications"]),
             full=configuration_as(PeConfig, content["configuration_full"]),
+            trimmed=configuration_as(PeConfig, trimmed["configuration"]),
             area_full=content["area_full"],
+            area_trimmed=trimmed["area"],
             power_full=content["power_full"],
+            power_trimmed=trimmed["power"],
             cycles_full=content["cycles_full"],
+            cycles_trimmed=trimmed["cycles"],
             demand=content["bytes_per_cycle"],
-            trimmed=TrimmedEngine.from_json(content["trimmed"]),
+            different=tuple(trimmed["different"]),
+            unfaulted=tuple(trimmed["removed_without_fault"]),
+            exact=trimmed["exact"],
         )
 
 

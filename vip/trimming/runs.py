@@ -1,21 +1,15 @@
 """Runs of programs on the full engine, and the engine that they and the proofs cut it down to."""
 
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Literal
 
 from isa.image import DramImage
 from pe.config import PeConfig
-from sim_tb.cosim.trim_check import (
-    Measured,
-    ProgramFaultError,
-    Workload,
-    check_trimmed,
-    measure,
-)
+from sim_tb.cosim.trim_check import Measured, TrimCheck, Workload, check_trimmed, measure
 from soc.tile.config import VaultTileConfig
-from synth.analysis.profile import InFlight, Profile, profile_run
+from synth.analysis.facts import Facts
+from synth.analysis.profile import InFlight, Profile, profile_run, program_digest
 from synth.analysis.trim import TrimReport, profile_of_each, report
 from synth.errors import TrimError
 from vip.progress import Progress, counting
@@ -25,15 +19,14 @@ from .subjects import Launches, Loaded
 __all__ = [
     "MOST_SLOWER",
     "SLOWER",
-    "Checked",
     "EngineWork",
-    "Observed",
     "Sizes",
     "cut_to",
     "demand",
     "moved",
-    "observe",
+    "profile_work",
     "proved_cut",
+    "timed_profile",
 ]
 
 #: More cycles that engines trimmed to the suite may take, as a fraction.
@@ -78,43 +71,21 @@ class Sizes:
             raise TrimError(f"slower must be a fraction from 0 to {MOST_SLOWER}, not {self.slower}")
 
 
-@dataclass(frozen=True, kw_only=True)
-class Observed:
-    """A workload with the observations of its runs on the full engine.
-
-    Attributes:
-        profile: for :func:`synth.analysis.trim.trim`. measured: the run on hardware, for
-            :func:`sim_tb.cosim.trim_check.check_trimmed`; None: there was none.
-    """
-
-    work: Workload
-    profile: Profile
-    measured: Measured | None
-
-
-def observe(
-    work: Workload,
-    full: PeConfig,
-    *,
-    hardware: bool = True,
-    slower: float = 0.0,
-    progress: Callable[[int], None] | None = None,
-) -> Observed:
-    """Profile ``work`` on the engine of ``full``.
+def profile_work(
+    work: Workload, full: PeConfig, progress: Callable[[int], None] | None = None
+) -> Profile:
+    """Profile ``work`` on the simulator of the engine ``full``.
 
     Parameters:
-        hardware: whether to run it in cosimulation too, which measures how many transfers are in
-            flight at once.
-        slower: more cycles that fewer transfers in flight may cost, as a fraction of the run's.
-        progress: called now and then with the instructions, then cycles so far.
+        progress: called now and then with the instructions so far.
 
     Raises:
-        TrimError, ProgramFaultError: the program faults, and may not.
-        VipError: a run that can't be done or does not end.
+        TrimError: the program faults, and may not, or does not end.
+        VipError: a run that can't be done.
     """
     with DramImage(1 << full.address_bits) as image:
         image.write(0, work.contents)
-        profile = profile_run(
+        return profile_run(
             work.program,
             image,
             full,
@@ -123,26 +94,30 @@ def observe(
             may_fault=work.may_fault,
             progress=progress,
         )
-    if not hardware:
-        return Observed(work=work, profile=profile, measured=None)
-    measured = measure(work, full, progress, slower=slower)
-    if measured.in_flight is not None:
-        entries, requests = measured.in_flight
+
+
+def timed_profile(run: Measured, slower: float) -> Profile:
+    """The profile of which only the transfers in flight of ``run`` count.
+
+    Parameters:
+        slower: more cycles that fewer of them may cost, as :func:`measure` was asked.
+    """
+    in_flight = None
+    if run.in_flight is not None:
+        entries, requests = run.in_flight
         in_flight = InFlight(arc_entries=entries, requests=requests, slower=slower)
-        profile = replace(profile, in_flight=in_flight)
-    return Observed(work=work, profile=profile, measured=measured)
+    return Profile(digest=program_digest(run.work.program), facts=Facts(), in_flight=in_flight)
 
 
-def moved(runs: Sequence[Observed]) -> int:
-    """Bytes that the work of ``runs``, all on hardware with counters, loads and stores."""
-    counted = [run.measured.result.counters for run in runs if run.measured is not None]
+def moved(runs: Sequence[Measured]) -> int:
+    """Bytes that the work of ``runs``, all with counters, loads and stores."""
+    counted = [run.result.counters for run in runs]
     return sum(counters["BYTES_LOADED"] + counters["BYTES_STORED"] for counters in counted)
 
 
-def demand(runs: Sequence[Observed]) -> float:
-    """Bytes a cycle that the full engine moves in ``runs``, all on hardware with counters."""
-    counted = [run.measured.result.counters for run in runs if run.measured is not None]
-    cycles = sum(counters["CYCLES"] for counters in counted)
+def demand(runs: Sequence[Measured]) -> float:
+    """Bytes a cycle that the full engine moves in ``runs``, all with counters."""
+    cycles = sum(run.result.counters["CYCLES"] for run in runs)
     return moved(runs) / cycles if cycles else 0.0
 
 
@@ -177,69 +152,33 @@ def cut_to(
     )
 
 
-def proved_cut(programs: Sequence[Loaded], full: PeConfig, runs: Sequence[Observed]) -> TrimReport:
-    """Trim ``full`` to programs. ``runs`` are theirs, from which only the transfers in flight
-    follow.
+def proved_cut(programs: Sequence[Loaded], full: PeConfig, runs: Sequence[Measured]) -> TrimReport:
+    """Trim ``full`` to programs. ``runs`` are theirs, with :data:`SLOWER`, from which only the
+    transfers in flight follow.
 
     Raises:
         TrimError: see :func:`synth.analysis.trim.trim`; or a size is not proved for every input.
     """
-    cut = cut_to(programs, full, Sizes(basis="proved"), timed=[run.profile for run in runs])
+    timed = [timed_profile(run, SLOWER) for run in runs]
+    cut = cut_to(programs, full, Sizes(basis="proved"), timed=timed)
     for bound in cut.bounds:
         if bound.basis != "proved":
             raise TrimError(f"{bound.name} is not proved for every input: {bound.why}")
     return cut
 
 
-@dataclass(frozen=True, kw_only=True)
-class Checked:
-    """A launch on both designs.
-
-    Attributes:
-        name: of the program.
-        cycles_full, cycles_trimmed: of the program.
-        different: names of what differs between both ends; of a vault, whose outputs are the golden
-            model's, nothing does.
-        state, cause, pc: how it ended on the full design; ``pc`` is the place of a fault.
-        zero_memory: whether the memory held nothing but zeros.
-    """
-
-    name: str
-    cycles_full: int
-    cycles_trimmed: int
-    different: tuple[str, ...] = ()
-    state: str = "halted"
-    cause: str = "NONE"
-    pc: int | None = None
-    zero_memory: bool = False
-
-    def to_json(self) -> dict[str, object]:
-        """The launch as plain JSON data."""
-        return {
-            "program": self.name,
-            "match": not self.different,
-            "different": list(self.different),
-            "state": self.state,
-            "cause": self.cause,
-            "pc": self.pc,
-            "zero_memory": self.zero_memory,
-            "cycles_full": self.cycles_full,
-            "cycles_trimmed": self.cycles_trimmed,
-        }
-
-
 class EngineWork:
     """Programs on one engine.
 
     Attributes:
-        runs: on the full engine, as :meth:`cut` made them.
+        runs: on the Verilog of the full engine, as :meth:`cut` made them.
     """
 
     def __init__(self, programs: Sequence[Loaded], full: PeConfig, launches: Launches) -> None:
         self._programs = programs
         self._full = full
         self._works = [(one, work) for one in programs for work in one.workloads(launches)]
-        self.runs: list[Observed] = []
+        self.runs: list[Measured] = []
 
     def vault(self, engine: PeConfig) -> VaultTileConfig | None:
         """There is none."""
@@ -253,57 +192,32 @@ class EngineWork:
         cut_to(self._programs, self._full, replace(sizes, basis="proved"))
         # A run on zeros is not representative of runs on data.
         works = [(one, work) for one, work in self._works if hardware or one.memories]
+        profiles = []
         for subject, work in works:
             cycles = counting(progress, f"{subject.name} on the full engine")
-            with _named(subject):
-                run = observe(
-                    work, self._full, hardware=hardware, slower=sizes.slower, progress=cycles
-                )
-            self.runs.append(run)
-        pairs = zip(works, self.runs, strict=True)
-        profiles = [run.profile for (subject, _), run in pairs if subject.memories]
-        timed = [run.profile for run in self.runs]
+            profile = profile_work(work, self._full, cycles)
+            if subject.memories:
+                profiles.append(profile)
+            if hardware:
+                self.runs.append(measure(work, self._full, cycles, slower=sizes.slower))
+        timed = [timed_profile(run, sizes.slower) for run in self.runs]
         return cut_to(self._programs, self._full, sizes, profiles, timed)
 
     def check(
         self, cut: TrimReport, slower: float, progress: Progress
-    ) -> tuple[tuple[Checked, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[TrimCheck, ...], tuple[str, ...]]:
         """Run all on the trimmed engine, and on the full one where that was not done; try each
         removed instruction once."""
-        checks: list[Checked] = []
-        unfaulted: set[str] = set()
-        for number, (subject, work) in enumerate(self._works):
-            with _named(subject):
-                check = check_trimmed(
-                    work,
-                    cut.full,
-                    cut.trimmed,
-                    counting(progress, f"{subject.name} on both engines (cycles)"),
-                    before=self.runs[number].measured if self.runs else None,
-                    try_removed=not checks,
-                    slower=slower,
-                )
-            unfaulted.update(check.unfaulted)
-            faulted = check.full.state == "faulted"
-            checks.append(
-                Checked(
-                    name=subject.name,
-                    cycles_full=check.cycles_full,
-                    cycles_trimmed=check.cycles_trimmed,
-                    different=check.different,
-                    state=check.full.state,
-                    cause=check.full.cause.name,
-                    pc=check.full.pc if faulted else None,
-                    zero_memory=work.zero_memory,
-                )
+        checks = tuple(
+            check_trimmed(
+                work,
+                cut.full,
+                cut.trimmed,
+                counting(progress, f"{work.name} on both engines (cycles)"),
+                before=self.runs[number] if self.runs else None,
+                try_removed=number == 0,
+                slower=slower,
             )
-        return tuple(checks), tuple(sorted(unfaulted))
-
-
-@contextmanager
-def _named(subject: Loaded) -> Iterator[None]:
-    """Add the program to the message of a fault."""
-    try:
-        yield
-    except ProgramFaultError as error:
-        raise ProgramFaultError(f"{subject.name}: {error}") from error
+            for number, (_, work) in enumerate(self._works)
+        )
+        return checks, tuple(sorted({key for check in checks for key in check.unfaulted}))

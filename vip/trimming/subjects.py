@@ -78,6 +78,7 @@ class Loaded:
         """Its runs: one on each of its memories, or one on zeros."""
         return [
             Workload(
+                name=self.name,
                 program=self.program,
                 contents=memory,
                 parameters=self.known.parameters or 0,

@@ -8,6 +8,7 @@ from typing import Protocol
 from hdl.yosys import need_yosys
 from isa.program import Program
 from pe.config import PeConfig
+from sim_tb.cosim.trim_check import Measured, TrimCheck
 from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_text
 from soc.generate.generate import generate as write_verilog
@@ -24,7 +25,7 @@ from vip.progress import Progress, by_part, naming, silent
 
 from .filling import CHIP_FILE, fit_both
 from .result import TrimResult
-from .runs import Checked, EngineWork, Observed, Sizes
+from .runs import EngineWork, Sizes
 from .subjects import Launches, Subject, load_subjects
 
 __all__ = ["Work", "need_tools", "trim", "trim_work"]
@@ -34,8 +35,8 @@ class Work(Protocol):
     """Work on a design, whose engines are trimmed to it."""
 
     @property
-    def runs(self) -> Sequence[Observed]:
-        """Its launches on one full engine with counters; empty if there were none."""
+    def runs(self) -> Sequence[Measured]:
+        """Its launches on the Verilog of one full engine; empty if there were none."""
 
     def vault(self, engine: PeConfig) -> VaultTileConfig | None:
         """The vault that the work runs on, with such engines; None: it runs on one engine."""
@@ -45,7 +46,7 @@ class Work(Protocol):
 
     def check(
         self, cut: TrimReport, slower: float, progress: Progress
-    ) -> tuple[tuple[Checked, ...], tuple[str, ...]]:
+    ) -> tuple[tuple[TrimCheck, ...], tuple[str, ...]]:
         """The launches on the Verilog of both designs, and the removed instructions that do not
         fault on the trimmed one."""
 

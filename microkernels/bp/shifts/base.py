@@ -24,9 +24,9 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.common.scratchpad import ScratchpadPlan
 
-from ..partition import PAIR
 from ..problem import element_type
 from ..record import LOADED_VECTORS, PLACE, vector_stride
+from ..runs import PAIR
 from ..variant import USUAL, UpdateVariant
 from .transform import Transform
 
@@ -64,7 +64,7 @@ class SharedImage:
             lanes: lines that are worked on at a time. cycles: with as many lines for each engine.
             bus: cycles of a vault's bus for an update.
         """
-        # Two sweeps at once, of half of the engines each (steps.py).
+        # Two sweeps at once, of half of the engines each (runs.py).
         team = self.pes // 2 if self.pes % 2 == 0 else self.pes
         groups, slowest, loaded = max(1, lanes // PAIR), [], []
         for size in (self.height, self.width):
@@ -74,7 +74,7 @@ class SharedImage:
             worked = [-(-((pairs + engine) // team) // groups) for engine in range(team)]
             share = min(lanes, PAIR) * groups / lines
             loaded.append(sum(worked) * share)
-            # Pairs are cut for engines to end together (partition.py), lone lines are not.
+            # Pairs are cut for engines to end together (runs.py), lone lines are not.
             balanced = self.vaults == 1 and lines % PAIR == 0
             slowest.append(loaded[-1] if balanced else max(worked) * share * team)
         if lanes == 1:

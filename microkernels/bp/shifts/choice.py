@@ -8,10 +8,10 @@ from microkernels.common.builder import DEFAULT_SCRATCHPAD, INSTRUCTION_WORDS
 from microkernels.common.errors import KernelError
 
 from ..kernel import bp_program
-from ..partition import PAIR
 from ..plain import plain_program
 from ..problem import BpProblem
 from ..record import block_fit
+from ..runs import PAIR
 from ..variant import USUAL, UpdateVariant
 from .base import MOST_SLOTS, SharedImage, Shifts, bus_cycles, update_cycles
 from .block_kernel import BlockShifts

@@ -30,9 +30,9 @@ from microkernels.common.feature_map import round_up
 from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..frame import LaneFrame
-from ..partition import PAIR
 from ..problem import element_type
 from ..record import LOADED_VECTORS, vector_stride
+from ..runs import PAIR
 from .base import BUS_BYTES, SharedImage, Shifts, bus_cycles, update_cycles
 from .rhythm import Rhythm, beats_of, dependences, rhythm
 

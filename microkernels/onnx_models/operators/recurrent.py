@@ -5,7 +5,7 @@ all gates. Each step has layers, and weights in memory, of its own.
 """
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -23,9 +23,11 @@ _MOST_STEPS = 64
 _DIRECTIONS = {"forward": (False,), "reverse": (True,), "bidirectional": (False, True)}
 
 
-@dataclass(frozen=True, kw_only=True)
-class _Sequence:
-    """Sequences of a node.
+class _Cells:
+    """Sequences of a node, and the layers of vectors that they become.
+
+    Parameters:
+        gates: of a cell. functions: that the node must have.
 
     Attributes:
         value: of all inputs. index: of its elements, from 1 on: steps x batch x inputs.
@@ -33,32 +35,139 @@ class _Sequence:
         reverse: of each direction, whether it begins with the last step.
         weights, recurrent: directions x gates * cells x inputs, or cells.
         bias: directions x 2 * gates * cells, of the input and of the state.
+        steps, batch: of a sequence, and sequences of an image.
+        states: by step, direction and sequence, once they are computed.
+
+    Raises:
+        ModelError: inputs or attributes that do not fit each other, or that are not supported.
     """
 
-    value: Value
-    index: Index
-    cells: int
-    batch_first: bool
-    reverse: tuple[bool, ...]
-    weights: Reals
-    recurrent: Reals
-    bias: Reals
+    def __init__(
+        self, importer: Importer, node: GraphNode, gates: int, functions: Sequence[str]
+    ) -> None:
+        self.importer, self.node = importer, node
+        self.value = importer.value(node)
+        direction = str(attribute(node, "direction", "forward"))
+        if direction not in _DIRECTIONS:
+            raise node.refused(
+                f"direction must be one of {', '.join(_DIRECTIONS)}, not {direction}"
+            )
+        self.reverse = _DIRECTIONS[direction]
+        self.index = self._steps_first()
+        self.steps, self.batch, inputs = self.index.shape
+        self.weights, self.recurrent = importer.reals(node, 1), importer.reals(node, 2)
+        self.cells = cells = self.recurrent.shape[-1]
+        count = len(self.reverse)
+        self.bias = np.zeros((count, 2 * gates * cells))
+        if importer.constant(node, 3) is not None:
+            self.bias = importer.reals(node, 3)
+        for label, actual, expected in (
+            ("W", self.weights, (count, gates * cells, inputs)),
+            ("R", self.recurrent, (count, gates * cells, cells)),
+            ("B", self.bias, (count, 2 * gates * cells)),
+        ):
+            if actual.shape != expected:
+                raise node.refused(
+                    f"{label} must have the shape {list(expected)}, not {list(actual.shape)}"
+                )
+        lengths = importer.constant(node, 4)
+        if lengths is not None and (lengths != self.steps).any():
+            raise node.refused("all sequences must be as long as its input: sequence_lens differ")
+        if self.steps * self.batch * count > _MOST_STEPS:
+            raise node.refused(
+                f"{self.steps} steps of {self.batch} sequence(s) in {count} direction(s) are more "
+                f"than {_MOST_STEPS} in all"
+            )
+        self._check_functions(functions)
+        self.states: dict[tuple[int, int, int], Value] = {}
 
-    @property
-    def steps(self) -> int:
-        return len(self.index)
+    def _steps_first(self) -> Index:
+        index = index_of(self.importer, self.value)
+        if index.ndim != 3:
+            raise self.node.refused(
+                f"its input must have 3 dimensions, not {len(self.value.shape)}"
+            )
+        self.batch_first = bool(attribute(self.node, "layout", 0))
+        if self.batch_first:
+            return index.swapaxes(0, 1)
+        if self.importer.batch > 1:
+            raise self.node.mixing(f"the batch of {self.importer.batch} is the time of its input")
+        return index
 
-    @property
-    def batch(self) -> int:
-        """Sequences of an image."""
-        return int(self.index.shape[1])
+    def _check_functions(self, supported: Sequence[str]) -> None:
+        node, count = self.node, len(self.reverse)
+        declared = attribute(node, "activations", None) or list(supported) * count
+        names = [text.decode() if isinstance(text, bytes) else text for text in declared]
+        if [name.lower() for name in names] != [name.lower() for name in supported] * count:
+            raise node.refused(
+                f"activations must be {', '.join(supported)}, not {', '.join(names)}"
+            )
+        for name in ("clip", "activation_alpha", "activation_beta"):
+            if attribute(node, name, None):
+                raise node.refused(f"{name} is not supported")
 
+    def order(self, direction: int) -> range:
+        """Steps in the order in which they are computed."""
+        return range(self.steps)[:: -1 if self.reverse[direction] else 1]
 
-class _Writer:
-    """Layers of vectors."""
+    def input(self, step: int, sequence: int) -> Value:
+        """The input of a step."""
+        return self.part(self.value, self.index[step, sequence])
 
-    def __init__(self, importer: Importer, node: GraphNode, cells: int) -> None:
-        self.importer, self.node, self.cells = importer, node, cells
+    def start(self, number: int, direction: int, sequence: int) -> Value | Reals | None:
+        """The state before the first step, of the input of this number: a vector, constants, or
+        None for zeros."""
+        importer, node = self.importer, self.node
+        if number >= len(node.inputs) or not node.inputs[number]:
+            return None
+        state: Value | Reals
+        if importer.is_constant(node, number):
+            state = importer.reals(node, number)
+        else:
+            state = importer.value(node, number)
+        directions = len(self.reverse)
+        expected = (directions, self.batch, self.cells)
+        if self.batch_first:
+            expected = (importer.batch * self.batch, directions, self.cells)
+        if state.shape != expected:
+            raise node.refused(
+                f"input {number} must have the shape {list(expected)}, not {list(state.shape)}"
+            )
+        chosen = (sequence, direction) if self.batch_first else (direction, sequence)
+        if not isinstance(state, Value):
+            if importer.batch == 1 or (state == state[:1]).all():
+                return state[chosen] if state[chosen].any() else None
+            state = importer.constant_of(node, state)
+        if state.size == MapSize(1, 1, self.cells):
+            return replace(state, shape=self.shape(self.cells))
+        return self.part(state, index_of(importer, state)[chosen])
+
+    def name_outputs(self, *further: Sequence[Value]) -> None:
+        """Name the outputs of the node: all states, the last ones, and those of each direction and
+        sequence in ``further``."""
+        directions, sequences = range(len(self.reverse)), range(self.batch)
+        every = [
+            self.states[s, d, b] for s in range(self.steps) for d in directions for b in sequences
+        ]
+        ends = [self.states[self.order(d)[-1], d, b] for d in directions for b in sequences]
+        shape = (self.steps, len(self.reverse), self.batch, self.cells)
+        outputs = [(every, shape), *((list(last), shape[1:]) for last in (ends, *further))]
+        for name, (values, sizes) in zip(self.node.outputs, outputs, strict=False):
+            if not name:
+                continue
+            index = np.arange(1, len(values) * self.cells + 1).reshape(sizes)
+            if self.batch_first:
+                index = np.moveaxis(index, -2, 0)
+            if len(values) == 1:
+                output_shape = index.shape
+                if self.importer.batched(output_shape):
+                    output_shape = (self.importer.batch, *output_shape[1:])
+                named = replace(values[0], shape=output_shape)
+                self.importer.name_output(self.node, name, named)
+                continue
+            rearranged(self.importer, self.node, values, index, output=name)
+
+    # Vectors.
 
     def shape(self, elements: int) -> tuple[int, ...]:
         return (self.importer.batch, elements)
@@ -116,174 +225,42 @@ class _Writer:
         return self.importer.constant_map(self.node, values, like)
 
 
-def _activations(node: GraphNode, supported: Sequence[str], directions: int) -> None:
-    declared = attribute(node, "activations", None) or list(supported) * directions
-    names = [text.decode() if isinstance(text, bytes) else text for text in declared]
-    if [name.lower() for name in names] != [name.lower() for name in supported] * directions:
-        raise node.refused(f"activations must be {', '.join(supported)}, not {', '.join(names)}")
-    for name in ("clip", "activation_alpha", "activation_beta"):
-        if attribute(node, name, None):
-            raise node.refused(f"{name} is not supported")
-
-
-def _sequence(importer: Importer, node: GraphNode, gates: int) -> _Sequence:
-    value = importer.value(node)
-    direction = str(attribute(node, "direction", "forward"))
-    if direction not in _DIRECTIONS:
-        raise node.refused(f"direction must be one of {', '.join(_DIRECTIONS)}, not {direction}")
-    reverse = _DIRECTIONS[direction]
-    index = index_of(importer, value)
-    if index.ndim != 3:
-        raise node.refused(f"its input must have 3 dimensions, not {len(value.shape)}")
-    batch_first = bool(attribute(node, "layout", 0))
-    if batch_first:
-        index = index.swapaxes(0, 1)
-    elif importer.batch > 1:
-        raise node.mixing(f"the batch of {importer.batch} is the time of its input")
-    weights, recurrent = importer.reals(node, 1), importer.reals(node, 2)
-    cells = recurrent.shape[-1]
-    count, inputs = len(reverse), index.shape[2]
-    bias = np.zeros((count, 2 * gates * cells))
-    if importer.constant(node, 3) is not None:
-        bias = importer.reals(node, 3)
-    for label, actual, expected in (
-        ("W", weights, (count, gates * cells, inputs)),
-        ("R", recurrent, (count, gates * cells, cells)),
-        ("B", bias, (count, 2 * gates * cells)),
-    ):
-        if actual.shape != expected:
-            raise node.refused(
-                f"{label} must have the shape {list(expected)}, not {list(actual.shape)}"
-            )
-    lengths = importer.constant(node, 4)
-    if lengths is not None and (lengths != len(index)).any():
-        raise node.refused("all sequences must be as long as its input: sequence_lens differ")
-    if len(index) * index.shape[1] * count > _MOST_STEPS:
-        raise node.refused(
-            f"{len(index)} steps of {index.shape[1]} sequence(s) in {count} direction(s) are more "
-            f"than {_MOST_STEPS} in all"
-        )
-    return _Sequence(
-        value=value,
-        index=index,
-        cells=cells,
-        batch_first=batch_first,
-        reverse=reverse,
-        weights=weights,
-        recurrent=recurrent,
-        bias=bias,
-    )
-
-
-def _state(
-    importer: Importer, writer: _Writer, number: int, of: _Sequence, direction: int, sequence: int
-) -> Value | Reals | None:
-    """The state before the first step: a vector, constants, or None for zeros."""
-    node = writer.node
-    if number >= len(node.inputs) or not node.inputs[number]:
-        return None
-    state: Value | Reals
-    if importer.is_constant(node, number):
-        state = importer.reals(node, number)
-    else:
-        state = importer.value(node, number)
-    directions = len(of.reverse)
-    expected = (directions, of.batch, of.cells)
-    if of.batch_first:
-        expected = (importer.batch * of.batch, directions, of.cells)
-    if state.shape != expected:
-        raise node.refused(
-            f"input {number} must have the shape {list(expected)}, not {list(state.shape)}"
-        )
-    chosen = (sequence, direction) if of.batch_first else (direction, sequence)
-    if not isinstance(state, Value):
-        if importer.batch == 1 or (state == state[:1]).all():
-            return state[chosen] if state[chosen].any() else None
-        state = importer.constant_of(node, state)
-    if state.size == MapSize(1, 1, of.cells):
-        return replace(state, shape=writer.shape(of.cells))
-    return writer.part(state, index_of(importer, state)[chosen])
-
-
-def _name_outputs(
-    importer: Importer,
-    node: GraphNode,
-    of: _Sequence,
-    steps: Sequence[Value],
-    last: Sequence[Sequence[Value]],
-) -> None:
-    """Name the outputs of a node.
-
-    Parameters:
-        steps: of each step, direction and sequence, in this order.
-        last: of each further output, that of each direction and sequence.
-    """
-    shape = (of.steps, len(of.reverse), of.batch, of.cells)
-    every = [(list(steps), shape), *((list(values), shape[1:]) for values in last)]
-    for name, (values, sizes) in zip(node.outputs, every, strict=False):
-        if not name:
-            continue
-        index = np.arange(1, len(values) * of.cells + 1).reshape(sizes)
-        if of.batch_first:
-            index = np.moveaxis(index, -2, 0)
-        if len(values) == 1:
-            output_shape = index.shape
-            if importer.batched(output_shape):
-                output_shape = (importer.batch, *output_shape[1:])
-            importer.name_output(node, name, replace(values[0], shape=output_shape))
-            continue
-        rearranged(importer, node, values, index, output=name)
-
-
 def lstm(importer: Importer, node: GraphNode) -> None:
     """LSTM with the usual functions, forward, reverse or both."""
-    of = _sequence(importer, node, 4)
-    _activations(node, ("Sigmoid", "Tanh", "Tanh"), len(of.reverse))
+    w = _Cells(importer, node, 4, ("Sigmoid", "Tanh", "Tanh"))
     if attribute(node, "input_forget", 0):
         raise node.refused("input_forget must be 0")
     peepholes = importer.reals(node, 7) if importer.constant(node, 7) is not None else None
-    w = _Writer(importer, node, of.cells)
-    done: dict[tuple[int, int, int], Value] = {}
     states: list[Value] = []
-    for direction, reverse in enumerate(of.reverse):
-        bias = of.bias[direction].reshape(2, -1).sum(axis=0)
-        for sequence in range(of.batch):
-            y = _state(importer, w, 5, of, direction, sequence)
-            c = _state(importer, w, 6, of, direction, sequence)
-            looks = [None] * 3 if peepholes is None else list(peepholes[direction].reshape(3, -1))
-            for step in range(of.steps)[:: -1 if reverse else 1]:
-                inputs, outputs, forgets, candidates = _sums(
-                    w, of, direction, w.part(of.value, of.index[step, sequence]), y, bias
-                )
-                inputs, forgets = (
-                    _looking(w, inputs, looks[0], c),
-                    _looking(w, forgets, looks[2], c),
-                )
-                new = w.product(w.function(inputs, "sigmoid"), w.function(candidates, "tanh"))
-                if isinstance(c, np.ndarray):
-                    c = w.constant(c, new)
-                if c is not None:
-                    new = w.sum(w.product(w.function(forgets, "sigmoid"), c), new)
-                c = new
-                outputs = _looking(w, outputs, looks[1], c)
-                # Cells are larger than the operands of a tangent.
-                y = w.product(w.function(outputs, "sigmoid"), w.function(w.copy(c), "tanh"))
-                done[step, direction, sequence] = y
-            assert isinstance(c, Value)
-            states.append(c)
-    _finish(importer, node, of, done, [states])
+    for direction, sequence in np.ndindex(len(w.reverse), w.batch):
+        bias = w.bias[direction].reshape(2, -1).sum(axis=0)
+        y = w.start(5, direction, sequence)
+        c = w.start(6, direction, sequence)
+        looks = [None] * 3 if peepholes is None else list(peepholes[direction].reshape(3, -1))
+        for step in w.order(direction):
+            inputs, outputs, forgets, candidates = _sums(
+                w, direction, w.input(step, sequence), y, bias
+            )
+            inputs = _looking(w, inputs, looks[0], c)
+            forgets = _looking(w, forgets, looks[2], c)
+            new = w.product(w.function(inputs, "sigmoid"), w.function(candidates, "tanh"))
+            if isinstance(c, np.ndarray):
+                c = w.constant(c, new)
+            if c is not None:
+                new = w.sum(w.product(w.function(forgets, "sigmoid"), c), new)
+            c = new
+            outputs = _looking(w, outputs, looks[1], c)
+            # Cells are larger than the operands of a tangent.
+            y = w.product(w.function(outputs, "sigmoid"), w.function(w.copy(c), "tanh"))
+            w.states[step, direction, sequence] = y
+        assert isinstance(c, Value)
+        states.append(c)
+    w.name_outputs(states)
 
 
-def _sums(
-    w: _Writer,
-    of: _Sequence,
-    direction: int,
-    x: Value,
-    y: Value | Reals | None,
-    bias: Reals,
-) -> list[Value]:
+def _sums(w: _Cells, direction: int, x: Value, y: Value | Reals | None, bias: Reals) -> list[Value]:
     """Sums of all gates for an input and a state."""
-    weights, recurrent = of.weights[direction], of.recurrent[direction]
+    weights, recurrent = w.weights[direction], w.recurrent[direction]
     if isinstance(y, np.ndarray):
         bias = bias + recurrent @ y
     if isinstance(y, Value):
@@ -292,7 +269,7 @@ def _sums(
     return w.gates(x, weights, bias)
 
 
-def _looking(w: _Writer, sums: Value, peephole: Reals | None, c: Value | Reals | None) -> Value:
+def _looking(w: _Cells, sums: Value, peephole: Reals | None, c: Value | Reals | None) -> Value:
     """Sums with those of a peephole at the cells."""
     if peephole is None or c is None:
         return sums
@@ -301,61 +278,41 @@ def _looking(w: _Writer, sums: Value, peephole: Reals | None, c: Value | Reals |
     return w.sum(sums, w.product(w.constant(peephole, sums), c))
 
 
-def _finish(
-    importer: Importer,
-    node: GraphNode,
-    of: _Sequence,
-    states: dict[tuple[int, int, int], Value],
-    further: Sequence[Sequence[Value]],
-) -> None:
-    directions, sequences = range(len(of.reverse)), range(of.batch)
-    every = [states[s, d, b] for s in range(of.steps) for d in directions for b in sequences]
-    ends = [
-        states[0 if of.reverse[d] else of.steps - 1, d, b] for d in directions for b in sequences
-    ]
-    _name_outputs(importer, node, of, every, [ends, *further])
-
-
 def gru(importer: Importer, node: GraphNode) -> None:
     """GRU with the usual functions, forward, reverse or both."""
-    of = _sequence(importer, node, 3)
-    _activations(node, ("Sigmoid", "Tanh"), len(of.reverse))
+    w = _Cells(importer, node, 3, ("Sigmoid", "Tanh"))
     after = bool(attribute(node, "linear_before_reset", 0))
-    cells = of.cells
-    w = _Writer(importer, node, cells)
-    states: dict[tuple[int, int, int], Value] = {}
-    for direction, reverse in enumerate(of.reverse):
-        weights, recurrent = of.weights[direction], of.recurrent[direction]
-        forward, back = of.bias[direction].reshape(2, -1)
-        both = 2 * cells
-        for sequence in range(of.batch):
-            y = _state(importer, w, 5, of, direction, sequence)
-            for step in range(of.steps)[:: -1 if reverse else 1]:
-                x = w.part(of.value, of.index[step, sequence])
-                if isinstance(y, np.ndarray):
-                    y = w.constant(y, replace(x, size=MapSize(1, 1, cells), shape=w.shape(cells)))
-                gate = w.joined([w.copy(x), y]) if y is not None else x
-                gates = weights[:both]
-                if y is not None:
-                    gates = np.concatenate([gates, recurrent[:both]], axis=1)
-                update, reset = w.gates(gate, gates, (forward + back)[:both])
-                (new,) = w.gates(x, weights[both:], forward[both:] + (0 if after else back[both:]))
-                reset = w.function(reset, "sigmoid")
-                if after:
-                    if y is None:
-                        past = w.product(reset, w.constant(back[both:], reset))
-                    else:
-                        (linear,) = w.gates(y, recurrent[both:], back[both:])
-                        past = w.product(reset, linear)
-                    new = w.sum(new, past)
-                elif y is not None:
-                    (linear,) = w.gates(w.product(reset, y), recurrent[both:], np.zeros(cells))
-                    new = w.sum(new, linear)
-                new = w.function(new, "tanh")
-                update = w.function(update, "sigmoid")
+    cells, both = w.cells, 2 * w.cells
+    for direction, sequence in np.ndindex(len(w.reverse), w.batch):
+        weights, recurrent = w.weights[direction], w.recurrent[direction]
+        forward, back = w.bias[direction].reshape(2, -1)
+        y = w.start(5, direction, sequence)
+        for step in w.order(direction):
+            x = w.input(step, sequence)
+            if isinstance(y, np.ndarray):
+                y = w.constant(y, replace(x, size=MapSize(1, 1, cells), shape=w.shape(cells)))
+            gate = w.joined([w.copy(x), y]) if y is not None else x
+            gates = weights[:both]
+            if y is not None:
+                gates = np.concatenate([gates, recurrent[:both]], axis=1)
+            update, reset = w.gates(gate, gates, (forward + back)[:both])
+            (new,) = w.gates(x, weights[both:], forward[both:] + (0 if after else back[both:]))
+            reset = w.function(reset, "sigmoid")
+            if after:
                 if y is None:
-                    y = w.combined("subtract", new, w.product(update, new))
+                    past = w.product(reset, w.constant(back[both:], reset))
                 else:
-                    y = w.sum(new, w.product(update, w.combined("subtract", y, new)))
-                states[step, direction, sequence] = y
-    _finish(importer, node, of, states, [])
+                    (linear,) = w.gates(y, recurrent[both:], back[both:])
+                    past = w.product(reset, linear)
+                new = w.sum(new, past)
+            elif y is not None:
+                (linear,) = w.gates(w.product(reset, y), recurrent[both:], np.zeros(cells))
+                new = w.sum(new, linear)
+            new = w.function(new, "tanh")
+            update = w.function(update, "sigmoid")
+            if y is None:
+                y = w.combined("subtract", new, w.product(update, new))
+            else:
+                y = w.sum(new, w.product(update, w.combined("subtract", y, new)))
+            w.states[step, direction, sequence] = y
+    w.name_outputs()

@@ -12,7 +12,7 @@ from microkernels.bp.contents import pack, unpack
 from microkernels.bp.golden import iterate, labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import split_outputs
-from microkernels.bp.layout import BpLayout, sweep_traffic
+from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, MessageDirection, check_messages
 from microkernels.bp.record import BLOCK_BYTES, block_fit
 from microkernels.bp.shifts.choice import shifts_of
@@ -126,6 +126,6 @@ def test_an_update_moves_two_columns() -> None:
     """Three vectors are read and one is written; of an image of pixels it would be three."""
     held = layout(problem(64, 64))
     for direction in MessageDirection:
-        columns = sweep_traffic(held, direction).total / COLUMN
+        columns = held.sweep_bytes(direction) / COLUMN
         assert columns == pytest.approx(2 * 64 * 64, rel=0.01)
     assert held.record_bytes == BLOCK_BYTES

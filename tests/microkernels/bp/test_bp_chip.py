@@ -1,6 +1,7 @@
 """BP-M on several vaults, all PEs interleaved on instruction set simulators, against the golden
 model."""
 
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -12,9 +13,8 @@ from hypothesis import strategies as st
 from isa.image import DramImage
 from microkernels.bp.golden import iterate
 from microkernels.bp.jobs import bp_job
-from microkernels.bp.layout import BpLayout, sweep_traffic
+from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem, MessageDirection
-from microkernels.bp.runs import Neighbours
 from microkernels.bp.tiles import TileCut, TileGrid
 from microkernels.common.errors import KernelError
 from microkernels.runtime.barrier import FlagTable
@@ -151,17 +151,18 @@ def unless(step: str, words: dict[str, int], own: FlagTable) -> dict[str, int]:
 @pytest.mark.parametrize("left_out", ["forward", "backward", "barrier"])
 def test_each_wait_is_needed(monkeypatch: pytest.MonkeyPatch, left_out: str, pes: int) -> None:
     """Without it some timings give wrong messages: the other tests are not blind."""
-    end_of_step = Neighbours.end_of_step
+    end_of_step = BpLayout.end_of_step
 
     def hasty(
-        self: Neighbours, member: int, team: range, direction: MessageDirection, last: bool
+        self: BpLayout, direction: MessageDirection, vault: int, member: int, *, last: bool
     ) -> dict[str, int]:
-        words = end_of_step(self, member, team, direction, last)
+        words = end_of_step(self, direction, vault, member, last=last)
+        own = replace(self.flags, base=self.ring.address(vault, self.flags.base))
         barrier = last and (pes == 2 or direction.reverse)
         kind = "barrier" if barrier else "backward" if direction.reverse else "forward"
-        return unless(kind, words, self.vault) if kind == left_out else words
+        return unless(kind, words, own) if kind == left_out else words
 
-    monkeypatch.setattr(Neighbours, "end_of_step", hasty)
+    monkeypatch.setattr(BpLayout, "end_of_step", hasty)
     job = job_of(problem_of(1, 6, 6, 3), 2, 1, pes)
     assert not all(right(job, one_behind(slow, 60)) for slow in reversed(range(2 * pes)))
 
@@ -174,7 +175,7 @@ def test_remote_traffic_is_what_the_layout_says() -> None:
         together = start(job, memory)
         together.run(in_bursts(0, 100))
     layout = BpLayout.of(problem, sharers=2, ring=job.ring)
-    expected = sum(sweep_traffic(layout, direction).remote for direction in MessageDirection)
+    expected = sum(map(layout.remote_bytes, MessageDirection))
     pes, steps = 8, 4
     # Each PE is in two of the sweeps. Between steps one flag, at both barriers two.
     flags = pes * (2 * (steps - 1) + 2 * 2)
@@ -187,7 +188,7 @@ def test_remote_traffic_on_full_hd() -> None:
         labels=16,
         sharers=4,
     )
-    shares = {d: 100 * sweep_traffic(layout, d).share for d in MessageDirection}
+    shares = {d: 100 * layout.remote_bytes(d) / layout.sweep_bytes(d) for d in MessageDirection}
     # The thesis computes 0.41 % to 0.72 % (6.1), without the image's borders.
     assert (
         shares[MessageDirection.RIGHT]

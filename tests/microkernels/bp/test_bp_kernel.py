@@ -1,7 +1,5 @@
 """The BP-M kernel on the instruction set simulator against its golden model; its schedule."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -14,7 +12,7 @@ from microkernels.bp import golden as bp_golden
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.kernel import (
     MIN_SLOTS,
-    Spacing,
+    MatrixKernel,
     bp_builder,
     bp_program,
     matrix_pad,
@@ -114,15 +112,16 @@ def test_no_hazard_at_any_vector_length(labels: int) -> None:
     assert [str(hazard) for hazard in model.hazards] == []
 
 
-@pytest.mark.parametrize("gap", ["before_total", "after_total", "lone", "lone_filled"])
-def test_the_spacing_is_needed(monkeypatch: pytest.MonkeyPatch, gap: str) -> None:
-    """With fewer pads than planned the model must find hazards: it is not blind."""
-    of = Spacing.of
+@pytest.mark.parametrize("left_out", range(4))
+def test_the_spacing_is_needed(monkeypatch: pytest.MonkeyPatch, left_out: int) -> None:
+    """Without the pads after so many instructions the model must find hazards: it is not blind."""
+    space = MatrixKernel.space
 
-    def less(labels: int, bits: int) -> Spacing:
-        return replace(of(labels, bits), **{gap: 0})
+    def less(self: MatrixKernel, between: int) -> None:
+        if between != left_out:
+            space(self, between)
 
-    monkeypatch.setattr(Spacing, "of", less)
+    monkeypatch.setattr(MatrixKernel, "space", less)
     model = ScheduleModel()
     run(random_problem(1, 5, 5, 2, 16), 1, model=model)
     assert model.hazards

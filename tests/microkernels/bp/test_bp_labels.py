@@ -7,8 +7,7 @@ from hypothesis import strategies as st
 
 from microkernels.bp import golden
 from microkernels.bp.jobs import bp_job, bp_levels_job
-from microkernels.bp.labels import machine_labels, split_outputs
-from microkernels.bp.labels_kernel import labels_shape
+from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
@@ -82,4 +81,4 @@ def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(KernelError, match="labels 0 to 127 on an engine need more than 8 bits"):
         bp_job(problem(2, 2, 128, 8), form="shifts", choose=True)
     with pytest.raises(KernelError, match="do not fit a scratchpad of 1024"):
-        labels_shape(128, 16, 1024)
+        labels_kernel(128, 16, 1024)

@@ -11,7 +11,14 @@ from isa.image import DramImage
 from microkernels.bp.contents import unpack
 from microkernels.bp.golden import energy, iterate, labels
 from microkernels.bp.jobs import bp_levels_job
-from microkernels.bp.levels import coarse_problem, coarse_smoothness, copied, iterate_levels
+from microkernels.bp.layout import BpLayout
+from microkernels.bp.levels import (
+    BLOCK,
+    coarse_problem,
+    coarse_smoothness,
+    copied,
+    iterate_levels,
+)
 from microkernels.bp.levels_kernel import copy_program
 from microkernels.bp.levels_layout import LevelsLayout
 from microkernels.bp.problem import BpProblem
@@ -85,11 +92,8 @@ def test_all_phases_equal_the_golden_model(
     ring = VaultRing(columns=columns, rows=rows, address_bits=ADDRESS_BITS)
     job = bp_levels_job(problem, 1, iterations, ring=ring, pes=pes, cut=cut)
     layout = LevelsLayout(
-        problem=problem,
-        sharers=pes,
-        ring=ring,
+        fine=BpLayout.of(problem, sharers=pes, ring=ring, block=BLOCK, cut=cut),
         coarse_symmetric=coarse_problem(problem).symmetric,
-        cut=cut,
     )
     memory, launches = run(job, seed)
     with memory:

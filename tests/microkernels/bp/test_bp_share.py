@@ -7,17 +7,22 @@ from hypothesis import strategies as st
 
 from isa.image import DramImage
 from microkernels.bp import golden as bp_golden
-from microkernels.bp import partition as bp_share
+from microkernels.bp import runs as bp_runs
 from microkernels.bp.contents import pack, unpack
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.partition import share_sweep
 from microkernels.bp.problem import BpProblem, MessageDirection
-from microkernels.bp.runs import sweep_team
+from microkernels.bp.runs import PAIR, Piece, share_sweep, sweep_team
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
+
+
+def cut(share: list[Piece], updates: int) -> tuple[list[Piece], list[Piece]]:
+    """Heads and tails of a share."""
+    tails = [piece for piece in share if piece.first]
+    return [p for p in share if p not in tails and p.updates < updates], tails
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -28,37 +33,35 @@ def test_every_update_is_made_once_and_evenly(lines: int, updates: int, sharers:
     shares = share_sweep(lines, updates, sharers)
     assert len(shares) == sharers
     for pe, share in enumerate(shares):
-        before = made.sum()
-        for pair in share.pairs:
-            made[2 * pair : 2 * pair + 2] += 1
-        for piece in (share.head, share.tail):
-            if piece is not None:
-                assert piece.updates > 0
-                columns = slice(piece.first, piece.first + piece.updates)
-                made[2 * piece.pair : 2 * piece.pair + 2, columns] += 1
-        times.append(made.sum() - before)
-        if share.line is not None:
-            made[share.line] += 1
-            times[-1] += 1.2 * updates
-        if share.head is not None:
-            assert share.pairs or share.line is not None or share.tail is not None
-            tail = shares[pe + 1].tail
-            assert tail is not None
-            assert (tail.pair, tail.first) == (share.head.pair, share.head.updates)
-        assert (share.tail is None) or shares[pe - 1].head is not None
+        times.append(0.0)
+        for piece in share:
+            assert piece.updates > 0
+            columns = slice(piece.first, piece.first + piece.updates)
+            for group in piece.groups:
+                made[piece.lanes * group : piece.lanes * (group + 1), columns] += 1
+            rate = 1 if piece.lanes == PAIR else 1.2
+            times[-1] += rate * piece.lanes * len(piece.groups) * piece.updates
+        heads, tails = cut(share, updates)
+        if heads:
+            assert heads == share[:1] != share
+            _, (tail,) = cut(shares[pe + 1], updates)
+            assert (tail.groups, tail.first) == (heads[0].groups, heads[0].updates)
+        if tails:
+            assert tails == share[-1:]
+            assert cut(shares[pe - 1], updates)[0]
     assert (made == 1).all()
     most = 1.2 if lines <= sharers else 2 * -(-lines // (2 * sharers)) + 1.2 * (lines % 2)
     assert max(times) <= most * updates
     if lines >= 4 * sharers:
         # The shares include the overhead of each cut, so they are even to a few pieces' beginnings.
         even = (lines + 0.2 * (lines % 2)) * updates / sharers
-        assert max(times) <= even + 4 * bp_share.START_UPDATES
+        assert max(times) <= even + 4 * bp_runs.START_UPDATES
 
 
 def test_34_lines_for_4_pes_are_eight_and_a_half_each() -> None:
     """But for what it takes to begin: the PEs with three pieces have less than those with two."""
     amounts = [
-        2 * (59 * len(share.pairs) + sum(p.updates for p in (share.head, share.tail) if p))
+        sum(piece.lanes * len(piece.groups) * piece.updates for piece in share)
         for share in share_sweep(34, 59, 4)
     ]
     assert sum(amounts) == 34 * 59
@@ -124,7 +127,7 @@ def run(
     labels=st.sampled_from([3, 5, 16]),
     longest=st.sampled_from([1, 30, 1000]),
     slots=st.sampled_from([4, 8]),
-    start=st.sampled_from([0, bp_share.START_UPDATES]),
+    start=st.sampled_from([0, bp_runs.START_UPDATES]),
 )
 def test_equals_the_golden_model_under_any_timing(
     seed: int,
@@ -139,14 +142,14 @@ def test_equals_the_golden_model_under_any_timing(
     problem = problem_of(seed, width, height, labels)
     with pytest.MonkeyPatch.context() as patch:
         # With 0, lines are cut wherever that makes shares more even.
-        patch.setattr(bp_share, "START_UPDATES", start)
+        patch.setattr(bp_runs, "START_UPDATES", start)
         assert run(problem, sharers, in_bursts(seed, longest), seed=seed, slots=slots)
 
 
 @pytest.mark.parametrize("slow", range(4))
 def test_one_pe_far_behind(monkeypatch: pytest.MonkeyPatch, slow: int) -> None:
     # 10 rows and 9 columns: lines are cut in both directions.
-    monkeypatch.setattr(bp_share, "START_UPDATES", 0)
+    monkeypatch.setattr(bp_runs, "START_UPDATES", 0)
     assert run(problem_of(slow, 9, 10, 4), 4, one_behind(slow, 20), seed=slow, iterations=1)
 
 
@@ -169,7 +172,7 @@ def test_the_rest_of_a_cut_line_waits_for_its_begin(monkeypatch: pytest.MonkeyPa
     rng = np.random.default_rng(2)
     # Dear changes of label: what a message says is not forgotten on its way.
     problem = BpProblem(rng.integers(-300, 300, (9, 16, 4)), 2000 * (1 - np.eye(4, dtype=int)))
-    assert any(share.head for share in share_sweep(9, 15, 4))
+    assert any(cut(share, 15)[0] for share in share_sweep(9, 15, 4))
     assert run(problem, 4, one_behind(0, 30), iterations=1)
     words = FlagTable.words
 
@@ -211,7 +214,7 @@ def test_four_pes_on_a_tile_lose_little(monkeypatch: pytest.MonkeyPatch) -> None
     problem = motorcycle(30, 18, 16).problem
     cut = estimate(problem, 4)
     assert cut <= 91
-    monkeypatch.setattr(bp_share, "START_UPDATES", 1 << 20)
+    monkeypatch.setattr(bp_runs, "START_UPDATES", 1 << 20)
     assert estimate(problem, 4) >= cut + 3, "whole lines: 5 rows for some PEs, 4 for others"
 
 

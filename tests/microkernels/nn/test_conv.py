@@ -19,9 +19,9 @@ from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.common.schedule import ScheduleModel, watch
 from microkernels.networks.parameters import real_of
 from microkernels.nn.conv_kernel import conv_program
-from microkernels.nn.conv_layout import ConvLayout, share_conv
+from microkernels.nn.conv_layout import ConvLayout
 from microkernels.nn.conv_plan import ConvPlan, best_depth, plan_conv
-from microkernels.nn.conv_shape import ConvOrder, ConvShape, convolve
+from microkernels.nn.conv_shape import ConvShape, convolve
 from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import KernelJob, simulate
 
@@ -195,8 +195,16 @@ def test_golden_model_is_near_the_reference(
 ) -> None:
     """Half a unit of the last place for each sum that is rounded."""
     image, weights, bias = data(shape, seed, 100)
-    order = ConvOrder(depth=depth, joined=joined)
-    fixed = convolve(shape, order, image, weights, bias, fraction=FRACTION, relu=True)
+    fixed = convolve(
+        shape,
+        image,
+        weights,
+        bias,
+        depth=depth,
+        joined=joined,
+        fraction=FRACTION,
+        relu=True,
+    )
     model = onnx.parser.parse_model(
         f"""
         <ir_version: 8, opset_import: ["" : 17]>
@@ -222,12 +230,12 @@ def test_saturates_between_slices() -> None:
     shape = ConvShape(width=1, height=1, channels=3, filters=1, kernel=1)
     image = np.full((1, 1, 3), 30000)
     weights = np.array([1, 1, -1]).reshape(1, 1, 1, 3)
-    order = ConvOrder(depth=1, joined=True)
     zero = np.zeros(1, int)
-    out = convolve(shape, order, image, weights, zero, fraction=0, relu=False)
-    assert out.item() == 32767 - 30000
-    whole = ConvOrder(depth=3, joined=True)
-    assert convolve(shape, whole, image, weights, zero, fraction=0, relu=False).item() == 30000
+    for depth, total in ((1, 32767 - 30000), (3, 30000)):
+        out = convolve(
+            shape, image, weights, zero, depth=depth, joined=True, fraction=0, relu=False
+        )
+        assert out.item() == total
 
 
 def _beats(job: KernelJob) -> int:
@@ -266,8 +274,8 @@ def test_additions_cost_little(
 def test_shares_cover_the_layer_once(sharers: int) -> None:
     shape = ConvShape(width=5, height=9, channels=8, filters=24)
     plan = plan_conv(shape, depth=8, out_depth=24, filters=4)
-    shares = share_conv(plan, sharers)
-    done = [(row, group) for share in shares for row in share.rows for group in share.groups]
+    shares = plan.shares(sharers)
+    done = [(row, group) for rows, groups in shares for row in rows for group in groups]
     assert len(shares) == sharers
     assert sorted(done) == [(row, group) for row in range(7) for group in range(6)]
 

@@ -1,6 +1,8 @@
 """Convolutions of bytes on the instruction set simulator against their golden model, and that model
 against sums in Python."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,14 +12,12 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.nn.conv_shape import (
     BYTE,
-    ByteConv,
-    ConvOrder,
     ConvShape,
     convolve_bytes,
     pair_bytes,
     split_pairs,
 )
-from microkernels.nn.jobs import byte_conv_job
+from microkernels.nn.jobs import conv_job
 from microkernels.runtime.job import STANDARD, KernelJob, simulate
 from tests.microkernels.nn.test_conv import shapes
 
@@ -30,6 +30,10 @@ def data(shape: ConvShape, seed: int, limit: int = 128) -> tuple[Elements, Eleme
     size = (shape.filters, shape.down, shape.kernel, shape.channels)
     weights = random.integers(-limit, limit, size)
     return image, weights, random.integers(-2000, 2000, shape.filters)
+
+
+#: A convolution of bytes.
+bytes_job = partial(conv_job, pairs=True)
 
 
 def check(job: KernelJob, seed: int = 0) -> None:
@@ -59,23 +63,31 @@ def test_equals_the_golden_model(
     narrow: int | None,
     relu: bool,
 ) -> None:
-    layer = ByteConv(shape=shape, fraction=fraction, narrow=narrow, relu=relu)
+    numbers = {"fraction": fraction, "narrow": narrow, "relu": relu}
     more = {"strips": strips, "reuse": reuse, "sharers": sharers, "out_padding": seed % 2}
-    check(byte_conv_job(layer, *data(shape, seed), **more), seed)  # type: ignore[arg-type]
+    check(bytes_job(shape, *data(shape, seed), **numbers, **more), seed)  # type: ignore[arg-type]
 
 
 def test_sums_of_several_slices() -> None:
     shape = ConvShape(width=5, height=4, channels=301, filters=6, kernel=2)
-    layer = ByteConv(shape=shape, fraction=9)
-    check(byte_conv_job(layer, *data(shape, 1), depth=64, sharers=2))
+    check(bytes_job(shape, *data(shape, 1), fraction=9, depth=64, sharers=2))
 
 
 @pytest.mark.parametrize("narrow", [0, 3, 8])
 def test_the_model_is_the_sum_that_is_rounded_twice(narrow: int) -> None:
     shape = ConvShape(width=4, height=3, channels=5, filters=2, kernel=2, padding=1)
     image, weights, bias = data(shape, 3)
-    layer = ByteConv(shape=shape, fraction=4, narrow=narrow, relu=False)
-    found = convolve_bytes(layer, ConvOrder(depth=3, joined=True), image, weights, bias)
+    found = convolve_bytes(
+        shape,
+        image,
+        weights,
+        bias,
+        depth=3,
+        joined=True,
+        fraction=4,
+        narrow=narrow,
+        relu=False,
+    )
     padded = np.pad(image, ((1, 1), (1, 1), (0, 0)))
     for y, x, o in np.ndindex(found.shape):
         window = padded[y : y + 2, x : x + 2]
@@ -95,14 +107,14 @@ def test_pairs_of_bytes() -> None:
 def test_saturation_is_counted() -> None:
     shape = ConvShape(width=3, height=3, channels=64, filters=2)
     image, weights, bias = (np.full_like(each, 127) for each in data(shape, 1))
-    job = byte_conv_job(ByteConv(shape=shape, fraction=6, narrow=6), image, weights, bias)
+    job = bytes_job(shape, image, weights, bias, fraction=6, narrow=6)
     assert job.expected.tolist() == [[[127, 127]]]
     assert job.saturated
 
 
 def test_it_needs_its_instruction() -> None:
     shape = ConvShape(width=3, height=3, channels=2, filters=2)
-    job = byte_conv_job(ByteConv(shape=shape, fraction=0), *data(shape, 1))
+    job = bytes_job(shape, *data(shape, 1), fraction=0)
     with pytest.raises(KernelError, match=r"^convolution of bytes: the program needs m\.v\.dot"):
         simulate(job)
 
@@ -120,7 +132,7 @@ SMALL = ConvShape(width=3, height=3, channels=2, filters=4)
 )
 def test_bad_layers(change: dict[str, int], message: str) -> None:
     with pytest.raises(KernelError, match=message):
-        ByteConv(**{"shape": SMALL, "fraction": 3, **change})  # type: ignore[arg-type]
+        bytes_job(SMALL, *data(SMALL, 1), **{"fraction": 3, **change})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -131,24 +143,21 @@ def test_bad_layers(change: dict[str, int], message: str) -> None:
     ],
 )
 def test_bad_plans(more: dict[str, int], message: str) -> None:
-    layer = ByteConv(shape=SMALL, fraction=3, narrow=4)
     with pytest.raises(KernelError, match=message):
-        byte_conv_job(layer, *data(SMALL, 1), **more)  # type: ignore[arg-type]
+        bytes_job(SMALL, *data(SMALL, 1), fraction=3, narrow=4, **more)  # type: ignore[arg-type]
 
 
 def test_outputs_of_bytes_need_all_channels_at_once() -> None:
     shape = ConvShape(width=3, height=3, channels=600, filters=4)
-    layer = ByteConv(shape=shape, fraction=3, narrow=4)
     with pytest.raises(KernelError, match="a column of 3 pixels of 300 channels has 900 elements"):
-        byte_conv_job(layer, *data(shape, 1))
+        bytes_job(shape, *data(shape, 1), fraction=3, narrow=4)
     with pytest.raises(KernelError, match="all 300 elements of a pixel"):
-        byte_conv_job(layer, *data(shape, 1), depth=50)
+        bytes_job(shape, *data(shape, 1), fraction=3, narrow=4, depth=50)
 
 
 def test_numbers_that_are_no_bytes() -> None:
     image, weights, bias = data(SMALL, 1)
-    layer = ByteConv(shape=SMALL, fraction=3, narrow=8)
     with pytest.raises(KernelError, match="image must be from -128 to 127, but goes"):
-        byte_conv_job(layer, image + 200, weights, bias)
+        bytes_job(SMALL, image + 200, weights, bias, fraction=3, narrow=8)
     with pytest.raises(KernelError, match="bias with half of an output's last place must be"):
-        byte_conv_job(layer, image, weights, bias * 0 + 32767)
+        bytes_job(SMALL, image, weights, bias * 0 + 32767, fraction=3, narrow=8)

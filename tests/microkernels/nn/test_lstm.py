@@ -1,5 +1,7 @@
 """LSTM kernels on the simulator, bit by bit; their golden model against floating point."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -13,7 +15,6 @@ from microkernels.common.logistic import sigmoid, tanh
 from microkernels.networks.parameters import real_of
 from microkernels.nn.jobs import lstm_job
 from microkernels.nn.lstm_shape import (
-    LstmCut,
     LstmShape,
     LstmState,
     LstmWeights,
@@ -149,12 +150,12 @@ def test_eight_steps_stay_within_a_hundredth_of_floating_point() -> None:
     shape = LstmShape(inputs=40, cells=64, outputs=32, batch=4)
     real = real_layer(shape, rng)
     weights = fixed_layer(real)
-    cut = plan_lstm(shape, vaults=2, sharers=2).cut
+    plan = plan_lstm(shape, vaults=2, sharers=2)
     state = LstmState.start(shape)
     c, y = np.zeros((4, 64)), np.zeros((4, 32))
     for _ in range(8):
         x = rng.normal(0, 1, (4, 40))
-        state = lstm_step(cut, weights, to_fixed(x, FRACTION), state, fraction=FRACTION)
+        state = lstm_step(plan, weights, to_fixed(x, FRACTION), state, fraction=FRACTION)
         c, y = float_step(real, x, c, y)
         assert np.abs(real_of(state.c, FRACTION) - c).max() < 0.01
         assert np.abs(real_of(state.y, FRACTION) - y).max() < 0.01
@@ -177,7 +178,7 @@ def test_steps_follow_one_another_on_the_simulator() -> None:
 
 def test_the_layer_of_the_thesis_fits() -> None:
     plan = plan_lstm(ESE, vaults=32, sharers=4)
-    assert (plan.cut.cells, plan.cut.outputs, plan.vectors) == (32, 16, 8)
+    assert (plan.cells, plan.outputs, plan.vectors) == (32, 16, 8)
     assert plan.ring_end <= 4096
     assert plan.spaced_products
     assert plan.spaced_cells
@@ -229,7 +230,7 @@ def test_weights_of_another_shape() -> None:
 
 def test_chunks_must_hold_whole_blocks() -> None:
     with pytest.raises(KernelError, match="chunk must be a multiple of block"):
-        LstmCut(shape=ESE, vaults=1, block=8, chunk=12)
+        replace(plan_lstm(ESE, sharers=4), block=8, chunk=12)
 
 
 def test_an_engine_without_the_logistic_unit_is_refused_by_name() -> None:

@@ -11,8 +11,7 @@ from isa.image import DramImage
 from isa.table import BY_KEY
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, to_fixed
-from microkernels.networks.lstm_jobs import lstm_sequence_job
-from microkernels.networks.lstm_sequence import SequenceLayout, plan_sequence
+from microkernels.networks.lstm_sequence import SequenceLayout, lstm_sequence_job, plan_sequence
 from microkernels.networks.parameters import real_of
 from microkernels.nn.lstm_shape import LstmShape, LstmState, LstmWeights, usual_weights
 from microkernels.runtime.compiled import execute

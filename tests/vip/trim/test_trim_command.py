@@ -1,12 +1,11 @@
 """``vip trim`` and ``vip run --profile`` as a user meets them."""
 
 import json
-from types import SimpleNamespace
 
 import pytest
 
 import vip.trimming.runs as verb
-from isa.faults import FaultCause
+from sim_tb.cosim.trim_check import TrimCheck
 from soc.generate.configuration_file import read_configuration
 from synth.formal.induction import Proof
 from synth.formal.solve import Failure
@@ -224,7 +223,7 @@ def test_several_programs(vip, tmp_path):
 
 def test_a_profile_of_another_program_is_refused_before_anything_runs(vip, monkeypatch):
     assert vip("run", "b.vip", "--profile", "b.profile")[0] == 0
-    monkeypatch.setattr(verb, "observe", None)
+    monkeypatch.setattr(verb, "profile_work", None)
     wrong = vip("trim", "a.vip", "--profile", "b.profile", "--no-area", "-o", "out")
     refused(wrong, "a profile belongs to none of the programs")
 
@@ -251,17 +250,7 @@ def test_bad_input(vip, tmp_path):
 
 
 def test_engine_that_does_something_else_is_not_written(vip, tmp_path, monkeypatch):
-    end = SimpleNamespace(state="halted", cause=FaultCause.NONE, pc=0)
-    check = SimpleNamespace(
-        match=False,
-        different=("memory",),
-        unfaulted=(),
-        removed=3,
-        cycles_full=10,
-        cycles_trimmed=10,
-        full=end,
-        trimmed=end,
-    )
+    check = TrimCheck(name="a.vip", cycles_full=10, cycles_trimmed=10, different=("memory",))
     monkeypatch.setattr(verb, "check_trimmed", lambda *_, **__: check)
     arguments = ("a.vip", "--proved", "--no-area", "-o", "out", "--memory", "few.bin")
     refused(vip("trim", *arguments, "--json", "trim.json"), "does not do what the full one does")

@@ -12,7 +12,6 @@ from sim_tb.cosim.trim_check import Workload
 from soc.generate.configuration_file import configuration_text, read_configuration
 from soc.generate.generate import generate
 from soc.generate.presets import preset
-from synth.analysis.profile import InFlight
 from synth.errors import TrimError
 from synth.physical.area import AreaReport, AreaRow
 from synth.physical.devices import find_budget
@@ -27,7 +26,6 @@ from vip.trimming.filling import (
     fit_both,
     fit_json,
 )
-from vip.trimming.runs import observe
 from vip.trimming.trim import Sizes
 
 SOURCE = """
@@ -145,8 +143,7 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
     steps = []
     full, trimmed = preset("pe-small"), known.trimmed.chip.config.pe
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
-    measured = SimpleNamespace(result=SimpleNamespace(counters=counters))
-    run_once = SimpleNamespace(work=work, measured=measured)
+    run_once = SimpleNamespace(work=work, result=SimpleNamespace(counters=counters))
     found = fit_both(full, trimmed, known.full.chip.budget, [run_once], steps.append)
     assert found.demand == 0.25
     assert found.full.moved == found.trimmed.moved == 25
@@ -187,8 +184,10 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
     monkeypatch.setattr("vip.trimming.filling.run_copies", lambda *_: known.full.copies)
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     monkeypatch.setattr(
-        "vip.trimming.filling.observe",
-        lambda work, full, slower: _observed(work, full, counters, slower),
+        "vip.trimming.filling.measure",
+        lambda work, full, *, slower: SimpleNamespace(
+            work=work, result=SimpleNamespace(counters=counters), in_flight=(3, 8)
+        ),
     )
     fit_application(application, known.full.chip.budget, lambda step: None)
     (full, full_tags), (pe, tags) = filled
@@ -197,10 +196,3 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
     assert pe.counters is full.counters is False
     assert pe.instructions < full.instructions
     assert pe.arc_entries == 3
-
-
-def _observed(work, full, counters, slower):
-    run = observe(work, full, hardware=False)
-    measured = SimpleNamespace(result=SimpleNamespace(counters=counters))
-    in_flight = InFlight(arc_entries=3, requests=8, slower=slower)
-    return replace(run, profile=replace(run.profile, in_flight=in_flight), measured=measured)
