@@ -3,7 +3,6 @@
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 from typing import Any
 
 from isa.image import DramImage
@@ -114,6 +113,7 @@ class PeSimulation(Machine):
 
     config: PeConfig
     lenient = True
+    _session: Session
 
     def __init__(
         self,
@@ -132,18 +132,6 @@ class PeSimulation(Machine):
             form = trace.suffix.lstrip(".") or "?"
         folder = build_engine(config, form, ports_only=ports_only, watched=watched)
         self._session = Session(folder, TOP, trace=trace)
-
-    def __enter__(self) -> "PeSimulation":
-        self._session.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._session.__exit__(kind, error, traceback)
 
     def run_many(
         self, jobs: Iterable[HostJob], progress: Callable[[int], None] | None = None
