@@ -8,8 +8,7 @@ from typing import Annotated
 import numpy as np
 import typer
 
-from microkernels.bp.golden import energy, iterate, labels
-from microkernels.bp.levels import coarse_problem, copied
+from microkernels.bp.golden import coarse_problem, copied, energy, iterate, labels
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.data.stereo import motorcycle
 from microkernels.suite import suite

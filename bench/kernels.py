@@ -16,7 +16,7 @@ import numpy as np
 from hdl.ports import COLUMN_BYTES
 from isa.timing import WORD_BYTES
 from memory.timing import BURST_CLOCKS
-from microkernels.bp.levels import coarse_problem
+from microkernels.bp.golden import coarse_problem
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
 from sim_tb.cosim.kernels import run_on

@@ -8,8 +8,7 @@ import typer
 
 from microkernels.bp.golden import labels
 from microkernels.bp.jobs import bp_levels_job
-from microkernels.data.stereo import motorcycle, percent_wrong
-from microkernels.data.stereo_picture import draw
+from microkernels.data.stereo import draw, motorcycle, percent_wrong
 from microkernels.runtime.ring import VaultRing
 from sim_tb.cosim.kernels import run_on
 from sim_tb.runner.build import need_simulator

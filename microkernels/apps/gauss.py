@@ -25,8 +25,7 @@ from isa.program import Program
 from isa.table import Width
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import Elements, check_elements
-from microkernels.common.saturation import clip
+from microkernels.common.fixed_point import Elements, check_elements, clip
 from microkernels.runtime.job import KernelJob
 
 from .array_job import addresses, array_job

@@ -14,8 +14,7 @@ from dataclasses import replace
 import numpy as np
 
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import ELEMENT, HIGHEST, LOWEST, Elements
-from microkernels.common.saturation import clip
+from microkernels.common.fixed_point import ELEMENT, HIGHEST, LOWEST, Elements, clip
 from microkernels.runtime.job import Golden, KernelJob
 
 from .lowered_convolution import lowered_convolution_job

@@ -117,7 +117,7 @@ def contents(
 
 
 def _tails(problem: BpProblem) -> dict[MessageDirection | None, Messages]:
-    """``[y, x]``: the weights after a vector (:mod:`microkernels.bp.variant`)."""
+    """``[y, x]``: the weights after a vector (:mod:`microkernels.bp.problem`)."""
     if problem.weights is None:
         return {}
     dtype = element_type(problem.bits)

@@ -15,9 +15,8 @@ from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.common.word_record import word_registers
 from microkernels.runtime.barrier import FlagCode
 
-from .problem import element_type
+from .problem import DAMPING_BITS, USUAL, UpdateVariant, element_type
 from .runs import END_WORDS, SweepRun
-from .variant import DAMPING_BITS, USUAL, UpdateVariant
 
 __all__ = ["BpFrame", "LaneFrame"]
 
@@ -302,7 +301,7 @@ class LaneFrame(BpFrame):
         self, step: str, slot: str, message: str, *, fresh: int, replaced: int, damping: int
     ) -> None:
         """Write a step of mixing a new message with the one that it replaces: ``n``, ``d``, ``f``
-        or ``m`` (:mod:`microkernels.bp.variant`).
+        or ``m`` (:mod:`microkernels.bp.problem`).
 
         Parameters:
             slot: register with the address of the raw message, then of ``d`` and ``f``.

@@ -15,11 +15,10 @@ from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import VaultRing
 
 from .contents import contents, pack, unpack
-from .golden import check_damping, iterate
+from .golden import BLOCK, check_damping, coarse_problem, copied, iterate, iterate_levels
 from .kernel import bp_program
 from .labels import with_labels
 from .layout import BpLayout
-from .levels import BLOCK, coarse_problem, copied, iterate_levels
 from .levels_kernel import construct_program, copy_program
 from .levels_layout import LevelsLayout
 from .plain import plain_program
@@ -131,7 +130,7 @@ def _program(layout: BpLayout, scratchpad_bytes: int, ring: VaultRing | None) ->
 
 
 class _Levels:
-    """Common part of the jobs on two levels (:mod:`microkernels.bp.levels`); parameters as of
+    """Common part of the jobs on two levels (:mod:`microkernels.bp.golden`); parameters as of
     :func:`bp_levels_job`, but that without a ring there is no chip.
 
     Attributes:
@@ -288,13 +287,13 @@ def bp_levels_job(
     Parameters:
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
         ring: of the vaults; None: a chip of one.
-        smoothness: of the coarse problem (:func:`microkernels.bp.levels.coarse_problem`).
+        smoothness: of the coarse problem (:func:`microkernels.bp.golden.coarse_problem`).
         messages: where the coarse problem begins; None: all 0.
         problem, pes, scratchpad_bytes, form, instruction_words, cut, choose, damping: as for
             :func:`bp_job`.
 
     Raises:
-        KernelError: as :func:`bp_job` and :func:`microkernels.bp.levels.coarse_problem`.
+        KernelError: as :func:`bp_job` and :func:`microkernels.bp.golden.coarse_problem`.
     """
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     CHECK.at_least("iterations", iterations, 0)

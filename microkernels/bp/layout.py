@@ -20,7 +20,7 @@ from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.runtime.barrier import FlagTable
 from microkernels.runtime.ring import VaultRing
 
-from .problem import BpProblem, MessageDirection, element_type
+from .problem import USUAL, BpProblem, MessageDirection, UpdateVariant, element_type
 from .record import (
     BANKS,
     BLOCK,
@@ -53,7 +53,6 @@ from .runs import (
 )
 from .shifts.base import Shifts
 from .tiles import Tile, TileCut, TileGrid
-from .variant import USUAL, UpdateVariant
 
 __all__ = ["BpLayout"]
 

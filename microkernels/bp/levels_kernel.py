@@ -1,4 +1,4 @@
-"""Programs between the levels of hierarchical BP-M (:mod:`microkernels.bp.levels`): construct and
+"""Programs between the levels of hierarchical BP-M (:mod:`microkernels.bp.golden`): construct and
 copy.
 
 Both process blocks of 2 x 2 pixels. The inputs of a block are loaded into a ring of *batches* of a
@@ -32,7 +32,7 @@ from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
 from microkernels.common.builder import WORD_BYTES as _WORD
 from microkernels.common.errors import CHECK, KernelError
 
-from .levels import BLOCK
+from .golden import BLOCK
 from .levels_layout import COLUMNS_BITS, LEVEL_RUN_WORDS, MOST_COLUMNS
 from .problem import MessageDirection, element_type
 from .record import PLACE, record_stride, vector_stride

@@ -33,8 +33,8 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import round_up
 from microkernels.common.parameter_block import block_bytes
 
+from .golden import BLOCK
 from .layout import BpLayout
-from .levels import BLOCK
 from .record import COST_PLACE
 from .shifts.base import Shifts
 from .tiles import TileGrid

@@ -1,7 +1,7 @@
 """Generator of the BP-M kernel with a matrix, one line at a time, for variants of the update.
 
 It computes what :mod:`microkernels.bp.kernel` does, with edge weights or damping
-(:mod:`microkernels.bp.variant`), in the frame of the kernels by shifts
+(:mod:`microkernels.bp.problem`), in the frame of the kernels by shifts
 (:class:`microkernels.bp.frame.LaneFrame`). A body for each slot ``a b c`` of the ring, after a
 ``v.drain``, when the last update is complete: its message is stored, a new update is loaded into
 its slot, and then ::
@@ -27,9 +27,8 @@ from microkernels.common.errors import KernelError
 from microkernels.common.scratchpad import ScratchpadPlan
 
 from .frame import LaneFrame
-from .problem import element_type
+from .problem import UpdateVariant, element_type
 from .record import LOADED_VECTORS, vector_stride
-from .variant import UpdateVariant
 
 __all__ = ["plain_program"]
 

@@ -12,7 +12,7 @@ has fewer pixels or a :class:`TileCut` says so. Tile (column, row) belongs to th
 A vault's tiles have a *place* each in its memory: the number of their column.
 
 Tiles may be cut between *blocks* of pixels only, so that the pixels of a block, which are one pixel
-of a coarser image (:mod:`microkernels.bp.levels`), are never apart.
+of a coarser image (:mod:`microkernels.bp.golden`), are never apart.
 
 *Few large tiles, or many small ones.* A sweep passes along a line one pixel at a time, so it lasts
 as long as its longest lines, whatever the number of tiles along it. More tiles across it leave

@@ -103,16 +103,12 @@ class StereoField:
         options: that it was made with.
         truth: true disparities at the problem's pixels, in pixels of the files; None: not given.
         visible: pixels that both pictures show; None: not given.
-        picture: ``[y, x, rgb]``: the left picture, scaled.
-        name: for captions.
     """
 
     problem: BpProblem
     options: PairOptions
     truth: Disparities | None
     visible: NDArray[np.bool_] | None
-    picture: NDArray[np.uint8]
-    name: str
 
     def disparities(self, labels: NDArray[np.integer]) -> Disparities:
         """``[y, x]``: the disparity of each label, in pixels of the scaled pair."""
@@ -182,8 +178,6 @@ def stereo_field(
         options=options,
         truth=None if disparities is None else sampled(disparities, grid),
         visible=None if in_both is None else sampled(in_both, grid),
-        picture=displayed(scaled[0]),
-        name=left.stem,
     )
 
 

@@ -58,7 +58,7 @@ def coarse_costs(
 
     Returns:
         None for a matrix in a file, which has no costs between its labels
-        (:func:`microkernels.bp.levels.coarse_smoothness` interpolates them).
+        (:func:`microkernels.bp.golden.coarse_smoothness` interpolates them).
 
     Raises:
         KernelError: as from :func:`smoothness_costs`.

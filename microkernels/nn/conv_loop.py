@@ -11,8 +11,7 @@ from isa.program import Program
 from isa.run import Launch
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import ELEMENT, HIGHEST, LOWEST, Elements, dot
-from microkernels.common.saturation import clip
+from microkernels.common.fixed_point import ELEMENT, HIGHEST, LOWEST, Elements, clip, dot
 from microkernels.runtime.job import Golden, KernelJob
 
 __all__ = [

@@ -31,9 +31,9 @@ from microkernels.common.fixed_point import (
     add,
     check_elements,
     check_fraction,
+    clip,
     dot,
 )
-from microkernels.common.saturation import clip
 
 from .strided_shape import StridedShape
 

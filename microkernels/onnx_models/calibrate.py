@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements
-from microkernels.common.saturation import count_saturation
+from microkernels.common.fixed_point import FRACTION_LIMIT, HIGHEST, Elements, count_saturation
 from microkernels.networks.jobs import activation
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT, Layer, Network

@@ -28,9 +28,8 @@ from isa.program import Program
 from isa.run import Launch
 from isa.table import INSTRUCTIONS, find
 from microkernels.common.errors import KernelError
-from microkernels.common.fixed_point import Elements
+from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.common.memory import Readable, Writable
-from microkernels.common.saturation import count_saturation
 from microkernels.common.schedule import Hazard
 
 from .interleave import Together
@@ -68,7 +67,7 @@ class Golden:
 
     @property
     def saturated(self) -> int:
-        """Values that saturate in it (:mod:`microkernels.common.saturation`)."""
+        """Values that saturate in it (:mod:`microkernels.common.fixed_point`)."""
         return self._found[1]
 
 

@@ -90,6 +90,11 @@ class TracedInstruction:
     end: int = -1
     retired: bool = False
 
+    @property
+    def start(self) -> int:
+        """Cycle in which it was fetched."""
+        return self.stages[0].start
+
     def enter(self, stage: str, cycle: int) -> None:
         """Be in ``stage`` from ``cycle`` on."""
         self.leave(cycle)

@@ -12,8 +12,8 @@ from typing import Any
 
 import numpy as np
 
+from microkernels.bp.golden import coarse_problem
 from microkernels.bp.jobs import bp_between_job, bp_levels_job
-from microkernels.bp.levels import coarse_problem
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.data.stereo import motorcycle

@@ -12,8 +12,7 @@ from microkernels.apps.matrix_add import matrix_add_job
 from microkernels.apps.matrix_multiply import matrix_multiply_job
 from microkernels.bp.jobs import bp_construct_job, bp_copy_job, bp_job
 from microkernels.bp.problem import BpProblem
-from microkernels.common.fixed_point import Elements, to_fixed
-from microkernels.common.saturation import clip, count_saturation
+from microkernels.common.fixed_point import Elements, clip, count_saturation, to_fixed
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import conv_job, dense_job, lstm_job, pool_job

@@ -11,12 +11,12 @@ from microkernels.common.errors import KernelError
 from microkernels.data.stereo import (
     StereoError,
     _grey,
+    draw,
     motorcycle,
     percent_wrong,
     read_pair,
     stereo_scene,
 )
-from microkernels.data.stereo_picture import draw
 
 
 def two_planes() -> tuple[np.ndarray, np.ndarray, np.ndarray]:

@@ -9,7 +9,7 @@ from matplotlib.image import imread
 from isa.faults import FaultCause
 from isa.run import EngineEnd, RunResult
 from sim_tb.cosim.vault import WINDOW_CYCLES
-from vip.cosimulation.bandwidth import bandwidth_windows, draw_bandwidth
+from vip.cosimulation.numbers import bandwidth_windows, draw_bandwidth
 
 
 def result(windows: list[tuple[int, int]], cycles: int) -> RunResult:

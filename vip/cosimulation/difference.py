@@ -18,28 +18,11 @@ from support.scratch import scratch_folder
 from vip.programs import fill
 from vip.progress import Progress, silent
 
-__all__ = ["Located", "Locator", "Passage"]
+__all__ = ["Located", "Locator"]
 
 _STAGE = "first difference (runs)"
 #: Clock cycles of waveforms before the first and after the last instruction shown.
 _MARGIN = 4
-
-
-@dataclass(frozen=True)
-class Passage:
-    """An instruction on its way through the engine.
-
-    Attributes:
-        pc: word address. fetched, done: clock cycles of the waveforms.
-    """
-
-    pc: int
-    fetched: int
-    done: int
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {"pc": self.pc, "fetched": self.fetched, "done": self.done}
 
 
 @dataclass(frozen=True)
@@ -53,13 +36,16 @@ class Located:
     """
 
     difference: FirstDifference
-    passages: tuple[Passage, ...] = ()
+    passages: tuple[TracedInstruction, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The same as plain data."""
         return {
             **self.difference.to_json(),
-            "passages": [passage.to_json() for passage in self.passages],
+            "passages": [
+                {"pc": passage.pc, "fetched": passage.start, "done": passage.end}
+                for passage in self.passages
+            ],
         }
 
 
@@ -142,7 +128,7 @@ class Locator:
             )
             return simulator.run(self.launch.max_cycles).state != "limit"
 
-    def _waves(self, difference: FirstDifference, window: Path) -> tuple[Passage, ...]:
+    def _waves(self, difference: FirstDifference, window: Path) -> tuple[TracedInstruction, ...]:
         with scratch_folder("waves") as folder, DramImage(1 << self.config.address_bits) as image:
             recorded = folder / "wave.vcd"
             fill(image, self.memory)
@@ -156,14 +142,10 @@ class Locator:
             executed = [instruction for instruction in engine.found if instruction.retired][
                 -self.commits :
             ]
-            first = executed[0].stages[0].start if executed else 0
+            first = executed[0].start if executed else 0
             last = max((instruction.end for instruction in executed), default=record.cycles)
             texts = texts_of(self.launch.program, engine.found)
             cut_waves(recorded, window, max(0, first - _MARGIN), last + _MARGIN, texts)
             if self.saved is not None:
                 write_atomically(self.saved, save_file(window, texts, self.saved.suffix).encode())
-        return tuple(map(_passage, executed))
-
-
-def _passage(instruction: TracedInstruction) -> Passage:
-    return Passage(instruction.pc, instruction.stages[0].start, instruction.end)
+        return tuple(executed)

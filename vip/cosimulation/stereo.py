@@ -14,22 +14,21 @@ from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import (
     StereoError,
     StereoScene,
+    draw,
     motorcycle,
     percent_wrong,
     read_pair,
     stereo_scene,
 )
-from microkernels.data.stereo_picture import draw
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import KernelOutcome, chip_ring, run_on
 from sim_tb.cosim.machine import On
 from soc.generate.designs import Configuration
 from vip.configurations import Design, design
-from vip.cosimulation.bandwidth import draw_bandwidth
 from vip.progress import Progress, counting, silent
 
-from .numbers import run_json
+from .numbers import draw_bandwidth, run_json
 from .waves import waves
 
 __all__ = ["BpRun", "cosim_bp", "stereo_pair"]

@@ -10,8 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.run import Launch
-from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements
-from microkernels.common.saturation import count_saturation
+from microkernels.common.fixed_point import HIGHEST, LOWEST, Elements, count_saturation
 from microkernels.networks.jobs import NetworkJob, activations, network_job
 from microkernels.networks.layout import NetworkLayout
 from microkernels.networks.network import INPUT

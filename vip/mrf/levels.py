@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.bp.levels import coarse_problem
+from microkernels.bp.golden import coarse_problem
 from microkernels.bp.problem import BpProblem
 from vip.progress import Progress
 
@@ -22,7 +22,7 @@ def coarse_problems(
     Parameters:
         levels: with that of ``problem``, 1 or more.
         smoothness: costs of each coarse level; None: interpolated
-            (:func:`microkernels.bp.levels.coarse_smoothness`).
+            (:func:`microkernels.bp.golden.coarse_smoothness`).
 
     Raises:
         KernelError: smoothness costs that can't be used, or don't fit the element width.

@@ -10,18 +10,15 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from microkernels.bp.golden import energy, iterate
+from microkernels.bp.golden import BLOCK, copied, energy, iterate
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.labels import labels_kernel, machine_labels, split_outputs
-from microkernels.bp.levels import BLOCK, copied
-from microkernels.bp.problem import BpProblem, Messages
+from microkernels.bp.problem import BpProblem, Messages, UpdateVariant
 from microkernels.bp.shifts.choice import Form, shifts_of
 from microkernels.bp.tiles import fastest_cut
-from microkernels.bp.variant import UpdateVariant
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import Elements
-from microkernels.common.saturation import count_saturation
+from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.runtime.job import Golden, KernelJob
 from sim_tb.cosim.kernels import chip_ring
 from support.errors import VipError
@@ -71,7 +68,7 @@ def solve_mrf(
             the sides, and ``coarse_iterations``. From the third on the host sums costs and copies
             messages for ``hbp``, too.
         coarse_smoothness: smoothness costs of each level after the first; None: interpolated
-            (:func:`microkernels.bp.levels.coarse_smoothness`).
+            (:func:`microkernels.bp.golden.coarse_smoothness`).
         on: the place of the computation.
         form: how a machine computes new messages, by a matrix or by shifts; ``auto``: in the way
             that takes fewer cycles. The messages are the same.

@@ -6,7 +6,7 @@ from functools import partial
 
 import numpy as np
 
-from microkernels.bp.levels import copied
+from microkernels.bp.golden import copied
 from microkernels.bp.problem import BpProblem, Messages
 from microkernels.bp.shifts.choice import Form
 from microkernels.bp.trws.golden import TrwsField, TrwsStep

@@ -24,10 +24,9 @@ from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.common.scratchpad import ScratchpadPlan
 
-from ..problem import element_type
+from ..problem import USUAL, UpdateVariant, element_type
 from ..record import LOADED_VECTORS, PLACE, vector_stride
 from ..runs import PAIR
-from ..variant import USUAL, UpdateVariant
 from .transform import Transform
 
 __all__ = ["BUS_BYTES", "MOST_SLOTS", "SharedImage", "Shifts", "bus_cycles", "update_cycles"]

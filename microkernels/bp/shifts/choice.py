@@ -9,10 +9,9 @@ from microkernels.common.errors import KernelError
 
 from ..kernel import bp_program
 from ..plain import plain_program
-from ..problem import BpProblem
+from ..problem import USUAL, BpProblem, UpdateVariant
 from ..record import block_fit
 from ..runs import PAIR
-from ..variant import USUAL, UpdateVariant
 from .base import MOST_SLOTS, SharedImage, Shifts, bus_cycles, update_cycles
 from .block_kernel import BlockShifts
 from .kernel import LANES, LaneShifts

@@ -7,7 +7,7 @@ Instructions of one update, each as long as a vector (``b`` beats of 64 bits)::
     s = u + c_i    x = min(s[o - m_i], s[o + m_i])    u = min(u, x)     for each shift
     m = u - u[0]                                        the message
 
-Variants (:mod:`microkernels.bp.variant`) have further ones. With weights, the costs and
+Variants (:mod:`microkernels.bp.problem`) have further ones. With weights, the costs and
 the plateau times the weight, ``k`` and ``w``, take the places of ``b`` and ``c`` in the slot when
 those have been read, and ``s`` and ``g`` read them. With damping, ``n = u - u[0]``, ``d = o - n``
 and ``f = d * damping`` come before ``m = n + f``, in the places of ``c`` and ``a``.
@@ -31,8 +31,7 @@ from dataclasses import dataclass
 from isa.timing import VECTOR_HELD, VECTOR_LATENCY, WORD_BYTES
 from microkernels.common.errors import KernelError
 
-from ..problem import element_type
-from ..variant import USUAL, UpdateVariant
+from ..problem import USUAL, UpdateVariant, element_type
 from .transform import Transform
 
 __all__ = ["Rhythm", "beats_of", "dependences", "rhythm"]

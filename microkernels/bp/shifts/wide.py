@@ -26,7 +26,7 @@ of its own, after ``p'``. The message that begins a line is then loaded over ``b
 needed after ``q'`` until the sums of its update. With two slots ``q'`` and ``p'`` come after the
 shifts, as the next update is loaded meanwhile.
 
-Variants (:mod:`microkernels.bp.variant`): with weights, a body begins with the product of
+Variants (:mod:`microkernels.bp.problem`): with weights, a body begins with the product of
 the constants, a short vector, and the weight of the edge. With damping, the message that is
 replaced is loaded over ``c`` at the beginning of the body, and the body ends with ::
 
@@ -54,9 +54,8 @@ from microkernels.common.errors import KernelError
 from microkernels.common.scratchpad import ScratchpadPlan
 
 from ..frame import LaneFrame
-from ..problem import element_type
+from ..problem import USUAL, UpdateVariant, element_type
 from ..record import LOADED_VECTORS, vector_stride
-from ..variant import USUAL, UpdateVariant
 from .base import Shifts
 from .rhythm import beats_of
 from .transform import Transform

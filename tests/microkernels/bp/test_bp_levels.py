@@ -9,16 +9,18 @@ from hypothesis import strategies as st
 
 from isa.image import DramImage
 from microkernels.bp.contents import unpack
-from microkernels.bp.golden import energy, iterate, labels
-from microkernels.bp.jobs import bp_levels_job
-from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels import (
+from microkernels.bp.golden import (
     BLOCK,
     coarse_problem,
     coarse_smoothness,
     copied,
+    energy,
+    iterate,
     iterate_levels,
+    labels,
 )
+from microkernels.bp.jobs import bp_levels_job
+from microkernels.bp.layout import BpLayout
 from microkernels.bp.levels_kernel import copy_program
 from microkernels.bp.levels_layout import LevelsLayout
 from microkernels.bp.problem import BpProblem

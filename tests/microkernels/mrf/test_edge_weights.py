@@ -5,8 +5,7 @@ from itertools import pairwise, product
 import numpy as np
 import pytest
 
-from microkernels.bp.golden import energy, iterate, labels
-from microkernels.bp.levels import coarse_problem
+from microkernels.bp.golden import coarse_problem, energy, iterate, labels
 from microkernels.bp.problem import BpProblem, EdgeWeights, MessageDirection
 from microkernels.bp.trws.jobs import trws_job
 from microkernels.common.errors import KernelError

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 
 from microkernels.bp import jobs
+from microkernels.bp.golden import coarse_problem
 from microkernels.bp.jobs import bp_between_job, bp_levels_job
-from microkernels.bp.levels import coarse_problem
 from microkernels.common.errors import KernelError
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob

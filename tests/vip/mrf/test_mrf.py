@@ -10,7 +10,7 @@ from PIL import Image
 
 import vip as api
 from microkernels.bp import golden
-from microkernels.bp.levels import coarse_problem, copied
+from microkernels.bp.golden import coarse_problem, copied
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.mrf.disparities import read_truth

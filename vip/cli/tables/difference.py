@@ -81,6 +81,6 @@ def _show_commits(located: Located) -> None:
             line = "" if commit.source is None else f"{commit.source.file}:{commit.source.line}"
             cells = [str(commit.number), str(commit.pc), commit.text, line]
         if passage is not None:
-            cells += [f"word {passage.pc}", f"{passage.fetched}-{passage.done}"]
+            cells += [f"word {passage.pc}", f"{passage.start}-{passage.end}"]
         table.add_row(*cells)
     console.print(table)
