@@ -153,8 +153,8 @@ def test_sampled_layers_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
 
     def cycles(job: NetworkJob, on: str) -> dict[str, int]:
-        ran = run_on(job.job, MACHINE.config, on=on)  # type: ignore[arg-type]
-        assert ran.match, job.job.name
+        ran = run_on(job, MACHINE.config, on=on)  # type: ignore[arg-type]
+        assert ran.match, job.name
         return {name: run.cycles for name, run in ran.results.items()}
 
     for key, network in samples().items():

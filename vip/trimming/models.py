@@ -110,13 +110,13 @@ class _ModelWork:
     runs: tuple[Measured, ...] = ()
 
     def __init__(self, job: NetworkJob, full: VaultTileConfig) -> None:
-        self._job = job.job
+        self._job = job
         self._full = full
         declared = job.layout.declared
         size = 1 << full.pe.address_bits
-        with DramImage(job.job.end) as image:
-            job.job.prepare(image)
-            memory = image.read(0, job.job.end)
+        with DramImage(job.end) as image:
+            job.prepare(image)
+            memory = image.read(0, job.end)
         self._programs = [
             Loaded(
                 name=launch.name,
@@ -129,7 +129,7 @@ class _ModelWork:
                     one_vault=True,
                 ),
             )
-            for launch in job.job.launches
+            for launch in job.launches
         ]
 
     def vault(self, engine: PeConfig) -> VaultTileConfig:
