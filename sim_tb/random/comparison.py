@@ -11,7 +11,7 @@ from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch, RunResult
 from pe.config import PeConfig
-from sim_tb.cosim.engine import CosimError, Identity, PeSimulation
+from sim_tb.cosim.engine import CosimError, PeSimulation
 from sim_tb.harness.engine import HostJob
 from support.files import write_file
 
@@ -209,12 +209,7 @@ def _job(program: RandomProgram, image: DramImage, simulation: PeSimulation) -> 
         launch,
         image,
         memory=program.memory,
-        identity=Identity(
-            pe_index=program.pe_index,
-            vault=program.vault,
-            slot=program.slot,
-            pe_count=program.pe_count,
-        ),
+        **program.place,
         reset=program.reset,
         scratchpad=program.scratchpad if simulation.config.sram == "behavioural" else None,
     )
