@@ -1,9 +1,9 @@
 """``python -m tests.wheel``: the wheel of a clone, in an empty environment beside the wheel of
 Hugging Face's ``kernels``.
 
-The commands of README.md run from an empty folder, at small sizes; with a ``memory.py`` in the
-folder the error names it. Downloads what VIP needs (some 300 MB) and takes some minutes, so that it
-is no test of ``make test``.
+The commands of docs/commands.md run from an empty folder, at small sizes; with a ``memory.py`` in
+the folder the error names it. Downloads what VIP needs (some 300 MB) and takes some minutes, so
+that it is no test of ``make test``.
 """
 
 import subprocess

@@ -12,7 +12,7 @@ version = release = installed("vip-inference")
 
 # The pages are the Markdown of the repository, where it is; the root is its top folder.
 root_doc = "docs/index"
-include_patterns = ["docs/**", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
+include_patterns = ["docs/**", "examples/README.md", "README.md", "CONTRIBUTING.md", "CHANGELOG.md"]
 exclude_patterns = [".*", "build", "docs/site", "docs/decisions/**/.*"]
 extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx.ext.napoleon"]
 

@@ -26,7 +26,7 @@ from .probes import (
     RESPONSE,
     SEQUENCER,
 )
-from .relation import Invariant, Relation, View
+from .relation import Relation, View
 from .rows import (
     any_of,
     codes_of,
@@ -88,24 +88,19 @@ def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
     # Only its last value matters: then the program begins.
     relation.when(lambda v: v[state] != _CLEAR, SEQUENCER.index, f"{REGISTERS.registers}.words:0")
     relation.truncated += [re.escape(SEQUENCER.index), re.escape(REGISTERS.valid)]
-    relation.invariants += [
-        Invariant(
-            "only a running program goes",
-            lambda f, t: ~f[SEQUENCER.going] | (f[state] == _RUN),
-        ),
-        Invariant(
-            "a running program has not faulted",
-            lambda f, t: (f[reported] == 0) | ((f[state] != _CLEAR) & (f[state] != _RUN)),
-        ),
-        Invariant("the sequencer has five states", lambda f, t: f[state] < 5),
-    ]
+    relation.invariant(
+        "only a running program goes", lambda f, t: ~f[SEQUENCER.going] | (f[state] == _RUN)
+    )
+    relation.invariant(
+        "a running program has not faulted",
+        lambda f, t: (f[reported] == 0) | ((f[state] != _CLEAR) & (f[state] != _RUN)),
+    )
+    relation.invariant("the sequencer has five states", lambda f, t: f[state] < 5)
 
     if all(row.opcode != Opcode.LD_REG for row in trimmed.rows):
-        relation.invariants.append(
-            Invariant(
-                "no register waits without an instruction that loads it",
-                lambda f, t: f[REGISTERS.valid].all(),
-            )
+        relation.invariant(
+            "no register waits without an instruction that loads it",
+            lambda f, t: f[REGISTERS.valid].all(),
         )
 
     def aligned(f: View, t: View) -> Value:
@@ -120,14 +115,12 @@ def _sequencer(relation: Relation, trimmed: PeConfig) -> None:
         return ~(clears & f[SEQUENCER.index].all()) | done
 
     relation.when(lambda v: v[state] != _CLEAR, REGISTERS.valid)
-    relation.assumptions += [
-        Invariant("both end the clearing of registers together", aligned),
-        Invariant("clearing makes all registers valid", cleared),
-        Invariant(
-            "memory answers only what it was asked",
-            lambda f, t: ~f[RESPONSE.valid] | (f[state] == _RUN) | (f[state] == _DRAIN),
-        ),
-    ]
+    relation.assume("both end the clearing of registers together", aligned)
+    relation.assume("clearing makes all registers valid", cleared)
+    relation.assume(
+        "memory answers only what it was asked",
+        lambda f, t: ~f[RESPONSE.valid] | (f[state] == _RUN) | (f[state] == _DRAIN),
+    )
 
 
 def _present(v: View) -> Value:
@@ -157,11 +150,9 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
     relation.when(lambda v: ~v[ISSUE.redirect] & v[FETCH.valid], FETCH.pc)
     relation.when(lambda v: ~v[ISSUE.redirect] & v[SEQUENCER.going], FETCH.following)
     relation.when(fetched, f"{FETCH.buffer}.read__0__data")
-    relation.guarantees.append(
-        Invariant(
-            "the trimmed decoder takes the instructions that were kept, no others",
-            lambda f, t: t[_LEGAL] == _in_program(trimmed, t),
-        )
+    relation.guarantee(
+        "the trimmed decoder takes the instructions that were kept, no others",
+        lambda f, t: t[_LEGAL] == _in_program(trimmed, t),
     )
 
     def settled(v: View) -> Value:
@@ -170,14 +161,12 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
         return ~v[ISSUE.redirect] & (~v[OPERANDS.occupied] | legal)
 
     relation.when(settled, OPERANDS.again)
-    relation.invariants.append(
-        Invariant(
-            "only an instruction that waited is read again",
-            lambda f, t: (
-                ~(f[OPERANDS.again] & ~f[OPERANDS.occupied])
-                & ~(t[OPERANDS.again] & ~t[OPERANDS.occupied])
-            ),
-        )
+    relation.invariant(
+        "only an instruction that waited is read again",
+        lambda f, t: (
+            ~(f[OPERANDS.again] & ~f[OPERANDS.occupied])
+            & ~(t[OPERANDS.again] & ~t[OPERANDS.occupied])
+        ),
     )
     _read_registers(relation, trimmed)
 
@@ -195,9 +184,7 @@ def _operands(relation: Relation, trimmed: PeConfig) -> None:
         legal = f[_LEGAL] & t[_LEGAL]
         return ~(accepted | certain) | (legal & ~f[OPERANDS.outside])
 
-    relation.assumptions.append(
-        Invariant("every instruction on the program's way is in it and was kept", known)
-    )
+    relation.assume("every instruction on the program's way is in it and was kept", known)
 
 
 def _read_registers(relation: Relation, trimmed: PeConfig) -> None:
@@ -263,22 +250,18 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
         COUNTERS.late_waits,
     )
     relation.add_codes(codes_of(decoded, decoded_values, configs, rows, present))
-    relation.invariants.append(
-        Invariant(
-            "the instruction at issue is in the program and legal",
-            lambda f, t: ~present(f) | (f[decoded + "legal"] & ~f[prefix + "outside"]),
-        )
+    relation.invariant(
+        "the instruction at issue is in the program and legal",
+        lambda f, t: ~present(f) | (f[decoded + "legal"] & ~f[prefix + "outside"]),
     )
-    relation.assumptions += [
-        Invariant(
-            "no operands fault in the trimmed engine alone",
-            lambda f, t: ~f[ISSUE.offer__valid] | (f[_FAULTS] == t[_FAULTS]),
-        ),
-        Invariant(
-            "no setting faults in the trimmed engine alone",
-            lambda f, t: ~present(f) | (f[_BAD_SETTING] == t[_BAD_SETTING]),
-        ),
-    ]
+    relation.assume(
+        "no operands fault in the trimmed engine alone",
+        lambda f, t: ~f[ISSUE.offer__valid] | (f[_FAULTS] == t[_FAULTS]),
+    )
+    relation.assume(
+        "no setting faults in the trimmed engine alone",
+        lambda f, t: ~present(f) | (f[_BAD_SETTING] == t[_BAD_SETTING]),
+    )
 
 
 def decoded_items(config: PeConfig, row: Instruction) -> tuple[tuple[str, int], ...]:
@@ -359,37 +342,28 @@ def _dispatch(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     relation.add_codes(codes_of(prefix, dispatched_values, configs, rows, legal))
     if caps.memory and not Capabilities.of(trimmed).memory:
         causes = [f"{prefix}faults.{name}" for name in ("misaligned", "dram")]
-        relation.invariants.append(
-            Invariant(
-                "no address of a memory that nothing accesses is wrong",
-                lambda f, t: ~(f[DISPATCH.occupied] & any_of(held(f, name) for name in causes)),
-            )
+        relation.invariant(
+            "no address of a memory that nothing accesses is wrong",
+            lambda f, t: ~(f[DISPATCH.occupied] & any_of(held(f, name) for name in causes)),
         )
     if not rows:
-        relation.invariants.append(
-            Invariant("nothing is dispatched", lambda f, t: ~f[DISPATCH.occupied])
-        )
-    relation.invariants.append(
-        Invariant(
-            "what leaves dispatch is there and sound",
-            lambda f, t: ~f[DISPATCH.fire_next] | legal(f),
-        )
+        relation.invariant("nothing is dispatched", lambda f, t: ~f[DISPATCH.occupied])
+    relation.invariant(
+        "what leaves dispatch is there and sound", lambda f, t: ~f[DISPATCH.fire_next] | legal(f)
     )
-    relation.invariants += _moved_registers(at_dispatch, caps)
-    relation.invariants += [
-        Invariant(
+    _moved_registers(relation, at_dispatch, caps)
+    for number in range(RANGES):
+        relation.invariant(
             f"an instruction uses range {number} only if it has it",
             partial(at_dispatch.uses_own_range, number),
         )
-        for number in range(RANGES)
-    ]
     # Where it is known which ranges are used, both engines compare the same ones.
     used = (partial(at_dispatch.uses_range, number) for number in range(RANGES))
     goals = "|".join(map(re.escape, (DISPATCH.fire_next, DISPATCH.conflict)))
     relation.apart.append((goals, (legal, *used)))
 
 
-def _moved_registers(at_dispatch: _Dispatched, caps: Capabilities) -> list[Invariant]:
+def _moved_registers(relation: Relation, at_dispatch: _Dispatched, caps: Capabilities) -> None:
     """Places in memory of registers that are loaded or stored."""
     prefix, register = at_dispatch.prefix, at_dispatch.register
     dram = f"{prefix}settings.dram"
@@ -402,19 +376,14 @@ def _moved_registers(at_dispatch: _Dispatched, caps: Capabilities) -> list[Invar
         last = (first + f[prefix + "bytes"] - 1)[:COLUMN_BITS]
         return ~register(f) | (first[BYTE_BITS:] == last[BYTE_BITS:])
 
-    rules = [
-        Invariant(
-            "a register that is moved lies in one column",
-            lambda f, t: ~register(f) | (f[prefix + "columns"] == 1),
-        ),
-        Invariant("a register that is moved lies at a multiple of its width", aligned),
-        Invariant("a register that is moved lies in one word", in_word),
-    ]
+    relation.invariant(
+        "a register that is moved lies in one column",
+        lambda f, t: ~register(f) | (f[prefix + "columns"] == 1),
+    )
+    relation.invariant("a register that is moved lies at a multiple of its width", aligned)
+    relation.invariant("a register that is moved lies in one word", in_word)
     if caps.transfers:
-        rules.append(
-            Invariant(
-                "a register that is moved has bytes",
-                lambda f, t: ~register(f) | ~f[prefix + "is_empty"],
-            )
+        relation.invariant(
+            "a register that is moved has bytes",
+            lambda f, t: ~register(f) | ~f[prefix + "is_empty"],
         )
-    return rules

@@ -15,8 +15,7 @@ from support.cache import build_folder
 from support.files import write_atomically, write_file
 from support.scratch import scratch_folder
 
-from .aig import AndGraph, read_aiger, write_aiger
-from .compose import Part, compose
+from .aig import AndGraph, Part, compose, read_aiger, write_aiger
 from .cut import CutDesign, ProofError, bits_of, elaborating
 from .miter import Miter, build_miter
 from .pipeline import Pipeline
@@ -158,7 +157,7 @@ def prove_relation(
     result = Proof(
         goals=len(miter.goals),
         failures=(),
-        assumptions=tuple(rule.name for rule in relation.assumptions),
+        assumptions=tuple(relation.assumptions),
         unpaired=tuple(miter.only_full),
         left_out=(),
         seconds=0.0,

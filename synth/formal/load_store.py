@@ -1,20 +1,22 @@
-"""Correspondence of the load-store unit."""
+"""Correspondence of the load-store unit, and of the array range check within whole engines."""
 
-from collections.abc import Callable
+from functools import partial
 
-from amaranth.hdl import Value
+from amaranth.hdl import Cat, Value
 
+from hdl.component import Probes
 from hdl.ports import BYTE_BITS, COLUMN_BITS, memory_request
 from isa.table import Opcode, Unit
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
+from pe.frontend.arc import Arc
 from pe.lsu.ports import load_table_entry
 
-from .probes import LSU, REQUEST, RESPONSE
-from .relation import Condition, Ghost, Invariant, Relation, View
+from .probes import ARC, LSU, REQUEST, RESPONSE
+from .relation import Condition, Relation, Rule, View
 from .rows import any_of, codes_of, entry_values, held, is_aligned, transfer_values
 
-__all__ = ["load_store_relation"]
+__all__ = ["ends", "load_store_relation", "transfer_relation"]
 
 _TABLE, _ENTRY = f"{LSU.table}.words", f"{LSU.table}.read__0__data"
 #: The request at the engine's port.
@@ -53,27 +55,23 @@ def load_store_relation(relation: Relation, full: PeConfig, trimmed: PeConfig) -
     for opcode, flag in values.items():
         if opcode not in opcodes:
             rule = f"no {flag.removeprefix('load_store.')} without its instruction"
-            relation.invariants.append(Invariant(rule, _never(flag)))
+            relation.invariant(rule, _never(flag))
     if Opcode.ST_REG not in opcodes:
-        relation.invariants.append(
-            Invariant(
-                "no word to store comes from a register without its instruction",
-                lambda f, t: ~_formed_store(f) | ~f[REQUEST.from_register],
-            )
+        relation.invariant(
+            "no word to store comes from a register without its instruction",
+            lambda f, t: ~_formed_store(f) | ~f[REQUEST.from_register],
         )
     else:
-        relation.invariants.append(Invariant("one value to store waits at a time", _one_value))
+        relation.invariant("one value to store waits at a time", _one_value)
     if Opcode.ST_SRAM not in opcodes:
-        relation.invariants += [
-            Invariant(
-                "each word to store comes from a register without the one that stores words",
-                lambda f, t: ~_formed_store(f) | f[REQUEST.from_register],
-            ),
-            Invariant(
-                "no word to store is turned without the instruction that stores words",
-                lambda f, t: ~stored(f) | (held(f, REQUEST.turn) == 0),
-            ),
-        ]
+        relation.invariant(
+            "each word to store comes from a register without the one that stores words",
+            lambda f, t: ~_formed_store(f) | f[REQUEST.from_register],
+        )
+        relation.invariant(
+            "no word to store is turned without the instruction that stores words",
+            lambda f, t: ~stored(f) | (held(f, REQUEST.turn) == 0),
+        )
     _response(relation, configs)
     if Capabilities.of(full).memory and not Capabilities.of(trimmed).memory:
         _idle(relation)
@@ -98,10 +96,8 @@ def _idle(relation: Relation) -> None:
     def rests(f: View, t: View) -> Value:
         return ~any_of(f[flag] for flag in flags)
 
-    relation.invariants.append(Invariant("the load-store unit rests", rests))
-    relation.assumptions.append(
-        Invariant("memory answers nothing unasked", lambda f, t: ~f["memory__response__valid"])
-    )
+    relation.invariant("the load-store unit rests", rests)
+    relation.assume("memory answers nothing unasked", lambda f, t: ~f["memory__response__valid"])
     relation.when(lambda v: v["memory__response__valid"], "memory__response__ready")
 
 
@@ -120,7 +116,7 @@ def _one_value(f: View, t: View) -> Value:
     return alone & (~(one | two | three) | f[REQUEST.value_held])
 
 
-def _never(name: str) -> Callable[[View, View], Value]:
+def _never(name: str) -> Rule:
     return lambda f, t: ~f[name]
 
 
@@ -140,27 +136,19 @@ def _work(
     rows = configs[1].rows_of(Unit.LOAD_STORE)
     relation.add_codes(codes_of(f"{name}.", transfer_values, configs, rows, present))
     # A register lies in one column.
-    relation.invariants.append(
-        Invariant(
-            f"{name} of a register has one column",
-            lambda f, t: ~register(f) | (f[f"{name}.columns"] == 1),
-        )
+    relation.invariant(
+        f"{name} of a register has one column",
+        lambda f, t: ~register(f) | (f[f"{name}.columns"] == 1),
     )
     width = Capabilities.of(configs[0]).registers.width
-    relation.invariants.append(
-        Invariant(
-            f"{name} of a register is at a multiple of its width",
-            lambda f, t: (
-                ~register(f) | is_aligned(f[f"{name}.dram"], width.unpack(f[f"{name}.width"]))
-            ),
-        )
+    relation.invariant(
+        f"{name} of a register is at a multiple of its width",
+        lambda f, t: ~register(f) | is_aligned(f[f"{name}.dram"], width.unpack(f[f"{name}.width"])),
     )
     word = slice(BYTE_BITS, COLUMN_BITS)
-    relation.invariants.append(
-        Invariant(
-            f"{name} of a register lies in one word",
-            lambda f, t: ~register(f) | (f[f"{name}.dram"][word] == f[f"{name}.last"][word]),
-        )
+    relation.invariant(
+        f"{name} of a register lies in one word",
+        lambda f, t: ~register(f) | (f[f"{name}.dram"][word] == f[f"{name}.last"][word]),
     )
 
 
@@ -177,17 +165,12 @@ def _response(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     relation.members_when(lambda v: v[RESPONSE.valid], RESPONSE.beat)
     relation.when(lambda v: v[RESPONSE.following] & v["ghost:fills"], RESPONSE.next_address)
     relation.when(lambda v: v[RESPONSE.result_valid], RESPONSE.result, RESPONSE.result_index)
-    relation.ghosts.append(
-        Ghost(
-            "ghost:fills",
-            lambda v: (v[RESPONSE.valid] & loads(v)) | (~v[RESPONSE.valid] & v["ghost:fills"]),
-        )
+    relation.ghosts["ghost:fills"] = lambda v: (
+        (v[RESPONSE.valid] & loads(v)) | (~v[RESPONSE.valid] & v["ghost:fills"])
     )
-    relation.assumptions.append(
-        Invariant(
-            "the beats of one response follow one another",
-            lambda f, t: ~(f[RESPONSE.valid] & f[RESPONSE.following] & loads(f)) | f["ghost:fills"],
-        )
+    relation.assume(
+        "the beats of one response follow one another",
+        lambda f, t: ~(f[RESPONSE.valid] & f[RESPONSE.following] & loads(f)) | f["ghost:fills"],
     )
 
 
@@ -216,3 +199,55 @@ def _entry(
     relation.members_when(to_register, f"{name}.target.register")
     rows = configs[1].rows_of(Unit.LOAD_STORE)
     relation.add_codes(codes_of(f"{name}.", entry_values, configs, rows, present))
+
+
+def ends(full: PeConfig, arc: Probes = Arc.probes) -> Rule:
+    """Whether an arrival or release is that of a transfer, in the array range check of the engine
+    ``full``, which has the probes ``arc``."""
+
+    def holds(f: View, t: View) -> Value:
+        terms = []
+        for event in (arc.late_arrived, arc.late_released):
+            entry = f[f"{event}_entry"]
+            busy = any_of(
+                (entry == number) & (f[_numbered(arc.columns_0, number)] != 0)
+                for number in range(full.arc_entries)
+            )
+            terms.append(~f[event] | busy)
+        return Cat(terms).all()
+
+    return holds
+
+
+def transfer_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
+    """Add the rules of the array range check of whole engines to ``relation``."""
+    full, trimmed = configs
+    relation.when(lambda v: v[ARC.late_arrived], f"{ARC.late_arrived}_entry")
+    relation.when(lambda v: v[ARC.late_released], f"{ARC.late_released}_entry")
+    full_kinds = Capabilities.of(full).transfers
+    kinds = Capabilities.of(trimmed).transfers
+    entries = range(full.arc_entries)
+    if kinds and bool(kinds.loads) != bool(kinds.stores) and full_kinds.loads and full_kinds.stores:
+        relation.assume("only what is in transfer ends", ends(full, ARC))
+
+        def one_way(number: int, f: View, t: View) -> Value:
+            stores = f[_numbered(ARC.store_0, number)] == int(not kinds.loads)
+            return (f[_numbered(ARC.columns_0, number)] == 0) | stores
+
+        for number in entries:
+            relation.invariant(
+                f"what entry {number} moves goes the one way that is left", partial(one_way, number)
+            )
+    if kinds or not full_kinds:
+        return
+
+    def rests(f: View, t: View) -> Value:
+        columns = [f[_numbered(ARC.columns_0, number)] for number in entries]
+        return ~any_of((*columns, f[ARC.late_arrived], f[ARC.late_released]))
+
+    relation.invariant("nothing is in transfer without an instruction that moves vectors", rests)
+
+
+def _numbered(first: str, number: int) -> str:
+    """The name of entry ``number``, after that of entry 0."""
+    return f"{first.removesuffix('0')}{number}"

@@ -263,7 +263,7 @@ class _Builder:
     def build(self) -> Miter:
         full, trimmed = self.sides
         for ghost in self.relation.ghosts:
-            self.ghosts[ghost.name] = self.input(ghost.name, ghost.width)
+            self.ghosts[ghost] = self.input(ghost, 1)
         for side in self.sides:
             self._give(side)
         parents = dict.fromkeys(
@@ -280,12 +280,11 @@ class _Builder:
             if not full.holds(parent):
                 self.miter.only_trimmed.append(parent)
         self._fetch()
-        for ghost in self.relation.ghosts:
-            value = ghost.follows(NowView(self, 0, {}))
-            self.ghosts_next[ghost.name] = self._named(value)[: ghost.width]
+        for ghost, follows in self.relation.ghosts.items():
+            self.ghosts_next[ghost] = self._named(follows(NowView(self, 0, {})))[:1]
         views = (NowView(self, 0, {}), NowView(self, 1, {}))
-        rules = (*self.relation.assumptions, *self.relation.invariants)
-        assume = self._named(Cat(rule.holds(*views).bool() for rule in rules).all())
+        rules = (*self.relation.assumptions.values(), *self.relation.invariants.values())
+        assume = self._named(Cat(holds(*views).bool() for holds in rules).all())
         self._goals(assume)
         if self.relation.split is not None:
             which = self._rom[id(self.relation.split.codes)]
@@ -367,15 +366,14 @@ class _Builder:
             self.goal(f"write {name} address", ~active | (addresses[0] == addresses[1]), when)
             words = (outs[0][f"{name}:data"], outs[1][f"{name}:data"])
             self._related(write.memory, f"write {name}", words, when, active, NowView)
-        for rule in self.relation.invariants:
+        for name, holds in self.relation.invariants.items():
             after = (NextView(self, 0, {}), NextView(self, 1, {}))
-            self.goal(f"invariant {rule.name}", rule.holds(*after), assume)
+            self.goal(f"invariant {name}", holds(*after), assume)
             start = (InitialView(self, 0, {}), InitialView(self, 1, {}))
-            self.goal(f"reset {rule.name}", rule.holds(*start), Const(1, 1))
-
-        for rule in self.relation.guarantees:
+            self.goal(f"reset {name}", holds(*start), Const(1, 1))
+        for name, holds in self.relation.guarantees.items():
             views = (NowView(self, 0, {}), NowView(self, 1, {}))
-            self.goal(rule.name, rule.holds(*views), assume)
+            self.goal(name, holds(*views), assume)
 
     def _related(
         self,

@@ -21,7 +21,7 @@ class _Names:
         for name, port in {**cut.reads, **cut.writes}.items():
             self.widths |= {name: port.width, port.memory: port.width}
             self.widths |= {f"{name}:enable": 1, f"{name}:address": port.address}
-        self.widths |= {ghost.name: ghost.width for ghost in relation.ghosts}
+        self.widths |= dict.fromkeys(relation.ghosts, 1)
         for ports in (cut.probes, cut.inputs, cut.outputs):
             self.widths |= ports
         self.widths |= {name: state.width for name, state in cut.states.items()}
@@ -46,7 +46,7 @@ def _patterns(relation: Relation) -> Iterator[str]:
 def _conditions(relation: Relation) -> Iterator[Condition]:
     yield from (condition for _, condition in relation.gates)
     yield from (codes.when for codes in relation.codes if codes.when is not None)
-    yield from (ghost.follows for ghost in relation.ghosts)
+    yield from relation.ghosts.values()
 
 
 def unknown_names(cut: CutDesign, relation: Relation) -> list[str]:
@@ -63,6 +63,7 @@ def unknown_names(cut: CutDesign, relation: Relation) -> list[str]:
     ]
     for condition in _conditions(relation):
         condition(names)
-    for rule in (*relation.invariants, *relation.guarantees, *relation.assumptions):
-        rule.holds(names, names)
+    for rules in (relation.invariants, relation.guarantees, relation.assumptions):
+        for holds in rules.values():
+            holds(names, names)
     return unmatched + list(names.unknown)

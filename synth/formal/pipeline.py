@@ -10,8 +10,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 
-from .aig import AndGraph
-from .compose import Part, compose
+from .aig import AndGraph, Part, compose
 from .cut import NEXT, NOW, CutDesign, ProofError, bits_of
 
 __all__ = ["MADE", "Pipeline", "pipeline_of"]

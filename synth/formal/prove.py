@@ -11,12 +11,23 @@ from pe.config import PeConfig
 from pe.core import Pe
 
 from .cut import CutDesign, ProofError, cut
-from .engine import PROBES, engine_relation
+from .front import PROBES, front_relation
 from .induction import Progress, Proof, joined, prove_relation
+from .load_store import load_store_relation, transfer_relation
+from .relation import Relation
 from .sizes import prove_sizes
+from .vector import vector_relation
 from .vector_unit import prove_vector_unit
 
-__all__ = ["PROVED_FIELDS", "Proof", "ProofError", "provable", "prove"]
+__all__ = [
+    "PROBES",
+    "PROVED_FIELDS",
+    "Proof",
+    "ProofError",
+    "engine_relation",
+    "provable",
+    "prove",
+]
 
 #: Fields of a configuration whose trimming is proved for the whole engine at once.
 _ENGINE_FIELDS = ("instructions", "registers")
@@ -31,6 +42,16 @@ _SIZES = (
 )
 #: Fields whose trimming is proved; the others are not part of the proof.
 PROVED_FIELDS = (*_ENGINE_FIELDS, *_SIZES, "scratchpad_alignment")
+
+
+def engine_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
+    """When the states of the two engines correspond."""
+    relation = Relation()
+    front_relation(relation, (full, trimmed))
+    transfer_relation(relation, (full, trimmed))
+    load_store_relation(relation, full, trimmed)
+    vector_relation(relation, (full, trimmed))
+    return relation
 
 
 def provable(full: PeConfig, trimmed: PeConfig) -> PeConfig:

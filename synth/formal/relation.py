@@ -16,7 +16,7 @@ from typing import Protocol
 from amaranth.hdl import Value
 from amaranth.lib import data
 
-__all__ = ["Codes", "Ghost", "Invariant", "Relation", "Split", "View", "members"]
+__all__ = ["Codes", "Relation", "Rule", "Split", "View", "members"]
 
 
 class View(Protocol):
@@ -29,6 +29,8 @@ class View(Protocol):
 
 
 Condition = Callable[[View], Value]
+#: A condition on both designs, from the values of the full and of the trimmed one.
+Rule = Callable[[View, View], Value]
 
 
 #: Value of a member in the full and in the trimmed design; None: anything.
@@ -48,33 +50,6 @@ class Codes:
     names: tuple[str, ...]
     words: tuple[tuple[Pair, ...], ...]
     when: Condition | None = None
-
-
-@dataclass(frozen=True)
-class Ghost:
-    """A register that neither design has, and that only the proof knows.
-
-    Attributes:
-        name: by which views know it. follows: its next value, from values of the full design
-            now. width: in bits. init: its value after reset.
-    """
-
-    name: str
-    follows: Condition
-    width: int = 1
-    init: int = 0
-
-
-@dataclass(frozen=True)
-class Invariant:
-    """A condition on both designs' states, assumed now and to be shown after a step.
-
-    Attributes:
-        name: for reports. holds: from the full and the trimmed design's values.
-    """
-
-    name: str
-    holds: Callable[[View, View], Value]
 
 
 @dataclass(frozen=True)
@@ -105,10 +80,13 @@ class Relation:
         ignored: patterns of names that never need to correspond.
         signed: patterns of names that are extended by their sign. truncated: patterns of names that
             correspond only in the bits that both have.
-        codes, ghosts, invariants: see there.
-        guarantees: conditions on values between registers that are to be shown.
-        assumptions: conditions on the step that are assumed, with a name each; they get the values
-            of both designs now.
+        codes: see there.
+        ghosts: registers of one bit that neither design has, 0 after reset: name by which views
+            know it -> its next value, from values of the full design before the step.
+        invariants: name -> condition on both designs' states, assumed before a step and to be shown
+            after it.
+        guarantees: name -> condition on values between registers that is to be shown.
+        assumptions: name -> condition on the step that is assumed, from values before it.
         split: how goals are taken apart; None: not at all.
         apart: pattern of names of goals and conditions: such a goal is shown for each combination
             of the conditions by itself, as in one of these less is left to compare.
@@ -121,13 +99,25 @@ class Relation:
     signed: list[str] = field(default_factory=list)
     truncated: list[str] = field(default_factory=list)
     codes: list[Codes] = field(default_factory=list)
-    ghosts: list[Ghost] = field(default_factory=list)
-    invariants: list[Invariant] = field(default_factory=list)
-    guarantees: list[Invariant] = field(default_factory=list)
-    assumptions: list[Invariant] = field(default_factory=list)
+    ghosts: dict[str, Condition] = field(default_factory=dict)
+    invariants: dict[str, Rule] = field(default_factory=dict)
+    guarantees: dict[str, Rule] = field(default_factory=dict)
+    assumptions: dict[str, Rule] = field(default_factory=dict)
     split: Split | None = None
     apart: list[tuple[str, tuple[Condition, ...]]] = field(default_factory=list)
     layouts: dict[str, tuple[data.Layout, data.Layout]] = field(default_factory=dict)
+
+    def invariant(self, name: str, holds: Rule) -> None:
+        """Add to :attr:`invariants`."""
+        _add(self.invariants, name, holds)
+
+    def guarantee(self, name: str, holds: Rule) -> None:
+        """Add to :attr:`guarantees`."""
+        _add(self.guarantees, name, holds)
+
+    def assume(self, name: str, holds: Rule) -> None:
+        """Add to :attr:`assumptions`."""
+        _add(self.assumptions, name, holds)
 
     def when(self, condition: Condition, *names: str) -> None:
         """Registers called ``names`` correspond only under ``condition``."""
@@ -167,6 +157,12 @@ class Relation:
     def code(self, name: str) -> Codes | None:
         """The combination that ``name`` is part of."""
         return next((codes for codes in self.codes if name in codes.names), None)
+
+
+def _add(rules: dict[str, Rule], name: str, holds: Rule) -> None:
+    # The later of two would stand for both.
+    assert name not in rules, name
+    rules[name] = holds
 
 
 def members(layout: data.Layout) -> Mapping[str, tuple[int, int, bool]]:

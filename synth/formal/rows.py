@@ -32,7 +32,9 @@ __all__ = [
     "entry_values",
     "held",
     "is_aligned",
+    "is_set",
     "is_word",
+    "matching",
     "reads",
     "transfer_values",
 ]
@@ -52,6 +54,11 @@ def any_of(terms: Iterable[Value]) -> Value:
 def held(view: View, name: str) -> Value:
     """Field ``name``, which has no bits where all instructions have the same in it."""
     return view[name] if view.has(name) else Const(0, 0)
+
+
+def is_set(flag: str, view: View) -> Value:
+    """The value of ``flag``."""
+    return view[flag]
 
 
 def reads(row: Instruction, field: BitField) -> bool:
@@ -76,6 +83,16 @@ def codes_of(
     if not names:
         return None
     return Codes(tuple(prefix + name for name in names), tuple(words), when)
+
+
+def matching(view: View, prefix: str, values: Values) -> list[Value]:
+    """For each of the members with ``prefix`` that the design has: whether it is that of
+    ``values``."""
+    return [
+        view[prefix + name] == value
+        for name, value in values.items()
+        if value is not None and view.has(prefix + name)
+    ]
 
 
 def decoded_values(config: PeConfig, row: Instruction) -> list[Values]:

@@ -126,9 +126,8 @@ class InitialView(NextView):
     def __getitem__(self, name: str) -> Value:
         if name in self.local:
             return self.local[name]
-        for ghost in self._builder.relation.ghosts:
-            if ghost.name == name:
-                return Const(ghost.init, ghost.width)
+        if name in self._builder.relation.ghosts:
+            return Const(0, 1)
         parent, place = self._side.places[name]
         return initial(self._side.cut, parent)[place.low : place.low + place.width]
 

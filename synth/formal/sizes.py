@@ -25,11 +25,11 @@ from pe.vector.settings import SETTLING_CYCLES, VectorSettings
 
 from .cut import cut
 from .induction import Progress, Proof, prove_relation
-from .relation import Invariant, Relation, View
-from .rows import any_of, codes_of, decoded_values, held
+from .load_store import ends
+from .relation import Relation, View
+from .rows import any_of, codes_of, decoded_values, held, is_set
 from .sides import extended
 from .table_goals import range_goals, scalar_goals
-from .transfers import ends
 
 __all__ = ["SIZED_UNITS", "prove_sizes"]
 
@@ -60,15 +60,13 @@ def _range_check(configs: Configs) -> Relation:
     relation = Relation(signed=["[abc]"], ignored=[_OUTPUTS])
     rows = trimmed.rows
     relation.add_codes(codes_of("decoded.", decoded_values, configs, rows))
-    relation.assumptions.append(
-        Invariant(
-            "VL and MR are within the trimmed engine's limits",
-            lambda f, t: (
-                (f["vl"] != 0)
-                & (f["vl"] <= trimmed.vl_limit)
-                & ((f["mr"] <= trimmed.mr_limit) | (not Capabilities.of(trimmed).reduced))
-            ),
-        )
+    relation.assume(
+        "VL and MR are within the trimmed engine's limits",
+        lambda f, t: (
+            (f["vl"] != 0)
+            & (f["vl"] <= trimmed.vl_limit)
+            & ((f["mr"] <= trimmed.mr_limit) | (not Capabilities.of(trimmed).reduced))
+        ),
     )
 
     def is_unit(f: View, unit: IssueClass) -> Value:
@@ -124,14 +122,12 @@ def _range_check(configs: Configs) -> Relation:
         sets = is_unit(f, IssueClass.CONTROL)
         return ~sets | (t["bad_setting"] == (f["bad_setting"] | beyond))
 
-    relation.guarantees += [
-        Invariant("what passes touches the same ranges", same_ranges),
-        Invariant("what passes moves the same bytes", same_transfer),
-        Invariant("what passes lies in the trimmed engine's memories", within),
-        Invariant("what faults in the full engine faults in the trimmed one", faults),
-        Invariant("settings fault where they are beyond limits, nowhere else", settings),
-        *range_goals(trimmed),
-    ]
+    relation.guarantee("what passes touches the same ranges", same_ranges)
+    relation.guarantee("what passes moves the same bytes", same_transfer)
+    relation.guarantee("what passes lies in the trimmed engine's memories", within)
+    relation.guarantee("what faults in the full engine faults in the trimmed one", faults)
+    relation.guarantee("settings fault where they are beyond limits, nowhere else", settings)
+    range_goals(relation, trimmed)
     return relation
 
 
@@ -171,36 +167,22 @@ def _settings(configs: Configs) -> Relation:
             terms.append(~f[key.replace(".", "_")] | fits)
         return Cat(terms).all()
 
-    relation.assumptions.append(
-        Invariant("only settings are made that the trimmed engine takes", taken)
-    )
+    relation.assume("only settings are made that the trimmed engine takes", taken)
     if "set.vl" not in keys:
-        relation.invariants.append(
-            Invariant("a VL that nothing sets stays", lambda f, t: f["vl"] == START_VL)
-        )
+        relation.invariant("a VL that nothing sets stays", lambda f, t: f["vl"] == START_VL)
     if caps.reduced and "set.mr" not in keys:
-        relation.invariants.append(
-            Invariant("an MR that nothing sets stays", lambda f, t: f["mr"] == START_MR)
-        )
+        relation.invariant("an MR that nothing sets stays", lambda f, t: f["mr"] == START_MR)
     if caps.reduced and {"set.vl", "set.mr"} <= keys:
         # Of one engine alone: the product of the upper bits of MR that have been counted.
-        relation.invariants.append(
-            Invariant(
-                "no more bits are left than a product has",
-                lambda f, t: t["left"] <= SETTLING_CYCLES,
-            )
+        relation.invariant(
+            "no more bits are left than a product has", lambda f, t: t["left"] <= SETTLING_CYCLES
         )
-        relation.invariants += [
-            Invariant(
-                f"the size of a matrix becomes VL x MR, {left} bits left",
-                partial(_counted, left),
+        for left in range(SETTLING_CYCLES + 1):
+            relation.invariant(
+                f"the size of a matrix becomes VL x MR, {left} bits left", partial(_counted, left)
             )
-            for left in range(SETTLING_CYCLES + 1)
-        ]
     if caps.fractions and "set.fx" not in keys:
-        relation.invariants.append(
-            Invariant("fraction bits that nothing sets stay", lambda f, t: f["fx"] == START_FX)
-        )
+        relation.invariant("fraction bits that nothing sets stay", lambda f, t: f["fx"] == START_FX)
     return relation
 
 
@@ -216,9 +198,7 @@ def _scalar(configs: Configs) -> Relation:
         plain = [v["second"] ^ v["decoded.inverted"].replicate(len(v["second"])) for v in (f, t)]
         return plain[0] == extended(plain[1], full.register_width, True)
 
-    relation.assumptions.append(
-        Invariant("second operands are the same, apart from where they are inverted", same_second)
-    )
+    relation.assume("second operands are the same, apart from where they are inverted", same_second)
     shifts = [ScalarOp.SLL, ScalarOp.SRL, ScalarOp.SRA]
 
     def result(f: View, t: View) -> Value:
@@ -232,11 +212,9 @@ def _scalar(configs: Configs) -> Relation:
     def branch(f: View, t: View) -> Value:
         return ~f["decoded.branch"] | (f["taken"] == t["taken"])
 
-    relation.guarantees += [
-        Invariant("a result is the same or faults, if it does not fit", result),
-        Invariant("branches go the same way", branch),
-        *scalar_goals(full),
-    ]
+    relation.guarantee("a result is the same or faults, if it does not fit", result)
+    relation.guarantee("branches go the same way", branch)
+    scalar_goals(relation, full)
     return relation
 
 
@@ -252,14 +230,14 @@ def _arc(configs: Configs) -> Relation:
 
     for number in range(RANGES):
         places = (f"ranges__{number}.{name}" for name in ("start", "end", "writes"))
-        relation.when(partial(_is_set, f"ranges__{number}.used"), *places)
-    relation.when(partial(_is_set, "allocate"), "allocated", "start", "end", "columns", "store")
+        relation.when(partial(is_set, f"ranges__{number}.used"), *places)
+    relation.when(partial(is_set, "allocate"), "allocated", "start", "end", "columns", "store")
     for number in range(full.arc_entries):
         places = (f"{name}_{number}" for name in ("start", "end", "store"))
         relation.when(partial(busy, number), *places)
     for event in ("arrived", "released"):
-        relation.when(partial(_is_set, event), f"{event}_entry")
-        relation.when(partial(_is_set, f"late_{event}"), f"late_{event}_entry")
+        relation.when(partial(is_set, event), f"{event}_entry")
+        relation.when(partial(is_set, f"late_{event}"), f"late_{event}_entry")
 
     def stores(v: View, number: int) -> Value:
         if v.has(f"store_{number}"):
@@ -280,23 +258,17 @@ def _arc(configs: Configs) -> Relation:
         free = any_of((f["allocated"] == n) & ~busy(n, t) for n in entries)
         return ~f["allocate"] | (kind & sized & free)
 
-    relation.assumptions += [
-        Invariant("only a free entry of the trimmed engine is taken", allocated),
-        Invariant("only what is in transfer ends", ends(full)),
-    ]
+    relation.assume("only a free entry of the trimmed engine is taken", allocated)
+    relation.assume("only what is in transfer ends", ends(full))
     for number in range(trimmed.arc_entries, full.arc_entries):
-        relation.invariants.append(
-            Invariant(f"entry {number} is not needed", partial(unneeded, number))
-        )
+        relation.invariant(f"entry {number} is not needed", partial(unneeded, number))
 
     if not (caps.transfers.loads and caps.transfers.stores):
-        relation.invariants += [
-            Invariant(
+        for number in entries:
+            relation.invariant(
                 f"entry {number} is of a kind that the trimmed engine has",
                 partial(same_kind, number),
             )
-            for number in entries
-        ]
 
     def reported(f: View, t: View) -> Value:
         # All of one engine, so that its comparisons are the same gates; the other's answer is the
@@ -311,18 +283,12 @@ def _arc(configs: Configs) -> Relation:
                 missed.append(busy(n, t) & mine["used"] & waits & ~apart)
         return t["conflict"] == any_of(missed)
 
-    relation.guarantees += [
-        Invariant("an access to what is in transfer is reported, no other", reported),
-        Invariant(
-            "the same entry is offered, unless the trimmed engine has none",
-            lambda f, t: t["full"] | ((f["entry"] == t["entry"]) & ~f["full"]),
-        ),
-    ]
+    relation.guarantee("an access to what is in transfer is reported, no other", reported)
+    relation.guarantee(
+        "the same entry is offered, unless the trimmed engine has none",
+        lambda f, t: t["full"] | ((f["entry"] == t["entry"]) & ~f["full"]),
+    )
     return relation
-
-
-def _is_set(flag: str, v: View) -> Value:
-    return v[flag]
 
 
 _RANGE = ("used", "start", "end", "writes")

@@ -26,8 +26,8 @@ from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.vector.control import VectorControl
 
-from .relation import Invariant, View
-from .rows import command_values, decoded_values, held
+from .relation import Relation, View
+from .rows import command_values, decoded_values, held, matching
 
 __all__ = ["element_goals", "range_goals", "scalar_goals"]
 
@@ -39,16 +39,12 @@ _FIELDS = tuple(_NAMES)
 def _is(view: View, config: PeConfig, row: Instruction) -> Value:
     """1 when the decoded instruction is ``row``."""
     (values,) = decoded_values(config, row)
-    terms: list[Value] = [Const(1, 1)]
-    for name, value in values.items():
-        if value is not None and view.has(f"decoded.{name}"):
-            terms.append(view[f"decoded.{name}"] == value)
-    return Cat(terms).all()
+    return Cat(Const(1, 1), *matching(view, "decoded.", values)).all()
 
 
-def range_goals(config: PeConfig) -> list[Invariant]:
-    """Goals of :class:`pe.frontend.range_check.RangeCheck` of ``config``, which is the trimmed
-    engine: faults, scratchpad ranges, and the bytes of a transfer."""
+def range_goals(relation: Relation, config: PeConfig) -> None:
+    """Add the goals of :class:`pe.frontend.range_check.RangeCheck` of ``config``, which is the
+    trimmed engine: faults, scratchpad ranges, and the bytes of a transfer."""
     alike: dict[object, list[Instruction]] = {}
     for row in (*config.rows_of(Unit.VECTOR), *Capabilities.of(config).memory.rows):
         operands = tuple(
@@ -109,11 +105,9 @@ def range_goals(config: PeConfig) -> list[Invariant]:
             goal[row] = _any(_faults(config, row, t)) | Cat(terms).all()
         return all_rows(goal, t)
 
-    return [
-        Invariant("faults are those of the instruction table", faults),
-        Invariant("ranges are those of the instruction table", ranges),
-        Invariant("transfers are those of the instruction table", moved),
-    ]
+    relation.guarantee("faults are those of the instruction table", faults)
+    relation.guarantee("ranges are those of the instruction table", ranges)
+    relation.guarantee("transfers are those of the instruction table", moved)
 
 
 def _ranges(row: Instruction, t: View) -> dict[int, tuple[Value, Value]]:
@@ -175,9 +169,9 @@ def _any(faults: Mapping[str, Value]) -> Value:
     return Cat(faults.values()).any()
 
 
-def scalar_goals(config: PeConfig) -> list[Invariant]:
-    """Goals of :class:`pe.frontend.scalar.Scalar` of ``config``, which is the full engine with all
-    64 bits: results and branches."""
+def scalar_goals(relation: Relation, config: PeConfig) -> None:
+    """Add the goals of :class:`pe.frontend.scalar.Scalar` of ``config``, which is the full engine
+    with all 64 bits: results and branches."""
     caps = Capabilities.of(config)
 
     def operands(f: View) -> tuple[Value, Value]:
@@ -223,10 +217,9 @@ def scalar_goals(config: PeConfig) -> list[Invariant]:
         ]
         return Cat(Const(1, 1), *terms).all()
 
-    goals = []
     if caps.scalar:
-        goals.append(Invariant("results are those of the instruction table", result))
-    return [*goals, Invariant("branches are those of the instruction table", branches)]
+        relation.guarantee("results are those of the instruction table", result)
+    relation.guarantee("branches are those of the instruction table", branches)
 
 
 #: Operations on single elements that are no products.
@@ -240,9 +233,9 @@ _ELEMENTS: Mapping[VerticalOp, Callable[[Value, Value], Value]] = {
 }
 
 
-def element_goals(config: PeConfig) -> list[Invariant]:
-    """Goals of :class:`pe.vector.unit.VectorUnit` of ``config``, the trimmed engine, beat by beat:
-    results of element-wise instructions without products, and the bytes that are written."""
+def element_goals(relation: Relation, config: PeConfig) -> None:
+    """Add the goals of :class:`pe.vector.unit.VectorUnit` of ``config``, the trimmed engine, beat
+    by beat: results of element-wise instructions without products, and which bytes are written."""
     rows = [
         row
         for row in config.rows_of(Unit.VECTOR)
@@ -251,11 +244,7 @@ def element_goals(config: PeConfig) -> list[Invariant]:
 
     def here(row: Instruction, t: View) -> Value:
         (codes,) = command_values(config, row)
-        terms: list[Value] = [t[_CONTROL.running]]
-        for name, code in codes.items():
-            if code is not None and t.has(f"{_CONTROL.current}.{name}"):
-                terms.append(t[f"{_CONTROL.current}.{name}"] == code)
-        return Cat(terms).all()
+        return Cat(t[_CONTROL.running], *matching(t, f"{_CONTROL.current}.", codes)).all()
 
     def results(f: View, t: View) -> Value:
         goal = []
@@ -284,10 +273,8 @@ def element_goals(config: PeConfig) -> list[Invariant]:
         goal = [~here(row, t) | (t["write__strobe"] == bytes_of_row) for row in rows]
         return Cat(Const(1, 1), *goal).all()
 
-    return [
-        Invariant("elements are those of the instruction table", results),
-        Invariant("a row is written up to its last byte", written),
-    ]
+    relation.guarantee("elements are those of the instruction table", results)
+    relation.guarantee("a row is written up to its last byte", written)
 
 
 def _saturated(exact: Value, bits: int) -> Value:

@@ -16,8 +16,8 @@ from pe.config import PeConfig
 from pe.vector.units import SPECIAL_PORTS
 
 from .probes import CONTROL, DISPATCH, ISSUE, LSU
-from .relation import Codes, Condition, Invariant, Relation, View
-from .rows import any_of, codes_of, command_values, held
+from .relation import Codes, Condition, Relation, View
+from .rows import any_of, codes_of, command_values, held, is_set, matching
 
 __all__ = ["command_relation", "vector_relation"]
 
@@ -36,7 +36,7 @@ def vector_relation(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> N
     relation.ignored += _BEHIND
     _scratchpad(relation)
     if not configs[1].rows_of(Unit.VECTOR):
-        relation.invariants.append(Invariant("the vector unit rests", _rests))
+        relation.invariant("the vector unit rests", _rests)
         return
     command_relation(relation, configs, CONTROL)
     _settings(relation, configs)
@@ -63,7 +63,7 @@ def _settings(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     for name, start in (("vl", START_VL), ("mr", START_MR), ("fx", START_FX)):
         if f"set.{name}" in configs[0].instructions - configs[1].instructions:
             rule = f"{name.upper()} stays as a launch leaves it"
-            relation.invariants.append(Invariant(rule, partial(stays, name, start)))
+            relation.invariant(rule, partial(stays, name, start))
 
 
 def _rests(f: View, t: View) -> Value:
@@ -82,18 +82,16 @@ def _scratchpad(relation: Relation) -> None:
             terms += [(f[enable] == 0) | (f[name] == t[name]) for name in values if t.has(name)]
             return Cat(terms).all()
 
-        relation.guarantees.append(Invariant(f"{enable} agrees", same))
+        relation.guarantee(f"{enable} agrees", same)
 
     data = LSU.read__data
     together(LSU.write__strobe, LSU.write__address, LSU.write__data)
     together(LSU.read__enable, LSU.read__address)
     together(CONTROL.read_first, CONTROL.address_first)
     together(CONTROL.read_second, CONTROL.address_second)
-    relation.assumptions.append(
-        Invariant(
-            "the scratchpad holds the same for stores",
-            lambda f, t: f[data] == t[data] if t.has(data) else Const(1, 1),
-        )
+    relation.assume(
+        "the scratchpad holds the same for stores",
+        lambda f, t: f[data] == t[data] if t.has(data) else Const(1, 1),
     )
 
 
@@ -115,7 +113,7 @@ def command_relation(
 
     works: dict[str, Codes | None] = {}
     for work, flag in ((control.current, control.running), (control.waiting, control.is_waiting)):
-        present = partial(_is_set, flag)
+        present = partial(is_set, flag)
         relation.members_when(present, work)
         relation.when(partial(has_second, work, flag), f"{work}.second")
         works[work] = codes_of(f"{work}.", command_values, configs, rows, present)
@@ -127,24 +125,16 @@ def command_relation(
         if not f.has(control.pass_index):
             return Const(1, 1)
         terms = [
-            Cat(
-                f[f"{control.current}.{name}"] == code
-                for name, code in command_values(configs[0], row)[0].items()
-                if f.has(f"{control.current}.{name}")
-            ).all()
+            Cat(matching(f, f"{control.current}.", command_values(configs[0], row)[0])).all()
             & (f[control.pass_index] < row.passes)
             for row in rows
         ]
         return ~f[control.running] | any_of(terms)
 
     # Places in the row of the current command.
-    running = partial(_is_set, control.running)
+    running = partial(is_set, control.running)
     relation.when(running, control.left, control.first_word, control.row_end)
-    relation.invariants.append(Invariant("no instruction has more passes than it needs", bounded))
+    relation.invariant("no instruction has more passes than it needs", bounded)
     codes = works[control.current]
     assert codes is not None
     return codes
-
-
-def _is_set(flag: str, v: View) -> Value:
-    return v[flag]

@@ -26,8 +26,8 @@ from pe.vector.vertical import VectorVertical
 from .cut import CutDesign, ProofError, cut
 from .induction import Progress, Proof, graph_of_cut, prove_relation
 from .pipeline import MADE, Pipeline, pipeline_of
-from .relation import Invariant, Relation, Split, View
-from .rows import any_of, codes_of, command_values, held, is_aligned
+from .relation import Relation, Split, View
+from .rows import any_of, codes_of, command_values, held, is_aligned, matching
 from .table_goals import element_goals
 from .vector import command_relation
 
@@ -118,8 +118,8 @@ def vector_unit_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
     ]
     relation.ignored.append(r"write__data")
     for byte in range(WORD_BYTES):
-        relation.guarantees.append(Invariant(f"byte {byte} of results agrees", _same_byte(byte)))
-    relation.guarantees += element_goals(trimmed)
+        relation.guarantee(f"byte {byte} of results agrees", _same_byte(byte))
+    element_goals(relation, trimmed)
     _sizes(relation, trimmed)
     _products(relation, full)
     _sums(relation, configs)
@@ -147,23 +147,21 @@ def _sizes(relation: Relation, trimmed: PeConfig) -> None:
         mr = v[prefix + "mr"]
         return terms & (mr != 0) & (mr <= trimmed.mr_limit)
 
-    relation.assumptions.append(
-        Invariant(
-            "a command has a VL and MR that the trimmed engine takes",
-            lambda f, t: ~f["command__valid"] | within(f, _COMMAND + "."),
-        )
+    relation.assume(
+        "a command has a VL and MR that the trimmed engine takes",
+        lambda f, t: ~f["command__valid"] | within(f, _COMMAND + "."),
     )
 
     def held_within(work: str, flag: str, f: View, t: View) -> Value:
         return ~f[flag] | within(f, f"{work}.")
 
-    relation.invariants += [
-        Invariant(f"VL and MR of {name} are within limits", partial(held_within, work, flag))
-        for name, work, flag in (
-            ("now", _CONTROL.current, _CONTROL.running),
-            ("waiting", _CONTROL.waiting, _CONTROL.is_waiting),
+    for name, work, flag in (
+        ("now", _CONTROL.current, _CONTROL.running),
+        ("waiting", _CONTROL.waiting, _CONTROL.is_waiting),
+    ):
+        relation.invariant(
+            f"VL and MR of {name} are within limits", partial(held_within, work, flag)
         )
-    ]
 
 
 def _products(relation: Relation, full: PeConfig) -> None:
@@ -220,8 +218,7 @@ def _sums(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
     reduced = [row for row in trimmed.rows_of(Unit.VECTOR) if row.reduction is not None]
     if reduced:
         bounded = partial(_bounded, full, reduced)
-        rule = Invariant("no sum outgrows its row", lambda f, t: ~within_row(f) | bounded(f))
-        relation.invariants.append(rule)
+        relation.invariant("no sum outgrows its row", lambda f, t: ~within_row(f) | bounded(f))
 
 
 def _row_places(relation: Relation, caps: Capabilities) -> None:
@@ -230,39 +227,37 @@ def _row_places(relation: Relation, caps: Capabilities) -> None:
     def width(v: View) -> Value:
         return held(v, f"{_CONTROL.current}.width")
 
-    relation.invariants += [
-        Invariant(
-            "no row has more words left than it has",
-            lambda f, t: (
-                ~f[_CONTROL.running]
-                | Mux(
-                    f[_CONTROL.first_word],
-                    f[_CONTROL.left] == f[_CONTROL.row_end][TAIL_BITS:],
-                    f[_CONTROL.left] < f[_CONTROL.row_end][TAIL_BITS:],
-                )
-            ),
+    relation.invariant(
+        "no row has more words left than it has",
+        lambda f, t: (
+            ~f[_CONTROL.running]
+            | Mux(
+                f[_CONTROL.first_word],
+                f[_CONTROL.left] == f[_CONTROL.row_end][TAIL_BITS:],
+                f[_CONTROL.left] < f[_CONTROL.row_end][TAIL_BITS:],
+            )
         ),
-        Invariant(
-            "a row ends with an element",
-            lambda f, t: (
-                ~f[_CONTROL.running]
-                | is_aligned(
-                    f[_CONTROL.row_end][:TAIL_BITS] + 1,
-                    caps.width.unpack(width(f)),
-                )
-            ),
+    )
+    relation.invariant(
+        "a row ends with an element",
+        lambda f, t: (
+            ~f[_CONTROL.running]
+            | is_aligned(
+                f[_CONTROL.row_end][:TAIL_BITS] + 1,
+                caps.width.unpack(width(f)),
+            )
         ),
-        Invariant(
-            "no row is longer than the longest",
-            lambda f, t: (
-                ~f[_CONTROL.running]
-                | (
-                    f[_CONTROL.row_end] >> caps.width.unpack(held(f, f"{_CONTROL.current}.width"))
-                    < MAX_VL
-                )
-            ),
+    )
+    relation.invariant(
+        "no row is longer than the longest",
+        lambda f, t: (
+            ~f[_CONTROL.running]
+            | (
+                f[_CONTROL.row_end] >> caps.width.unpack(held(f, f"{_CONTROL.current}.width"))
+                < MAX_VL
+            )
         ),
-    ]
+    )
 
 
 def _bounded(full: PeConfig, reduced: Sequence[Instruction], f: View) -> Value:
@@ -271,12 +266,8 @@ def _bounded(full: PeConfig, reduced: Sequence[Instruction], f: View) -> Value:
     total = f[_TOTAL].as_signed()
     cases = []
     for row in reduced:
-        codes = command_values(full, row)[0]
-        is_row = Cat(
-            f[f"{_CONTROL.current}.{name}"] == code
-            for name, code in codes.items()
-            if f.has(f"{_CONTROL.current}.{name}")
-        ).all()
+        (codes,) = command_values(full, row)
+        is_row = Cat(matching(f, f"{_CONTROL.current}.", codes)).all()
         assert row.width is not None
         bits = row.value_bits
         one = 1 << bits - 1

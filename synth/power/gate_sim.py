@@ -22,8 +22,8 @@ from synth.errors import SynthesisError
 from synth.netlist import RESET, Gate, Netlist
 from synth.timing.cell_library import Cell, CellLibrary
 from synth.timing.gate_function import MAX_INPUTS, needed_inputs, truth_table
-from synth.timing.order import driven, ordered
 from synth.timing.registers import is_constant
+from synth.timing.sta import evaluation_order
 
 __all__ = [
     "WHOLE_EDGE",
@@ -265,8 +265,7 @@ class GateSimulation:
         self._memories = [place for place, cell in enumerate(cells) if cell is None]
         state = [p for p, cell in enumerate(cells) if cell is not None and cell.sequential]
         logic = [p for p, cell in enumerate(cells) if cell is not None and not cell.sequential]
-        driver = driven([gates[place] for place in logic], library)
-        order = ordered([gates[place] for place in logic], library, driver)
+        order = evaluation_order([gates[place] for place in logic], library)
         #: Places of the cells among the gates, in the order of evaluation.
         self._order = [*state, *(logic[place] for place in order)]
         self._gated = self._enables(state)

@@ -1,22 +1,25 @@
-"""Power of a mapped engine by unit, from the activity of its gates and memories."""
+"""Power of a mapped engine by unit, from the activity of its gates and memories, by the tables of
+its library."""
 
+import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields
-from functools import reduce
+from functools import lru_cache, reduce
 from operator import add
+
+import numpy as np
 
 from hdl.sram_macro import SramGeometry
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Netlist
 from synth.physical.area import TOTAL
 from synth.sram import SramEnergies, SramTimes
-from synth.timing.cell_library import Cell, CellLibrary
+from synth.timing.cell_library import Cell, CellLibrary, PowerArc
 from synth.timing.gate_function import FunctionError, truth_table
 from synth.timing.sta import CLOCK_SLEW_NS, NetState, net_states
 
-from .cell_energy import cell_energy, clocked_cycles
-from .gate_sim import GateSimulation, NetlistActivity, Recording
+from .gate_sim import Array, CellActivity, GateSimulation, NetlistActivity, Recording
 
 __all__ = [
     "THESIS_MHZ",
@@ -318,7 +321,7 @@ class _Sums:
             if cell is not None and cell.gates_clock and activity is not None:
                 for pin in cell.outputs:
                     for bit in gate.pins.get(pin, ()):
-                        self.clocked[bit] = clocked_cycles(activity)
+                        self.clocked[bit] = _clocked_cycles(activity)
 
     def _part(self, unit: str) -> defaultdict[str, float]:
         return self.parts.setdefault(unit, defaultdict(float))
@@ -344,10 +347,8 @@ class _Sums:
         outputs = [
             self.nets[gate.pins[pin][0]] if gate.pins.get(pin) else None for pin in cell.outputs
         ]
-        energy = cell_energy(cell, did, inputs, outputs, clocked)
-        part["cells"] += energy.internal
-        part["clock"] += energy.clock
-        part["leakage"] += energy.leakage
+        for name, energy in _cell_energy(cell, did, inputs, outputs, clocked).items():
+            part[name] += energy
         if not cell.gates_clock:
             part["nets"] += sum(
                 self._charge(bit) for pin in cell.outputs for bit in gate.pins.get(pin, ())
@@ -383,3 +384,126 @@ class _Sums:
                 share = number / sinks
                 self._part(unit)["clock"] += share * tree.fj * self.clocked.get(bit, 0)
                 self._part(unit)["leakage"] += share * tree.leakage
+
+
+#: Rows of a condition's masks.
+_LOW, _HIGH = 0, 1
+
+
+@lru_cache(maxsize=65536)
+def _condition(cell: Cell, inputs: tuple[str, ...], when: str) -> Array | None:
+    """Masks of ``when`` over the values of ``inputs``, in which outputs are expressed, while the
+    cell's clock is low and while it is high; None if that is not possible."""
+    text = when or "1"
+    for pin in cell.outputs:
+        function = cell.pins[pin].function
+        if cell.state is not None and cell.state.inverse:
+            inverse = rf"\b{re.escape(cell.state.inverse)}\b"
+            function = re.sub(inverse, f"(!{cell.state.name})", function)
+        text = re.sub(rf"\b{re.escape(pin)}\b", f"({function})" if function else pin, text)
+    masks = []
+    for level in "01":
+        rest = text
+        for pin in cell.inputs:
+            if cell.pins[pin].clock:
+                rest = re.sub(rf"\b{re.escape(pin)}\b", level, rest)
+        try:
+            table = truth_table(rest, inputs)
+        except FunctionError:
+            return None
+        rows = 1 << len(inputs)
+        masks.append(np.array([table >> row & 1 for row in range(rows)], dtype=float))
+    return np.stack(masks)
+
+
+def _edge(
+    cell: Cell, activity: CellActivity, arcs: Sequence[PowerArc], slew: float, load: float
+) -> float:
+    """fJ of one edge, the mean of rise and fall.
+
+    It is weighted by the conditions that held while the clock was high: data are assumed to settle
+    then.
+    """
+    weights, energies = [], []
+    for arc in arcs:
+        condition = _condition(cell, activity.inputs, arc.when)
+        weights.append(0.0 if condition is None else float(activity.states @ condition[_HIGH]))
+        energies.append((arc.rise.at(slew, load) + arc.fall.at(slew, load)) / 2)
+    if not energies:
+        return 0.0
+    if not sum(weights):
+        return float(np.mean(energies))
+    return float(np.average(energies, weights=weights))
+
+
+def _clocked_cycles(activity: CellActivity) -> int:
+    """Cycles in which a clock gate whose only input is its enable passed the clock."""
+    return int(activity.states[1])
+
+
+def _cell_energy(
+    cell: Cell,
+    activity: CellActivity,
+    inputs: Sequence[tuple[float, NetState]],
+    outputs: Sequence[NetState | None],
+    clocked: int,
+) -> dict[str, float]:
+    """Parts of a row, in the cycles counted: ``cells`` and ``clock`` (fJ, at edges of outputs and
+    data inputs, and at those of the clock), and the mean ``leakage`` (nW).
+
+    Parameters:
+        activity: of the cell.
+        inputs: for each pin in ``activity.inputs`` (except a flip-flop's state) its number of edges
+            and its net.
+        outputs: net at each of ``cell.outputs``, None for an unconnected one.
+        clocked: cycles in which its clock ran.
+    """
+    pins = dict(zip(activity.inputs, inputs, strict=False))
+    internal = 0.0
+    for pin, net in zip(cell.outputs, outputs, strict=True):
+        causes = activity.causes.get(pin)
+        if causes is None or net is None:
+            continue
+        for name, edges in zip(activity.inputs, causes, strict=True):
+            if not edges:
+                continue
+            # The state changes with the clock.
+            of = [arc for arc in cell.pins[pin].power if _related(cell, arc, name)]
+            slew = pins[name][1].slew if name in pins else CLOCK_SLEW_NS
+            internal += edges * _edge(cell, activity, of, slew, net.load)
+    clock = 0.0
+    if cell.gates_clock:
+        for pin, net in zip(cell.outputs, outputs, strict=True):
+            if net is not None:
+                edge = _edge(cell, activity, cell.pins[pin].power, CLOCK_SLEW_NS, net.load)
+                clock += 2 * _clocked_cycles(activity) * edge
+    for pin in cell.inputs:
+        input_arcs = [arc for arc in cell.pins[pin].power if not arc.related]
+        if cell.pins[pin].clock:
+            clock += 2 * clocked * _edge(cell, activity, input_arcs, CLOCK_SLEW_NS, 0.0)
+        elif input_arcs and pin in pins:
+            edges, state = pins[pin]
+            internal += edges * _edge(cell, activity, input_arcs, state.slew, 0.0)
+    return {"cells": internal, "clock": clock, "leakage": _leakage(cell, activity)}
+
+
+def _related(cell: Cell, arc: PowerArc, name: str) -> bool:
+    related = arc.related.split()
+    if cell.state is not None and name == cell.state.name:
+        return any(cell.pins[pin].clock for pin in related if pin in cell.pins)
+    return name in related
+
+
+def _leakage(cell: Cell, activity: CellActivity) -> float:
+    """Mean over the states that occurred, half of the time with the clock high."""
+    total = float(activity.states.sum())
+    seen = power = 0.0
+    for when, leakage in cell.leakages:
+        condition = _condition(cell, activity.inputs, when)
+        if condition is None:
+            return cell.leakage
+        share = float(activity.states @ (condition[_HIGH] + condition[_LOW])) / 2
+        seen += share
+        power += leakage * share
+    # For states that the file leaves out, its mean counts.
+    return (power + (total - seen) * cell.leakage) / total

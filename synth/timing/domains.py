@@ -15,9 +15,8 @@ from synth.errors import SynthesisError
 from synth.netlist import CLOCK, Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import CellLibrary
+from .cell_library import CellLibrary, WireLoad
 from .sta import Path, longest_paths
-from .wire_load import WireLoad
 
 __all__ = ["Crossing", "DomainPaths", "domain_paths"]
 

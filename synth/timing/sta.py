@@ -7,24 +7,24 @@ a unit is timed as if registers stood at its ports. Memories have the times of
 :mod:`synth.sram`.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from graphlib import CycleError, TopologicalSorter
 
 from hdl.sram_macro import MacroError, SramGeometry
 from synth.errors import SynthesisError
 from synth.netlist import Gate, Netlist
 from synth.sram import SramTimes
 
-from .cell_library import Cell, CellLibrary, TimingArc
-from .order import driven, ordered
+from .cell_library import Cell, CellLibrary, TimingArc, WireLoad
 from .registers import port_register
-from .wire_load import WireLoad
 
 __all__ = [
     "CLOCK_SLEW_NS",
     "NetState",
     "Path",
     "PathStep",
+    "evaluation_order",
     "longest_path",
     "longest_paths",
     "net_states",
@@ -73,20 +73,54 @@ class Path:
 
 
 @dataclass
-class _Net:
+class NetState:
     """A net.
 
-    It has arrival and slew of both edges (until one arrives, the clock's slew), their causes, its
-    driven pins and their load in fF.
+    Attributes:
+        load: of the pins that it drives and of its wire, fF. pins: that it drives.
+        arrival, slews: of a rising and of a falling edge, ns; until one arrives, the clock's slew.
+        source: what causes each edge.
     """
 
     load: float = 0.0
     pins: int = 0
     arrival: list[float] = field(default_factory=lambda: [-1.0, -1.0])
-    slew: list[float] = field(default_factory=lambda: [CLOCK_SLEW_NS, CLOCK_SLEW_NS])
-    source: list[tuple["_Net", int, Gate] | Gate | None] = field(
+    slews: list[float] = field(default_factory=lambda: [CLOCK_SLEW_NS, CLOCK_SLEW_NS])
+    source: list[tuple["NetState", int, Gate] | Gate | None] = field(
         default_factory=lambda: [None, None]
     )
+
+    @property
+    def slew(self) -> float:
+        """Mean slew of both edges in ns."""
+        return sum(self.slews) / 2
+
+
+def evaluation_order(gates: Sequence[Gate], library: CellLibrary) -> tuple[int, ...]:
+    """Places in ``gates``, each after those that it depends on.
+
+    Parameters:
+        gates: without state.
+
+    Raises:
+        SynthesisError: a loop of gates.
+    """
+
+    def nets(gate: Gate, direction: str) -> list[int]:
+        pins = library.cells[gate.kind].pins
+        return [
+            bits[0] for pin, bits in gate.pins.items() if bits and pins[pin].direction == direction
+        ]
+
+    driver = {bit: place for place, gate in enumerate(gates) for bit in nets(gate, "output")}
+    order: TopologicalSorter[int] = TopologicalSorter()
+    for place, gate in enumerate(gates):
+        order.add(place, *(driver[bit] for bit in nets(gate, "input") if bit in driver))
+    try:
+        return tuple(order.static_order())
+    except CycleError as error:
+        names = ", ".join(gates[place].name for place in error.args[1][:3])
+        raise SynthesisError(f"a loop of gates can't be evaluated: {names}") from None
 
 
 class _Analysis:
@@ -103,13 +137,13 @@ class _Analysis:
         self.begins = begins
         self.library = library
         self.macros = macros
-        self.nets: dict[int, _Net] = {}
+        self.nets: dict[int, NetState] = {}
         self.register = port_register(library)
 
-    def net(self, bit: int) -> _Net:
+    def net(self, bit: int) -> NetState:
         state = self.nets.get(bit)
         if state is None:
-            state = self.nets[bit] = _Net()
+            state = self.nets[bit] = NetState()
         return state
 
     def run(self) -> None:
@@ -143,8 +177,7 @@ class _Analysis:
                         self._launch(bits[0], cell, gate, pin)
             else:
                 combinational.append(gate)
-        driver = driven(combinational, self.library)
-        for place in ordered(combinational, self.library, driver):
+        for place in evaluation_order(combinational, self.library):
             self._pass(combinational[place])
 
     def _load(self, bits: Iterable[int], capacitance: float) -> None:
@@ -192,17 +225,17 @@ class _Analysis:
 
     def _arrive(
         self,
-        net: _Net,
+        net: NetState,
         edge: int,
         time: float,
         slew: float,
-        source: tuple[_Net, int, Gate] | Gate,
+        source: tuple[NetState, int, Gate] | Gate,
     ) -> None:
         first = net.arrival[edge] < 0
         if time > net.arrival[edge]:
             net.arrival[edge] = time
             net.source[edge] = source
-        net.slew[edge] = slew if first else max(net.slew[edge], slew)
+        net.slews[edge] = slew if first else max(net.slews[edge], slew)
 
     def _pass(self, gate: Gate) -> None:
         """Edges go through a gate."""
@@ -219,7 +252,7 @@ class _Analysis:
                         continue
                     self._through(gate, arc, self.net(gate.pins[related][0]), out)
 
-    def _through(self, gate: Gate, arc: TimingArc, source: _Net, out: _Net) -> None:
+    def _through(self, gate: Gate, arc: TimingArc, source: NetState, out: NetState) -> None:
         for edge, (delay, slew) in enumerate(_EDGES):
             if delay not in arc.tables:
                 continue
@@ -230,7 +263,7 @@ class _Analysis:
                     continue
                 if source.arrival[cause] < 0:
                     continue
-                before = source.slew[cause]
+                before = source.slews[cause]
                 self._arrive(
                     out,
                     edge,
@@ -239,7 +272,7 @@ class _Analysis:
                     (source, cause, gate),
                 )
 
-    def ends(self) -> Iterable[tuple[float, int, _Net, Gate]]:
+    def ends(self) -> Iterable[tuple[float, int, NetState, Gate]]:
         """Each end of a path: its time with setup, edge, net and cell."""
         for gate in self.netlist.gates:
             cell = self.library.cells.get(gate.kind)
@@ -260,19 +293,19 @@ class _Analysis:
                 yield from self._end(self.net(bit), gate, data.arcs, 0.0)
 
     def _end(
-        self, net: _Net, gate: Gate, arcs: Iterable[TimingArc], setup: float
-    ) -> Iterable[tuple[float, int, _Net, Gate]]:
+        self, net: NetState, gate: Gate, arcs: Iterable[TimingArc], setup: float
+    ) -> Iterable[tuple[float, int, NetState, Gate]]:
         for edge, name in enumerate(("rise_constraint", "fall_constraint")):
             if net.arrival[edge] < 0:
                 continue
             needed = [
-                arc.tables[name].at(net.slew[edge], CLOCK_SLEW_NS)
+                arc.tables[name].at(net.slews[edge], CLOCK_SLEW_NS)
                 for arc in arcs
                 if arc.kind.startswith("setup") and name in arc.tables
             ]
             yield net.arrival[edge] + max([setup, *needed]), edge, net, gate
 
-    def path(self, end: tuple[float, int, _Net, Gate]) -> Path:
+    def path(self, end: tuple[float, int, NetState, Gate]) -> Path:
         time, edge, net, gate = end
         steps = [PathStep(gate.unit, gate.name, gate.kind, round(time, 4))]
         source = net.source[edge]
@@ -314,7 +347,7 @@ def longest_paths(
     """
     analysis = _Analysis(netlist, library, macros, wires, begins)
     analysis.run()
-    longest: dict[str, tuple[float, int, _Net, Gate]] = {}
+    longest: dict[str, tuple[float, int, NetState, Gate]] = {}
     for end in analysis.ends():
         if ends is not None and not ends(end[3]):
             continue
@@ -336,15 +369,6 @@ def longest_path(
     return max(paths.values(), key=lambda path: path.ns, default=Path(0.0, ()))
 
 
-@dataclass(frozen=True)
-class NetState:
-    """A net: pins that it drives, its load in fF with its wire, and the slew of its edges in ns."""
-
-    pins: int
-    load: float
-    slew: float
-
-
 def net_states(
     netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad
 ) -> Mapping[int, NetState]:
@@ -352,6 +376,4 @@ def net_states(
     of :func:`longest_paths`."""
     analysis = _Analysis(netlist, library, macros, wires)
     analysis.run()
-    return {
-        bit: NetState(net.pins, net.load, sum(net.slew) / 2) for bit, net in analysis.nets.items()
-    }
+    return analysis.nets

@@ -35,6 +35,7 @@ def test_the_index_lists_each_page() -> None:
     assert len(listed) == len(set(listed))
     assert set(listed) == pages | {
         "../README",
+        "../examples/README",
         "../CHANGELOG",
         "../CONTRIBUTING",
         "decisions/README",

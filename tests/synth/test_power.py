@@ -15,9 +15,8 @@ from synth.physical.yosys import Run, run
 from synth.power.gate_sim import GateSimulation, Recording
 from synth.power.power import FANOUT, clock_tree, measure_power
 from synth.sram import PUBLISHED, SramEnergies
-from synth.timing.cell_library import CellLibrary, parse_library
+from synth.timing.cell_library import CellLibrary, WireLoad, parse_library
 from synth.timing.gate_function import FunctionError, truth_table
-from synth.timing.wire_load import WireLoad
 
 
 def _power(name: str, rise: float, fall: float, related: str = "", when: str = "") -> str:

@@ -1,4 +1,4 @@
-"""The snippets of docs/python_api.md and of README.md run."""
+"""The snippets of docs/python_api.md run."""
 
 import re
 from pathlib import Path
@@ -9,7 +9,6 @@ import vip
 from tests.browser import needs_pyodide
 
 GUIDE = Path(__file__).parents[3] / "docs" / "python_api.md"
-README = GUIDE.parents[1] / "README.md"
 FIRST, *OTHERS = re.findall(r"```python\n(.*?)```", GUIDE.read_text(encoding="utf-8"), re.DOTALL)
 _SLOW = "# Takes minutes."
 
@@ -34,16 +33,6 @@ def test_snippet(snippet: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) 
     # All others work on the program of the first.
     for text in (FIRST, snippet):
         exec(compile(text, str(GUIDE), "exec"), names)
-
-
-def test_snippet_of_the_readme(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.chdir(tmp_path)
-    (text,) = re.findall(r"```python\n(.*?)```", README.read_text(encoding="utf-8"), re.DOTALL)
-    names: dict[str, object] = {}
-    exec(compile(text, str(README), "exec"), names)
-    run = names["run"]
-    assert isinstance(run, vip.CosimRun)
-    assert run.dumped[0] == 42
 
 
 def test_every_verb_has_a_snippet() -> None:

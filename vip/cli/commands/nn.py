@@ -11,10 +11,10 @@ from rich.table import Table
 
 import vip
 from microkernels.networks.parameters import Reals
+from sim_tb.cosim.machine import Place
 from support.files import write_atomically
 from vip.cli.console import console, shown, warn
 from vip.models.folder import check_new, manifest_of
-from vip.models.run import On
 from vip.output import write_json
 
 from .option_groups.models import BatchOption, CarryOption, carried
@@ -207,7 +207,7 @@ def run(
         ),
     ],
     on: Annotated[
-        On,
+        Place,
         typer.Option(
             "--on",
             help="Golden model, instruction set simulator, timing model or Verilog.",

@@ -5,8 +5,8 @@ from collections.abc import Mapping
 from rich.table import Table
 
 from isa.run import RunResult
+from microkernels.runtime.job import KernelOutcome
 from pe.interface import PeCounter
-from sim_tb.cosim.kernels import KernelOutcome
 from sim_tb.cosim.machine import On
 from vip.cli.console import console
 from vip.cosimulation.program import CosimRun

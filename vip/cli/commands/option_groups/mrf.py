@@ -8,9 +8,9 @@ import typer
 
 from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.matching import Cost
+from sim_tb.cosim.machine import Place
 from vip.cli.commands.options import PresetOption, drawing, reading, writing
-from vip.mrf.machine import Place
-from vip.mrf.result import Method
+from vip.mrf.options import Method
 from vip.mrf.run import MOST_LEVELS
 
 __all__ = [

@@ -1,5 +1,5 @@
-"""The commands of README.md: each finds its inputs where the lines before it have run in an empty
-folder, and none writes over what another has written."""
+"""The commands of docs/commands.md: each finds its inputs where the lines before it have run in an
+empty folder, and none writes over what another has written."""
 
 import re
 import shlex
@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-README = Path(__file__).parents[3] / "README.md"
-(BLOCK,) = re.findall(r"^```\n(printf .*?)^```$", README.read_text("utf-8"), re.DOTALL | re.M)
+PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
+(BLOCK,) = re.findall(r"^```\n(printf .*?)^```$", PAGE.read_text("utf-8"), re.DOTALL | re.M)
 LINES = [shlex.split(line, comments=True) for line in BLOCK.splitlines()]
 #: Options that name an output.
 OUTPUTS = {
