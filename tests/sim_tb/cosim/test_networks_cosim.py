@@ -17,10 +17,11 @@ from microkernels.common.errors import KernelError
 from microkernels.data.networks import photographs, usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import Activation, Conv, Dense, MapSize, Network, Pool
+from microkernels.runtime.job import KernelOutcome
 from sim_tb.cosim import checkpoint as checkpoints
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import KernelOutcome, chip_engines, run_on
+from sim_tb.cosim.kernels import chip_engines, run_on
 from soc.generate.presets import chip_preset
 
 TINY = chip_preset("tiny")
