@@ -16,12 +16,11 @@ from soc.generate.presets import preset
 from synth.analysis.trim import Known
 from synth.errors import TrimError
 from tests.vip.here import here
-from vip.trimming.comparison import UNIONS, compare
 from vip.trimming.figure import draw_trims
 from vip.trimming.gain import Gain, results
 from vip.trimming.rows import TrimRow
 from vip.trimming.subjects import Loaded
-from vip.trimming.suite import QUICK, TrimSuiteError, measure_trims
+from vip.trimming.suite import QUICK, UNIONS, TrimSuiteError, compare, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
 ROW = TrimRow(
@@ -132,7 +131,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         ("check_trimmed", compared),
         ("_exact", lambda *_, **__: True),
     ):
-        monkeypatch.setattr(f"vip.trimming.comparison.{name}", function)
+        monkeypatch.setattr(f"vip.trimming.suite.{name}", function)
     row = compare("one", [application], power=True)
     assert row.match
     assert len(measured) > 8
@@ -143,7 +142,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     assert (sizes.register_width, sizes.arc_entries, sizes.load_store_queue) == (20, 3, 8)
     assert row.slower == pytest.approx(5 / 700)
     # No size is that of a run.
-    monkeypatch.setattr("vip.trimming.comparison.known_launches", _unknown)
+    monkeypatch.setattr("vip.trimming.suite.known_launches", _unknown)
     with pytest.raises(TrimError, match="is not proved for every input"):
         compare("one", [application], power=True)
 
