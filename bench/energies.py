@@ -15,7 +15,7 @@ from microkernels.suite import suite
 from support.picture import MARKERS, picture
 from synth.analysis.histogram import draw_needs
 from synth.analysis.needs import needed, union
-from vip.mrf.result import Method
+from vip.mrf.options import Method
 from vip.mrf.run import solve_mrf
 
 from .harness.experiment import AMARANTH, BenchError, Measurement, experiment, figure, say

@@ -6,8 +6,10 @@ from functools import cache
 
 import numpy as np
 
-from microkernels.apps.lowered_convolution import lowered_convolution_job
-from microkernels.apps.upsampled_convolution import upsampled_convolution_job
+from microkernels.apps.lowered_convolution import (
+    lowered_convolution_job,
+    upsampled_convolution_job,
+)
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig

@@ -183,7 +183,7 @@ def measure_network(
     job = network_of(name, config, batch=batch)
     if on == "rtl":
         return _measured(name, job, config, on, None)
-    key = model_key(config, job.job, f"{name} {batch}")
+    key = model_key(config, job, f"{name} {batch}")
     file = f"{name}_{config.vaults}_vaults_batch_{batch}"
     checkpoint = Checkpoint(build_folder() / "checkpoints" / file, key)
     run = ResultCache("networks").get(
@@ -200,16 +200,16 @@ def _measured(
     on: Timed,
     checkpoint: Checkpoint | None,
 ) -> BatchRun:
-    launches = [launch.name for launch in job.job.launches]
+    launches = [launch.name for launch in job.launches]
 
     def begins(launch: str) -> None:
         say(f"{launch}, {launches.index(launch)} of {len(launches)}")
 
     outcome = run_on(
-        job.job, config, on=on, preload=on == "model", checkpoint=checkpoint, begins=begins
+        job, config, on=on, preload=on == "model", checkpoint=checkpoint, begins=begins
     )
     if not outcome.match:
-        expected = job.of_layers(job.job.expected)
+        expected = job.of_layers(job.expected)
         outputs = job.of_layers(outcome.outputs)
         wrong = next(layer for layer in outputs if (outputs[layer] != expected[layer]).any())
         raise CosimError(f"{name}: activations differ, first in layer {wrong}")
@@ -219,7 +219,7 @@ def _measured(
         vaults=config.vaults,
         steps=tuple(_step(job, launch, run) for launch, run in outcome.results.items()),
         activations=outcome.outputs.size,
-        operations=job.job.operations,
+        operations=job.operations,
     )
 
 

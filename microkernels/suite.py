@@ -16,7 +16,6 @@ import numpy as np
 from isa.program import Program
 from microkernels.apps.bitonic_sort import bitonic_sort_job
 from microkernels.apps.convolve_image import ImageFilter, convolve_image_job
-from microkernels.apps.diffusion import diffusion_system
 from microkernels.apps.digits import (
     ACTIVATION_FRACTION,
     CLASSES,
@@ -26,7 +25,7 @@ from microkernels.apps.digits import (
     trained,
     trained_nin,
 )
-from microkernels.apps.gauss import gauss_job
+from microkernels.apps.gauss import diffusion_system, gauss_job
 from microkernels.apps.kmeans import FRACTION as KMEANS_FRACTION
 from microkernels.apps.kmeans import kmeans_job, moved_centres
 from microkernels.apps.matrix_add import matrix_add_job

@@ -16,7 +16,6 @@ for the others) and, at the right side, 1.
 The next system is loaded while one is solved.
 """
 
-from dataclasses import dataclass
 from functools import lru_cache
 
 import numpy as np
@@ -34,8 +33,9 @@ __all__ = [
     "FRACTION",
     "LEAST_PIVOT",
     "MOST_PIVOT",
-    "GaussShape",
+    "diffusion_system",
     "gauss_job",
+    "gauss_program",
     "solve",
 ]
 
@@ -57,41 +57,12 @@ _MOST_SYSTEMS = 4096
 _BITS = 8 * _BYTES
 
 
-@dataclass(frozen=True, kw_only=True)
-class GaussShape:
-    """Sizes of the work.
-
-    Attributes:
-        unknowns: of a system, 1..20. systems: 1..4096.
-
-    Raises:
-        KernelError: a value outside its range.
-    """
-
-    unknowns: int
-    systems: int
-
-    def __post_init__(self) -> None:
-        CHECK.fields(self)
-        CHECK.within("unknowns", self.unknowns, 1, _MOST_UNKNOWNS)
-        CHECK.within("systems", self.systems, 1, _MOST_SYSTEMS)
-
-    @property
-    def row(self) -> int:
-        """Elements of a row."""
-        return self.unknowns + 1
-
-    @property
-    def places(self) -> tuple[int, ...]:
-        """Addresses of the constants, of the initial vector of back substitution, of the systems,
-        of the solutions, and the first one after them."""
-        elements = (
-            len(_CONSTANTS),
-            self.row,
-            self.systems * self.unknowns * self.row,
-            self.systems * self.unknowns,
-        )
-        return addresses(*(count * _BYTES for count in elements))
+def _places(systems: int, unknowns: int) -> tuple[int, ...]:
+    """Addresses of the constants, of the initial vector of back substitution, of the systems, of
+    the solutions, and the first one after them."""
+    row, solutions = unknowns + 1, systems * unknowns
+    elements = (len(_CONSTANTS), row, solutions * row, solutions)
+    return addresses(*(count * _BYTES for count in elements))
 
 
 def _saturated(values: Elements) -> Elements:
@@ -116,10 +87,9 @@ def solve(systems: Elements) -> Elements:
     Raises:
         KernelError: another shape, values beyond 32 bits, or a pivot outside its range.
     """
-    shape = _shape_of(systems)
-    size = (shape.systems, shape.unknowns, shape.row)
-    rows = check_elements("systems", systems, size, _NUMBER).astype(np.int64)
-    for k in range(shape.unknowns):
+    count, unknowns = _sizes(systems)
+    rows = check_elements("systems", systems, systems.shape, _NUMBER).astype(np.int64)
+    for k in range(unknowns):
         pivots = rows[:, k, k]
         outside = np.flatnonzero((pivots < LEAST_PIVOT * _ONE) | (pivots > MOST_PIVOT * _ONE))
         if outside.size:
@@ -135,10 +105,10 @@ def solve(systems: Elements) -> Elements:
         below = rows[:, k + 1 :]
         multiples = _times(rows[:, k, np.newaxis], below[:, :, k, np.newaxis])
         rows[:, k + 1 :] = _saturated(below - multiples)
-    factors = np.zeros((shape.systems, shape.row), object)
+    factors = np.zeros((count, unknowns + 1), object)
     factors[:, -1] = _ONE
-    solution = np.zeros((shape.systems, shape.unknowns), np.int64)
-    for k in reversed(range(shape.unknowns)):
+    solution = np.zeros((count, unknowns), np.int64)
+    for k in reversed(range(unknowns)):
         # Sums of 64-bit products need more than 64 bits.
         sums = (rows[:, k].astype(object) * factors).sum(axis=1)
         solution[:, k] = _saturated((sums + (_ONE >> 1)) >> FRACTION)
@@ -146,39 +116,54 @@ def solve(systems: Elements) -> Elements:
     return solution.astype(_NUMBER)
 
 
-def _shape_of(systems: Elements) -> GaussShape:
+def _check_sizes(systems: int, unknowns: int) -> None:
+    CHECK.within("unknowns", unknowns, 1, _MOST_UNKNOWNS)
+    CHECK.within("systems", systems, 1, _MOST_SYSTEMS)
+
+
+def _sizes(systems: Elements) -> tuple[int, int]:
+    """Systems, and unknowns of each."""
     if systems.ndim != 3 or systems.shape[2] != systems.shape[1] + 1:
         raise KernelError(
             f"systems must be systems x unknowns x (unknowns + 1), not {systems.shape}"
         )
-    return GaussShape(systems=systems.shape[0], unknowns=systems.shape[1])
+    count, unknowns, _ = systems.shape
+    _check_sizes(count, unknowns)
+    return count, unknowns
 
 
+@CHECK.arguments
 @lru_cache(maxsize=64)
-def _program(shape: GaussShape) -> Program:
-    """The program that solves systems that lie at :attr:`GaussShape.places`."""
-    return _Gauss(shape).build().program(f"gauss_{shape.systems}x{shape.unknowns}.s")
+def gauss_program(systems: int, unknowns: int) -> Program:
+    """The program that solves 1..4096 systems of 1..20 unknowns.
+
+    Raises:
+        KernelError: a size outside its range.
+    """
+    _check_sizes(systems, unknowns)
+    return _Gauss(systems, unknowns).build().program(f"gauss_{systems}x{unknowns}.s")
 
 
 class _Gauss:
     """Registers and code of the kernel."""
 
-    def __init__(self, shape: GaussShape) -> None:
-        self.shape = shape
-        self.row_bytes = shape.row * _BYTES
-        self.system_bytes = shape.unknowns * self.row_bytes
-        constants, start, source, target, _ = shape.places
+    def __init__(self, systems: int, unknowns: int) -> None:
+        row = unknowns + 1
+        self.row_bytes = row * _BYTES
+        self.system_bytes = unknowns * self.row_bytes
+        self.out_bytes = unknowns * _BYTES
+        constants, start, source, target, _ = _places(systems, unknowns)
         self.writer = w = KernelBuilder(
-            f"Gaussian elimination: {shape.systems} systems of {shape.unknowns} unknowns.",
+            f"Gaussian elimination: {systems} systems of {unknowns} unknowns.",
             f"Generated by {__name__}, which explains it.",
             width=Width.W32,
             place_drains=True,
         )
         w.place("the line's two numbers, 2 and 0; a reciprocal, and a product", _NUMBERS * _BYTES)
         self.one = w.constant("one", 1, "1")
-        self.row = w.constant("row", shape.row, "elements of a row")
-        self.size = w.constant("size", shape.unknowns * shape.row, "elements of a system")
-        self.unknowns = w.constant("unknowns", shape.unknowns, "unknowns of a system")
+        self.row = w.constant("row", row, "elements of a row")
+        self.size = w.constant("size", unknowns * row, "elements of a system")
+        self.unknowns = w.constant("unknowns", unknowns, "unknowns of a system")
         places = [number * _BYTES for number in range(_NUMBERS)]
         names = ("slope", "two", "nothing", "inverse", "term")
         self.slope, self.two, self.nothing, self.inverse, self.term = (
@@ -197,7 +182,7 @@ class _Gauss:
         self.start = w.constant("start", start, "what the negated unknowns begin with")
         self.ahead = w.variable("ahead", source, "address of the next system")
         self.out = w.variable("out", target, "where the unknowns go")
-        self.left = w.variable("left", shape.systems, "systems left")
+        self.left = w.variable("left", systems, "systems left")
         first, second = (w.place(f"{name} system", self.system_bytes) for name in ("a", "another"))
         self.use = w.variable("use", first, "system in use")
         self.fill = w.variable("fill", second, "system on its way")
@@ -234,7 +219,7 @@ class _Gauss:
             w.op("bne", self.pivot_row, self.end, "pivot_loop")
             self._substitute()
             w.store(self.out, self.found, self.unknowns)
-            w.op("add", self.out, self.out, self.shape.unknowns * _BYTES)
+            w.op("add", self.out, self.out, self.out_bytes)
             w.swap(self.use, self.fill, self.element)
         w.op("halt")
         return w
@@ -278,7 +263,7 @@ class _Gauss:
             w.vector("v.v.sub", self.below, self.below, self.product)
 
     def _substitute(self) -> None:
-        w, last = self.writer, (self.shape.unknowns - 1) * _BYTES
+        w, last = self.writer, self.out_bytes - _BYTES
         w.note("The unknowns, from the last on.")
         w.op("mov", self.below, self.end)
         w.op("add", self.pivot, self.values, last)
@@ -297,16 +282,52 @@ class _Gauss:
 
 def gauss_job(systems: Elements) -> KernelJob:
     """The solutions of systems; parameters and errors as of :func:`solve`."""
-    shape = _shape_of(systems)
-    constants, start, source, target, _ = shape.places
-    first_values = np.array([0] * shape.unknowns + [_ONE], _NUMBER)
+    count, unknowns = _sizes(systems)
+    constants, start, source, target, _ = _places(count, unknowns)
+    first_values = np.array([0] * unknowns + [_ONE], _NUMBER)
     # Multiplications and subtractions below the diagonal and right of it; back substitution.
-    elimination = sum(2 * k * (k + 2) for k in range(shape.unknowns))
+    elimination = sum(2 * k * (k + 2) for k in range(unknowns))
     return array_job(
         "Gaussian elimination",
-        _program(shape),
+        gauss_program(count, unknowns),
         {constants: _CONSTANTS, start: first_values, source: systems.astype(_NUMBER)},
         target,
         lambda: solve(systems),
-        shape.systems * (elimination + 2 * shape.unknowns * shape.unknowns),
+        count * (elimination + 2 * unknowns * unknowns),
     )
+
+
+#: Strength of the flow between equal pixels: diagonals stay below 1.5.
+_STRENGTH = 0.1
+#: Difference of two pixels that halves the flow; black to white is 1.
+_EDGE = 0.1
+
+
+def diffusion_system(image: Elements) -> Elements:
+    """The equations of a step of edge-preserving diffusion for a block of pixels, without flow
+    across its border.
+
+    Brightness flows between neighbouring pixels, the less the more they differ (Perona and Malik).
+    The step is implicit: with the flow's strength ``w`` between pixels p and q taken from the image
+    ``b`` before it, ``x[p] + sum over neighbours q of w * (x[p] - x[q]) = b[p]``.
+
+    Parameters:
+        image: height x width real numbers, at most 20 in all.
+
+    Returns:
+        Rows of a system as :func:`solve` takes it.
+    """
+    values = image.reshape(-1)
+    number = np.arange(values.size).reshape(image.shape)
+    matrix = np.eye(values.size)
+    neighbours = [(number[1:], number[:-1]), (number[:, 1:], number[:, :-1])]
+    for ones, neighbour_values in neighbours:
+        for one, other in zip(ones.flat, neighbour_values.flat, strict=True):
+            difference = (values[one] - values[other]) / _EDGE
+            strength = _STRENGTH / (1 + difference * difference)
+            matrix[one, one] += strength
+            matrix[other, other] += strength
+            matrix[one, other] -= strength
+            matrix[other, one] -= strength
+    real = np.column_stack([matrix, values])
+    return np.floor(real * (1 << FRACTION) + 0.5).astype(np.int32)

@@ -4,7 +4,7 @@ Everything lies where :mod:`microkernels.bp.layout` says.
 """
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,8 +15,9 @@ from .layout import BpLayout
 from .problem import BpProblem, MessageDirection, Messages, check_messages, element_type
 from .record import COST_PLACE, PLACE, fill_blocks, read_blocks
 from .shifts.transform import transform_of
+from .tiles import Tile
 
-__all__ = ["RowPiece", "contents", "pack", "row_pieces", "unpack"]
+__all__ = ["contents", "pack", "row_tiles", "unpack"]
 
 
 def _check(layout: BpLayout, problem: BpProblem) -> None:
@@ -35,38 +36,14 @@ def _check(layout: BpLayout, problem: BpProblem) -> None:
         raise KernelError("the layout is for symmetric smoothness costs; the problem's are not")
 
 
-@dataclass(frozen=True, kw_only=True)
-class RowPiece:
-    """Location of one row of records of a tile: ``length`` bytes from ``address`` on.
-
-    Attributes:
-        y, columns: first row, and columns, of the image; pixels that fill up the last block lie
-            beyond the image.
-    """
-
-    y: int
-    columns: slice
-    address: int
-    length: int
-
-    def rows(self, layout: BpLayout) -> slice:
-        """Rows of the image."""
-        return slice(self.y, self.y + layout.unit)
-
-
-def row_pieces(layout: BpLayout, vault: int | None = None) -> Iterator[RowPiece]:
-    """All rows of all tiles of ``vault``; None: of all vaults."""
+def row_tiles(layout: BpLayout, vault: int | None = None) -> Iterator[Tile]:
+    """All rows of records of all tiles of ``vault`` (None: of all vaults), each as a tile of one
+    row; those that fill up the last block lie beyond the image."""
     vaults = range(layout.ring.vaults) if vault is None else (vault,)
-    block = layout.grid.block
     for tile in (tile for number in vaults for tile in layout.grid.tiles(number)):
-        height, width = (block * layout.grid.blocks(side) for side in (tile.height, tile.width))
+        height = layout.grid.block * layout.grid.blocks(tile.height)
         for y in range(0, height, layout.unit):
-            yield RowPiece(
-                y=tile.y + y,
-                columns=slice(tile.x, tile.x + tile.width),
-                address=layout.record(tile, 0, y),
-                length=width // layout.unit * layout.record_bytes,
-            )
+            yield replace(tile, y=tile.y + y, height=layout.unit)
 
 
 def contents(
@@ -101,19 +78,19 @@ def contents(
         yield layout.ring.address(vault, layout.parameters), parameters
         for offset, data in shared:
             yield layout.ring.address(vault, offset), data
-        for piece in row_pieces(layout, vault):
-            records = np.zeros(piece.length, np.uint8)
-            for direction, values in planes.items() if piece.y < layout.grid.height else ():
-                rows = np.ascontiguousarray(values[piece.rows(layout), piece.columns])
+        for row in row_tiles(layout, vault):
+            records = np.zeros(layout.row_bytes(row), np.uint8)
+            for direction, values in planes.items() if row.y < layout.grid.height else ():
+                rows = np.ascontiguousarray(values[row.pixels])
                 vectors = rows.view(np.uint8)
                 if layout.in_blocks:
                     fill_blocks(records, direction, vectors)
                 else:
                     _vectors(records, layout, direction)[: vectors.shape[1]] = vectors[0]
-            for direction, weights in tails.items() if piece.y < layout.grid.height else ():
-                vectors_end = weights[piece.y, piece.columns].view(np.uint8)
+            for direction, weights in tails.items() if row.y < layout.grid.height else ():
+                vectors_end = weights[row.pixels][0].view(np.uint8)
                 _vectors(records, layout, direction, tail=True)[: len(vectors_end)] = vectors_end
-            yield piece.address, records.tobytes()
+            yield layout.record_at(row.x, row.y), records.tobytes()
 
 
 def _tails(problem: BpProblem) -> dict[MessageDirection | None, Messages]:
@@ -163,11 +140,12 @@ def unpack(layout: BpLayout, memory: Readable) -> Messages:
     dtype = element_type(layout.bits)
     shape = (len(MessageDirection), layout.grid.height, layout.grid.width, layout.labels)
     messages = np.empty(shape, dtype)
-    for piece in row_pieces(layout):
-        if piece.y >= layout.grid.height:
+    for row in row_tiles(layout):
+        if row.y >= layout.grid.height:
             continue
-        rows = messages[:, piece.rows(layout), piece.columns]
-        records = np.frombuffer(memory.read(piece.address, piece.length), np.uint8)
+        rows = messages[:, *row.pixels]
+        data = memory.read(layout.record_at(row.x, row.y), layout.row_bytes(row))
+        records = np.frombuffer(data, np.uint8)
         for direction in MessageDirection:
             if layout.in_blocks:
                 vectors = read_blocks(records, direction, layout.labels * dtype.itemsize)

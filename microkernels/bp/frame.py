@@ -11,8 +11,8 @@ from functools import cached_property, partial
 
 from isa.table import Width
 from microkernels.common.builder import KernelBuilder
+from microkernels.common.parameter_block import word_registers
 from microkernels.common.scratchpad import ScratchpadPlan
-from microkernels.common.word_record import word_registers
 from microkernels.runtime.barrier import FlagCode
 
 from .problem import DAMPING_BITS, USUAL, UpdateVariant, element_type

@@ -19,6 +19,7 @@ Rows of blocks are two rows of pixels, block after block.
 
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import chain
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,7 +37,7 @@ from microkernels.common.memory import Readable, Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 from microkernels.runtime.job import Golden, KernelJob
 
-from .contents import RowPiece, row_pieces
+from .contents import row_tiles
 from .layout import BpLayout
 from .problem import BpProblem, MessageDirection, Messages, element_type
 from .record import (
@@ -51,6 +52,7 @@ from .record import (
     vector_stride,
 )
 from .shifts.rhythm import beats_of
+from .tiles import Tile
 
 __all__ = ["LabelsKernel", "labels_kernel", "machine_labels", "split_outputs", "with_labels"]
 
@@ -358,16 +360,16 @@ class _Places:
     base: int
 
     @cached_property
-    def _pieces(self) -> list[list[RowPiece]]:
+    def _image_rows(self) -> list[list[Tile]]:
         """Rows of each vault, without those that fill up blocks."""
+        height = self.layout.grid.height
         vaults = range(self.layout.ring.vaults)
         return [
-            [piece for piece in row_pieces(self.layout, vault) if piece.y < self.layout.grid.height]
-            for vault in vaults
+            [row for row in row_tiles(self.layout, vault) if row.y < height] for vault in vaults
         ]
 
-    def _groups(self, piece: RowPiece) -> int:
-        width: int = min(piece.columns.stop, self.layout.grid.width) - piece.columns.start
+    def _groups(self, row: Tile) -> int:
+        width = min(row.width, self.layout.grid.width - row.x)
         return -(-width * self.layout.unit // self.kernel.group)
 
     @property
@@ -377,7 +379,7 @@ class _Places:
     @cached_property
     def _numbers(self) -> int:
         """Offset of the constants."""
-        rows = max(map(len, self._pieces))
+        rows = max(map(len, self._image_rows))
         words = _HEADER_WORDS + self.layout.sharers * 2 + rows * _ROW_WORDS
         return self.base + round_up(8 * words, COLUMN_BYTES)
 
@@ -386,24 +388,22 @@ class _Places:
         """Offset of the labels."""
         return self._numbers + round_up(self.kernel.constant_bytes, ROW_BYTES)
 
-    def _row_bytes(self, piece: RowPiece) -> int:
-        return round_up(
-            self._groups(piece) * self.kernel.group * self._dtype.itemsize, COLUMN_BYTES
-        )
+    def _row_bytes(self, row: Tile) -> int:
+        return round_up(self._groups(row) * self.kernel.group * self._dtype.itemsize, COLUMN_BYTES)
 
-    def _rows(self, vault: int) -> list[tuple[RowPiece, int]]:
+    def _rows(self, vault: int) -> list[tuple[Tile, int]]:
         """Rows of a vault with the chip addresses of their labels."""
-        rows: list[tuple[RowPiece, int]] = []
+        rows: list[tuple[Tile, int]] = []
         at = self._labels
-        for piece in self._pieces[vault]:
-            rows.append((piece, self.layout.ring.address(vault, at)))
-            at += self._row_bytes(piece)
+        for row in self._image_rows[vault]:
+            rows.append((row, self.layout.ring.address(vault, at)))
+            at += self._row_bytes(row)
         return rows
 
     @cached_property
     def end(self) -> int:
         """First offset after everything."""
-        longest = max(sum(map(self._row_bytes, pieces)) for pieces in self._pieces)
+        longest = max(sum(map(self._row_bytes, rows)) for rows in self._image_rows)
         # A group may read records after the last row.
         return self._labels + longest + self.kernel.group * self.layout.record_bytes
 
@@ -413,8 +413,11 @@ class _Places:
         rows = self._rows(vault)
         for engine in range(self.layout.sharers):
             share = rows[engine :: self.layout.sharers]
-            words = [(piece.address, labels, self._groups(piece)) for piece, labels in share]
-            parts.append([len(share), *(word for row in words for word in row)])
+            words = [
+                (self.layout.record_at(row.x, row.y), labels, self._groups(row))
+                for row, labels in share
+            ]
+            parts.append([len(share), *chain.from_iterable(words)])
         header = (self.layout.sharers, self.layout.ring.address(vault, self._numbers))
         return base, parameter_block.block_bytes(base, parts, header=header)
 
@@ -435,8 +438,8 @@ class _Places:
         """Read the labels ``[y, x]``."""
         result = np.zeros((self.layout.grid.height, self.layout.grid.width), self._dtype)
         for vault in range(self.layout.ring.vaults):
-            for piece, address in self._rows(vault):
-                rows = result[piece.rows(self.layout), piece.columns]
+            for row, address in self._rows(vault):
+                rows = result[row.pixels]
                 labels = np.frombuffer(memory.read(address, rows.nbytes), self._dtype)
                 if self.layout.in_blocks:
                     labels = labels.reshape(-1, BLOCK, BLOCK).swapaxes(0, 1)

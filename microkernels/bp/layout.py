@@ -245,12 +245,20 @@ class BpLayout:
         return self._vector(None, x, y)
 
     def _vector(self, direction: MessageDirection | None, x: int, y: int) -> int:
-        tile = self.grid.tile_of(x, y)
-        record = self.record(tile, x - tile.x, y - tile.y)
+        record = self.record_at(x, y)
         if self.in_blocks:
             return record + pixel_place(direction, x % BLOCK, y % BLOCK)
         place = COST_PLACE if direction is None else PLACE[direction]
         return record + place * self.vector_bytes
+
+    def record_at(self, x: int, y: int) -> int:
+        """Address of the record of pixel (x, y) of the image."""
+        tile = self.grid.tile_of(x, y)
+        return self.record(tile, x - tile.x, y - tile.y)
+
+    def row_bytes(self, tile: Tile) -> int:
+        """Bytes of the records of a row of ``tile``, the last block filled up."""
+        return self.grid.block * self.grid.blocks(tile.width) // self.unit * self.record_bytes
 
     def record(self, tile: Tile, x: int, y: int) -> int:
         """Address of the record of pixel (x, y) of ``tile``."""

@@ -52,7 +52,7 @@ from dataclasses import dataclass, replace
 from microkernels.common import parameter_block
 from microkernels.common.errors import KernelError
 from microkernels.common.feature_map import round_up
-from microkernels.common.word_record import Word, WordRecord, word
+from microkernels.common.parameter_block import Word, WordRecord, word
 from microkernels.runtime.barrier import FlagTable
 
 from .problem import MessageDirection

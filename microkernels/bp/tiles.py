@@ -66,6 +66,11 @@ class Tile:
     width: int
     height: int
 
+    @property
+    def pixels(self) -> tuple[slice, slice]:
+        """Index of its pixels in an array ``[y, x]`` of the image."""
+        return slice(self.y, self.y + self.height), slice(self.x, self.x + self.width)
+
 
 @dataclass(frozen=True, kw_only=True)
 class TileGrid:

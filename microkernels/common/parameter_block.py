@@ -1,14 +1,30 @@
 """Parameter blocks: after a kernel-specific header, one 64-bit word for each engine of the vault,
-the address of that engine's part. Each kernel defines the contents of the parts."""
+the address of that engine's part. Each kernel defines the contents of the parts.
 
-from collections.abc import Sequence
+A *record* describes words of a part once: a frozen dataclass whose fields are :func:`word`, its
+words in their order, each with its purpose. The host makes records of numbers. A program has one of
+register names (:func:`word_registers`), reads the words into them, and lists their purposes.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import field, fields
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
-from .builder import WORD_BYTES
+from .builder import WORD_BYTES, KernelBuilder
 from .feature_map import round_up
 
-__all__ = ["block_bytes", "block_size", "idle_block", "part_sizes"]
+__all__ = [
+    "Word",
+    "WordRecord",
+    "block_bytes",
+    "block_size",
+    "idle_block",
+    "part_sizes",
+    "word",
+    "word_registers",
+]
 
 #: Words of an engine's part that no kernel's fixed words exceed.
 _IDLE_WORDS = 16
@@ -53,3 +69,51 @@ def idle_block(base: int, sharers: int) -> bytes:
     For kernels that read at most 16 words before they test for work, and take 0 for none.
     """
     return block_bytes(base, [[0] * _IDLE_WORDS] * sharers)
+
+
+Word = TypeVar("Word", int, str)
+
+
+def word(purpose: str, **options: Any) -> Any:
+    """A field of a record.
+
+    Parameters:
+        purpose: of the word, for the head of the program.
+        options: of :func:`dataclasses.field`, such as a default.
+    """
+    return field(metadata={"purpose": purpose}, **options)
+
+
+class WordRecord(Generic[Word]):
+    """Words of a parameter block: numbers, or the registers that hold them."""
+
+    def words(self) -> list[Word]:
+        """The words in their order."""
+        return [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
+
+    @classmethod
+    def length(cls) -> int:
+        """Number of words."""
+        return len(fields(cls))  # type: ignore[arg-type]
+
+
+def word_registers(
+    record: type[WordRecord[Any]],
+    writer: KernelBuilder,
+    stem: str,
+    followers: Mapping[str, Mapping[str, str]] | None = None,
+) -> dict[str, str]:
+    """Registers for the words of a record, by the names of its fields.
+
+    Parameters:
+        stem: of the purposes that the program lists.
+        followers: by the name of a field, names and purposes of registers that are allocated right
+            after that field's.
+    """
+    result = {}
+    for one in fields(record):  # type: ignore[arg-type]
+        purpose = f"{stem}: {one.metadata['purpose']}"
+        result[one.name] = writer.register(one.name, purpose)
+        for name, meaning in (followers or {}).get(one.name, {}).items():
+            writer.register(name, meaning)
+    return result

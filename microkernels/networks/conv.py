@@ -42,7 +42,6 @@ _COLUMN_WORDS, _PIXEL_WORDS = 64, 32
 class _Filter(WeightLayer, WindowLayer):
     """What both kinds of convolutions have."""
 
-    has_weights = True
     window_name = "kernel"
     tuples: ClassVar[Mapping[str, Constructor]] = {**WindowLayer.tuples, "kernel": Size2}
 
@@ -84,21 +83,12 @@ class Conv(_Filter):
 
     def shape(self, size: MapSize) -> ConvShape:
         """Sizes of the layer for an input of ``size`` with the pixels around it."""
-        padded = self.around(size)
-        return ConvShape(
-            width=padded.width,
-            height=padded.height,
-            channels=size.channels,
-            filters=self.filters,
-            kernel=self.window_size.width,
-            stride=self.steps.width,
-            kernel_down=self.window_size.height,
-            stride_down=self.steps.height,
-        )
+        across, down = self.window_size
+        filters = {"filters": self.filters, "kernel": across, "kernel_down": down}
+        return self.sized(ConvShape, size, **filters)
 
     def output_of(self, size: MapSize) -> MapSize:
-        shape = self.shape(size)
-        return MapSize(shape.out_width, shape.out_height, self.filters)
+        return super().output_of(size)._replace(channels=self.filters)
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
         width, height = self.window_size
@@ -214,22 +204,9 @@ class Depthwise(_Filter):
 
     def shape(self, size: MapSize) -> DepthwiseShape:
         """Sizes of the layer for an input of ``size`` with the pixels around it."""
-        padded = self.around(size)
-        return DepthwiseShape(
-            width=padded.width,
-            height=padded.height,
-            channels=size.channels,
-            across=self.window_size.width,
-            down=self.window_size.height,
-            stride_across=self.steps.width,
-            stride_down=self.steps.height,
-            fraction=self.fraction,
-            relu=self.relu,
-        )
-
-    def output_of(self, size: MapSize) -> MapSize:
-        shape = self.shape(size)
-        return MapSize(shape.out_width, shape.out_height, size.channels)
+        across, down = self.window_size
+        filters = {"across": across, "down": down, "fraction": self.fraction, "relu": self.relu}
+        return self.sized(DepthwiseShape, size, **filters)
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
         width, height = self.window_size
@@ -256,9 +233,6 @@ class Depthwise(_Filter):
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
         return plan.timed(cycles, work)
-
-    def tile_shape(self, plan: LayerPlan) -> DepthwiseShape:
-        return replace(self.shape(plan.input), **plan.region._asdict())
 
     def store(self, layout: DepthwiseLayout, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None

@@ -181,19 +181,12 @@ class _DenseStep(LayerStep):
 
     def write(self, memory: Writable, weights: Weights | None) -> None:
         assert weights is not None
-        order, outputs = self.part.order, self.part.plan.shape.outputs
-        ordered = np.where(order < 0, 0, weights.weights[:, order])
+        order = self.part.order
+        ordered = replace(weights, weights=np.where(order < 0, 0, weights.weights[:, order]))
         for vault in range(self.ring.vaults):
             base = self.ring.address(vault, self.offset)
-            tile = self.maps.target.tile(vault)
-            if tile is None:
+            if self.maps.target.tile(vault) is None:
                 memory.write(base, idle_block(base, self.pes))
                 continue
-            part = slice(tile.channel, tile.channel + tile.channels)
-            lacking = (0, outputs - tile.channels)
-            self.layout(vault).store(
-                memory,
-                np.pad(ordered[part], (lacking, (0, 0))),
-                np.pad(weights.bias[part], lacking),
-                relu=self.layer.relu,
-            )
+            part = self._part(ordered, vault)
+            self.layout(vault).store(memory, part.weights, part.bias, relu=self.layer.relu)

@@ -1,6 +1,5 @@
 """Layers whose inputs and output have one size, element by element."""
 
-from abc import abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from math import erf, inf, sqrt
@@ -46,26 +45,11 @@ class ElementWise(PixelLayer):
     """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
 
     layouts = ElementLayout
-
-    @abstractmethod
-    def shape(self, size: MapSize) -> ElementShape:
-        """Operation and sizes of the layer for inputs of ``size``."""
-
-    def operations(self, plan: LayerPlan) -> int:
-        return plan.output.elements * self.shape(plan.input).operations
+    golden = staticmethod(element)
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         maps = len(self.sources) + 1
         return plan.timed(maps * plan.tile.elements * ELEMENT_BYTES / MEMORY_BYTES, work)
-
-    def tile_shape(self, plan: LayerPlan) -> ElementShape:
-        return self.shape(plan.tile)
-
-    def integer(
-        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
-    ) -> Elements:
-        shape = self.shape(plan.input)
-        return np.stack([element(shape, *maps) for maps in zip(*sources, strict=True)])
 
 
 @dataclass(frozen=True, kw_only=True)

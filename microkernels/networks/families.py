@@ -4,7 +4,7 @@ from abc import abstractmethod
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, ClassVar
+from typing import Any, ClassVar, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,10 +15,11 @@ from isa.run import Launch
 from microkernels.common.builder import WORD_BYTES
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, FeatureMap, round_up
-from microkernels.common.fixed_point import check_fraction
+from microkernels.common.fixed_point import Elements, check_fraction
 from microkernels.common.memory import Writable
 from microkernels.common.parameter_block import idle_block
 from microkernels.nn.line import BlockLayout, line_program
+from microkernels.nn.strided_shape import StridedShape
 from microkernels.runtime.ring import ChipEngines
 
 from .layer import ChipWork, Constructor, Layer, LayerMaps, LayerPlan, LayerStep
@@ -26,6 +27,8 @@ from .moves import Move, map_moves
 from .parameters import Fractions, Peaks, RealParameters, Reals, Weights, as_elements
 from .sizes import MapSize, Pads, Size2, pads, size2
 from .stored import ALIGNMENT, PIXELS, Windows, inside
+
+ShapeT = TypeVar("ShapeT", bound=StridedShape)
 
 __all__ = [
     "MapLayer",
@@ -222,20 +225,8 @@ class _MapStep(LayerStep):
         for vault in range(self.ring.vaults):
             if self.maps.target.tile(vault) is not None:
                 layout = self.layout(vault, 0)
-                self.layer.store(layout, memory, self._part(weights, vault))
-
-    def _part(self, weights: Weights | None, vault: int) -> Weights | None:
-        """Weights of a vault's channels, with zeros for channels that it lacks."""
-        tile = self.maps.target.tile(vault)
-        if weights is None or tile is None:
-            return None
-        part = slice(tile.channel, tile.channel + tile.channels)
-        lacking = (0, self.maps.plan.tile.channels - tile.channels)
-        inner = [(0, 0)] * (weights.weights.ndim - 1)
-        return Weights(
-            weights=np.pad(weights.weights[part], (lacking, *inner)),
-            bias=np.pad(weights.bias[part], lacking),
-        )
+                part = None if weights is None else self._part(weights, vault)
+                self.layer.store(layout, memory, part)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -243,6 +234,25 @@ class PixelLayer(MapLayer):
     """A layer whose output's pixels are of the pixels of its sources in the same place."""
 
     keeps_slices = True
+    #: Golden model of its kernel: of a shape, and of an image of each source.
+    golden: ClassVar[Callable[..., Elements]]
+
+    @abstractmethod
+    def shape(self, size: MapSize) -> Any:
+        """Operation and sizes of the layer for inputs of ``size``."""
+
+    def tile_shape(self, plan: LayerPlan) -> Any:
+        return self.shape(plan.tile)
+
+    def operations(self, plan: LayerPlan) -> int:
+        operations: int = self.shape(plan.input).operations
+        return plan.output.elements * operations
+
+    def integer(
+        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
+    ) -> Elements:
+        shape = self.shape(plan.input)
+        return np.stack([type(self).golden(shape, *maps) for maps in zip(*sources, strict=True)])
 
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
         return same_size(sources)
@@ -299,8 +309,21 @@ class WindowLayer(MapLayer):
         return self.output_of(same_size(sources))
 
     @abstractmethod
+    def shape(self, size: MapSize) -> StridedShape:
+        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+
+    def sized(self, kind: Callable[..., ShapeT], size: MapSize, **attributes: Any) -> ShapeT:
+        """As of :meth:`shape`: a shape of this kind with the map and the steps of the layer."""
+        padded, (across, down) = self.around(size), self.steps
+        return kind(**padded._asdict(), stride=across, stride_down=down, **attributes)
+
+    def tile_shape(self, plan: LayerPlan) -> Any:
+        return replace(self.shape(plan.input), **plan.region._asdict())
+
     def output_of(self, size: MapSize) -> MapSize:
         """Size of the output for a source of ``size``."""
+        shape = self.shape(size)
+        return MapSize(shape.out_width, shape.out_height, size.channels)
 
     def unreadable(self, size: MapSize, depth: int, scratchpad_bytes: int) -> str:
         if self.reads(size, depth, scratchpad_bytes):

@@ -96,17 +96,15 @@ def activation(
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
-class NetworkJob:
-    """A network with its data, ready to run.
+class NetworkJob(KernelJob):
+    """A network with its data, ready to run. Its outputs are the activations of all layers, or of
+    those that no layer uses, one after the other.
 
     Attributes:
         layout: where everything is.
-        job: its outputs are the activations of all layers, or of those that no layer uses, one
-            after the other.
     """
 
     layout: NetworkLayout
-    job: KernelJob
 
     @property
     def plan(self) -> NetworkPlan:
@@ -199,8 +197,9 @@ def network_job(
         maps = activations(layout.plan, weights, images, further=inputs)
         return np.concatenate([maps[name].ravel() for name in layout.results])
 
-    job = KernelJob(
+    return NetworkJob(
         name="network",
+        layout=layout,
         launches=layout.launches,
         prepare=prepare,
         outputs=outputs,
@@ -210,4 +209,3 @@ def network_job(
         ring=machine.ring,
         operations=plan.operations * batch,
     )
-    return NetworkJob(layout=layout, job=job)

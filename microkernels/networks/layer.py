@@ -227,6 +227,18 @@ class LayerStep(ABC):
             weights: of the layer; None: it has none.
         """
 
+    def _part(self, weights: Weights, vault: int) -> Weights:
+        """Weights of a vault's channels, with zeros for channels that it lacks."""
+        tile = self.maps.target.tile(vault)
+        assert tile is not None
+        part = slice(tile.channel, tile.channel + tile.channels)
+        lacking = (0, self.maps.plan.tile.channels - tile.channels)
+        inner = [(0, 0)] * (weights.weights.ndim - 1)
+        return Weights(
+            weights=np.pad(weights.weights[part], (lacking, *inner)),
+            bias=np.pad(weights.bias[part], lacking),
+        )
+
     def _launch(self, program: Program, parameters: int, round_: int = 0) -> Launch:
         name = f"{self.name} {round_ + 1}" if round_ else self.name
         return Launch(name=name, program=program, parameters=parameters)

@@ -48,21 +48,8 @@ class Pool(WindowLayer):
 
     def shape(self, size: MapSize) -> PoolShape:
         """Sizes of the layer for an input of ``size`` with the pixels around it."""
-        padded = self.around(size)
-        return PoolShape(
-            width=padded.width,
-            height=padded.height,
-            channels=size.channels,
-            window=self.window_size.width,
-            stride=self.steps.width,
-            window_down=self.window_size.height,
-            stride_down=self.steps.height,
-            mean=self.mean,
-        )
-
-    def output_of(self, size: MapSize) -> MapSize:
-        shape = self.shape(size)
-        return MapSize(shape.out_width, shape.out_height, size.channels)
+        across, down = self.window_size
+        return self.sized(PoolShape, size, window=across, window_down=down, mean=self.mean)
 
     def operations(self, plan: LayerPlan) -> int:
         width, height = self.window_size
@@ -82,9 +69,6 @@ class Pool(WindowLayer):
         read = width * height * plan.depth * ELEMENT_BYTES / _BUS_BYTES * pes
         cycles = lines * tile.width * max(_OUTPUT_CYCLES, read, width * _COLUMN_CYCLES)
         return plan.timed(cycles, work)
-
-    def tile_shape(self, plan: LayerPlan) -> PoolShape:
-        return replace(self.shape(plan.input), **plan.region._asdict())
 
     def layout(
         self,

@@ -13,7 +13,7 @@ from microkernels.nn.product import (
     plan_product,
     product,
 )
-from microkernels.nn.rows import RowsLayout, predict_rows
+from microkernels.nn.rows import RowsLayout, plan_rows
 from microkernels.nn.rows_shape import NormalizeShape, normalize
 
 from .families import MapLayer, PixelLayer
@@ -43,6 +43,7 @@ class Normalize(PixelLayer):
 
     one_slice = True
     layouts = RowsLayout
+    golden = staticmethod(normalize)
 
     operation: str
     bits: int = 0
@@ -55,7 +56,6 @@ class Normalize(PixelLayer):
         self.shape(MapSize(1, 1, 1))
 
     def shape(self, size: MapSize) -> NormalizeShape:
-        """Operation and sizes of the layer for an input of ``size``."""
         return NormalizeShape(
             **size._asdict(),
             operation=self.operation,
@@ -65,25 +65,13 @@ class Normalize(PixelLayer):
             epsilon=self.epsilon,
         )
 
-    def operations(self, plan: LayerPlan) -> int:
-        return plan.output.elements * self.shape(plan.input).operations
-
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
-        cycles = predict_rows(
+        cut = plan_rows(
             self.tile_shape(plan),
             sharers=work.engines.pes,
             scratchpad_bytes=work.engines.scratchpad_bytes,
         )
-        return plan.timed(cycles, work)
-
-    def tile_shape(self, plan: LayerPlan) -> NormalizeShape:
-        return self.shape(plan.tile)
-
-    def integer(
-        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
-    ) -> Elements:
-        shape = self.shape(plan.input)
-        return np.stack([normalize(shape, image) for image in sources[0]])
+        return plan.timed(cut.cycles, work)
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         centred = self._centred(sources[0])

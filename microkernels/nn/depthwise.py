@@ -43,7 +43,8 @@ from microkernels.common.fixed_point import (
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 
-from .line import LineKernel, LineLayout
+from .line import LineKernel, LineLayout, part_starts
+from .strided_shape import StridedShape
 
 __all__ = [
     "DepthwiseLayout",
@@ -55,13 +56,11 @@ __all__ = [
 
 
 @dataclass(frozen=True, kw_only=True)
-class DepthwiseShape:
-    """Sizes of a depthwise convolution.
+class DepthwiseShape(StridedShape):
+    """Sizes of a depthwise convolution, of a map with the pixels around it.
 
     Attributes:
-        width, height, channels: of the input with the pixels around it, at least 1 each.
         across, down: pixels of a window, at least 1.
-        stride_across, stride_down: pixels from window to window, at least 1.
         fraction: bits by which products are shifted right, 0..15.
         relu: negative outputs become 0.
 
@@ -69,21 +68,14 @@ class DepthwiseShape:
         KernelError: a value outside its range, or a window larger than the map.
     """
 
-    width: int
-    height: int
-    channels: int
     across: int = 3
     down: int = 3
-    stride_across: int = 1
-    stride_down: int = 1
     fraction: int
     relu: bool = True
 
     def __post_init__(self) -> None:
-        CHECK.fields(self)
-        for name in ("width", "height", "channels", "across", "down"):
-            CHECK.at_least(name, getattr(self, name), 1)
-        for name in ("stride_across", "stride_down"):
+        super().__post_init__()
+        for name in ("across", "down"):
             CHECK.at_least(name, getattr(self, name), 1)
         check_fraction(self.fraction)
         if self.across > self.width or self.down > self.height:
@@ -96,16 +88,6 @@ class DepthwiseShape:
     def taps(self) -> int:
         """Pixels of a window."""
         return self.across * self.down
-
-    @property
-    def out_width(self) -> int:
-        """Pixels across of the output."""
-        return (self.width - self.across) // self.stride_across + 1
-
-    @property
-    def out_height(self) -> int:
-        """Pixels down of the output."""
-        return (self.height - self.down) // self.stride_down + 1
 
 
 def depthwise(
@@ -129,10 +111,8 @@ def depthwise(
     for column in range(shape.across):
         for row in range(shape.down):
             seen = image[
-                row : row + (shape.out_height - 1) * shape.stride_down + 1 : shape.stride_down,
-                column : column
-                + (shape.out_width - 1) * shape.stride_across
-                + 1 : shape.stride_across,
+                row : row + (shape.out_height - 1) * shape.step_down + 1 : shape.step_down,
+                column : column + (shape.out_width - 1) * shape.stride + 1 : shape.stride,
             ]
             product = multiply(seen, weights[:, row, column], shape.fraction)
             total = product if total is None else add(total, product)
@@ -148,8 +128,8 @@ _LANES, _STEP, _STRIP, _LINE = 4, 1, 20, 150
 
 def _slot_pixels(shape: DepthwiseShape, pixels: int) -> int:
     """Pixels of a slot, with those that fill up the rests."""
-    seen = (pixels - 1) * shape.stride_down + shape.down
-    return -(-seen // shape.stride_down) * shape.stride_down
+    seen = (pixels - 1) * shape.step_down + shape.down
+    return -(-seen // shape.step_down) * shape.step_down
 
 
 def _vector_bytes(pixels: int, depth: int) -> int:
@@ -166,16 +146,16 @@ def _scratchpad(shape: DepthwiseShape, depth: int, pixels: int) -> ScratchpadPla
             "weights": (shape.taps + 1) * pixels * depth * ELEMENT_BYTES,
             "outputs": vectors,
             "products": vectors,
-            "ring": (shape.across + shape.stride_across) * slot,
+            "ring": (shape.across + shape.stride) * slot,
         }
     )
 
 
 def _fits(shape: DepthwiseShape, depth: int, pixels: int, scratchpad_bytes: int) -> bool:
-    loads = shape.stride_across * (
-        1 if shape.stride_down == 1 else (pixels - 1) * shape.stride_down + shape.down
+    loads = shape.stride * (
+        1 if shape.step_down == 1 else (pixels - 1) * shape.step_down + shape.down
     )
-    small = shape.stride_down > 1 or loads <= _MOST_LOADS
+    small = shape.step_down > 1 or loads <= _MOST_LOADS
     end = _scratchpad(shape, depth, pixels).used
     return small and pixels * depth <= MAX_VL and end <= scratchpad_bytes
 
@@ -291,17 +271,17 @@ class DepthwiseLayout(LineLayout):
     @property
     def slots(self) -> int:
         """Slots of the ring: the columns of a window, and those of the next step."""
-        return self.shape.across + self.shape.stride_across
+        return self.shape.across + self.shape.stride
 
     @property
     def column_pixels(self) -> int:
         """Pixels of a column that a strip needs."""
-        return (self.pixels - 1) * self.shape.stride_down + self.shape.down
+        return (self.pixels - 1) * self.shape.step_down + self.shape.down
 
     def place(self, pixel: int) -> int:
         """Bytes from the beginning of a slot to a pixel of the column."""
-        number, rest = divmod(pixel, self.shape.stride_down)
-        column = _slot_pixels(self.shape, self.pixels) // self.shape.stride_down
+        number, rest = divmod(pixel, self.shape.step_down)
+        column = _slot_pixels(self.shape, self.pixels) // self.shape.step_down
         return (rest * column + number) * self.depth * ELEMENT_BYTES
 
     # Memory.
@@ -309,8 +289,7 @@ class DepthwiseLayout(LineLayout):
     @property
     def _lines(self) -> list[tuple[int, int]]:
         """Slice and first row of outputs of each line."""
-        last = self.shape.out_height - self.pixels
-        rows = [min(row, last) for row in range(0, self.shape.out_height, self.pixels)]
+        rows = part_starts(self.shape.out_height, self.pixels)
         return [(piece, row) for piece in range(self.source.slices) for row in rows]
 
     @property
@@ -321,7 +300,7 @@ class DepthwiseLayout(LineLayout):
         piece, row = line
         channel = piece * self.depth
         return [
-            self.source.address(0, row * self.shape.stride_down, channel),
+            self.source.address(0, row * self.shape.step_down, channel),
             self.target.address(0, row, channel),
             self.weights + piece * self._weight_step,
         ]
@@ -378,7 +357,7 @@ class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
             layout,
             vault_bits,
             f"Depthwise convolution: {shape.width} x {shape.height} x {shape.channels}, window "
-            f"{shape.across} x {shape.down}, stride {shape.stride_across} x {shape.stride_down}, "
+            f"{shape.across} x {shape.down}, stride {shape.stride} x {shape.step_down}, "
             f"strips of {layout.pixels} pixels of {layout.depth} channels.",
             {
                 scratchpad["threshold"]: "threshold",
@@ -412,7 +391,7 @@ class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
         self.one = w.constant("one", 1, "an element")
         self.vector = w.constant("vector", layout.vector, "elements of a strip")
         self.all_weights = w.constant("all_weights", layout.weight_elements, "weights, biases")
-        pixels = layout.column_pixels if shape.stride_down == 1 else 1
+        pixels = layout.column_pixels if shape.step_down == 1 else 1
         self.piece = w.constant("piece", pixels * layout.depth, "elements of a load")
 
     def _begin(self) -> None:
@@ -428,7 +407,7 @@ class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
         w.load(self.weights, self.line_weights, self.all_weights, note="weights and biases")
         for number, column in enumerate(self.columns):
             w.op("li", column, layout.scratchpad["ring"] + number * layout.slot_bytes)
-        w.op("li", self.to_load, (shape.out_width - 1) * shape.stride_across + shape.across)
+        w.op("li", self.to_load, (shape.out_width - 1) * shape.stride + shape.across)
         w.op("li", self.left, shape.out_width)
         w.note("Columns of the first window.")
         for column in self.columns[: shape.across]:
@@ -445,7 +424,7 @@ class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
     def _load(self, slot: str) -> None:
         """Load the next column into a slot."""
         w, layout = self.writer, self.layout
-        if layout.shape.stride_down == 1:
+        if layout.shape.step_down == 1:
             w.load(slot, self.source, self.piece)
         else:
             pixel = layout.depth * ELEMENT_BYTES
@@ -490,7 +469,7 @@ class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
         w.offset(self.out, self.out, layout.target.x_step)
         w.swap(self.result, self.stored, self.tmp2)
         w.note("The next window.")
-        for _ in range(shape.stride_across):
+        for _ in range(shape.stride):
             w.op("mov", self.tmp, self.columns[0])
             for register, slot in zip(self.columns, [*self.columns[1:], self.tmp], strict=True):
                 w.op("mov", register, slot)

@@ -20,7 +20,7 @@ from microkernels.runtime.job import Golden, KernelJob
 
 from .conv_kernel import conv_program
 from .conv_layout import ConvLayout
-from .conv_plan import ConvPlan, best_depth, plan_conv
+from .conv_plan import best_depth, plan_conv
 from .conv_shape import (
     ConvShape,
     check_shifts,
@@ -114,45 +114,27 @@ def conv_job(
     Parameters:
         image, weights, bias, fraction, relu: see :func:`microkernels.nn.conv_shape.convolve`, with
             ``pairs`` :func:`microkernels.nn.conv_shape.convolve_bytes`.
-        depth: elements of a pixel in a slice of the image; None: all for outputs of bytes, else the
-            fastest.
-        filters: at once; None: the fastest.
-        out_depth: filters whose outputs are in a slice of the output; even for outputs of bytes.
-            None: :data:`DEFAULT_OUT_DEPTH` at most.
-        out_padding: pixels around the output.
-        strips: the image lies in strips (:class:`microkernels.common.feature_map.StripMap`).
-        reuse: see :func:`microkernels.nn.conv_plan.plan_conv`.
         sums_first: see :func:`microkernels.nn.conv_kernel.conv_program`.
-        pairs: of bytes; engines need ``m.v.dot.add``. narrow: of these, for outputs of bytes.
-        sharers: engines. base: first address of the job's memory; a multiple of 32.
-        scratchpad_bytes: size of the scratchpad.
+        depth, filters, out_depth, out_padding, strips, reuse, pairs, narrow, sharers, base,
+            scratchpad_bytes: see :func:`conv_layout`.
 
     Raises:
         KernelError: a shape that does not fit, or data that do not fit the shape.
     """
     check_shifts(fraction, narrow)
-    #: Channels of the image, and outputs, in an element.
-    paired, packed = 1 + pairs, 1 if narrow is None else 2
-    plan_shape = replace(shape, channels=-(-shape.channels // paired))
-    if out_depth is None:
-        out_depth = min(round_up(shape.filters, packed), DEFAULT_OUT_DEPTH)
-    if depth is None and narrow is not None:
-        depth = plan_shape.channels
-    elif depth is None:
-        depth = best_depth(plan_shape, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes)
-    plan = plan_conv(
-        plan_shape,
+    layout = conv_layout(
+        shape,
         depth=depth,
-        out_depth=out_depth,
         filters=filters,
+        out_depth=out_depth,
+        out_padding=out_padding,
         strips=strips,
         reuse=reuse,
         pairs=pairs,
         narrow=narrow,
+        sharers=sharers,
+        base=base,
         scratchpad_bytes=scratchpad_bytes,
-    )
-    layout = conv_layout(
-        plan, base=base, depth=out_depth // packed, padding=out_padding, sharers=sharers
     )
     program = conv_program(layout, fraction=fraction, sums_first=sums_first)
     model = partial(convolve_bytes, narrow=narrow) if pairs else convolve
@@ -162,8 +144,8 @@ def conv_job(
             image,
             weights,
             bias,
-            depth=plan.depth,
-            joined=plan.joined,
+            depth=layout.plan.depth,
+            joined=layout.plan.joined,
             fraction=fraction,
             relu=relu,
         )
@@ -192,28 +174,72 @@ def conv_job(
     )
 
 
-def conv_layout(plan: ConvPlan, *, base: int, depth: int, padding: int, sharers: int) -> ConvLayout:
+def conv_layout(
+    shape: ConvShape,
+    *,
+    depth: int | None = None,
+    filters: int | None = None,
+    out_depth: int | None = None,
+    out_padding: int = 0,
+    strips: bool = False,
+    reuse: bool = False,
+    pairs: bool = False,
+    narrow: int | None = None,
+    sharers: int = 1,
+    base: int = 0,
+    scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
+) -> ConvLayout:
     """A convolution whose image begins at ``base``, with all else after it.
 
     Parameters:
-        depth, padding: of the output.
+        depth: elements of a pixel in a slice of the image; None: all for outputs of bytes, else the
+            fastest.
+        filters: at once; None: the fastest.
+        out_depth: filters whose outputs are in a slice of the output; even for outputs of bytes.
+            None: :data:`DEFAULT_OUT_DEPTH` at most.
+        out_padding: pixels around the output.
+        strips: the image lies in strips (:class:`microkernels.common.feature_map.StripMap`).
+        reuse: see :func:`microkernels.nn.conv_plan.plan_conv`.
+        pairs: of bytes; engines need ``m.v.dot.add``. narrow: of these, for outputs of bytes.
+        sharers: engines. base: first address of the job's memory; a multiple of 32.
+        scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: an output that does not fit the plan.
+        KernelError: a shape that does not fit.
     """
-    shape = plan.shape
+    if pairs:
+        shape = replace(shape, channels=-(-shape.channels // 2))
+    #: Outputs in an element.
+    packed = 1 if narrow is None else 2
+    if out_depth is None:
+        out_depth = min(round_up(shape.filters, packed), DEFAULT_OUT_DEPTH)
+    if depth is None and narrow is not None:
+        depth = shape.channels
+    elif depth is None:
+        depth = best_depth(shape, out_depth=out_depth, scratchpad_bytes=scratchpad_bytes)
+    plan = plan_conv(
+        shape,
+        depth=depth,
+        out_depth=out_depth,
+        filters=filters,
+        strips=strips,
+        reuse=reuse,
+        pairs=pairs,
+        narrow=narrow,
+        scratchpad_bytes=scratchpad_bytes,
+    )
     size = {"width": shape.width, "height": shape.height, "channels": shape.channels}
-    place = {"base": base, "depth": plan.depth, "padding": shape.padding}
+    place = {"base": base, "depth": depth, "padding": shape.padding}
     source: FeatureMap = FeatureMap(**size, **place)
-    if plan.strips:
+    if strips:
         source = StripMap(**size, **place, rows=shape.down, stride=shape.step_down)
     target = FeatureMap(
         base=round_up(source.end, ROW_BYTES),
         width=shape.out_width,
         height=shape.out_height,
         channels=plan.out_channels,
-        depth=depth,
-        padding=padding,
+        depth=out_depth // packed,
+        padding=out_padding,
     )
     return ConvLayout(
         plan=plan,
@@ -306,7 +332,6 @@ def dense_job(
     fraction: int,
     relu: bool = True,
     others: Elements | None = None,
-    completes: bool = True,
     sharers: int = 1,
     chunk: int | None = None,
     base: int = 0,
@@ -319,7 +344,6 @@ def dense_job(
         bias, relu: see :func:`microkernels.nn.dense_plan.dense`.
         others: the sums of other vaults' segments, segments x batch x outputs elements; None: the
             vault has all inputs. This vault's segment is the first.
-        completes: the vault also adds the segments; otherwise its outputs are its sums.
         chunk: inputs in a chunk; None: choose.
         sharers, base, scratchpad_bytes: as for :func:`conv_job`.
 
@@ -345,13 +369,12 @@ def dense_job(
         source=source,
         target=target,
         base=round_up(target.end, ROW_BYTES),
-        completes=completes,
     )
 
     def model() -> Elements:
         sums = partial_sums(shape, plan.chunk, inputs, weights, fraction=fraction)
         every = np.concatenate([sums[np.newaxis], other_sums])
-        return dense(every, bias, relu=relu) if completes else sums
+        return dense(every, bias, relu=relu)
 
     def prepare(memory: Writable) -> None:
         source.store(memory, inputs)
@@ -364,9 +387,9 @@ def dense_job(
         layout,
         dense_program(layout, fraction=fraction),
         prepare=prepare,
-        outputs=target.load if completes else layout.sums(0).load,
+        outputs=target.load,
         golden=Golden(model),
-        operations=2 * shape.inputs * shape.batch * shape.outputs + completes * other_sums.size,
+        operations=2 * shape.inputs * shape.batch * shape.outputs + other_sums.size,
     )
 
 

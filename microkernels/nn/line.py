@@ -13,7 +13,7 @@ flight, across the ends of lines.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Generic, TypeVar
@@ -33,10 +33,13 @@ from microkernels.common.parameter_block import block_bytes, block_size, part_si
 
 __all__ = [
     "BlockLayout",
+    "LineCut",
     "LineKernel",
     "LineLayout",
     "StreamKernel",
+    "even_parts",
     "line_program",
+    "part_starts",
 ]
 
 
@@ -205,6 +208,35 @@ def line_program(layout: LineLayout, *, vault_bits: int | None = None) -> Progra
             within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
     """
     return layout.generate(vault_bits)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LineCut:
+    """How a layer of rows is cut.
+
+    Attributes:
+        rows: of a line.
+        part: rows in each part of it, or of what a line meets part by part.
+        cycles: predicted.
+    """
+
+    rows: int
+    part: int
+    cycles: float
+
+
+def even_parts(length: int, most: int) -> Iterator[int]:
+    """Parts of a length, 1..``most``, that are as even as their number allows."""
+    for part in range(1, min(length, most) + 1):
+        count = -(-length // part)
+        if -(-length // count) == part:
+            yield part
+
+
+def part_starts(length: int, part: int) -> list[int]:
+    """Where the parts of a length begin; the last one ends with it, and overlaps the one before
+    where the parts do not divide the length."""
+    return [min(start, length - part) for start in range(0, length, part)]
 
 
 LayoutT = TypeVar("LayoutT", bound=LineLayout)

@@ -37,11 +37,10 @@ from microkernels.common.fixed_point import (
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 
-from .line import LineKernel, LineLayout
+from .line import LineCut, LineKernel, LineLayout, even_parts, part_starts
 
 __all__ = [
     "MOST_INNER",
-    "Blocks",
     "ProductLayout",
     "ProductShape",
     "plan_product",
@@ -123,20 +122,6 @@ _BLOCK = 60
 _LINE = 120
 
 
-@dataclass(frozen=True, kw_only=True)
-class Blocks:
-    """How a product is cut.
-
-    Attributes:
-        rows: of a line. columns: rows of the second map in a block.
-        cycles: predicted.
-    """
-
-    rows: int
-    columns: int
-    cycles: float
-
-
 def _block_bytes(shape: ProductShape, columns: int) -> int:
     return round_up(columns * shape.inner * ELEMENT_BYTES, RANGE_BYTES)
 
@@ -154,8 +139,8 @@ def _scratchpad(shape: ProductShape, rows: int, columns: int) -> ScratchpadPlan:
 @lru_cache(maxsize=256)
 def plan_product(
     shape: ProductShape, *, sharers: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
-) -> Blocks:
-    """The fastest cut by predicted cycles.
+) -> LineCut:
+    """The fastest cut by predicted cycles; its parts are rows of the second map in a block.
 
     Parameters:
         sharers: engines, at least 1.
@@ -163,16 +148,12 @@ def plan_product(
     Raises:
         KernelError: the scratchpad is too small for any.
     """
-    fastest: Blocks | None = None
+    fastest: LineCut | None = None
     beats = -(-shape.inner // _LANES)
-    for columns in range(1, min(shape.columns, MAX_MR) + 1):
+    for columns in even_parts(shape.columns, MAX_MR):
         blocks = -(-shape.columns // columns)
-        if -(-shape.columns // blocks) != columns:
-            continue
-        for rows in range(1, shape.rows + 1):
+        for rows in even_parts(shape.rows, shape.rows):
             count = -(-shape.rows // rows)
-            if -(-shape.rows // count) != rows:
-                continue
             if _scratchpad(shape, rows, columns).used > scratchpad_bytes:
                 break
             lines = -(-shape.groups * count // sharers)
@@ -181,7 +162,7 @@ def plan_product(
             stores = _STORE * (rows if blocks > 1 else 1)
             line = _LINE + sharers * rows * beats + blocks * (max(load, work) + stores + _BLOCK)
             if fastest is None or lines * line < fastest.cycles:
-                fastest = Blocks(rows=rows, columns=columns, cycles=float(lines * line))
+                fastest = LineCut(rows=rows, part=columns, cycles=float(lines * line))
     if fastest is None:
         raise KernelError(
             f"rows of {shape.inner} elements need a scratchpad of "
@@ -217,14 +198,14 @@ class ProductLayout(LineLayout):
             (shape.groups, shape.rows, shape.columns),
             one_slice=True,
         )
-        _ = self.blocks
+        _ = self.cut
 
     @property
     def maps(self) -> Mapping[str, FeatureMap]:
         return {"source": self.source, "other": self.other, "target": self.target}
 
     @property
-    def blocks(self) -> Blocks:
+    def cut(self) -> LineCut:
         """How the product is cut."""
         return plan_product(
             self.shape, sharers=self.sharers, scratchpad_bytes=self.scratchpad_bytes
@@ -233,22 +214,22 @@ class ProductLayout(LineLayout):
     @property
     def scratchpad(self) -> ScratchpadPlan:
         """The rows of a line, the ring of blocks, and the results of a block, row after row."""
-        return _scratchpad(self.shape, self.blocks.rows, self.blocks.columns)
+        return _scratchpad(self.shape, self.cut.rows, self.cut.part)
 
     @property
     def block_bytes(self) -> int:
         """Bytes of a block in the scratchpad."""
-        return _block_bytes(self.shape, self.blocks.columns)
+        return _block_bytes(self.shape, self.cut.part)
 
     @property
     def line_blocks(self) -> int:
         """Blocks of a line."""
-        return -(-self.shape.columns // self.blocks.columns)
+        return -(-self.shape.columns // self.cut.part)
 
     @property
     def overlap(self) -> int:
         """Rows of the second map that the last two blocks both have."""
-        return self.line_blocks * self.blocks.columns - self.shape.columns
+        return self.line_blocks * self.cut.part - self.shape.columns
 
     # Memory.
 
@@ -259,8 +240,7 @@ class ProductLayout(LineLayout):
     @property
     def _lines(self) -> list[tuple[int, int]]:
         """Group and first row of each line."""
-        rows, last = self.blocks.rows, self.shape.rows - self.blocks.rows
-        starts = [min(row, last) for row in range(0, self.shape.rows, rows)]
+        starts = part_starts(self.shape.rows, self.cut.rows)
         return [(group, row) for group in range(self.shape.groups) for row in starts]
 
     def _words(self, line: tuple[int, int]) -> list[int]:
@@ -294,15 +274,15 @@ class _ProductKernel(LineKernel[ProductLayout]):
     """Registers and code of the kernel."""
 
     def __init__(self, layout: ProductLayout, vault_bits: int | None) -> None:
-        shape, blocks, scratchpad = layout.shape, layout.blocks, layout.scratchpad
+        shape, cut, scratchpad = layout.shape, layout.cut, layout.scratchpad
         super().__init__(
             layout,
             vault_bits,
             f"Products of {shape.groups} group(s) of {shape.rows} and {shape.columns} rows of "
             f"{shape.inner} elements.",
             {
-                scratchpad["rows"]: f"{blocks.rows} row(s) of the first map",
-                scratchpad["ring"]: f"two blocks of {blocks.columns} row(s) of the second map",
+                scratchpad["rows"]: f"{cut.rows} row(s) of the first map",
+                scratchpad["ring"]: f"two blocks of {cut.part} row(s) of the second map",
                 scratchpad["results"]: "results",
             },
         )
@@ -322,18 +302,18 @@ class _ProductKernel(LineKernel[ProductLayout]):
         self.tmp = reg("tmp", "temporary")
         self.rows = w.constant("rows", scratchpad["rows"], "rows of the line")
         self.results = w.constant("results", scratchpad["results"], "results")
-        self.all_rows = w.constant("all_rows", blocks.rows * shape.inner, "elements of the rows")
-        self.block = w.constant("block", blocks.columns * shape.inner, "elements of a block")
-        outputs = blocks.columns * (blocks.rows if layout.line_blocks == 1 else 1)
+        self.all_rows = w.constant("all_rows", cut.rows * shape.inner, "elements of the rows")
+        self.block = w.constant("block", cut.part * shape.inner, "elements of a block")
+        outputs = cut.part * (cut.rows if layout.line_blocks == 1 else 1)
         self.outputs = w.constant("outputs", outputs, "outputs of a store")
         if layout.overlap:
             self.one = w.constant("one", 1, "blocks left at the last one")
 
     def _begin(self) -> None:
-        shape, blocks = self.layout.shape, self.layout.blocks
+        shape, cut = self.layout.shape, self.layout.cut
         self._set("fx", shape.fraction)
         self._set("vl", shape.inner)
-        self._set("mr", blocks.columns)
+        self._set("mr", cut.part)
 
     def _line(self) -> None:
         w, layout = self.writer, self.layout
@@ -363,7 +343,7 @@ class _ProductKernel(LineKernel[ProductLayout]):
     def _advance(self, address: str, elements: int) -> None:
         """Go on by a block of so many elements a row of the second map."""
         w, layout = self.writer, self.layout
-        w.offset(address, address, layout.blocks.columns * elements * ELEMENT_BYTES)
+        w.offset(address, address, layout.cut.part * elements * ELEMENT_BYTES)
         if layout.overlap:
             with w.unless("bne", self.left, self.one):
                 w.offset(address, address, -layout.overlap * elements * ELEMENT_BYTES)
@@ -373,11 +353,11 @@ class _ProductKernel(LineKernel[ProductLayout]):
         w, layout = self.writer, self.layout
         w.op("mov", self.row, self.rows)
         w.op("mov", self.result, self.results)
-        w.op("li", self.count, layout.blocks.rows)
+        w.op("li", self.count, layout.cut.rows)
         with w.loop("row_turn", self.count):
             w.vector("m.v.mul.add", self.result, self.slot, self.row)
             w.offset(self.row, self.row, layout.shape.inner * ELEMENT_BYTES)
-            w.offset(self.result, self.result, layout.blocks.columns * ELEMENT_BYTES)
+            w.offset(self.result, self.result, layout.cut.part * ELEMENT_BYTES)
 
     def _stores(self) -> None:
         """Store the results of the block."""
@@ -387,8 +367,8 @@ class _ProductKernel(LineKernel[ProductLayout]):
             return
         w.op("mov", self.to, self.out)
         w.op("mov", self.result, self.results)
-        w.op("li", self.count, layout.blocks.rows)
+        w.op("li", self.count, layout.cut.rows)
         with w.loop("store_turn", self.count):
             w.store(self.to, self.result, self.outputs)
             w.offset(self.to, self.to, layout.target.y_step)
-            w.offset(self.result, self.result, layout.blocks.columns * ELEMENT_BYTES)
+            w.offset(self.result, self.result, layout.cut.part * ELEMENT_BYTES)

@@ -34,10 +34,10 @@ from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
 
-from .line import LineKernel, LineLayout
+from .line import LineCut, LineKernel, LineLayout, even_parts, part_starts
 from .rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
 
-__all__ = ["WIDE_BYTES", "RowsLayout", "predict_rows"]
+__all__ = ["WIDE_BYTES", "RowsLayout", "plan_rows"]
 
 #: Bytes of a number of 32 bits.
 WIDE_BYTES = 4
@@ -51,15 +51,6 @@ _BLOCK = 300
 
 def _rounded(size: int) -> int:
     return round_up(size, RANGE_BYTES)
-
-
-@dataclass(frozen=True, kw_only=True)
-class _Cut:
-    """Rows of a block and of a chunk, and predicted cycles."""
-
-    rows: int
-    chunk: int
-    cycles: float
 
 
 def _scratchpad(shape: NormalizeShape, rows: int, chunk: int) -> ScratchpadPlan:
@@ -109,16 +100,24 @@ def _wide(shape: NormalizeShape) -> list[int]:
 
 
 @lru_cache(maxsize=256)
-def _plan(shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int) -> _Cut:
-    fastest: _Cut | None = None
+def plan_rows(
+    shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
+) -> LineCut:
+    """The fastest cut by predicted cycles; its parts are chunks.
+
+    Parameters:
+        sharers: engines, at least 1.
+
+    Raises:
+        KernelError: the scratchpad is too small for a row.
+    """
+    fastest: LineCut | None = None
     soft = shape.operation == "softmax"
     levels = len(shape.scale.shifts)
     beats = -(-shape.channels // _LANES)
     steps = 8 * levels + (4 if shape.scale.root else 3) * shape.scale.rounds + 8
-    for rows in range(1, min(shape.height, MAX_MR) + 1):
+    for rows in even_parts(shape.height, MAX_MR):
         count = -(-shape.height // rows)
-        if -(-shape.height // count) != rows:
-            continue
         limit = min(max(MAX_VL // shape.channels, 1), rows)
         chunk = max(divisor for divisor in range(1, limit + 1) if rows % divisor == 0)
         if _scratchpad(shape, rows, chunk).used > scratchpad_bytes:
@@ -131,24 +130,13 @@ def _plan(shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int) -> _Cut
             block_cycles += (10 + 3 * shape.squarings) * chunks * vector
         block_cycles += steps * max(rows, _STEP) + _BLOCK + rows * beats * 2 * sharers
         if fastest is None or blocks * block_cycles < fastest.cycles:
-            fastest = _Cut(rows=rows, chunk=chunk, cycles=float(blocks * block_cycles))
+            fastest = LineCut(rows=rows, part=chunk, cycles=float(blocks * block_cycles))
     if fastest is None:
         raise KernelError(
             f"{shape.operation} of rows of {shape.channels} elements needs a scratchpad of "
             f"{_scratchpad(shape, 1, 1).used} bytes, not {scratchpad_bytes}"
         )
     return fastest
-
-
-def predict_rows(
-    shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
-) -> float:
-    """Predicted cycles of a layer on ``sharers`` engines.
-
-    Raises:
-        KernelError: the scratchpad is too small for a row.
-    """
-    return _plan(shape, sharers=sharers, scratchpad_bytes=scratchpad_bytes).cycles
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -173,8 +161,8 @@ class RowsLayout(LineLayout):
         _ = self._cut
 
     @property
-    def _cut(self) -> _Cut:
-        return _plan(self.shape, sharers=self.sharers, scratchpad_bytes=self.scratchpad_bytes)
+    def _cut(self) -> LineCut:
+        return plan_rows(self.shape, sharers=self.sharers, scratchpad_bytes=self.scratchpad_bytes)
 
     @property
     def rows(self) -> int:
@@ -184,7 +172,7 @@ class RowsLayout(LineLayout):
     @property
     def chunk(self) -> int:
         """Rows of a chunk."""
-        return self._cut.chunk
+        return self._cut.part
 
     @cached_property
     def places(self) -> ScratchpadPlan:
@@ -206,8 +194,7 @@ class RowsLayout(LineLayout):
     @property
     def _lines(self) -> list[tuple[int, int]]:
         """Column and first row of each block."""
-        last = self.shape.height - self.rows
-        starts = [min(row, last) for row in range(0, self.shape.height, self.rows)]
+        starts = part_starts(self.shape.height, self.rows)
         return [(x, row) for x in range(self.shape.width) for row in starts]
 
     def _words(self, line: tuple[int, int]) -> list[int]:

@@ -6,36 +6,15 @@ engines wait for each other correctly leaves the same values in every order;
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from isa.compiled.machine import TURN, SimulatedMachine
 from isa.image import DramImage
-from isa.run import RunError
+from isa.run import RunError, RunResult
 from microkernels.common.errors import CHECK, KernelError
-from microkernels.common.fixed_point import Elements
 
-from .job import STANDARD, KernelJob
+from .job import STANDARD, KernelJob, KernelOutcome
 
-__all__ = ["CompiledRun", "execute"]
-
-
-@dataclass(frozen=True, kw_only=True)
-class CompiledRun:
-    """A job that has run.
-
-    Attributes:
-        job: that ran.
-        outputs: of the job. instructions: of all engines, with those spent waiting.
-    """
-
-    job: KernelJob
-    outputs: Elements
-    instructions: int
-
-    @property
-    def match(self) -> bool:
-        """Every output equals the golden model's."""
-        return self.job.differing(self.outputs) == 0
+__all__ = ["execute"]
 
 
 def execute(
@@ -44,7 +23,7 @@ def execute(
     instructions: frozenset[str] = STANDARD,
     turn: int = TURN,
     progress: Callable[[int], None] | None = None,
-) -> CompiledRun:
+) -> KernelOutcome:
     """Run ``job`` on its number of engines and vaults.
 
     Parameters:
@@ -60,6 +39,7 @@ def execute(
     CHECK.at_least("turn", turn, 1)
     job.check_instructions(instructions)
     done = 0
+    results: dict[str, RunResult] = {}
     with DramImage(_bytes(job)) as memory:
         settings = {
             "address_bits": max(12, (memory.size - 1).bit_length()),
@@ -70,7 +50,7 @@ def execute(
         for launch in job.launches:
             shown = None if progress is None else _added(progress, done)
             try:
-                result = machine.run(launch, memory, progress=shown)
+                results[launch.name] = result = machine.run(launch, memory, progress=shown)
             except RunError as error:
                 raise KernelError(f"{job.name}: {error}") from None
             for end in result.faults:
@@ -79,7 +59,7 @@ def execute(
                     f"{end.pc}: {end.cause.name}"
                 )
             done += sum(end.executed for end in result.engines)
-        return CompiledRun(job=job, outputs=job.outputs(memory), instructions=done)
+        return KernelOutcome(job=job, outputs=job.outputs(memory), results=results)
 
 
 def _added(progress: Callable[[int], None], before: int) -> Callable[[int], None]:

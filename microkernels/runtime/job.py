@@ -16,7 +16,7 @@ of an engine, a vault or a chip. Any other host runs it in these steps, whatever
 Engines may wait for each other, so a fault of one engine may block the others.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -25,7 +25,7 @@ import numpy as np
 from isa.declared import Declared
 from isa.image import DramImage
 from isa.program import Program
-from isa.run import Launch
+from isa.run import Launch, RunResult
 from isa.table import INSTRUCTIONS, find
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
@@ -35,7 +35,7 @@ from microkernels.common.schedule import Hazard
 from .interleave import Together
 from .ring import VaultRing
 
-__all__ = ["STANDARD", "Golden", "KernelJob", "simulate"]
+__all__ = ["STANDARD", "Golden", "KernelJob", "KernelOutcome", "simulate"]
 
 #: Instructions of every engine that is not trimmed: all but the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
@@ -165,6 +165,63 @@ class KernelJob:
         written = _Written()
         self.prepare(written)
         return written.segments
+
+
+@dataclass(frozen=True, kw_only=True)
+class KernelOutcome:
+    """Result of a job.
+
+    Attributes:
+        job: as it was given.
+        outputs: as the engines left them in memory.
+        results: of the machine, by name of the launch.
+    """
+
+    job: KernelJob
+    outputs: Elements
+    results: Mapping[str, RunResult]
+
+    @property
+    def cycles(self) -> int:
+        """Cycles of the programs; of several engines, till the last ends."""
+        return sum(result.program_cycles for result in self.results.values())
+
+    @property
+    def pes(self) -> int:
+        """Engines that shared the work."""
+        return self.job.pes * self.job.vaults
+
+    @cached_property
+    def differing(self) -> int:
+        """Output elements that differ from the golden model's."""
+        return self.job.differing(self.outputs)
+
+    @property
+    def match(self) -> bool:
+        """Every output equals the golden model's."""
+        return self.differing == 0
+
+    @property
+    def result(self) -> RunResult:
+        """Result of the only launch."""
+        (result,) = self.results.values()
+        return result
+
+    @property
+    def updates(self) -> int:
+        """Messages of belief propagation that were updated."""
+        return self.job.updates or 0
+
+    @property
+    def cycles_per_update(self) -> float:
+        """Cycles of an engine for one message, the mean of all directions; the datapath's limit for
+        16 labels of 16 bits is 80."""
+        return self.cycles * self.pes / self.updates
+
+    @property
+    def instructions(self) -> int:
+        """Instructions that all engines executed on a simulator, with those spent waiting."""
+        return sum(end.executed for result in self.results.values() for end in result.engines)
 
 
 class _Written:

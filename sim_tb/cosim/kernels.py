@@ -1,8 +1,6 @@
 """Kernels on the Verilog of an engine, a vault or a chip, held against their golden models."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from functools import cached_property
+from collections.abc import Callable
 from typing import Any, Unpack
 
 from isa.image import DramImage
@@ -10,8 +8,7 @@ from isa.run import Machine, RunResult
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileCut
-from microkernels.common.fixed_point import Elements
-from microkernels.runtime.job import KernelJob
+from microkernels.runtime.job import KernelJob, KernelOutcome
 from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.runner.cache import fingerprint
 from soc.chip.config import ChipConfig
@@ -22,7 +19,6 @@ from .engine import CosimError
 from .machine import MachineOptions, On, open_machine
 
 __all__ = [
-    "KernelOutcome",
     "chip_bp_job",
     "chip_engines",
     "chip_ring",
@@ -31,58 +27,6 @@ __all__ = [
     "run_on",
     "run_work",
 ]
-
-
-@dataclass(frozen=True, kw_only=True)
-class KernelOutcome:
-    """Result of a job.
-
-    Attributes:
-        job: as it was given.
-        outputs: as the engines left them in memory.
-        results: of the cosimulation, by name of the launch.
-    """
-
-    job: KernelJob
-    outputs: Elements
-    results: Mapping[str, RunResult]
-
-    @property
-    def cycles(self) -> int:
-        """Cycles of the programs; of several engines, till the last ends."""
-        return sum(result.program_cycles for result in self.results.values())
-
-    @property
-    def pes(self) -> int:
-        """Engines that shared the work."""
-        return self.job.pes * self.job.vaults
-
-    @cached_property
-    def differing(self) -> int:
-        """Output elements that differ from the golden model's."""
-        return self.job.differing(self.outputs)
-
-    @property
-    def match(self) -> bool:
-        """Every output equals the golden model's."""
-        return self.differing == 0
-
-    @property
-    def result(self) -> RunResult:
-        """Result of the only launch."""
-        (result,) = self.results.values()
-        return result
-
-    @property
-    def updates(self) -> int:
-        """Messages of belief propagation that were updated."""
-        return self.job.updates or 0
-
-    @property
-    def cycles_per_update(self) -> float:
-        """Cycles of an engine for one message, the mean of all directions; the datapath's limit for
-        16 labels of 16 bits is 80."""
-        return self.cycles * self.pes / self.updates
 
 
 def job_key(job: KernelJob) -> str:

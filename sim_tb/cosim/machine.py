@@ -19,11 +19,13 @@ from .chip import AXI_LATENCY, ChipMachine, ChipSimulation, Periods
 from .engine import CosimError, PeSimulation
 from .vault import VaultSimulation
 
-__all__ = ["MachineOptions", "On", "Timed", "open_machine"]
+__all__ = ["MachineOptions", "On", "Place", "Timed", "open_machine"]
 
 #: ``iss``: compiled instruction set simulators, which count no cycles. ``model``: the timing model,
 #: which takes as many cycles as the Verilog, and is faster. ``rtl``: the Verilog.
 On = Literal["iss", "model", "rtl"]
+#: ``golden``: the golden model alone, on no machine.
+Place = Literal["golden", On]
 #: Those that count cycles.
 Timed = Literal["model", "rtl"]
 

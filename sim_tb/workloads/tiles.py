@@ -17,11 +17,9 @@ from microkernels.bp.jobs import bp_between_job, bp_levels_job
 from microkernels.bp.problem import BpProblem
 from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.data.stereo import motorcycle
-from microkernels.nn.conv_plan import best_depth, plan_conv
 from microkernels.nn.conv_shape import ConvShape
 from microkernels.nn.dense_plan import DenseShape
 from microkernels.nn.jobs import (
-    DEFAULT_OUT_DEPTH,
     conv_job,
     conv_layout,
     dense_job,
@@ -217,10 +215,7 @@ def conv_rounds(layer: TileLayer, pes: int) -> int:
     """Groups of filters that each of so many PEs takes; 1 unless the layer is a convolution."""
     if layer.conv is None:
         return 1
-    out_depth = min(layer.conv.filters, DEFAULT_OUT_DEPTH)
-    depth = best_depth(layer.conv, out_depth=out_depth)
-    plan = plan_conv(layer.conv, depth=depth, out_depth=out_depth, strips=layer.first)
-    return max(1, plan.groups // pes)
+    return max(1, conv_layout(layer.conv, strips=layer.first).plan.groups // pes)
 
 
 def layer_jobs(
@@ -393,13 +388,6 @@ def declared_job(name: str, pes: int, *, sums_first: bool = False) -> KernelJob:
     layer = convolution(name)
     assert layer.conv is not None
     shape = replace(layer.conv, filters=layer.conv.filters // conv_rounds(layer, pes))
-    out_depth = min(shape.filters, DEFAULT_OUT_DEPTH)
-    plan = plan_conv(
-        shape,
-        depth=best_depth(shape, out_depth=out_depth),
-        out_depth=out_depth,
-        strips=layer.first,
-    )
-    layout = conv_layout(plan, base=0, depth=out_depth, padding=1, sharers=pes)
+    layout = conv_layout(shape, out_padding=1, strips=layer.first, sharers=pes)
     job = layer_job(name, pes, reuse=False, sums_first=sums_first)
     return read_only_job(job, 0, layout.source.end)

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 from microkernels.apps import gauss
 from microkernels.apps.bitonic_sort import bitonic_sort_job
 from microkernels.apps.convolve_image import ImageFilter, convolve_image, convolve_image_job
-from microkernels.apps.diffusion import diffusion_system
 from microkernels.apps.digits import (
     ACTIVATION_FRACTION,
     load_digits,
@@ -17,7 +16,7 @@ from microkernels.apps.digits import (
     nin_scores,
     trained_nin,
 )
-from microkernels.apps.gauss import gauss_job, solve
+from microkernels.apps.gauss import diffusion_system, gauss_job, solve
 from microkernels.apps.kmeans import FRACTION, assign, kmeans_job, moved_centres
 from microkernels.apps.matrix_add import matrix_add_job
 from microkernels.apps.matrix_multiply import matrix_multiply_job

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from onnx.reference import ReferenceEvaluator
 
-from microkernels.apps.upsampled_convolution import transposed, upsampled_convolution_job
+from microkernels.apps.lowered_convolution import transposed, upsampled_convolution_job
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements
 from microkernels.runtime.job import STANDARD, simulate

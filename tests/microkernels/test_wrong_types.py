@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from microkernels.apps.bitonic_sort import bitonic_sort_program
 from microkernels.apps.convolve_image import ImageFilter
 from microkernels.apps.digits import DigitNetwork
-from microkernels.apps.gauss import GaussShape
+from microkernels.apps.gauss import gauss_program
 from microkernels.apps.kmeans import KmeansShape
 from microkernels.apps.matrix_add import matrix_add_program
 from microkernels.apps.matrix_multiply import MultiplyShape, matrix_multiply_program
@@ -22,8 +22,7 @@ from microkernels.apps.row_window import WindowShape
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels_kernel import construct_program, copy_program
-from microkernels.bp.levels_layout import LevelsLayout
+from microkernels.bp.levels import LevelsLayout, construct_program, copy_program
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
@@ -119,7 +118,6 @@ INSTANCES: tuple[Any, ...] = (
     Vectors.packed(0, 10, 1),
     ImageFilter(((1, 2, 1), (2, 4, 2), (1, 2, 1)), shift=4),
     DigitNetwork(connected=(Weights(weights=np.zeros((10, 64)), bias=np.zeros(10)),)),
-    GaussShape(unknowns=4, systems=2),
     KmeansShape(points=4, coordinates=3, centres=2),
     LstmLayout(plan=plan_lstm(LSTM)),
     plan_lstm(LSTM),
@@ -235,9 +233,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     ),
     (
         _dense,
-        dict.fromkeys(
-            ("fraction", "relu", "completes", "sharers", "chunk", "base", "scratchpad_bytes")
-        ),
+        dict.fromkeys(("fraction", "relu", "sharers", "chunk", "base", "scratchpad_bytes")),
     ),
     (_lstm, dict.fromkeys(("fraction", "vaults", "vault", "sharers", "base", "scratchpad_bytes"))),
     (_network, dict.fromkeys(("network", "weights", "images", "engines", "keep"))),
@@ -269,6 +265,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     (dense_program, {"layout": INSTANCES[14], "fraction": 8}),
     (line_program, {"layout": INSTANCES[-1]}),
     (lstm_program, {"plan": plan_lstm(LSTM), "fraction": 8}),
+    (gauss_program, {"systems": 2, "unknowns": 4}),
     (bitonic_sort_program, {"rows": 2, "length": 8}),
     (matrix_add_program, {"elements": 100}),
     (matrix_multiply_program, {"shape": MultiplyShape(rows=3, inner=4, columns=5), "fraction": 8}),

@@ -10,8 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from microkernels.data.models.collection import make
-from microkernels.data.models.light import light_names
+from microkernels.data.models.collection import light_names, make
 from microkernels.networks.curves import Function, fitted
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import (
@@ -153,13 +152,13 @@ def test_sampled_layers_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> Non
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
 
     def cycles(job: NetworkJob, on: str) -> dict[str, int]:
-        ran = run_on(job.job, MACHINE.config, on=on)  # type: ignore[arg-type]
-        assert ran.match, job.job.name
+        ran = run_on(job, MACHINE.config, on=on)  # type: ignore[arg-type]
+        assert ran.match, job.name
         return {name: run.cycles for name, run in ran.results.items()}
 
     for key, network in samples().items():
         whole, tile = _job(network), _job(_tile(network))
-        assert execute(whole.job, instructions=MACHINE.instructions).match, key
+        assert execute(whole, instructions=MACHINE.instructions).match, key
         assert cycles(whole, "model")
         assert cycles(tile, "rtl") == cycles(tile, "model"), key
     kinds = {key[0] for key in samples()}

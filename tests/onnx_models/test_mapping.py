@@ -69,7 +69,7 @@ def check(made: ModelProto, x: np.ndarray, *, bound: float = 2e-3, engines=None)
         engines=machine,
         further=done.constants,
     )
-    run = execute(job.job, instructions=EVERY)
+    run = execute(job, instructions=EVERY)
     assert run.match
     outputs = job.of_layers(run.outputs)
     for port, wanted in zip(found.outputs, exact, strict=True):
@@ -270,7 +270,7 @@ def test_two_inputs_of_which_one_is_a_source() -> None:
     done = calibrate(found, NetworkLayout(plan), values)
     elements = {name: as_elements(real, done.formats.maps[name]) for name, real in values.items()}
     job = network_job(done.network, done.weights, elements.pop(INPUT), further=elements)
-    run = execute(job.job)
+    run = execute(job)
     assert run.match
     (output,) = found.outputs
     first, second = values.values()

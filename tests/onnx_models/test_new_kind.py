@@ -9,12 +9,11 @@ import pytest
 from onnx import helper
 
 from microkernels.common.feature_map import FeatureMap
-from microkernels.common.fixed_point import Elements
 from microkernels.networks import network
 from microkernels.networks.families import PixelLayer
 from microkernels.networks.jobs import network_job
 from microkernels.networks.layer import INPUT, ChipWork, LayerPlan
-from microkernels.networks.parameters import RealParameters, Reals, Weights, as_elements, real_of
+from microkernels.networks.parameters import RealParameters, Reals, as_elements, real_of
 from microkernels.networks.sizes import MapSize
 from microkernels.nn.element import ElementLayout
 from microkernels.nn.element_shape import ElementShape, element
@@ -34,26 +33,18 @@ class Doubled(PixelLayer):
     """Each element plus itself."""
 
     layouts = ElementLayout
-
-    def operations(self, plan: LayerPlan) -> int:
-        return plan.output.elements
+    golden = staticmethod(lambda shape, image: element(shape, image, image))
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
         return plan.timed(plan.tile.elements, work)
 
-    def tile_shape(self, plan: LayerPlan) -> ElementShape:
-        return ElementShape(**plan.tile._asdict(), operation="add")
+    def shape(self, size: MapSize) -> ElementShape:
+        return ElementShape(**size._asdict(), operation="add")
 
     def layout(
         self, tile: Any, sources: Sequence[FeatureMap], target: FeatureMap, **place: Any
     ) -> Any:
         return super().layout(tile, [*sources, *sources], target, **place)
-
-    def integer(
-        self, plan: LayerPlan, sources: Sequence[Elements], weights: Weights | None
-    ) -> Elements:
-        shape = ElementShape(**plan.input._asdict(), operation="add")
-        return np.stack([element(shape, image, image) for image in sources[0]])
 
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         return sources[0] + sources[0]
@@ -92,7 +83,7 @@ def test_a_kind_in_one_file_is_planned_calibrated_run_and_stored(
     images = port.maps(x, 2)
     elements = as_elements(images, result.formats.maps[port.layer])
     job = network_job(result.network, result.weights, elements, engines=SEVERAL)
-    run = execute(job.job)
+    run = execute(job)
     assert run.match
     maps = job.of_layers(run.outputs)
     assert (maps["doubled"] == np.clip(2 * maps["conv"].astype(int), -32768, 32767)).all()

@@ -61,22 +61,22 @@ def job_of(folder: Path, images: np.ndarray) -> NetworkJob:
 def test_programs_change_nothing_that_is_declared(little: Path) -> None:
     job = job_of(little / "compiled", 3 * RANDOM.normal(size=(1, 2, 6, 6)))
     spans = [span for each in job.layout.declared.values() for span in each.constants]
-    assert len(spans) == len(job.job.launches)
+    assert len(spans) == len(job.launches)
 
     def held(memory: DramImage) -> list[bytes]:
         return [memory.read(span.start, span.size) for span in spans]
 
     kept: list[list[bytes]] = []
-    with DramImage(job.job.end) as memory:
-        job.job.prepare(memory)
+    with DramImage(job.end) as memory:
+        job.prepare(memory)
         kept.append(held(memory))
         assert any(part.count(0) < len(part) for part in kept[0])
 
     def outputs(memory: DramImage) -> np.ndarray:
         kept.append(held(memory))
-        return job.job.outputs(memory)
+        return job.outputs(memory)
 
-    run = execute(replace(job.job, outputs=outputs))  # type: ignore[arg-type]
+    run = execute(replace(job, outputs=outputs))  # type: ignore[arg-type]
     assert run.match
     assert kept[0] == kept[-1]
 
@@ -95,13 +95,13 @@ def test_a_vault_keeps_what_the_model_needs(little: Path) -> None:
     assert by_data == {"address_bits", "arc_entries", "load_store_queue"}
     # Programs run with nothing but the instructions that are left.
     job = job_of(little / "compiled", 3 * RANDOM.normal(size=(1, 2, 6, 6)))
-    assert execute(job.job, instructions=trimmed.instructions).match
-    job.job.check_instructions(trimmed.instructions)
+    assert execute(job, instructions=trimmed.instructions).match
+    job.check_instructions(trimmed.instructions)
     # As fast as the full one, with as many transfers in flight; slower with fewer.
     machine = model_machine("vault").config
     cycles = {
         entries: run_on(
-            job.job,
+            job,
             replace(  # type: ignore[type-var]
                 machine,
                 pe=replace(

@@ -104,15 +104,15 @@ def test_the_network_has_every_kind(job: NetworkJob) -> None:
     assert kinds == set(KINDS)
     assert job.plan.layers["strips"].strips
     assert INPUT in job.plan.network.sources["strips"]
-    assert execute(job.job, instructions=model_machine("vault-logistic").instructions).match
+    assert execute(job, instructions=model_machine("vault-logistic").instructions).match
 
 
 @pytest.mark.slow
 def test_every_kind_on_the_verilog(job: NetworkJob, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0})
     config = model_machine("vault-logistic").config
-    model = run_on(job.job, config, on="model")  # type: ignore[arg-type]
-    verilog = run_on(job.job, config, on="rtl")  # type: ignore[arg-type]
+    model = run_on(job, config, on="model")  # type: ignore[arg-type]
+    verilog = run_on(job, config, on="rtl")  # type: ignore[arg-type]
     assert model.match
     assert verilog.match
     assert {name: run.cycles for name, run in verilog.results.items()} == {

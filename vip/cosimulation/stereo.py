@@ -20,9 +20,9 @@ from microkernels.data.stereo import (
     read_pair,
     stereo_scene,
 )
-from microkernels.runtime.job import KernelJob
+from microkernels.runtime.job import KernelJob, KernelOutcome
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.kernels import KernelOutcome, chip_ring, run_on
+from sim_tb.cosim.kernels import chip_ring, run_on
 from sim_tb.cosim.machine import On
 from soc.generate.designs import Configuration
 from vip.configurations import Design, design

@@ -72,7 +72,7 @@ class VipRep(BackendRep):
             engines=machine.engines,
             further={**elements, **done.constants},
         )
-        run = execute(job.job, instructions=machine.instructions)
+        run = execute(job, instructions=machine.instructions)
         if not run.match:
             raise CosimError("outputs differ from the golden model's")
         layers = job.of_layers(run.outputs)

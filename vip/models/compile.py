@@ -214,12 +214,12 @@ def compile_model(
     outputs = _compared(session, calibrated, arrays, images)
     progress("writing")
     job = _zero_job(calibrated, machine, keep=keep)
-    layers = {launch.name: job.step_of(launch.name)[0] for launch in job.job.launches}
+    layers = {launch.name: job.step_of(launch.name)[0] for launch in job.launches}
     save_folder(
         folder,
         content,
         calibrated,
-        job.job,
+        job,
         preset=preset,
         keep=keep,
         carry=carry,
@@ -229,9 +229,9 @@ def compile_model(
         folder=str(folder),
         preset=preset,
         batch=mapped.batch,
-        launches=len(job.job.launches),
-        programs=len({tuple(launch.program.words) for launch in job.job.launches}),
-        vault_bytes=job.job.end,
+        launches=len(job.launches),
+        programs=len({tuple(launch.program.words) for launch in job.launches}),
+        vault_bytes=job.end,
         predicted_cycles=plan.moved + sum(part.cycles for part in plan.layers.values()),
         maps=calibrated.maps,
         outputs=outputs,

@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args
+from typing import Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.model import harmless, logistic_operands, of_images
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.machine import Place
 from vip.progress import Progress, counting, naming, silent
 
 from .carry import carried_elements, zero_state
@@ -29,15 +30,12 @@ from .machine import ModelMachine, model_machine
 
 __all__ = [
     "ModelRun",
-    "On",
     "compiled_job",
     "elements_of",
     "golden_outputs",
     "run_model",
 ]
 
-#: What a model runs on: the golden model, the instruction set simulator, the timing model, Verilog.
-On = Literal["golden", "iss", "model", "rtl"]
 #: Images of the golden model at a time.
 _AT_A_TIME = 64
 
@@ -57,7 +55,7 @@ class ModelRun:
             layer; only those with some. The function has its value at the end of the range there.
     """
 
-    on: On
+    on: Place
     preset: str
     outputs: Mapping[str, Reals]
     launches: Mapping[str, int]
@@ -206,7 +204,7 @@ def compiled_job(
         keep=compiled.keep,
         further={**elements, **compiled.constants},
     )
-    if _words(job.job.launches) != _words(compiled.launches):
+    if _words(job.launches) != _words(compiled.launches):
         raise ModelError(
             f"{compiled.folder}: its programs are of another version of VIP; compile "
             "the model again"
@@ -218,7 +216,7 @@ def run_model(
     folder: Path,
     inputs: Path | Mapping[str, NDArray[Any]],
     *,
-    on: On = "model",
+    on: Place = "model",
     progress: Progress = silent,
 ) -> ModelRun:
     """Run a compiled model on a batch of images.
@@ -236,8 +234,8 @@ def run_model(
             outputs that differ from the golden model's.
         OSError: a file can't be read.
     """
-    if on not in get_args(On):
-        raise ModelError(f"on must be one of {', '.join(get_args(On))}, not {on!r}")
+    if on not in get_args(Place):
+        raise ModelError(f"on must be one of {', '.join(get_args(Place))}, not {on!r}")
     compiled = load_folder(folder)
     machine = model_machine(compiled.preset)
     if isinstance(inputs, Path):
@@ -255,7 +253,7 @@ def run_model(
         for frame in frames:
             job = compiled_job(compiled, machine, {**frame, **state})
             outputs_by_port, cycles, executed = _run(job, machine, on, progress)
-            if job.job.differing(outputs_by_port):
+            if job.differing(outputs_by_port):
                 raise CosimError(f"{folder}: outputs differ from the golden model's")
             layers = job.of_layers(outputs_by_port)
             for port in compiled.outputs:
@@ -295,14 +293,14 @@ def _frames(
 
 
 def _run(
-    job: NetworkJob, machine: ModelMachine, on: On, progress: Progress
+    job: NetworkJob, machine: ModelMachine, on: Place, progress: Progress
 ) -> tuple[Elements, dict[str, int], int]:
     """Outputs of a job, cycles of its launches, and instructions."""
     assert on != "golden"
     unit = "instructions" if on == "iss" else "cycles"
     several = machine.config.vaults > 1
     outcome = run_on(
-        job.job,
+        job,
         machine.config,
         on=on,
         preload=on == "model",

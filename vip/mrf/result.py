@@ -1,6 +1,5 @@
 """The solution of a Markov random field."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
@@ -11,19 +10,16 @@ from numpy.typing import NDArray
 
 from microkernels.bp.golden import energy
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.shifts.choice import Form
+from sim_tb.cosim.machine import Place
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from support.extras import need
 from support.files import write_atomically
 from support.picture import MARKERS, picture
 
-from .machine import Place
+from .options import Method
 
-__all__ = ["Method", "MrfOptions", "MrfRun"]
-
-#: ``bp``: BP-M. ``trws``: TRW-S. ``hbp``, ``htrws``: the same on a quarter of the size first.
-Method = Literal["bp", "hbp", "trws", "htrws"]
+__all__ = ["MrfRun"]
 
 _PLOT_INCHES = 6.0, 4.0
 _TITLES = {
@@ -32,29 +28,6 @@ _TITLES = {
     "trws": "TRW-S",
     "htrws": "hierarchical TRW-S, on all pixels",
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class MrfOptions:
-    """How a Markov random field is solved; the attributes are parameters of
-    :func:`vip.mrf.run.solve_mrf`."""
-
-    method: Method
-    iterations: int
-    coarse_iterations: int
-    coarse_smoothness: Sequence[NDArray[np.integer]] | None
-    form: Form
-    damping: int
-
-    @property
-    def by_trws(self) -> bool:
-        """Messages are passed by TRW-S."""
-        return self.method in ("trws", "htrws")
-
-    @property
-    def hierarchical(self) -> bool:
-        """There are coarse levels."""
-        return self.method in ("hbp", "htrws")
 
 
 @dataclass(frozen=True, kw_only=True)

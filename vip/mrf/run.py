@@ -4,7 +4,7 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 import numpy as np
@@ -21,13 +21,13 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.runtime.job import Golden, KernelJob
 from sim_tb.cosim.kernels import chip_ring
+from sim_tb.cosim.machine import Place
 from support.errors import VipError
 from vip.configurations import Design, design
 from vip.progress import Progress, silent
 
-from .levels import coarse_name, coarse_problems, counted
-from .machine import MrfMachine, Place
-from .result import Method, MrfOptions, MrfRun
+from .options import Method, MrfOptions, coarse_name, counted
+from .result import MrfRun
 from .trws import solve_trws
 
 __all__ = ["MOST_LEVELS", "solve_mrf"]
@@ -84,18 +84,19 @@ def solve_mrf(
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     CHECK.within("levels", levels, 2, MOST_LEVELS)
     options = MrfOptions(
+        config=design(config),
+        on=on,
         method=method,
         iterations=iterations,
         coarse_iterations=coarse_iterations,
+        levels=levels,
         coarse_smoothness=coarse_smoothness,
         form=form,
         damping=damping,
     )
-    machine = MrfMachine(design(config), on)
-    levels = levels if options.hierarchical else 1
     if options.by_trws:
-        return solve_trws(problem, machine, options, levels, progress)
-    return _BpSolver(problem, machine, options, levels).run(progress)
+        return solve_trws(problem, options, progress)
+    return _BpSolver(problem, options).run(progress)
 
 
 class Cancel(threading.Event):
@@ -147,21 +148,6 @@ class _Expected:
     saturated: int
 
 
-@dataclass
-class _Measured:
-    """Results of a machine.
-
-    Attributes:
-        outputs: as of :class:`_Expected`.
-        coarse: messages of the levels whose messages the host copies, the coarsest one first.
-        cycles: as of :class:`MrfRun`.
-    """
-
-    outputs: Elements
-    coarse: list[Messages] = field(default_factory=list)
-    cycles: dict[str, int] = field(default_factory=dict)
-
-
 class _BpSolver:
     """BP-M on one level or more.
 
@@ -169,21 +155,17 @@ class _BpSolver:
         KernelError: smoothness costs of coarse levels that can't be used.
     """
 
-    def __init__(
-        self, problem: BpProblem, machine: MrfMachine, options: MrfOptions, levels: int
-    ) -> None:
+    def __init__(self, problem: BpProblem, options: MrfOptions) -> None:
         self._problem = problem
-        self._machine = machine
         self._options = options
-        self._levels = levels
         # Engines choose the labels, too.
-        self._choose = machine.on != "golden" and self._labels_fit()
+        self._choose = options.on != "golden" and self._labels_fit()
 
     def _labels_fit(self) -> bool:
         """Whether engines can choose the labels."""
         problem = self._problem
         tail = UpdateVariant(problem.weights is not None).tail
-        room = self._machine.config.pe.scratchpad_bytes
+        room = self._options.config.pe.scratchpad_bytes
         try:
             labels_kernel(problem.labels, problem.bits, room, tail=tail)
         except KernelError:
@@ -193,9 +175,9 @@ class _BpSolver:
     def run(self, progress: Progress) -> MrfRun:
         """Solve the problem."""
         job = None
-        if self._machine.on == "golden":
+        if self._options.on == "golden":
             expected = self._golden(progress)
-            measured = _Measured(expected.outputs, expected.coarse)
+            outputs, differing, cycles = expected.outputs, 0, dict[str, int]()
         else:
             # Refused before the golden model works.
             job = self._job(self._problem, self._options.method, choose=self._choose)
@@ -203,36 +185,28 @@ class _BpSolver:
             with run_in_background(
                 lambda cancel: self._golden(cancellable(progress, cancel))
             ) as golden:
-                measured = self._measure(job, golden, progress)
+                outputs, differing, cycles = self._measure(job, golden, progress)
                 expected = golden()
-        differing = int(np.count_nonzero(measured.outputs != expected.outputs))
-        differing += sum(
-            int(np.count_nonzero(messages != right))
-            for messages, right in zip(measured.coarse, expected.coarse, strict=True)
-        )
         if self._choose:
-            _, labels = split_outputs(self._problem, measured.outputs)
+            _, labels = split_outputs(self._problem, outputs)
         else:
-            labels = best_labels(self._problem, measured.outputs)
+            labels = best_labels(self._problem, outputs)
         return MrfRun(
             problem=self._problem,
             method=self._options.method,
-            on=self._machine.on,
-            config=None if job is None else self._machine.config,
+            on=self._options.on,
+            config=None if job is None else self._options.config,
             labels=labels,
             energies=tuple(expected.energies),
             coarse_energies=tuple(expected.coarse_energies),
             bounds=(),
             saturated=expected.saturated,
             differing=differing,
-            cycles=measured.cycles,
+            cycles=cycles,
             engines=0 if job is None else job.pes * job.vaults,
             form="" if job is None else self._form(),
             chosen_on="machine" if self._choose else "host",
         )
-
-    def _coarse(self) -> list[BpProblem]:
-        return coarse_problems(self._problem, self._levels, self._options.coarse_smoothness)
 
     def _golden(self, progress: Progress) -> _Expected:
         options = self._options
@@ -241,16 +215,16 @@ class _BpSolver:
         passed: list[Messages] = []
         done = 0
         with count_saturation() as count:
-            coarse = self._coarse()
-            total = options.iterations + options.coarse_iterations * len(coarse)
-            for level in range(len(coarse), 0, -1):
-                finer = [self._problem, *coarse][level - 1]
+            levels = options.problems(self._problem)
+            total = options.iterations + options.coarse_iterations * (len(levels) - 1)
+            for level in range(len(levels) - 1, 0, -1):
                 step = counted(progress, done, total)
                 messages, coarse_energies = _iterate(
-                    coarse[level - 1], options.coarse_iterations, messages, options.damping, step
+                    levels[level], options.coarse_iterations, messages, options.damping, step
                 )
                 passed.append(messages)
-                messages, done = copied(finer, messages), done + options.coarse_iterations
+                messages = copied(levels[level - 1], messages)
+                done += options.coarse_iterations
             step = counted(progress, done, total)
             outputs, energies = _iterate(
                 self._problem, options.iterations, messages, options.damping, step
@@ -268,23 +242,30 @@ class _BpSolver:
 
     def _measure(
         self, job: KernelJob, golden: Callable[[], _Expected], progress: Progress
-    ) -> _Measured:
-        """Run the levels that the host copies from, then ``job``, which has the others."""
+    ) -> tuple[Elements, int, dict[str, int]]:
+        """Run the levels that the host copies from, then ``job``, which has the others.
+
+        Returns:
+            The outputs of ``job``; elements that differ from the golden model's, on all levels;
+            cycles of the launches.
+        """
         passed: list[Messages] = []
         cycles: dict[str, int] = {}
-        coarse = self._coarse()
-        for level in range(len(coarse), 1, -1):
-            problem = coarse[level - 1]
-            start = copied(problem, passed[-1]) if passed else None
-            messages, counts = self._machine.run(self._job(problem, "bp", start), progress)
+        levels = self._options.problems(self._problem)
+        for level in range(len(levels) - 1, 1, -1):
+            start = copied(levels[level], passed[-1]) if passed else None
+            messages, counts = self._options.run(self._job(levels[level], "bp", start), progress)
             passed.append(messages)
             cycles |= {coarse_name(level): count for count in counts.values()}
         if passed:
-            start = copied(coarse[0], passed[-1])
+            start = copied(levels[1], passed[-1])
             job = self._job(self._problem, self._options.method, start, choose=self._choose)
         job = replace(job, golden=Golden(lambda: golden().outputs, lazy=True))
-        outputs, counts = self._machine.run(job, progress)
-        return _Measured(outputs, passed, cycles | counts)
+        outputs, counts = self._options.run(job, progress)
+        expected = golden()
+        pairs = zip([*passed, outputs], [*expected.coarse, expected.outputs], strict=True)
+        differing = sum(int(np.count_nonzero(own != right)) for own, right in pairs)
+        return outputs, differing, cycles | counts
 
     def _job(
         self,
@@ -294,19 +275,19 @@ class _BpSolver:
         *,
         choose: bool = False,
     ) -> KernelJob:
-        options, machine = self._options, self._machine
+        options = self._options
         ring = cut = None
-        if machine.config.kind == "chip":
-            ring, vaults = chip_ring(machine.config), machine.config.vaults
+        if options.config.kind == "chip":
+            ring, vaults = chip_ring(options.config), options.config.vaults
             block = BLOCK if method == "hbp" else 1
             cut = fastest_cut(
-                problem.width, problem.height, vaults=vaults, pes=machine.config.slots, block=block
+                problem.width, problem.height, vaults=vaults, pes=options.config.slots, block=block
             )
         arguments: dict[str, Any] = {
             "ring": ring,
-            "pes": machine.config.slots,
-            "scratchpad_bytes": machine.config.pe.scratchpad_bytes,
-            "instruction_words": machine.config.pe.instruction_words,
+            "pes": options.config.slots,
+            "scratchpad_bytes": options.config.pe.scratchpad_bytes,
+            "instruction_words": options.config.pe.instruction_words,
             "form": options.form,
             "cut": cut,
             "choose": choose,
@@ -326,16 +307,16 @@ class _BpSolver:
 
     def _form(self) -> str:
         """The form of the messages of the finest level, chosen as its job does."""
-        machine = self._machine
+        options = self._options
         shifts = shifts_of(
             self._problem,
-            self._options.form,
-            machine.config.pe.scratchpad_bytes,
-            machine.config.pe.instruction_words,
-            blocks=self._options.method == "bp",
-            pes=machine.config.slots,
-            vaults=machine.config.vaults,
-            damping=self._options.damping,
+            options.form,
+            options.config.pe.scratchpad_bytes,
+            options.config.pe.instruction_words,
+            blocks=options.method == "bp",
+            pes=options.config.slots,
+            vaults=options.config.vaults,
+            damping=options.damping,
         )
         return "matrix" if shifts is None else "shifts"
 

@@ -10,12 +10,13 @@ from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.disparities import StereoErrors, encoded, png_factor
 from microkernels.mrf.pair import PairOptions, StereoField, stereo_field
 from microkernels.mrf.smoothness import coarse_costs
+from sim_tb.cosim.machine import Place
 from support.files import write_atomically
 from vip.configurations import Design
 from vip.progress import Progress, silent
 
-from .machine import Place
-from .result import Method, MrfRun
+from .options import Method
+from .result import MrfRun
 from .run import solve_mrf
 
 __all__ = ["MrfStereo", "mrf_stereo"]

@@ -29,10 +29,9 @@ from vip.models.machine import model_machine
 from vip.models.run import compiled_job, elements_of
 from vip.progress import Progress, counting, silent
 
-from .result import TrimResult
 from .runs import Sizes, cut_to
 from .subjects import Loaded
-from .trim import need_tools, trim_work
+from .trim import TrimResult, need_tools, trim_work
 
 __all__ = ["trim_model"]
 
@@ -110,13 +109,13 @@ class _ModelWork:
     runs: tuple[Measured, ...] = ()
 
     def __init__(self, job: NetworkJob, full: VaultTileConfig) -> None:
-        self._job = job.job
+        self._job = job
         self._full = full
         declared = job.layout.declared
         size = 1 << full.pe.address_bits
-        with DramImage(job.job.end) as image:
-            job.job.prepare(image)
-            memory = image.read(0, job.job.end)
+        with DramImage(job.end) as image:
+            job.prepare(image)
+            memory = image.read(0, job.end)
         self._programs = [
             Loaded(
                 name=launch.name,
@@ -129,7 +128,7 @@ class _ModelWork:
                     one_vault=True,
                 ),
             )
-            for launch in job.job.launches
+            for launch in job.launches
         ]
 
     def vault(self, engine: PeConfig) -> VaultTileConfig:

@@ -17,7 +17,7 @@ after the stores of a block, and loads a block after it has seen the flag.
 
 from isa.table import Width
 from microkernels.common.builder import KernelBuilder
-from microkernels.common.word_record import word_registers
+from microkernels.common.parameter_block import word_registers
 from microkernels.runtime.barrier import FlagCode
 
 from ..problem import element_type

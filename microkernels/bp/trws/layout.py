@@ -35,7 +35,7 @@ from microkernels.common import parameter_block
 from microkernels.common.errors import CHECK
 from microkernels.common.feature_map import COLUMN_BYTES, ROW_BYTES, round_up
 from microkernels.common.memory import Readable, Writable
-from microkernels.common.word_record import Word, WordRecord, word
+from microkernels.common.parameter_block import Word, WordRecord, word
 from microkernels.runtime.barrier import FLAG_BYTES
 
 from ..problem import BpProblem, MessageDirection, Messages, check_messages, element_type

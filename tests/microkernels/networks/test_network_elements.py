@@ -79,7 +79,7 @@ def test_sums_read_maps_where_they_were_written() -> None:
         LayerInput("sum2", 1),
     } == job.plan.inputs_in_place
     assert job.plan.outputs_written_in_place["stem"] == LayerInput("conv1", 0)
-    launches = {launch.name for launch in job.job.launches}
+    launches = {launch.name for launch in job.launches}
     assert {"sum1", "sum2", "conv1 inputs"} <= launches
     assert not {"sum1 inputs", "sum2 inputs"} & launches
 
@@ -152,7 +152,7 @@ def test_random_networks(seed: int) -> None:
     weights = usual_network_weights(network, seed)
     for keep in (True, False):
         job = network_job(network, weights, images, engines=engines(*grid), keep=keep)
-        assert execute(job.job, instructions=ALL).match
+        assert execute(job, instructions=ALL).match
 
 
 @pytest.mark.parametrize(
@@ -193,4 +193,4 @@ def test_an_engine_without_the_logistic_unit_is_refused_by_name() -> None:
     with pytest.raises(
         KernelError, match=r"^network, gate: the program needs v\.sigmoid\[16\] \(word \d+\), which"
     ):
-        execute(job_of(GATED, engines(2, 1)).job)
+        execute(job_of(GATED, engines(2, 1)))

@@ -59,8 +59,8 @@ def job_of(
 
 
 def check(job: NetworkJob, instructions: frozenset[str] = STANDARD) -> None:
-    outputs = execute(job.job, instructions=instructions).outputs
-    found, expected = job.of_layers(outputs), job.of_layers(job.job.expected)
+    outputs = execute(job, instructions=instructions).outputs
+    found, expected = job.of_layers(outputs), job.of_layers(job.expected)
     for name, values in found.items():
         assert (values == expected[name]).all(), name
     assert all(values.any() for values in expected.values())
@@ -140,8 +140,8 @@ def test_random_networks(
     except KernelError:
         return
     job = job_of(network, engines(*grid), batch=batch, seed=seed)
-    outputs = execute(job.job).outputs
-    assert (outputs == job.job.expected).all()
+    outputs = execute(job).outputs
+    assert (outputs == job.expected).all()
 
 
 def test_the_last_parameter_block_may_be_read_past_its_end() -> None:
@@ -152,18 +152,18 @@ def test_the_last_parameter_block_may_be_read_past_its_end() -> None:
 
 def test_programs_have_no_hazards_on_one_vault() -> None:
     job = job_of(LITTLE, ChipEngines(pes=2))
-    outputs, hazards = simulate(job.job)
-    assert (outputs == job.job.expected).all()
+    outputs, hazards = simulate(job)
+    assert (outputs == job.expected).all()
     assert not hazards
 
 
 def test_memory_is_used_again_without_keeping_activations() -> None:
     kept, again = (job_of(LITTLE, engines(2, 2), keep=keep) for keep in (True, False))
-    assert again.job.end < kept.job.end
+    assert again.end < kept.end
     check(again)
-    last = again.of_layers(again.job.expected)
+    last = again.of_layers(again.expected)
     assert list(last) == ["fc2"]
-    assert (last["fc2"] == kept.of_layers(kept.job.expected)["fc2"]).all()
+    assert (last["fc2"] == kept.of_layers(kept.expected)["fc2"]).all()
 
 
 def touched(move: Move) -> tuple[list[range], list[range]]:
@@ -186,7 +186,7 @@ def launches_of_moves(job: NetworkJob) -> int:
         if not isinstance(step, MoveStep):
             continue
         tried += 1
-        read, written = np.zeros((2, job.job.vaults << 20), np.int32)
+        read, written = np.zeros((2, job.vaults << 20), np.int32)
         for vault, moves in enumerate(step.moves):
             for move in moves:
                 sources, targets = touched(move)

@@ -81,7 +81,7 @@ def exact(shape: DepthwiseShape, image, weights, bias) -> np.ndarray:
     """Sums of integers, output by output."""
     found = np.zeros((shape.out_height, shape.out_width, shape.channels), np.int64)
     for y, x, c in product(*map(range, found.shape)):
-        top, left = y * shape.stride_down, x * shape.stride_across
+        top, left = y * shape.step_down, x * shape.stride
         part = image[top : top + shape.down, left : left + shape.across, c].astype(np.int64)
         found[y, x, c] = (part * weights[c]).sum() + bias[c]
     return np.maximum(found, 0) if shape.relu else found
@@ -90,7 +90,7 @@ def exact(shape: DepthwiseShape, image, weights, bias) -> np.ndarray:
 @pytest.mark.parametrize("relu", [False, True])
 def test_the_golden_model_adds_integers(relu: bool) -> None:
     shape = DepthwiseShape(
-        width=9, height=8, channels=5, across=3, down=2, stride_across=2, fraction=0, relu=relu
+        width=9, height=8, channels=5, across=3, down=2, stride=2, fraction=0, relu=relu
     )
     given_arrays = drawn(shape, 1, 40)
     np.testing.assert_array_equal(depthwise(shape, *given_arrays), exact(shape, *given_arrays))
@@ -112,7 +112,7 @@ def shapes(draw: st.DrawFn) -> tuple[DepthwiseShape, int, int]:
         channels=draw(st.integers(1, 40)),
         across=across,
         down=down,
-        stride_across=draw(st.integers(1, 4)),
+        stride=draw(st.integers(1, 4)),
         stride_down=draw(st.integers(1, 3)),
         fraction=draw(st.integers(0, 15)),
         relu=draw(st.booleans()),
@@ -139,7 +139,7 @@ def test_a_vault_reaches_a_quarter_of_its_products(size: int, stride: int, least
         width=size,
         height=size,
         channels=64,
-        stride_across=stride,
+        stride=stride,
         stride_down=stride,
         fraction=12,
     )
@@ -152,10 +152,8 @@ def test_a_vault_reaches_a_quarter_of_its_products(size: int, stride: int, least
 
 @pytest.mark.slow
 def test_a_tile_on_the_verilog() -> None:
-    shape = DepthwiseShape(
-        width=11, height=9, channels=20, stride_across=2, stride_down=2, fraction=12
-    )
-    for each in (shape, replace(shape, stride_across=1, stride_down=1)):
+    shape = DepthwiseShape(width=11, height=9, channels=20, stride=2, stride_down=2, fraction=12)
+    for each in (shape, replace(shape, stride=1, stride_down=1)):
         job = layer(each, 16, sharers=4)
         runs = [run_on(job, any_preset("vault"), on=on) for on in ("rtl", "model")]
         assert all(run.match for run in runs)
@@ -188,7 +186,7 @@ def test_networks_have_depthwise_layers(vaults: int) -> None:
         random.integers(-4000, 4000, (2, 8, 9, 3)),
         engines=ChipEngines(ring=ring, pes=2),
     )
-    assert execute(job.job).match
+    assert execute(job).match
 
 
 def test_windows_that_do_not_fit_are_refused() -> None:

@@ -10,8 +10,10 @@ import pytest
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch
-from microkernels.apps.lowered_convolution import lowered_convolution_job
-from microkernels.apps.upsampled_convolution import upsampled_convolution_job
+from microkernels.apps.lowered_convolution import (
+    lowered_convolution_job,
+    upsampled_convolution_job,
+)
 from pe.config import PeConfig
 from pe.interface import HistoryCounter
 from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation

@@ -17,10 +17,11 @@ from microkernels.common.errors import KernelError
 from microkernels.data.networks import photographs, usual_network_weights
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import Activation, Conv, Dense, MapSize, Network, Pool
+from microkernels.runtime.job import KernelOutcome
 from sim_tb.cosim import checkpoint as checkpoints
 from sim_tb.cosim.checkpoint import Checkpoint
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import KernelOutcome, chip_engines, run_on
+from sim_tb.cosim.kernels import chip_engines, run_on
 from soc.generate.presets import chip_preset
 
 TINY = chip_preset("tiny")
@@ -55,14 +56,14 @@ def job() -> NetworkJob:
 
 @pytest.fixture(scope="module")
 def modelled(job: NetworkJob) -> KernelOutcome:  # type: ignore[type-arg]
-    return run_on(job.job, TINY, on="model", preload=True)
+    return run_on(job, TINY, on="model", preload=True)
 
 
 def test_a_network_on_verilog_is_exact_and_takes_the_models_cycles(
     job: NetworkJob,
     modelled: KernelOutcome,  # type: ignore[type-arg]
 ) -> None:
-    verilog = run_on(job.job, TINY)
+    verilog = run_on(job, TINY)
     assert verilog.match
     assert modelled.match
     assert abs(verilog.cycles - modelled.cycles) < 0.01 * verilog.cycles
@@ -90,7 +91,7 @@ def test_an_interrupted_run_goes_on_and_takes_the_same_cycles(
 
     def run(folder: str, begins: object = begun.append) -> KernelOutcome:  # type: ignore[type-arg]
         return run_on(
-            job.job,
+            job,
             TINY,
             on="model",
             preload=True,
@@ -145,7 +146,7 @@ def test_a_checkpoint_that_is_damaged_or_of_another_run_counts_as_missing(
     monkeypatch.setattr(checkpoints, "_SECONDS", 0.0)
     file = tmp_path / "file"
     checkpoint = Checkpoint(file, "key")
-    whole = run_on(job.job, TINY, on="model", preload=True, checkpoint=checkpoint)
+    whole = run_on(job, TINY, on="model", preload=True, checkpoint=checkpoint)
     content = file.read_bytes()
     with DramImage(TINY.memory_bytes) as image:
         assert list(checkpoint.load(image)) == list(whole.results)
@@ -178,13 +179,13 @@ def test_an_instruction_that_the_engines_lack_is_reported_before_any_launch() ->
     )
     begun: list[str] = []
     with pytest.raises(KernelError, match=r"network, gate: the program needs v\.sigmoid"):
-        run_on(job.job, TINY, on="model", preload=True, begins=begun.append)
+        run_on(job, TINY, on="model", preload=True, begins=begun.append)
     assert not begun
 
 
 def test_a_run_with_checkpoints_has_to_be_preloaded(job: NetworkJob, tmp_path: Path) -> None:
     with pytest.raises(CosimError, match="has to be preloaded"):
-        run_on(job.job, TINY, checkpoint=Checkpoint(tmp_path, "key"))
+        run_on(job, TINY, checkpoint=Checkpoint(tmp_path, "key"))
 
 
 def test_differing_activations_are_reported_by_layer(monkeypatch: pytest.MonkeyPatch) -> None:

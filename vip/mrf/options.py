@@ -1,0 +1,91 @@
+"""How a Markov random field is solved, and where: method, levels, and the machine for its jobs."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from microkernels.bp.golden import coarse_problem
+from microkernels.bp.problem import BpProblem
+from microkernels.bp.shifts.choice import Form
+from microkernels.common.errors import KernelError
+from microkernels.common.fixed_point import Elements
+from microkernels.runtime.job import KernelJob
+from sim_tb.cosim.kernels import run_on
+from sim_tb.cosim.machine import Place
+from soc.generate.designs import Configuration
+from vip.progress import Progress, counting
+
+__all__ = ["Method", "MrfOptions", "coarse_name", "counted"]
+
+#: ``bp``: BP-M. ``trws``: TRW-S. ``hbp``, ``htrws``: the same on a quarter of the size first.
+Method = Literal["bp", "hbp", "trws", "htrws"]
+
+_GOLDEN = "golden model (iterations)"
+_CYCLES = "machine (cycles)"
+_SIMULATOR = "instruction set simulator (instructions)"
+
+
+@dataclass(frozen=True, kw_only=True)
+class MrfOptions:
+    """How a Markov random field is solved, and where; the attributes are parameters of
+    :func:`vip.mrf.run.solve_mrf`."""
+
+    config: Configuration
+    on: Place
+    method: Method
+    iterations: int
+    coarse_iterations: int
+    levels: int
+    coarse_smoothness: Sequence[NDArray[np.integer]] | None
+    form: Form
+    damping: int
+
+    @property
+    def by_trws(self) -> bool:
+        """Messages are passed by TRW-S."""
+        return self.method in ("trws", "htrws")
+
+    @property
+    def hierarchical(self) -> bool:
+        """There are coarse levels."""
+        return self.method in ("hbp", "htrws")
+
+    def problems(self, problem: BpProblem) -> list[BpProblem]:
+        """``problem`` and those of the coarse levels, each with half of the sides of the one
+        before.
+
+        Raises:
+            KernelError: smoothness costs that can't be used, or don't fit the element width.
+        """
+        problems = [problem]
+        for level in range(self.levels - 1 if self.hierarchical else 0):
+            costs = None if self.coarse_smoothness is None else self.coarse_smoothness[level]
+            problems.append(coarse_problem(problems[-1], costs))
+        return problems
+
+    def run(self, job: KernelJob, progress: Progress) -> tuple[Elements, dict[str, int]]:
+        """Outputs of the machine, and cycles of its launches by their names.
+
+        Raises:
+            VipError: a run that faults or does not end, or a simulator that can't be built.
+        """
+        if self.on == "golden":
+            raise KernelError("the golden model runs no job")
+        stage = _SIMULATOR if self.on == "iss" else _CYCLES
+        cycles = counting(progress, stage)
+        outcome = run_on(job, self.config, on=self.on, preload=True, progress=cycles)
+        counts = {name: result.program_cycles for name, result in outcome.results.items()}
+        return outcome.outputs, counts
+
+
+def coarse_name(level: int) -> str:
+    """Name of the launch on a coarse level; 1: that with half of the sides."""
+    return "coarse" if level == 1 else f"coarse {level}"
+
+
+def counted(progress: Progress, done: int, total: int) -> Callable[[int], None]:
+    """Reports of iterations of the golden model, of which ``done`` came before."""
+    return lambda step: progress(_GOLDEN, done + step, total)
