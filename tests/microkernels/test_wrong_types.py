@@ -233,9 +233,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     ),
     (
         _dense,
-        dict.fromkeys(
-            ("fraction", "relu", "completes", "sharers", "chunk", "base", "scratchpad_bytes")
-        ),
+        dict.fromkeys(("fraction", "relu", "sharers", "chunk", "base", "scratchpad_bytes")),
     ),
     (_lstm, dict.fromkeys(("fraction", "vaults", "vault", "sharers", "base", "scratchpad_bytes"))),
     (_network, dict.fromkeys(("network", "weights", "images", "engines", "keep"))),

@@ -10,7 +10,7 @@ from rich.table import Table
 
 import vip
 from vip.cli.console import console, table, warn
-from vip.debugging.commands import COMMANDS, DebugSession, Listing, Points, Reply
+from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply
 from vip.debugging.errors import DebugError, ExpectationError
 from vip.debugging.points import Breakpoint, Hit, Point, Watchpoint
 from vip.debugging.views import ListedWord, Matrix, Registers, Stop
@@ -164,11 +164,11 @@ def show_reply(reply: Reply, points: dict[int, Point]) -> None:
         case Matrix():
             _show_matrix(reply)
         case Listing():
-            for word in reply.words:
-                _show_word(word)
-        case Points():
-            for point in reply.points:
-                console.print(_point(point))
+            for line in reply.lines:
+                if isinstance(line, ListedWord):
+                    _show_word(line)
+                else:
+                    console.print(_point(line))
         case _:
             console.print(reply.text)
 

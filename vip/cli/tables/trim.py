@@ -10,7 +10,7 @@ from synth.physical.area import AreaComparison
 from vip.cli.console import console, table
 from vip.cli.tables.proofs import show_proofs
 from vip.trimming.filling import CLOCK_MHZ, Fitting
-from vip.trimming.result import TrimResult
+from vip.trimming.trim import TrimResult
 
 __all__ = ["show_fit", "show_trim"]
 
