@@ -7,7 +7,7 @@ from pathlib import Path
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch, Memory, RunError, RunResult
-from sim_tb.cosim.difference import COMMITS, Comparison, compare_run
+from sim_tb.cosim.difference import COMMITS, Comparison, FirstDifference, compare_run
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.machine import On, open_machine
 from soc.generate.designs import Configuration
@@ -18,7 +18,7 @@ from vip.configurations import Design, design
 from vip.programs import Dump, fill, load_program
 from vip.progress import Progress, counting, silent
 
-from .difference import Located, Locator
+from .difference import Locator
 from .numbers import run_json
 from .waves import waves
 
@@ -50,7 +50,7 @@ class CosimRun:
     comparison: Comparison | None = None
     dumped: bytes = b""
     activity: Mapping[str, object] = field(default_factory=dict)
-    located: Located | None = None
+    located: FirstDifference | None = None
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""

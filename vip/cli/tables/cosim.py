@@ -5,10 +5,9 @@ from itertools import zip_longest
 from isa.run import RunResult
 from microkernels.runtime.job import KernelOutcome
 from pe.interface import PeCounter
-from sim_tb.cosim.difference import Commit, Differing, OperandContent
+from sim_tb.cosim.difference import Commit, Differing, FirstDifference, OperandContent
 from sim_tb.cosim.machine import On
 from vip.cli.console import console, show_values, table
-from vip.cosimulation.difference import Located
 from vip.cosimulation.program import CosimRun
 from vip.cosimulation.stereo import BpRun
 
@@ -20,9 +19,8 @@ __all__ = ["show_bp", "show_program"]
 _SHOWN = 8
 
 
-def show_difference(located: Located) -> None:
+def show_difference(difference: FirstDifference) -> None:
     """Print the instruction, what it reads, what differs and the last commits."""
-    difference = located.difference
     first = difference.instruction
     console.print(
         f"first difference after instruction {first.number}, word {first.pc}{_source(first)}:"
@@ -36,7 +34,7 @@ def show_difference(located: Located) -> None:
         _show_place(place)
     if len(difference.differing) > _SHOWN:
         console.print(f"  and {len(difference.differing) - _SHOWN} places more")
-    _show_commits(located)
+    _show_commits(difference)
 
 
 def _source(commit: Commit) -> str:
@@ -69,14 +67,14 @@ def _show_place(place: Differing) -> None:
         console.print(f"  {_place(place)}: {name:8} {text}")
 
 
-def _show_commits(located: Located) -> None:
+def _show_commits(difference: FirstDifference) -> None:
     """The last instructions on the simulator and, with waveforms, those of the engine."""
     text = ("instruction", "line")
-    engine = ("on the engine", "in cycles") if located.passages else ()
+    engine = ("on the engine", "in cycles") if difference.passages else ()
     title = "last instructions, the differing one at the end"
     rows = table("number", "word", *text, *engine, left=text, title=title)
     # Of different lengths, they end together.
-    commits, passages = reversed(located.difference.commits), reversed(located.passages)
+    commits, passages = reversed(difference.commits), reversed(difference.passages)
     for commit, passage in reversed(list(zip_longest(commits, passages))):
         cells = ["", "", "", ""]
         if commit is not None:
