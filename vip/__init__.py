@@ -39,8 +39,7 @@ if TYPE_CHECKING:
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
     from .trimming.models import trim_model
-    from .trimming.runs import Sizes
-    from .trimming.subjects import Launches, Subject
+    from .trimming.runs import Launches, Sizes, Subject
     from .trimming.trim import TrimResult, trim
 
 __all__ = [
@@ -131,8 +130,7 @@ _MODULES = {
     "vip.synthesis.power": ("PowerResult", "power"),
     "vip.built_models": ("BuiltModel", "build_model"),
     "vip.trimming.models": ("trim_model",),
-    "vip.trimming.runs": ("Sizes",),
-    "vip.trimming.subjects": ("Launches", "Subject"),
+    "vip.trimming.runs": ("Launches", "Sizes", "Subject"),
     "vip.trimming.trim": ("TrimResult", "trim"),
 }
 

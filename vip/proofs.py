@@ -19,7 +19,7 @@ from synth.formal.prove import prove as prove_trimmed
 from .configurations import Design, engine
 from .programs import load_program
 from .progress import Progress, by_part, silent
-from .trimming.subjects import known_launches
+from .trimming.runs import known_launches
 
 __all__ = ["DEFAULT", "ProofReport", "prove"]
 

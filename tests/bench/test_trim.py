@@ -18,7 +18,7 @@ from synth.errors import TrimError
 from tests.vip.here import here
 from vip.trimming.figure import draw_trims
 from vip.trimming.rows import TrimRow, means
-from vip.trimming.subjects import Loaded
+from vip.trimming.runs import Loaded
 from vip.trimming.suite import QUICK, UNIONS, TrimSuiteError, compare, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}

@@ -13,7 +13,7 @@ from synth.analysis.contents import contents_of
 from synth.analysis.trim import Known, report
 from synth.analysis.values import StartRanges, analyse, remedy
 from synth.errors import DeclarationError
-from vip.trimming.subjects import subjects_of
+from vip.trimming.runs import subjects_of
 
 SMALL = PeConfig(scratchpad_bytes=1024, address_bits=14)
 #: Word 2 follows a pointer of the parameter block; word 3 computes with data, word 4 with neither.

@@ -11,8 +11,7 @@ from soc.generate.presets import preset
 from synth.physical.devices import Budget
 from synth.physical.fit import ChipFit, Step, fit
 
-from .runs import SLOWER, demand, moved, proved_cut
-from .subjects import known_launches
+from .runs import SLOWER, demand, known_launches, moved, proved_cut
 
 __all__ = [
     "CHIP_FILE",

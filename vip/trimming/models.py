@@ -29,8 +29,7 @@ from vip.models.machine import model_machine
 from vip.models.run import compiled_job, elements_of
 from vip.progress import Progress, counting, silent
 
-from .runs import Sizes, cut_to
-from .subjects import Loaded
+from .runs import Loaded, Sizes, cut_to
 from .trim import TrimResult, need_tools, trim_work
 
 __all__ = ["trim_model"]

@@ -31,8 +31,7 @@ from vip.progress import Progress, silent
 from vip.synthesis.energy import check_power_target, engine_power
 
 from .rows import CELLS, POWER_MHZ, TARGET, TrimRow, made_from
-from .runs import SLOWER, demand, proved_cut
-from .subjects import known_launches
+from .runs import SLOWER, demand, known_launches, proved_cut
 
 __all__ = ["QUICK", "UNIONS", "TrimSuiteError", "compare", "measure_trims", "run_row"]
 

@@ -26,8 +26,7 @@ from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, naming, silent
 
 from .filling import CHIP_FILE, Fitting, fit_both, fit_json
-from .runs import EngineWork, Sizes
-from .subjects import Launches, Subject, load_subjects
+from .runs import EngineWork, Launches, Sizes, Subject, load_subjects
 
 __all__ = ["TrimResult", "Work", "need_tools", "trim", "trim_work"]
 

@@ -12,7 +12,7 @@ from sim_tb.cosim.applications import applications, choose
 from sim_tb.cosim.trim_check import Workload, check_trimmed
 from soc.generate.presets import preset
 from synth.analysis.trim import TrimReport, report
-from vip.trimming.subjects import Loaded, load_subjects, subjects_of
+from vip.trimming.runs import Loaded, load_subjects, subjects_of
 
 #: One of each kind of kernel, whose data are made quickly.
 QUICK = ("matrix-addition", "bitonic-sort", "bp", "bp-copy", "conv-mid", "fully-connected", "lstm")

@@ -26,8 +26,7 @@ from vip.cli.groups import grouped
 from vip.cli.tables.trim import show_trim
 from vip.models.folder import manifest_of
 from vip.output import write_json
-from vip.trimming.runs import MOST_SLOWER
-from vip.trimming.subjects import subjects_of
+from vip.trimming.runs import MOST_SLOWER, subjects_of
 
 from .option_groups.models import ModelOptions, carried
 from .options import (
