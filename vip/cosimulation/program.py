@@ -1,7 +1,7 @@
 """The verb ``cosim``: a program on Verilog, or on a model, of an engine, a vault or a chip."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from isa.image import DramImage
@@ -27,6 +27,8 @@ __all__ = ["CosimRun", "cosim"]
 #: Bytes that the host writes to a chip at a time.
 _BLOCK_BYTES = 1 << 20
 _STAGE = "cosimulation (cycles)"
+#: Of a program with hazards on the timing model, whose vector unit has none.
+_UNKNOWN = "has hazards, so that only the Verilog (--on rtl) shows what an engine computes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +53,13 @@ class CosimRun:
     dumped: bytes = b""
     activity: Mapping[str, object] = field(default_factory=dict)
     located: Located | None = None
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the engine's values are not known: the timing model ran a program with hazards,
+        of which it takes the cycles."""
+        hazards = self.comparison is not None and self.comparison.hazards
+        return self.on == "model" and bool(hazards)
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""
@@ -99,9 +108,11 @@ def cosim(
 
     An engine is compared with the instruction set simulator:
     ``cosim(Path("kernel.s")).comparison.match`` is true if end, registers, scratchpad and memory
-    are the same. Where the Verilog differs, some twenty more runs find the instruction after which
-    it first does. Of a vault or a chip nothing is compared; a chip's host drives the AXI ports. The
-    first run of a configuration builds its simulator, which takes half a minute or more.
+    are the same; it is false for a program with hazards on the timing model, which takes their
+    cycles and computes what the simulator does. Where the Verilog differs, some twenty more runs
+    find the instruction after which it first does. Of a vault or a chip nothing is compared; a
+    chip's host drives the AXI ports. The first run of a configuration builds its simulator, which
+    takes half a minute or more.
 
     Parameters:
         program: a program, or a file of one or of assembly.
@@ -164,6 +175,8 @@ def cosim(
                 raise
             dumped = b"" if dump is None else _dumped(contents, image, dump)
         comparison = _compared(locator, result, image) if compared else None
+    if on == "model" and comparison is not None and comparison.hazards:
+        comparison = replace(comparison, differences=(_UNKNOWN,))
     differs = comparison is not None and not comparison.match
     return CosimRun(
         config=chosen,
