@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from isa.image import DramImage
 from isa.program import Program
@@ -15,7 +18,7 @@ from soc.generate.generate import configuration_json
 from support.errors import VipError
 from support.files import check_regular, open_without_waiting, write_atomically
 from vip.configurations import Design, design
-from vip.programs import Dump, fill, load_program
+from vip.programs import Dump, contents, fill, load_program
 from vip.progress import Progress, counting, silent
 
 from .difference import Located, Locator
@@ -86,11 +89,11 @@ class CosimRun:
 
 
 def cosim(
-    program: Program | Path,
+    program: Program | Path | str,
     config: Design = "pe",
     *,
     on: On = "rtl",
-    memory: bytes | Path | None = None,
+    memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
     max_cycles: int = 100_000_000,
     dump: Dump | None = None,
@@ -115,10 +118,11 @@ def cosim(
     takes half a minute or more.
 
     Parameters:
-        program: a program, or a file of one or of assembly.
+        program: a program, or the name or path of a file of one or of assembly.
         config: of an engine, a vault or a chip.
         on: the Verilog, the timing model, or the instruction set simulator.
-        memory: contents from address 0 on, bytes or a file; None: zeros.
+        memory: contents from address 0 on: bytes, an array as it lies in memory, or the name or
+            path of a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
         max_cycles: a longer run is an error.
         dump: bytes of the memory to read afterwards.
@@ -147,7 +151,9 @@ def cosim(
         parameters=parameters,
         max_cycles=max_cycles,
     )
+    memory = contents(memory)
     if dump is not None:
+        dump = Dump(*dump)
         dump.check(chosen.memory_bytes)
     locator = Locator(
         launch=launch,
@@ -165,15 +171,15 @@ def cosim(
             waves(launch.program, chosen, on, trace=trace, pipeline=pipeline) as wave,
             open_machine(chosen, on, trace=wave.path, memory=behaviour, outer=outer) as machine,
         ):
-            contents = machine.memory(image)
-            _fill(contents, image, memory)
+            accessed = machine.memory(image)
+            _fill(accessed, image, memory)
             try:
                 result = machine.run(launch, image, progress=counting(progress, _STAGE))
             except RunError as error:
                 if compared and on == "rtl":
                     locator.explain(error)
                 raise
-            dumped = b"" if dump is None else _dumped(contents, image, dump)
+            dumped = b"" if dump is None else _dumped(accessed, image, dump)
         comparison = _compared(locator, result, image) if compared else None
     if on == "model" and comparison is not None and comparison.hazards:
         comparison = replace(comparison, differences=(_UNKNOWN,))
