@@ -5,8 +5,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from microkernels.data.models.collection import inputs_of, make
-from microkernels.data.models.light import light_names
+from microkernels.data.models.collection import inputs_of, light_names, make
 from microkernels.data.models.small import SMALL
 from support.files import write_file
 from vip.models.check import check_model

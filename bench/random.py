@@ -53,9 +53,9 @@ def random(
         jobs=jobs,
         progress=say_stage,
     )
-    for number, lines in checked.different.items():
+    for one in checked.different:
         count = len(checked.different) - 1
         rest = f"; {count:,} others differ" if count else ""
-        raise BenchError(f"seed {number}: {lines[0]}{rest}")
+        raise BenchError(f"seed {one.seed}: {one.what[0]}{rest}")
     for name, value in checked.sums.items():
         yield Measurement(name, value, "", None)

@@ -78,7 +78,7 @@ def trim(
     """
     rows = measure_trims(tuple(only or ()), scheduler=scheduler, jobs=jobs, progress=say_stage)
     if image is not None:
-        draw_trims(rows, estimate_gains(rows, say), {}, image)
+        draw_trims(rows, estimate_gains(rows, say), image)
     for row in rows:
         if not (row.match and row.exact):
             raise CosimError(f"{row.name}: a trimmed engine does not do what the full one does")

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
-from .operators import Width
+from .instruction import Width
 from .special_unit import Array, SpecialUnit
 
 __all__ = [

@@ -8,8 +8,8 @@ engine. What a machine does not know (a single engine has no network) is empty t
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
-from types import TracebackType
 from typing import Any, Protocol, Self
 
 from support.errors import VipError
@@ -232,16 +232,16 @@ class Machine(ABC):
     #: Programs may have instructions that the engines lack: the launch finds out.
     lenient = False
 
+    #: Begins and ends with the machine.
+    _session: AbstractContextManager[Any] = nullcontext()
+
     def __enter__(self) -> Self:
+        self._session.__enter__()
         return self
 
-    def __exit__(  # noqa: B027
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: Any) -> None:
         """End it."""
+        self._session.__exit__(*error)
 
     @abstractmethod
     def run(

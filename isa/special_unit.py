@@ -21,9 +21,9 @@ from .instruction import (
     Role,
     Unit,
     Use,
+    Width,
     operands,
 )
-from .operators import Width
 
 if TYPE_CHECKING:
     # The assembler needs the table alone, and starts without NumPy.

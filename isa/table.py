@@ -30,14 +30,19 @@ from .instruction import (
     WIDTH,
     Access,
     BitField,
+    BranchOp,
     Extent,
     Format,
     Instruction,
     Opcode,
     Operand,
     Origin,
+    ReductionOp,
     Role,
+    ScalarOp,
     Unit,
+    VerticalOp,
+    Width,
 )
 from .limits import (
     ISA_VERSION,
@@ -48,7 +53,6 @@ from .limits import (
     REGISTER_WIDTH,
     REGISTERS,
 )
-from .operators import BranchOp, ReductionOp, ScalarOp, VerticalOp, Width
 
 __all__ = [
     "BY_KEY",

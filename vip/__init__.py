@@ -39,10 +39,9 @@ if TYPE_CHECKING:
     from .synthesis.clocks import TimedNetlist, timing
     from .synthesis.power import PowerResult, power
     from .trimming.models import trim_model
-    from .trimming.result import TrimResult
     from .trimming.runs import Sizes
     from .trimming.subjects import Launches, Subject
-    from .trimming.trim import trim
+    from .trimming.trim import TrimResult, trim
 
 __all__ = [
     "BpRun",
@@ -132,10 +131,9 @@ _MODULES = {
     "vip.synthesis.power": ("PowerResult", "power"),
     "vip.built_models": ("BuiltModel", "build_model"),
     "vip.trimming.models": ("trim_model",),
-    "vip.trimming.result": ("TrimResult",),
     "vip.trimming.runs": ("Sizes",),
     "vip.trimming.subjects": ("Launches", "Subject"),
-    "vip.trimming.trim": ("trim",),
+    "vip.trimming.trim": ("TrimResult", "trim"),
 }
 
 

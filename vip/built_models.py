@@ -13,8 +13,7 @@ from .models.compile import CompileReport, compile_model, input_arrays
 from .models.folder import check_new
 from .progress import Progress, silent
 from .trimming.models import trim_model
-from .trimming.result import TrimResult
-from .trimming.trim import need_tools
+from .trimming.trim import TrimResult, need_tools
 
 __all__ = ["MODEL_FOLDER", "VERILOG_FOLDER", "BuiltModel", "build_model"]
 

@@ -1,7 +1,7 @@
 """The presets: their engines, ports, memory, area, and the devices that they fit.
 
 Areas are measured: ``vip bench presets --record`` keeps those of all presets in
-``bench/results/presets.json``, which :func:`recorded_areas` reads, and :func:`measure_areas`
+``bench/results/presets.json``, which :func:`recorded_presets` reads, and :func:`measure_areas`
 synthesises them on demand.
 """
 
@@ -27,12 +27,11 @@ __all__ = [
     "Areas",
     "PresetList",
     "PresetRow",
-    "Recorded",
     "figure_name",
     "list_presets",
     "measure_areas",
     "preset_rows",
-    "recorded_areas",
+    "recorded_presets",
 ]
 
 #: Devices for which the fit of presets is computed.
@@ -46,18 +45,6 @@ MEASURED: Mapping[str, Sequence[str]] = {
 #: Target -> measure -> value.
 Areas = Mapping[str, Mapping[str, float]]
 _RECORD = Path(__file__).parent.parent / "bench" / "results" / "presets.json"
-
-
-@dataclass(frozen=True)
-class Recorded:
-    """Areas of presets, from a record.
-
-    Attributes:
-        areas: of each preset that the record has whole. commit: at which they were measured.
-    """
-
-    areas: Mapping[str, Areas]
-    commit: str
 
 
 @dataclass(frozen=True)
@@ -111,13 +98,7 @@ def list_presets(*, measure: bool = False, progress: Progress = silent) -> Prese
     if measure:
         areas = measure_areas(tuple(PRESETS), naming(progress, "presets"))
         return PresetList(rows=preset_rows(areas), origin="synthesised now")
-    recorded = recorded_areas()
-    if recorded is None:
-        return PresetList(
-            rows=preset_rows({}), origin="no record: vip presets --measure finds them"
-        )
-    origin = f"recorded at commit {recorded.commit[:12]}"
-    return PresetList(rows=preset_rows(recorded.areas), origin=origin)
+    return recorded_presets()
 
 
 def figure_name(preset: str, target: str, measure: str) -> str:
@@ -125,14 +106,16 @@ def figure_name(preset: str, target: str, measure: str) -> str:
     return f"{preset}_{target}_{measure}".replace("-", "_")
 
 
-def recorded_areas(path: Path = _RECORD) -> Recorded | None:
-    """The recorded areas; None where there is no record, as in an installation without sources."""
+def recorded_presets(path: Path = _RECORD) -> PresetList:
+    """All presets, with the areas of those that the record has whole; there may be no record, as in
+    an installation without sources."""
     try:
         record = json.loads(path.read_text(encoding="utf-8"))
         results = {name: figure["value"] for name, figure in record["results"].items()}
         commit = str(record["provenance"]["commit"])
     except (OSError, ValueError, KeyError, TypeError):
-        return None
+        origin = "no record: vip presets --measure finds them"
+        return PresetList(rows=preset_rows({}), origin=origin)
     areas: dict[str, Areas] = {}
     for preset in PRESETS:
         with suppress(KeyError):
@@ -140,7 +123,7 @@ def recorded_areas(path: Path = _RECORD) -> Recorded | None:
                 target: {name: results[figure_name(preset, target, name)] for name in measures}
                 for target, measures in MEASURED.items()
             }
-    return Recorded(areas, commit)
+    return PresetList(rows=preset_rows(areas), origin=f"recorded at commit {commit[:12]}")
 
 
 def measure_areas(names: Sequence[str], step: Callable[[str], None]) -> dict[str, Areas]:

@@ -1,11 +1,11 @@
 """Random programs on an engine's Verilog and on the simulator, in parts that run at a time."""
 
-from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass
+from collections.abc import Iterator
+from dataclasses import asdict
 from typing import Any
 
 from pe.config import PeConfig
-from sim_tb.random.comparison import ENOUGH, check_programs
+from sim_tb.random.comparison import ENOUGH, RandomReport, check_programs
 from sim_tb.runner.build import need_simulator
 from soc.generate.configuration_file import configuration_as
 from soc.generate.generate import configuration_json
@@ -15,37 +15,16 @@ from vip.executor.executor import opened
 from vip.executor.work import Task
 from vip.progress import Progress, silent
 
-__all__ = ["RandomError", "RandomPrograms", "check_random", "run_part"]
+__all__ = ["RandomError", "check_random", "run_part"]
 
 #: Of :mod:`vip.executor.work`.
 _WORK = "vip.random_programs:run_part"
 #: Programs of a part: a simulator starts for each.
 _PART = 250
-#: Numbers of a part's report that add up.
-_SUMS = ("programs", "faulting", "disturbed", "early", "memory_errors", "full", "cycles", "words")
 
 
 class RandomError(VipError):
     """Programs that could not be compared; the message names the first seed."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class RandomPrograms:
-    """A comparison.
-
-    Attributes:
-        sums: by name, as of :class:`sim_tb.random.comparison.RandomReport`: programs, and how many
-            of which kind; cycles; words.
-        different: seed of each program on which the two disagree -> what differs, line by line.
-    """
-
-    sums: Mapping[str, int]
-    different: Mapping[int, tuple[str, ...]]
-
-    def to_json(self) -> dict[str, object]:
-        """The comparison as plain JSON data."""
-        lines = {str(seed): list(differences) for seed, differences in self.different.items()}
-        return {**self.sums, "different": lines}
 
 
 def run_part(task: Task) -> dict[str, Any]:
@@ -63,9 +42,7 @@ def run_part(task: Task) -> dict[str, Any]:
             )
     except VipError as error:
         return {"error": str(error).splitlines()[0]}
-    report = asdict(outcome)
-    different = [[one.seed, list(one.what)] for one in outcome.different]
-    return {"sums": {name: report[name] for name in _SUMS}, "different": different}
+    return {"report": asdict(outcome)}
 
 
 def _parts(config: PeConfig, programs: int, seed: int, disturbed: float) -> Iterator[Task]:
@@ -83,7 +60,7 @@ def check_random(
     scheduler: str | None = None,
     jobs: int | None = None,
     progress: Progress = silent,
-) -> RandomPrograms:
+) -> RandomReport:
     """:func:`sim_tb.random.comparison.check_programs` in parts, several at a time.
 
     Parameters:
@@ -100,18 +77,15 @@ def check_random(
     if scheduler is None:
         need_simulator()
     tasks = list(_parts(config, programs, seed, disturbed))
-    sums = dict.fromkeys(_SUMS, 0)
-    different: dict[int, tuple[str, ...]] = {}
+    parts: list[RandomReport] = []
     progress("random programs", 0, programs)
     with opened(_WORK, scheduler=scheduler, jobs=jobs) as executor:
         for number, result in executor(tasks):
-            if "sums" not in result:
+            if "report" not in result:
                 reason = result.get("error") or result["lost"]
                 raise RandomError(f"programs from seed {tasks[number]['seed']} on: {reason}")
-            for name in _SUMS:
-                sums[name] += result["sums"][name]
-            different |= {one: tuple(lines) for one, lines in result["different"]}
-            progress("random programs", sums["programs"], programs)
-            if len(different) >= ENOUGH:
+            parts.append(RandomReport.from_json(result["report"]))
+            progress("random programs", sum(part.programs for part in parts), programs)
+            if sum(len(part.different) for part in parts) >= ENOUGH:
                 break
-    return RandomPrograms(sums=sums, different=dict(sorted(different.items())))
+    return RandomReport.joined(parts)

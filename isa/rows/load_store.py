@@ -13,9 +13,9 @@ from isa.instruction import (
     Role,
     Unit,
     Use,
+    Width,
 )
 from isa.instruction import operands as make_operands
-from isa.operators import Width
 
 __all__ = ["load_store_rows"]
 

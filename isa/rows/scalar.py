@@ -1,8 +1,7 @@
 """Rows of the instruction table: scalar unit."""
 
-from isa.instruction import Format, Instruction, Opcode, Role, Unit
+from isa.instruction import BranchOp, Format, Instruction, Opcode, Role, ScalarOp, Unit
 from isa.instruction import operands as make_operands
-from isa.operators import BranchOp, ScalarOp
 
 __all__ = ["scalar_rows"]
 

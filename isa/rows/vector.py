@@ -13,13 +13,15 @@ from isa.instruction import (
     Instruction,
     Opcode,
     Origin,
+    ReductionOp,
     Role,
     Unit,
     Use,
+    VerticalOp,
+    Width,
 )
 from isa.instruction import operands as make_operands
 from isa.limits import MAX_FX, MAX_MR, MAX_VL
-from isa.operators import ReductionOp, VerticalOp, Width
 from isa.units import SPECIAL_UNITS
 
 __all__ = ["vector_rows"]

@@ -19,8 +19,7 @@ from .golden import BLOCK, check_damping, coarse_problem, copied, iterate, itera
 from .kernel import bp_program
 from .labels import with_labels
 from .layout import BpLayout
-from .levels_kernel import construct_program, copy_program
-from .levels_layout import LevelsLayout
+from .levels import LevelsLayout, construct_program, copy_program
 from .plain import plain_program
 from .problem import BpProblem, Messages
 from .shifts.choice import Form, shifts_of

@@ -15,7 +15,7 @@ An engine's part of the parameter block::
 
     0  address of the weights    1  of the initial sums    2  of the peepholes   3  of its part of c
     4  time steps                5  address of the common lists
-    6  words of the barrier (:class:`microkernels.runtime.chip_barrier.ChipFlags`)
+    6  words of the barrier (:class:`microkernels.runtime.barrier.ChipFlags`)
        then for each step the addresses, for the engine's first vector, of each chunk of the inputs
        and of each block of its outputs in y
        common lists: of each block of its cells in the inputs of the projection, of each chunk of
@@ -55,7 +55,7 @@ from microkernels.nn.lstm_shape import (
     lstm_step,
     plan_lstm,
 )
-from microkernels.runtime.chip_barrier import ChipBarrierCode, ChipFlags
+from microkernels.runtime.barrier import ChipBarrierCode, ChipFlags
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
 

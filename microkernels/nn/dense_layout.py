@@ -107,11 +107,9 @@ class DenseLayout:
 
     Attributes:
         plan: partition of the layer.
-        source: the segment's inputs; None: others put them into :attr:`copied`.
+        source: inputs of the first segment, the vault's; None: others put them into :attr:`copied`.
         target: the outputs.
         base: first address of all other data; a multiple of 32.
-        segment: which of the plan's segments this vault works on.
-        completes: this vault adds the segments and writes the outputs.
 
     Raises:
         KernelError: vectors that do not fit the layer, or a value outside its range.
@@ -121,8 +119,6 @@ class DenseLayout:
     source: Vectors | None
     target: Vectors
     base: int
-    segment: int = 0
-    completes: bool = True
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
@@ -138,10 +134,6 @@ class DenseLayout:
                     f"{name} must be {shape.batch} vectors of {length} elements, not "
                     f"{vectors.batch} of {vectors.length}"
                 )
-        if not 0 <= self.segment < self.plan.segments:
-            raise KernelError(
-                f"segment must be from 0 to {self.plan.segments - 1}, not {self.segment}"
-            )
 
     @property
     def parameters(self) -> int:
@@ -244,7 +236,7 @@ class DenseLayout:
         plan, shape, flags = self.plan, self.plan.shape, self.flags
         source = self.source
         copy = range(0) if source is None else _share(shape.inputs, plan.sharers, member)
-        done = _share(shape.outputs, plan.sharers, member) if self.completes else range(0)
+        done = _share(shape.outputs, plan.sharers, member)
         own_sums = member * plan.pe_outputs * ELEMENT_BYTES
         return [
             0 if source is None else source.base + copy.start * ELEMENT_BYTES,
@@ -252,7 +244,7 @@ class DenseLayout:
             len(copy),
             self.weights(member),
             self.copied.base,
-            self.sums(self.segment).base + own_sums,
+            self.sums(0).base + own_sums,
             len(done),
             self.sums(0).base + done.start * ELEMENT_BYTES,
             self.bias + done.start * ELEMENT_BYTES,

@@ -17,6 +17,7 @@ apart from the slot, so that the load does not wait for the store.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -31,6 +32,7 @@ from microkernels.common.fixed_point import (
     ELEMENT_BYTES,
 )
 from microkernels.common.memory import Writable
+from microkernels.common.scratchpad import ScratchpadPlan
 
 from .curves import POLYNOMIALS, UNIT_FRACTION, Curve
 from .element_shape import ElementShape
@@ -85,16 +87,16 @@ class ElementLayout(LineLayout):
     # Pieces.
 
     @property
-    def _made(self) -> int:
-        """Pieces beside those of the ring: results, the argument of a polynomial, and a part."""
+    def _partial(self) -> tuple[str, ...]:
+        """Pieces on the way to a result: the argument of a polynomial, and a part of a curve."""
         if self.shape.curve is not None:
-            return 4
-        return 3 if self.shape.operation in POLYNOMIALS else 2
+            return ("unit", "part")
+        return ("unit",) if self.shape.operation in POLYNOMIALS else ()
 
     @property
     def _least_pieces(self) -> int:
         """Pieces that the scratchpad holds at least."""
-        return self._made + _LEAST_SLOTS * self.shape.maps
+        return 2 + len(self._partial) + _LEAST_SLOTS * self.shape.maps
 
     @property
     def _most_elements(self) -> int:
@@ -125,35 +127,20 @@ class ElementLayout(LineLayout):
     # Scratchpad.
 
     @property
-    def piece_bytes(self) -> int:
-        """Bytes of a piece in the scratchpad."""
-        return round_up(self.piece * ELEMENT_BYTES, RANGE_BYTES)
-
-    @property
-    def slot_bytes(self) -> int:
-        """Bytes of a slot."""
-        return self.shape.maps * self.piece_bytes
-
-    @property
     def results(self) -> int:
         """Scratchpad address of the results, after the constants."""
         return max(round_up(len(self.shape.constants) * ELEMENT_BYTES, RANGE_BYTES), RANGE_BYTES)
 
-    @property
-    def ring(self) -> int:
-        """Scratchpad address of the ring."""
-        return self.results + self._made * self.piece_bytes
-
-    @property
-    def slots(self) -> int:
-        """Slots of the ring."""
-        fitting = (self.scratchpad_bytes - self.ring) // self.slot_bytes
-        return min(fitting, _MOST_LOADS // self.shape.maps)
-
-    @property
-    def ring_end(self) -> int:
-        """First byte after the ring."""
-        return self.ring + self.slots * self.slot_bytes
+    @cached_property
+    def scratchpad(self) -> ScratchpadPlan:
+        """The constants, two results, what is computed on the way to one, and the ring."""
+        piece = round_up(self.piece * ELEMENT_BYTES, RANGE_BYTES)
+        plan = ScratchpadPlan({"constants": self.results, "results": 2 * piece})
+        for name in self._partial:
+            plan.take(name, piece)
+        maps = self.shape.maps
+        plan.take_ring(maps, piece, most=_MOST_LOADS // maps, room=self.scratchpad_bytes)
+        return plan
 
     # Memory.
 
@@ -201,7 +188,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
     """Registers and code of the kernel."""
 
     def __init__(self, layout: ElementLayout, vault_bits: int | None) -> None:
-        shape = layout.shape
+        shape, scratchpad = layout.shape, layout.scratchpad
         super().__init__(
             layout,
             vault_bits,
@@ -210,7 +197,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
             {
                 0: f"constants: {', '.join(map(str, shape.constants)) or 'none'}",
                 layout.results: "two pieces of results",
-                layout.ring: f"ring of {layout.slots} slots of {layout.slot_bytes} bytes",
+                scratchpad.ring: f"ring of {scratchpad.slots} slots of {scratchpad.slot} bytes",
             },
         )
         w = self.writer
@@ -232,15 +219,14 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         numbers = range(shape.maps)
         self.next_from = [reg(f"next_from{n}", f"line to load next, map {n}") for n in numbers]
         self.load_from = [reg(f"load_from{n}", f"next piece to load, map {n}") for n in numbers]
-        unit = layout.results + 2 * layout.piece_bytes
         if shape.operation in POLYNOMIALS or shape.curve is not None:
-            self.unit = w.constant("unit", unit, "argument of a polynomial")
+            self.unit = w.constant("unit", scratchpad["unit"], "argument of a polynomial")
         if shape.curve is not None:
-            self.part = w.constant("part", unit + layout.piece_bytes, "the part")
+            self.part = w.constant("part", scratchpad["part"], "the part")
             self.number = reg("number", "place of the next constant")
         self.piece = w.constant("piece", layout.piece, "elements of a piece")
-        self.ring = w.constant("ring", layout.ring, "ring")
-        self.ring_end = w.constant("ring_end", layout.ring_end, "its end")
+        self.ring = w.constant("ring", scratchpad.ring, "ring")
+        self.ring_end = w.constant("ring_end", scratchpad.used, "its end")
         self.places = [
             w.constant(f"constant{n}", n * ELEMENT_BYTES, "place of a constant")
             for n in range(1 if shape.curve is not None else len(shape.constants))
@@ -258,10 +244,10 @@ class _ElementKernel(StreamKernel[ElementLayout]):
             self._set("fx", shape.fraction_bits)
         w.op("set.vl", self.piece)
         w.op("li", self.result, layout.results)
-        w.op("li", self.stored, layout.results + layout.piece_bytes)
+        w.op("li", self.stored, layout.results + layout.scratchpad.vector)
         w.op("add", self.stored_line, self.described, shape.maps * WORD_BYTES)
         self._describe()
-        self._fill_ring(layout.slots, self.left)
+        self._fill_ring(layout.scratchpad.slots, self.left)
 
     def _line(self) -> None:
         w = self.writer
@@ -301,7 +287,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         w.op("beq", self.load_lines, w.zero, done)
         for number, address in enumerate(self.load_from):
             w.load(self.fill, address, self.piece, note=f"piece of map {number}")
-            w.offset(self.fill, self.fill, layout.piece_bytes)
+            w.offset(self.fill, self.fill, layout.scratchpad.vector)
         with w.unless("bne", self.fill, self.ring_end):
             w.op("mov", self.fill, self.ring)
         self._advance(self.load_left, *self.load_from)
@@ -318,7 +304,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         w.store(self.out, self.result, self.piece)
         self._load("next")
         w.swap(self.result, self.stored, self.tmp)
-        w.advance_ring(self.slot, layout.slot_bytes, self.ring, self.ring_end)
+        w.advance_ring(self.slot, layout.scratchpad.slot, self.ring, self.ring_end)
         self._advance(self.left, self.out)
 
     def _compute(self) -> None:
@@ -326,7 +312,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         w, shape = self.writer, self.layout.shape
         result, slot, places = self.result, self.slot, self.places
         if shape.maps == 2:
-            w.offset(self.tmp, slot, self.layout.piece_bytes)
+            w.offset(self.tmp, slot, self.layout.scratchpad.vector)
             w.vector(_TWO_MAP_INSTRUCTIONS[shape.operation], result, slot, self.tmp)
             if shape.relu:
                 w.vector("v.s.max", result, result, places[0], note="ReLU")

@@ -332,7 +332,6 @@ def dense_job(
     fraction: int,
     relu: bool = True,
     others: Elements | None = None,
-    completes: bool = True,
     sharers: int = 1,
     chunk: int | None = None,
     base: int = 0,
@@ -345,7 +344,6 @@ def dense_job(
         bias, relu: see :func:`microkernels.nn.dense_plan.dense`.
         others: the sums of other vaults' segments, segments x batch x outputs elements; None: the
             vault has all inputs. This vault's segment is the first.
-        completes: the vault also adds the segments; otherwise its outputs are its sums.
         chunk: inputs in a chunk; None: choose.
         sharers, base, scratchpad_bytes: as for :func:`conv_job`.
 
@@ -371,13 +369,12 @@ def dense_job(
         source=source,
         target=target,
         base=round_up(target.end, ROW_BYTES),
-        completes=completes,
     )
 
     def model() -> Elements:
         sums = partial_sums(shape, plan.chunk, inputs, weights, fraction=fraction)
         every = np.concatenate([sums[np.newaxis], other_sums])
-        return dense(every, bias, relu=relu) if completes else sums
+        return dense(every, bias, relu=relu)
 
     def prepare(memory: Writable) -> None:
         source.store(memory, inputs)
@@ -390,9 +387,9 @@ def dense_job(
         layout,
         dense_program(layout, fraction=fraction),
         prepare=prepare,
-        outputs=target.load if completes else layout.sums(0).load,
+        outputs=target.load,
         golden=Golden(model),
-        operations=2 * shape.inputs * shape.batch * shape.outputs + completes * other_sums.size,
+        operations=2 * shape.inputs * shape.batch * shape.outputs + other_sums.size,
     )
 
 

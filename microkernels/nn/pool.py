@@ -22,8 +22,7 @@ both forms.
 
 from abc import abstractmethod
 from dataclasses import dataclass
-from functools import partial
-from typing import NamedTuple
+from functools import cached_property, partial
 
 import numpy as np
 
@@ -42,11 +41,12 @@ from microkernels.common.fixed_point import (
     check_elements,
 )
 from microkernels.common.memory import Writable
+from microkernels.common.scratchpad import ScratchpadPlan
 
 from .line import LineKernel, LineLayout, StreamKernel
 from .pool_shape import MEAN_FRACTION, PoolShape
 
-__all__ = ["PoolLayout", "Ring", "window_fits"]
+__all__ = ["PoolLayout", "window_fits"]
 
 #: Loads in flight at most; the array range check has 20 entries.
 _MOST_LOADS = 16
@@ -57,14 +57,17 @@ def _column_bytes(shape: PoolShape, depth: int) -> int:
     return round_up(shape.down * depth * ELEMENT_BYTES, RANGE_BYTES)
 
 
-def _ring(depth: int, *, biased: bool) -> int:
-    """Scratchpad address of the ring."""
-    return RANGE_BYTES + (2 + biased) * round_up(depth * ELEMENT_BYTES, RANGE_BYTES)
+def _places(depth: int, *, biased: bool) -> ScratchpadPlan:
+    """The threshold and the reciprocal, the bias, and two outputs."""
+    pixel = round_up(depth * ELEMENT_BYTES, RANGE_BYTES)
+    return ScratchpadPlan(
+        {"constants": 2 * ELEMENT_BYTES, "bias": biased * pixel, "outputs": 2 * pixel}
+    )
 
 
 def _fits(shape: PoolShape, depth: int, loads: int, *, biased: bool, scratchpad_bytes: int) -> bool:
     """Whether a column of a slice fits a vector, and ``loads`` of them the scratchpad."""
-    end = _ring(depth, biased=biased) + loads * _column_bytes(shape, depth)
+    end = _places(depth, biased=biased).used + loads * _column_bytes(shape, depth)
     return shape.down * depth <= MAX_VL and end <= scratchpad_bytes
 
 
@@ -85,23 +88,6 @@ def window_fits(
     fits = partial(_fits, shape, biased=biased, scratchpad_bytes=scratchpad_bytes)
     window = shape.window * shape.segments
     return fits(depth, window if fits(1, window) else _least(shape))
-
-
-class Ring(NamedTuple):
-    """A ring of slots in the scratchpad.
-
-    Attributes:
-        start: address. slots: 0: none fits. slot_bytes: of a slot.
-    """
-
-    start: int
-    slots: int
-    slot_bytes: int
-
-    @property
-    def end(self) -> int:
-        """First byte after the ring."""
-        return self.start + self.slots * self.slot_bytes
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -181,37 +167,26 @@ class PoolLayout(LineLayout):
         """Bytes of a pixel in the scratchpad."""
         return round_up(self.source.depth * ELEMENT_BYTES, RANGE_BYTES)
 
-    @property
-    def bias_place(self) -> int:
-        """Scratchpad address of the bias, after threshold and reciprocal."""
-        return RANGE_BYTES
+    @cached_property
+    def windows(self) -> ScratchpadPlan:
+        """The scratchpad with a ring of windows: for each column, that of each segment."""
+        plan = _places(self.source.depth, biased=self.biased)
+        self._take_ring(plan, self.shape.window)
+        return plan
 
-    @property
-    def outputs(self) -> int:
-        """Scratchpad address of the two outputs."""
-        return self.bias_place + (self.depth_bytes if self.biased else 0)
+    @cached_property
+    def columns(self) -> ScratchpadPlan:
+        """The scratchpad with what the columns so far make, and a ring of columns, each in all
+        segments."""
+        plan = _places(self.source.depth, biased=self.biased)
+        plan.take("combined", self.column_bytes)
+        self._take_ring(plan, 1, most=self.shape.window)
+        return plan
 
-    @property
-    def windows(self) -> Ring:
-        """The ring of windows: for each column of a window, that of each segment."""
-        return self._ring_from(_ring(self.source.depth, biased=self.biased), self.shape.window)
-
-    @property
-    def columns(self) -> Ring:
-        """The ring of columns, each in all segments."""
-        ring = self._ring_from(self.combined + self.column_bytes, 1)
-        return ring._replace(slots=min(ring.slots, self.shape.window))
-
-    @property
-    def combined(self) -> int:
-        """Scratchpad address of what the columns so far make, where there is a ring of columns."""
-        return self.windows.start
-
-    def _ring_from(self, start: int, columns: int) -> Ring:
+    def _take_ring(self, plan: ScratchpadPlan, columns: int, most: int = _MOST_LOADS) -> None:
         loads = columns * self.shape.segments
-        size = loads * self.column_bytes
-        fitting = (self.scratchpad_bytes - start) // size
-        return Ring(start, max(0, min(fitting, max(2, _MOST_LOADS // loads))), size)
+        most = min(most, max(2, _MOST_LOADS // loads))
+        plan.take_ring(loads, self.column_bytes, most=most, room=self.scratchpad_bytes)
 
     @property
     def _lines(self) -> list[tuple[int, int]]:
@@ -287,8 +262,8 @@ class PoolLayout(LineLayout):
 class _PoolKernel(LineKernel[PoolLayout]):
     """Code that both forms of the kernel have."""
 
-    def __init__(self, layout: PoolLayout, vault_bits: int | None, ring: Ring) -> None:
-        self.slots = ring
+    def __init__(self, layout: PoolLayout, vault_bits: int | None, plan: ScratchpadPlan) -> None:
+        self.plan = plan
         shape = layout.shape
         super().__init__(
             layout,
@@ -298,10 +273,10 @@ class _PoolKernel(LineKernel[PoolLayout]):
             f"{shape.stride}, {shape.segments} segment(s); thesis section 6.2.",
             {
                 0: "threshold, reciprocal",
-                layout.bias_place: "bias" if layout.biased else "no bias",
-                layout.outputs: "two outputs",
-                layout.combined: "combined columns, or the ring",
-                ring.start: f"ring of {ring.slots} slots of {ring.slot_bytes} bytes",
+                plan["bias"]: "bias" if layout.biased else "no bias",
+                plan["outputs"]: "two outputs",
+                layout.columns["combined"]: "combined columns, or the ring",
+                plan.ring: f"ring of {plan.slots} slots of {plan.slot} bytes",
             },
         )
         w = self.writer
@@ -322,9 +297,9 @@ class _PoolKernel(LineKernel[PoolLayout]):
         self.tmp2 = reg("tmp2", "temporary")
         self.threshold = w.constant("threshold", 0, "threshold")
         self.reciprocal = w.constant("reciprocal", ELEMENT_BYTES, "reciprocal")
-        self.bias = w.constant("bias", layout.bias_place, "bias")
-        self.ring = w.constant("ring", ring.start, "ring")
-        self.ring_end = w.constant("ring_end", ring.end, "its end")
+        self.bias = w.constant("bias", plan["bias"], "bias")
+        self.ring = w.constant("ring", plan.ring, "ring")
+        self.ring_end = w.constant("ring_end", plan.used, "its end")
         self.column = w.constant("column", layout.column, "elements of a column")
         self.depth = w.constant("depth", layout.source.depth, "elements of a pixel")
         self.combine = "v.v.add" if shape.mean else "v.v.max"
@@ -334,8 +309,8 @@ class _PoolKernel(LineKernel[PoolLayout]):
         w.op("li", self.tmp, 2)
         w.load(self.threshold, self.constants, self.tmp, note="threshold, reciprocal")
         self._set("fx", MEAN_FRACTION)
-        w.op("li", self.result, layout.outputs)
-        w.op("li", self.stored, layout.outputs + layout.depth_bytes)
+        w.op("li", self.result, self.plan["outputs"])
+        w.op("li", self.stored, self.plan["outputs"] + layout.depth_bytes)
 
     def _line(self) -> None:
         w = self.writer
@@ -415,7 +390,7 @@ class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
     def _begin(self) -> None:
         super()._begin()
         self.writer.op("mov", self.ahead, self.described)
-        self._fill_ring(self.slots.slots, self.tmp2)
+        self._fill_ring(self.plan.slots, self.tmp2)
         self._describe()
 
     def _begin_line(self) -> None:
@@ -470,7 +445,7 @@ class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
         self._store(self.slot)
         self._load("next")
         self._next_output()
-        w.advance_ring(self.slot, self.slots.slot_bytes, self.ring, self.ring_end)
+        w.advance_ring(self.slot, self.plan.slot, self.ring, self.ring_end)
         w.op("sub", self.left, self.left, 1)
 
     def _combine(self, mnemonic: str, result: int, other: int) -> None:
@@ -487,9 +462,9 @@ class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
 class _Looped(_PoolKernel):
     """The kernel with a loop over the columns of a window."""
 
-    def __init__(self, layout: PoolLayout, vault_bits: int | None, ring: Ring) -> None:
-        super().__init__(layout, vault_bits, ring)
-        self.combined = self.writer.constant("combined", layout.combined, "combined columns")
+    def __init__(self, layout: PoolLayout, vault_bits: int | None, plan: ScratchpadPlan) -> None:
+        super().__init__(layout, vault_bits, plan)
+        self.combined = self.writer.constant("combined", plan["combined"], "combined columns")
 
     def _registers(self) -> None:
         reg = self.writer.register
@@ -520,7 +495,7 @@ class _Looped(_PoolKernel):
             w.vector("v.v.add", self.slot, self.slot, self.tmp1)
 
     def _next_slot(self) -> None:
-        self.writer.advance_ring(self.slot, self.slots.slot_bytes, self.ring, self.ring_end)
+        self.writer.advance_ring(self.slot, self.plan.slot, self.ring, self.ring_end)
 
     def _output(self) -> None:
         w, layout, shape = self.writer, self.layout, self.layout.shape
@@ -529,7 +504,7 @@ class _Looped(_PoolKernel):
         w.op("li", self.load_left, shape.window)
         w.op("mov", self.fill, self.ring)
         w.op("mov", self.slot, self.ring)
-        w.op("li", self.tmp2, self.slots.slots)
+        w.op("li", self.tmp2, self.plan.slots)
         w.label("fill")
         self._load()
         w.op("sub", self.tmp2, self.tmp2, 1)

@@ -447,7 +447,7 @@ class ChipMachine(Machine):
         self._chip = None
         self._stack.__exit__(*error)
 
-    def _session(self, image: DramImage) -> ChipSession:
+    def _session_of(self, image: DramImage) -> ChipSession:
         """The session of the chip whose DRAM is ``image``."""
         if self._chip is None or self._chip.image is not image:
             self._stack.close()
@@ -460,7 +460,7 @@ class ChipMachine(Machine):
 
     def memory(self, image: DramImage) -> Memory:
         """The image itself with ``preload``, else the host's way to it."""
-        chip = self._session(image)
+        chip = self._session_of(image)
         return image if self._preload else _HostMemory(Host(Blocking(chip)))
 
     def restart(self) -> None:
@@ -483,4 +483,4 @@ class ChipMachine(Machine):
             soc.host.transport.HostError: the chip can't take the program or the address.
         """
         self._progress = progress
-        return run_launch(self._session(image), launch, counters=self._counters)
+        return run_launch(self._session_of(image), launch, counters=self._counters)

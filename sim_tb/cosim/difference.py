@@ -25,6 +25,7 @@ from isa.run import EngineEnd, Launch
 from isa.table import Instruction, decode
 from pe.config import PeConfig
 from sim_tb.random.reference import differences, expected_end
+from sim_tb.waves.pipeline import TracedInstruction
 
 from .engine import CosimError, MemoryBehaviour, PeSimulation
 
@@ -121,6 +122,8 @@ class FirstDifference:
         end: what differs in the end of the program there; "" if nothing does.
         commits: the last instructions on the simulator, ``instruction`` the last one.
         runs: of the engine that it took to find it.
+        passages: the last instructions that the engine executed, in order, where waveforms show
+            them.
     """
 
     instruction: Commit
@@ -130,6 +133,7 @@ class FirstDifference:
     end: str
     commits: tuple[Commit, ...]
     runs: int
+    passages: tuple[TracedInstruction, ...] = ()
 
     def to_json(self) -> dict[str, object]:
         """The same as plain data."""
@@ -141,6 +145,10 @@ class FirstDifference:
             "end": self.end,
             "commits": [item.to_json() for item in self.commits],
             "runs": self.runs,
+            "passages": [
+                {"pc": passage.pc, "fetched": passage.start, "done": passage.end}
+                for passage in self.passages
+            ],
         }
 
 

@@ -1,9 +1,9 @@
 """Cosimulation of one processing engine: programs run on its Verilog, with their final state."""
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, fields, replace
+from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
+from typing import Any
 
 from isa.image import DramImage
 from isa.run import Launch, Machine, RunError, RunResult
@@ -17,11 +17,10 @@ from sim_tb.runner.session import Session
 
 __all__ = [
     "CosimError",
-    "Identity",
     "MemoryBehaviour",
     "PeSimulation",
     "check_launch",
-    "check_scratchpad",
+    "check_start",
     "stop_cycles",
 ]
 
@@ -41,24 +40,6 @@ class CosimError(RunError):
 def _within(name: str, value: int, high: int) -> None:
     if not 0 <= value <= high:
         raise CosimError(f"{name} must be from 0 to {high}, not {value}")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Identity:
-    """Place of the simulated engine in a chip, as its program sees it; each 0..65535.
-
-    Raises:
-        CosimError: a value outside its range.
-    """
-
-    pe_index: int = 0
-    vault: int = 0
-    slot: int = 0
-    pe_count: int = 1
-
-    def __post_init__(self) -> None:
-        for item in fields(self):
-            _within(item.name, getattr(self, item.name), (1 << 16) - 1)
 
 
 def check_launch(launch: Launch, config: PeConfig) -> None:
@@ -82,12 +63,15 @@ def check_launch(launch: Launch, config: PeConfig) -> None:
         raise CosimError(f"max_cycles must be from 1 to 2**63 - 1, not {launch.max_cycles}")
 
 
-def check_scratchpad(scratchpad: bytes | None, config: PeConfig) -> None:
-    """Refuse contents of a scratchpad that an engine of ``config`` can't be given.
+def check_start(config: PeConfig, scratchpad: bytes | None, **place: int) -> None:
+    """Refuse contents of a scratchpad, or a place in a chip, that an engine of ``config`` can't be
+    given.
 
     Raises:
         CosimError: the message says why.
     """
+    for name, value in place.items():
+        _within(name, value, (1 << 16) - 1)
     if scratchpad is None:
         return
     if config.sram != "behavioural":
@@ -129,6 +113,7 @@ class PeSimulation(Machine):
 
     config: PeConfig
     lenient = True
+    _session: Session
 
     def __init__(
         self,
@@ -147,18 +132,6 @@ class PeSimulation(Machine):
             form = trace.suffix.lstrip(".") or "?"
         folder = build_engine(config, form, ports_only=ports_only, watched=watched)
         self._session = Session(folder, TOP, trace=trace)
-
-    def __enter__(self) -> "PeSimulation":
-        self._session.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._session.__exit__(kind, error, traceback)
 
     def run_many(
         self, jobs: Iterable[HostJob], progress: Callable[[int], None] | None = None
@@ -192,20 +165,16 @@ class PeSimulation(Machine):
         image: DramImage,
         *,
         engines: int | None = None,
-        memory: MemoryBehaviour | None = None,
-        identity: Identity | None = None,
-        reset: bool = True,
-        scratchpad: bytes | None = None,
         progress: Callable[[int], None] | None = None,
+        **surroundings: Any,
     ) -> RunResult:
-        """Run one launch on the only engine; parameters as of :meth:`job` and :meth:`run_many`.
+        """Run one launch on the only engine; ``surroundings`` as of :meth:`job`, ``progress`` as of
+        :meth:`run_many`.
 
         Raises:
             CosimError: as described there.
         """
-        job = self.job(
-            launch, image, memory=memory, identity=identity, reset=reset, scratchpad=scratchpad
-        )
+        job = self.job(launch, image, **surroundings)
         (result,) = self.run_many([job], progress)
         if isinstance(result, CosimError):
             raise result
@@ -217,7 +186,10 @@ class PeSimulation(Machine):
         image: DramImage,
         *,
         memory: MemoryBehaviour | None = None,
-        identity: Identity | None = None,
+        pe_index: int = 0,
+        vault: int = 0,
+        slot: int = 0,
+        pe_count: int = 1,
         reset: bool = True,
         scratchpad: bytes | None = None,
     ) -> HostJob:
@@ -228,7 +200,8 @@ class PeSimulation(Machine):
             image: the memory; the engine changes it. Give it the size of the engine's address
                 space.
             memory: how the memory answers; None: as the simulation says.
-            identity: of the engine; None: it is alone.
+            pe_index, vault, slot, pe_count: place of the engine in a chip, as its program sees it;
+                each 0..65535. By default it is alone.
             reset: reset the engine before; otherwise it goes on in the state that the job before
                 left.
             scratchpad: contents of the scratchpad at the start, for an engine with ``behavioural``
@@ -238,7 +211,9 @@ class PeSimulation(Machine):
             CosimError: a launch that does not fit the engine.
         """
         check_launch(launch, self.config)
-        check_scratchpad(scratchpad, self.config)
+        check_start(
+            self.config, scratchpad, pe_index=pe_index, vault=vault, slot=slot, pe_count=pe_count
+        )
         if launch.limits is not None:
             if self._sizes is None:
                 raise CosimError("limits can only be given to a watched engine")
@@ -247,7 +222,6 @@ class PeSimulation(Machine):
             ):
                 if not 1 <= limit <= size:
                     raise CosimError(f"limits: {name} must be from 1 to {size}, not {limit}")
-        place = identity or Identity()
         behaviour = memory or self._behaviour
         return HostJob(
             words=launch.program.words,
@@ -257,7 +231,7 @@ class PeSimulation(Machine):
             parameters=launch.parameters,
             max_cycles=launch.max_cycles,
             stop_cycles=stop_cycles(self.config, behaviour),
-            identity=(place.pe_index, place.vault, place.slot, place.pe_count),
+            identity=(pe_index, vault, slot, pe_count),
             scratchpad=scratchpad,
             sizes=self._sizes,
             limits=launch.limits,

@@ -6,7 +6,6 @@ Engines and the memory that they share are Verilog, the DRAM is a model that che
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from types import TracebackType
 
 from isa.image import DramImage
 from isa.run import EngineEnd, Launch, Machine, RunResult
@@ -85,23 +84,13 @@ class VaultSimulation(Machine):
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
 
+    _session: Session
+
     def __init__(self, config: VaultTileConfig, *, trace: Path | None = None) -> None:
         check_alone(config)
         self.config = config
         folder = build_tile(config, trace.suffix.lstrip(".") or "?" if trace else "")
         self._session = Session(folder, TOP, trace=trace)
-
-    def __enter__(self) -> "VaultSimulation":
-        self._session.__enter__()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        traceback: TracebackType | None,
-    ) -> None:
-        self._session.__exit__(kind, error, traceback)
 
     def run(
         self,

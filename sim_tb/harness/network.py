@@ -14,7 +14,7 @@ from support.errors import VipError
 from support.schema import C, Chance, Share, Text
 
 from .models import Library, Model
-from .traffic import quantile
+from .traffic import TrafficOutcome, quantile
 
 __all__ = [
     "NETWORK",
@@ -22,7 +22,6 @@ __all__ = [
     "Destinations",
     "FlitJob",
     "NetworkError",
-    "NetworkOutcome",
     "NetworkResult",
 ]
 
@@ -47,15 +46,6 @@ class Destinations(IntEnum):
     NEIGHBOUR = 2
     #: A share to vault 0, the others to any other vault.
     HOT_SPOT = 3
-
-
-class NetworkOutcome(IntEnum):
-    """Outcome of a run."""
-
-    DONE = 0
-    #: The network broke a rule; :attr:`NetworkResult.violation` says which.
-    VIOLATION = 1
-    TOO_LONG = 2
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -151,7 +141,7 @@ class NetworkResult:
         wall_seconds: of simulation.
     """
 
-    outcome: NetworkOutcome
+    outcome: TrafficOutcome
     violation: Text
     cycles: int
     packets: Annotated[tuple[int, int], C(c_uint64 * CLASSES)]

@@ -122,7 +122,7 @@ class TrafficOutcome(IntEnum):
     """Outcome of a run."""
 
     DONE = 0
-    #: The memory broke a rule; :attr:`TrafficResult.violation` says which.
+    #: The memory or the network broke a rule; ``violation`` of the result says which.
     VIOLATION = 1
     TOO_LONG = 2
 

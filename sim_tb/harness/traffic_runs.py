@@ -22,7 +22,7 @@ from support.errors import VipError
 from support.scratch import scratch_folder
 
 from .memory import MemoryBehaviour
-from .network import FlitJob, NetworkError, NetworkOutcome, NetworkResult
+from .network import FlitJob, NetworkError, NetworkResult
 from .traffic import Pattern, TrafficJob, TrafficOutcome, TrafficResult
 
 __all__ = [
@@ -263,7 +263,7 @@ def run_network(config: NetworkConfig, jobs: Sequence[FlitJob]) -> list[NetworkR
     with Session(build(design), design.top) as session:
         results = list(session.run_many(runs))
     for number, result in enumerate(results):
-        if result.outcome is not NetworkOutcome.DONE:
+        if result.outcome is not TrafficOutcome.DONE:
             reason = result.violation or f"not done after {result.cycles} cycles"
             raise NetworkError(f"run {number}: {reason}")
     return results

@@ -288,7 +288,7 @@ void check_patience() {
     }
 }
 
-void end_run(NetworkOutcome outcome) {
+void end_run(TrafficOutcome outcome) {
     g_traffic.result.outcome = outcome;
     g_traffic.result.cycles = g_traffic.now;
     g_traffic.phase = Phase::kIdle;

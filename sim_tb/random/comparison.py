@@ -2,15 +2,16 @@
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch, RunResult
 from pe.config import PeConfig
-from sim_tb.cosim.engine import CosimError, Identity, PeSimulation
+from sim_tb.cosim.engine import CosimError, PeSimulation
 from sim_tb.harness.engine import HostJob
 from support.files import write_file
 
@@ -25,6 +26,8 @@ __all__ = ["ENOUGH", "Difference", "RandomReport", "check_programs"]
 _IMAGES = 4
 #: A random program runs some thousand cycles, a few ten thousand with the slowest memory.
 _MAX_CYCLES = 5_000_000
+#: Numbers of a report that add up.
+_SUMS = ("programs", "faulting", "disturbed", "early", "memory_errors", "full", "cycles", "words")
 #: After so many differing programs the rest has nothing new to say.
 ENOUGH = 10
 
@@ -64,6 +67,32 @@ class RandomReport:
     words: int
     seconds: float
     different: tuple[Difference, ...]
+
+    @property
+    def sums(self) -> dict[str, int]:
+        """Programs, and how many of which kind; cycles; words."""
+        return {name: getattr(self, name) for name in _SUMS}
+
+    @classmethod
+    def joined(cls, parts: Sequence["RandomReport"]) -> "RandomReport":
+        """The outcome of at least one part together."""
+        return cls(
+            **{name: sum(part.sums[name] for part in parts) for name in _SUMS},
+            first_seed=min(part.first_seed for part in parts),
+            seconds=sum(part.seconds for part in parts),
+            different=tuple(
+                sorted((one for part in parts for one in part.different), key=lambda one: one.seed)
+            ),
+        )
+
+    @classmethod
+    def from_json(cls, content: Mapping[str, Any]) -> "RandomReport":
+        """The reverse of :func:`dataclasses.asdict`, also after a way as JSON."""
+        different = (
+            Difference(one["seed"], tuple(one["what"]), one["listing"])
+            for one in content["different"]
+        )
+        return cls(**{**content, "different": tuple(different)})
 
 
 def check_programs(
@@ -180,12 +209,7 @@ def _job(program: RandomProgram, image: DramImage, simulation: PeSimulation) -> 
         launch,
         image,
         memory=program.memory,
-        identity=Identity(
-            pe_index=program.pe_index,
-            vault=program.vault,
-            slot=program.slot,
-            pe_count=program.pe_count,
-        ),
+        **program.place,
         reset=program.reset,
         scratchpad=program.scratchpad if simulation.config.sram == "behavioural" else None,
     )

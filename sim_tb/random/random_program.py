@@ -47,6 +47,11 @@ class RandomProgram:
     fault: str
     stop_after: int | None = None
 
+    @property
+    def place(self) -> dict[str, int]:
+        """Place of the engine in a chip, as parameters of a simulator."""
+        return {name: getattr(self, name) for name in ("pe_index", "vault", "slot", "pe_count")}
+
 
 #: How often contents are extreme elements of all widths.
 _EXTREME = 0.3

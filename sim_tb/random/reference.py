@@ -39,10 +39,7 @@ def simulator_of(
     return kind(
         program.words,
         memory,
-        pe_index=program.pe_index,
-        vault=program.vault,
-        slot=program.slot,
-        pe_count=program.pe_count,
+        **program.place,
         parameters=program.parameters,
         **config.limits,
         scratchpad=program.scratchpad,

@@ -257,7 +257,8 @@ def test_functional(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_digits_and_proofs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(digits, "load_digits", lambda: None)
     monkeypatch.setattr(digits, "trained", lambda _: None)
-    monkeypatch.setattr(digits, "cosim_digits", lambda *_, **__: Anything(match=True))
+    monkeypatch.setattr(digits, "known", lambda *_: (1.0, 1.0))
+    monkeypatch.setattr(digits, "engine_cycles", lambda *_: 1.0)
     check("digits")
     found = {each.name: SimpleNamespace(holds=True, goals=1, seconds=1.0) for each in suite()}
     monkeypatch.setattr(proofs, "prove", lambda **_: SimpleNamespace(proofs=found))

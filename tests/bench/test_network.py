@@ -18,7 +18,8 @@ from bench.network import (
     stress_cases,
 )
 from noc.config import NetworkConfig
-from sim_tb.harness.network import Destinations, NetworkOutcome, NetworkResult
+from sim_tb.harness.network import Destinations, NetworkResult
+from sim_tb.harness.traffic import TrafficOutcome
 
 
 def test_cases_share_the_flits_and_cover_all_traffic():
@@ -70,7 +71,7 @@ def runs(monkeypatch, tmp_path):
             raise KeyboardInterrupt
         return [
             NetworkResult(
-                outcome=NetworkOutcome.DONE,
+                outcome=TrafficOutcome.DONE,
                 violation="",
                 cycles=1000,
                 packets=(10, 10),

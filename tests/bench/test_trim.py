@@ -16,12 +16,10 @@ from soc.generate.presets import preset
 from synth.analysis.trim import Known
 from synth.errors import TrimError
 from tests.vip.here import here
-from vip.trimming.comparison import UNIONS, compare
 from vip.trimming.figure import draw_trims
-from vip.trimming.gain import Gain, results
-from vip.trimming.rows import TrimRow
+from vip.trimming.rows import TrimRow, means
 from vip.trimming.subjects import Loaded
-from vip.trimming.suite import QUICK, TrimSuiteError, measure_trims
+from vip.trimming.suite import QUICK, UNIONS, TrimSuiteError, compare, measure_trims
 
 AREA_FULL = {"luts": 1000, "ffs": 400, "dsps": 0, "brams": 10}
 ROW = TrimRow(
@@ -40,8 +38,6 @@ ROW = TrimRow(
     unfaulted=(),
     exact=True,
 )
-GAIN = Gain(engines_full=4, vaults_full=4, engines_trimmed=6, vaults_trimmed=6, throughput_gain=1.5)
-SIMULATED: dict[str, Any] = {"throughput_gain": 1.4}
 
 
 def test_means_are_those_of_applications_alone() -> None:
@@ -49,24 +45,18 @@ def test_means_are_those_of_applications_alone() -> None:
     other = replace(ROW, name="two", area_trimmed=area, power_trimmed={"mw": 20.0})
     both = replace(ROW, name="both", applications=("one", "two"))
     rows = [ROW, other, replace(both, area_trimmed=AREA_FULL)]
-    gains = {"one": GAIN, "two": replace(GAIN, throughput_gain=3.0), "both": GAIN}
-    found = results(rows, gains, {})
+    found = means(rows)
     assert found["mean_lut_saved"] == pytest.approx(0.55)
     assert found["mean_ff_saved"] == pytest.approx(0.625)
     assert found["mean_power_saved"] == pytest.approx(0.625)
     assert found["mean_dsp_saved"] == found["mean_bram_saved"] == 0
-    assert [row["lut_saved"] for row in found["rows"]] == [0.6, 0.5, 0.0]
-    assert [row["power_saved"] for row in found["rows"]] == [0.75, 0.5, 0.75]
-    assert found["rows"][0]["trimmed"]["configuration"]["registers"] == 16
-    assert (found["max_throughput_gain"], found["max_throughput_gain_simulated"]) == (3.0, False)
-    simulated = results(rows, gains, {"one": SIMULATED})
-    assert simulated["max_throughput_gain"] == 1.4
-    assert simulated["max_throughput_gain_simulated"] is True
+    assert [row.saved("luts") for row in rows] == [0.6, 0.5, 0.0]
+    assert [row.power_saved for row in rows] == [0.75, 0.5, 0.75]
     unpowered = [replace(row, power_trimmed={}, power_full={}) for row in rows]
     assert unpowered[0].power_saved is None
-    assert "mean_power_saved" not in results(unpowered, gains, {})
+    assert "mean_power_saved" not in means(unpowered)
     # A mean of some is none.
-    assert "mean_power_saved" not in results([ROW, unpowered[1]], gains, {})
+    assert "mean_power_saved" not in means([ROW, unpowered[1]])
 
 
 @pytest.mark.parametrize(
@@ -132,7 +122,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
         ("check_trimmed", compared),
         ("_exact", lambda *_, **__: True),
     ):
-        monkeypatch.setattr(f"vip.trimming.comparison.{name}", function)
+        monkeypatch.setattr(f"vip.trimming.suite.{name}", function)
     row = compare("one", [application], power=True)
     assert row.match
     assert len(measured) > 8
@@ -143,7 +133,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     assert (sizes.register_width, sizes.arc_entries, sizes.load_store_queue) == (20, 3, 8)
     assert row.slower == pytest.approx(5 / 700)
     # No size is that of a run.
-    monkeypatch.setattr("vip.trimming.comparison.known_launches", _unknown)
+    monkeypatch.setattr("vip.trimming.suite.known_launches", _unknown)
     with pytest.raises(TrimError, match="is not proved for every input"):
         compare("one", [application], power=True)
 
@@ -235,7 +225,7 @@ def test_a_row_matches_only_if_nothing_differs(change: dict[str, Any]) -> None:
 def test_picture(tmp_path: Path) -> None:
     path = tmp_path / "saved.png"
     rows = [ROW, replace(ROW, name="two", power_trimmed={}, power_full={})]
-    draw_trims(rows, {"one": GAIN, "two": GAIN}, {"two": SIMULATED}, path)
+    draw_trims(rows, {"one": 1.5, "two": 1.4}, path)
     with Image.open(path) as image:
         assert image.size[0] > 400
         assert len(image.convert("RGB").getcolors(1 << 20) or []) > 50

@@ -9,7 +9,7 @@ import pytest
 
 from microkernels.apps.digits import DigitNetwork
 from microkernels.bp.kernel import bp_program
-from microkernels.bp.levels_kernel import construct_program, copy_program
+from microkernels.bp.levels import construct_program, copy_program
 from microkernels.bp.problem import BpProblem
 from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements

@@ -22,8 +22,7 @@ from microkernels.apps.row_window import WindowShape
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.kernel import bp_program
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels_kernel import construct_program, copy_program
-from microkernels.bp.levels_layout import LevelsLayout
+from microkernels.bp.levels import LevelsLayout, construct_program, copy_program
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileGrid
 from microkernels.common.errors import KernelError
@@ -234,9 +233,7 @@ FUNCTIONS: tuple[tuple[Callable[..., object], dict[str, Any]], ...] = (
     ),
     (
         _dense,
-        dict.fromkeys(
-            ("fraction", "relu", "completes", "sharers", "chunk", "base", "scratchpad_bytes")
-        ),
+        dict.fromkeys(("fraction", "relu", "sharers", "chunk", "base", "scratchpad_bytes")),
     ),
     (_lstm, dict.fromkeys(("fraction", "vaults", "vault", "sharers", "base", "scratchpad_bytes"))),
     (_network, dict.fromkeys(("network", "weights", "images", "engines", "keep"))),

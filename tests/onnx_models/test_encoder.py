@@ -7,7 +7,7 @@ import onnx
 import pytest
 
 import vip
-from microkernels.data.models.encoder import encoder, sequences
+from microkernels.data.models.small import encoder, sequences
 
 
 @pytest.fixture(autouse=True)

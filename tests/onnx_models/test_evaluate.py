@@ -11,7 +11,7 @@ from onnx import ModelProto, TensorProto, helper, numpy_helper
 import vip
 from support.errors import VipError
 from tests.onnx_models.graphs import model, reference
-from vip.models.labels import score_threshold
+from vip.models.evaluate import score_threshold
 
 node = helper.make_node
 RANDOM = np.random.default_rng(4)

@@ -10,8 +10,7 @@ from functools import cache
 import numpy as np
 import pytest
 
-from microkernels.data.models.collection import make
-from microkernels.data.models.light import light_names
+from microkernels.data.models.collection import light_names, make
 from microkernels.networks.curves import Function, fitted
 from microkernels.networks.jobs import NetworkJob, network_job
 from microkernels.networks.network import (

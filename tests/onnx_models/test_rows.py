@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from onnx import ModelProto, helper
 
-from microkernels.data.models.encoder import encoder, sequences
+from microkernels.data.models.small import encoder, sequences
 from microkernels.networks.network import Product
 from microkernels.onnx_models.mapping import map_graph
 from microkernels.onnx_models.operators.table import OPERATORS

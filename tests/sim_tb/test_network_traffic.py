@@ -11,9 +11,9 @@ from sim_tb.harness.network import (
     VAULT,
     Destinations,
     FlitJob,
-    NetworkOutcome,
     NetworkResult,
 )
+from sim_tb.harness.traffic import TrafficOutcome
 from tests.sim_tb.model_library import compiled
 
 CONFIG = NetworkConfig(columns=2, rows=2)
@@ -100,7 +100,7 @@ def job(**change):
 @pytest.mark.parametrize("answers", [False, True])
 def test_a_right_network_passes(model, destinations, answers):
     result = PythonNetwork(model, job(destinations=destinations, answers=answers, pause=50)).run()
-    assert result.outcome is NetworkOutcome.DONE
+    assert result.outcome is TrafficOutcome.DONE
     assert result.violation == ""
     assert sum(result.flits) >= 3000
     assert all(result.packets)
@@ -151,7 +151,7 @@ def end_changed(data, error):
 )
 def test_a_wrong_network_is_found_out(model, spoil, rules):
     result = PythonNetwork(model, job(), spoil).run()
-    assert result.outcome is NetworkOutcome.VIOLATION
+    assert result.outcome is TrafficOutcome.VIOLATION
     rule = result.violation.split(": ")[1]
     assert rule in (rules or {"CONTENT", "UNKNOWN"})
 

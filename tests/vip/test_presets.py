@@ -10,7 +10,7 @@ from soc.generate.presets import PRESETS
 from synth.physical.chip_area import design_area
 from synth.physical.devices import FILL, find_budget
 from vip.cli.console import console
-from vip.presets import MEASURED, figure_name, preset_rows, recorded_areas
+from vip.presets import MEASURED, Areas, PresetList, figure_name, preset_rows, recorded_presets
 
 
 def areas(luts):
@@ -54,23 +54,29 @@ def test_a_preset_fits_where_no_resource_is_filled_too_far():
     assert row.fits == ("xc7vx690t",)
 
 
+def areas_of(listed: PresetList) -> dict[str, Areas]:
+    """The known areas, by preset."""
+    return {row.name: row.areas for row in listed.rows if row.areas is not None}
+
+
 def test_records_are_read_and_incomplete_ones_leave_presets_out(tmp_path):
     path = tmp_path / "presets.json"
-    assert recorded_areas(path) is None
+    assert recorded_presets(path).origin.startswith("no record")
+    assert not areas_of(recorded_presets(path))
     content = record(100.0)
     path.write_text(json.dumps(content))
-    found = recorded_areas(path)
-    assert found.commit == "abc"
-    assert found.areas["vault-axi"] == areas(100.0)
+    found = recorded_presets(path)
+    assert found.origin == "recorded at commit abc"
+    assert areas_of(found)["vault-axi"] == areas(100.0)
     del content["results"][figure_name("tiny", "ecp5", "brams")]
     path.write_text(json.dumps(content))
-    assert set(PRESETS) - set(recorded_areas(path).areas) == {"tiny"}
+    assert set(PRESETS) - set(areas_of(recorded_presets(path))) == {"tiny"}
     path.write_text("[]")
-    assert recorded_areas(path) is None
+    assert recorded_presets(path).origin.startswith("no record")
 
 
 def test_the_record_of_the_checkout_has_all_presets():
-    assert set(recorded_areas().areas) == set(PRESETS)
+    assert set(areas_of(recorded_presets())) == set(PRESETS)
 
 
 @pytest.mark.parametrize("there", [False, True])
@@ -78,7 +84,7 @@ def test_the_command_says_where_areas_come_from(vip, tmp_path, monkeypatch, ther
     path = tmp_path / "presets.json"
     if there:
         path.write_text(json.dumps(record(90_000.0)))
-    monkeypatch.setattr(module, "recorded_areas", lambda: recorded_areas(path))
+    monkeypatch.setattr(module, "recorded_presets", lambda: recorded_presets(path))
     # The console took its width when it was made.
     monkeypatch.setattr(console, "width", 200)
     code, text, _ = vip("presets", "--json", "out.json")

@@ -13,6 +13,7 @@ from isa.run import EngineEnd, RunResult
 from pe.config import PeConfig
 from sim_tb.cosim import trim_check
 from sim_tb.cosim.trim_check import ProgramFaultError, Workload, check_trimmed
+from soc.generate.configuration_file import configuration_text
 
 
 @pytest.fixture(autouse=True)
@@ -171,6 +172,14 @@ def test_a_memory_of_zeros_is_told(engines):
     program = SimpleNamespace(words=(0,))
     assert Workload(program=program, contents=bytes(9)).zero_memory
     assert not Workload(program=program, contents=b"\0\1").zero_memory
+
+
+@pytest.mark.parametrize("option", ["--pipeline", "--trace"])
+def test_engines_without_counters_are_not_followed(vip, tmp_path, monkeypatch, option):
+    (tmp_path / "bare.json").write_text(configuration_text(PeConfig(counters=False)))
+    monkeypatch.setattr("vip.cosimulation.program.open_machine", None)
+    result = vip("cosim", "program", "halt.s", "--config", "bare.json", option, "events.json")
+    _refused(result, "events.json: instructions are followed by the engines' counters")
 
 
 def test_versions_need_no_rooms(vip):

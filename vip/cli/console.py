@@ -1,6 +1,6 @@
 """The terminal of the commands: results, progress, lines on standard error."""
 
-from collections.abc import Iterator
+from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -15,12 +15,13 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 from rich.progress import Progress as Display
+from rich.table import Column, Table
 from rich.text import Text
 
 from support.errors import printable
 from vip.progress import Progress
 
-__all__ = ["console", "shown", "warn"]
+__all__ = ["console", "show_values", "shown", "table", "warn"]
 
 
 class _Plain(Console):
@@ -55,6 +56,35 @@ class _Remaining(TimeRemainingColumn):
 
     def render(self, task: Task) -> Text:
         return super().render(task) if task.total is not None else Text()
+
+
+def table(
+    *heads: str,
+    left: Container[str] = ("",),
+    unbroken: Container[str] = (),
+    title: str = "",
+    **style: Any,
+) -> Table:
+    """A table of numbers.
+
+    Parameters:
+        heads: of its columns. left: those of them that have text. unbroken: those whose cells stay
+            on one line.
+        style: further parameters of rich's ``Table``.
+    """
+    columns = [
+        Column(head, justify="left" if head in left else "right", no_wrap=head in unbroken)
+        for head in heads
+    ]
+    return Table(*columns, title=title or None, **style)
+
+
+def show_values(title: str, values: Mapping[str, str]) -> None:
+    """Print a table of names and what they are."""
+    rows = Table(Column(), Column(justify="right"), title=title, show_header=False)
+    for name, value in values.items():
+        rows.add_row(name, value)
+    console.print(rows)
 
 
 @contextmanager

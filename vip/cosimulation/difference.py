@@ -18,35 +18,11 @@ from support.scratch import scratch_folder
 from vip.programs import fill
 from vip.progress import Progress, silent
 
-__all__ = ["Located", "Locator"]
+__all__ = ["Locator"]
 
 _STAGE = "first difference (runs)"
 #: Clock cycles of waveforms before the first and after the last instruction shown.
 _MARGIN = 4
-
-
-@dataclass(frozen=True)
-class Located:
-    """The first difference of an engine from the simulator.
-
-    Attributes:
-        difference: the instruction, what it reads and what differs.
-        passages: the last instructions that the engine executed, in order, as the waveforms show;
-            empty without them.
-    """
-
-    difference: FirstDifference
-    passages: tuple[TracedInstruction, ...] = ()
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {
-            **self.difference.to_json(),
-            "passages": [
-                {"pc": passage.pc, "fetched": passage.start, "done": passage.end}
-                for passage in self.passages
-            ],
-        }
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -80,7 +56,7 @@ class Locator:
         if self.saved is not None and self.window is None:
             raise CosimError(f"{self.saved}: signals are saved for waveforms; name a window, too")
 
-    def locate(self) -> Located | None:
+    def locate(self) -> FirstDifference | None:
         """The first difference; None: there is none, or the engine has no counters to find it by.
 
         Raises:
@@ -98,18 +74,16 @@ class Locator:
                 commits=self.commits,
                 progress=lambda runs: self.progress(_STAGE, runs),
             )
-        if difference is None:
-            return None
-        return Located(
-            difference, () if self.window is None else self._waves(difference, self.window)
-        )
+        if difference is None or self.window is None:
+            return difference
+        return replace(difference, passages=self._waves(difference, self.window))
 
     def explain(self, error: RunError) -> None:
         """Raise the ``error`` of an engine that breaks down, with its first difference from the
         simulator, where that comes to an end."""
         located = self.locate() if self._ends() else None
         if located is not None:
-            first = located.difference.instruction
+            first = located.instruction
             raise CosimError(
                 f"{error}; it first differs from the simulator after instruction {first.number}, "
                 f"word {first.pc}: {first.text}"

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from isa.image import DramImage
 from isa.program import Program
 from isa.run import Launch, Memory, RunError, RunResult
-from sim_tb.cosim.difference import COMMITS, Comparison, compare_run
+from sim_tb.cosim.difference import COMMITS, Comparison, FirstDifference, compare_run
 from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.machine import On, open_machine
 from soc.generate.designs import Configuration
@@ -21,7 +21,7 @@ from vip.configurations import Design, design
 from vip.programs import Dump, contents, fill, load_program
 from vip.progress import Progress, counting, silent
 
-from .difference import Located, Locator
+from .difference import Locator
 from .numbers import run_json
 from .waves import waves
 
@@ -55,7 +55,7 @@ class CosimRun:
     comparison: Comparison | None = None
     dumped: bytes = b""
     activity: Mapping[str, object] = field(default_factory=dict)
-    located: Located | None = None
+    located: FirstDifference | None = None
 
     @property
     def unknown(self) -> bool:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from isa.program import Program
 from sim_tb.cosim.machine import On
+from sim_tb.runner.port_trace import TraceError
 from sim_tb.waves.fst import write_fst
 from sim_tb.waves.konata import konata_log
 from sim_tb.waves.record import activity, read_record, trace_events
@@ -65,6 +66,11 @@ def waves(
         # A machine without waveforms refuses the file, whatever is made of them.
         yield Waves(pipeline or trace)
         return
+    if not config.pe.counters and (events or pipeline is not None):
+        raise TraceError(
+            f"{pipeline or trace}: instructions are followed by the engines' counters, and these "
+            "have none"
+        )
     if fst:
         need("pylibfst", "FST waveforms")
     with scratch_folder("waves") as folder:

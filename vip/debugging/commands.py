@@ -5,7 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import get_args
+from typing import Literal, get_args
 
 from isa.accesses import Space
 from support.errors import clipped, printable
@@ -22,7 +22,6 @@ __all__ = [
     "DebugSession",
     "Done",
     "Listing",
-    "Points",
     "Reply",
     "read_script",
 ]
@@ -36,24 +35,14 @@ _WORDS = 8
 
 @dataclass(frozen=True)
 class Listing:
-    """Words of the program."""
+    """Words of the program, or break- and watchpoints; ``items`` says which."""
 
-    words: tuple[ListedWord, ...]
-
-    def to_json(self) -> dict[str, object]:
-        """The same as plain data."""
-        return {"words": [word.to_json() for word in self.words]}
-
-
-@dataclass(frozen=True)
-class Points:
-    """Break- and watchpoints, with the places of the former."""
-
-    points: tuple[Point, ...]
+    items: Literal["words", "points"]
+    lines: Sequence[ListedWord | Point]
 
     def to_json(self) -> dict[str, object]:
         """The same as plain data."""
-        return {"points": [point.to_json() for point in self.points]}
+        return {self.items: [line.to_json() for line in self.lines]}
 
 
 @dataclass(frozen=True)
@@ -67,7 +56,7 @@ class Done:
         return {"text": self.text}
 
 
-Reply = Stop | Registers | Matrix | Listing | Points | Done
+Reply = Stop | Registers | Matrix | Listing | Done
 
 
 @dataclass(frozen=True)
@@ -146,21 +135,21 @@ class DebugSession:
         return int(text[:20])
 
     def _break(self, place: str) -> Reply:
-        return Points((self.debugger.break_at(place),))
+        return _points(self.debugger.break_at(place))
 
     def _watch(self, space: str, *rest: str) -> Reply:
         if not rest:
-            return Points((self.debugger.watch("register", _register(space)),))
+            return _points(self.debugger.watch("register", _register(space)))
         if len(rest) < 2:
             raise DebugError("watch needs the start and the number of bytes, or a register")
         kind = rest[2] if len(rest) > 2 else "write"
         if kind not in get_args(Kind):
             raise DebugError(f"{_shown(kind)} is no access: write, read or access")
         start, size = (self.debugger.number(text) for text in rest[:2])
-        return Points((self.debugger.watch(_space(space), start, size, kind),))  # type: ignore[arg-type]
+        return _points(self.debugger.watch(_space(space), start, size, kind))  # type: ignore[arg-type]
 
     def _points(self) -> Reply:
-        return Points(tuple(self.debugger.points.values()))
+        return _points(*self.debugger.points.values())
 
     def _delete(self, number: str) -> Reply:
         return Done(f"deleted {self.debugger.delete(self._count(number)).number}")
@@ -184,7 +173,7 @@ class DebugSession:
         return self.debugger.where()
 
     def _list(self, place: str | None = None, count: str = str(_WORDS)) -> Reply:
-        return Listing(self.debugger.listing(place, self._count(count)))
+        return Listing("words", self.debugger.listing(place, self._count(count)))
 
     def _registers(self, *names: str) -> Reply:
         return self.debugger.registers(*map(_register, names))
@@ -318,6 +307,10 @@ COMMANDS = (
         DebugSession._expect,
     ),
 )
+
+
+def _points(*points: Point) -> Listing:
+    return Listing("points", points)
 
 
 def _shown(text: str) -> str:

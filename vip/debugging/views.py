@@ -123,15 +123,7 @@ class Stop:
 
     def to_json(self) -> dict[str, object]:
         """The same as plain data."""
-        return {
-            **{name: getattr(self, name) for name in ("state", "cause", "reason", "time", "pc")},
-            "place": self.place,
-            "hits": [hit.to_json() for hit in self.hits],
-            "next": None if self.next is None else self.next.to_json(),
-            "vl": self.vl,
-            "mr": self.mr,
-            "fx": self.fx,
-        }
+        return {**asdict(self), "hits": [hit.to_json() for hit in self.hits]}
 
 
 @dataclass(frozen=True)

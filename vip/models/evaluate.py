@@ -3,23 +3,134 @@
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from microkernels.networks.parameters import Reals
+from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.read import load_proto
 from support.extras import need
 from vip.progress import Progress, silent
 
 from .compile import images_of, input_arrays, spread
 from .folder import load_folder
-from .labels import checked_labels, chosen_labels, score_threshold
 from .machine import model_machine
 from .reference import onnx_outputs, output_error
 from .run import golden_outputs
 
+if TYPE_CHECKING:
+    from onnx import ModelProto, NodeProto
+
 __all__ = ["Evaluation", "evaluate_model"]
+
+#: Operators whose first output has elements of their first input.
+_MOVES = frozenset(
+    {"Cast", "Dropout", "Flatten", "Gather", "Identity", "Reshape", "Slice", "Split", "Squeeze"}
+    | {"Transpose", "Unsqueeze"}
+)
+#: Operators whose results are probabilities.
+_PROBABILITIES = frozenset({"HardSigmoid", "Sigmoid", "Softmax"})
+
+
+def checked_labels(labels: NDArray[Any], images: int, scores: int, label: str) -> NDArray[np.int64]:
+    """The label of each image.
+
+    Parameters:
+        labels: as the data have them. images: of the data.
+        scores: of an image; labels are from 0 to ``scores`` - 1, of a single score 0 or 1.
+        label: the data are, for messages.
+
+    Raises:
+        ModelError: not one label for each image, no whole numbers, or labels outside their range.
+    """
+    if labels.dtype.kind not in "biuf":
+        raise ModelError(
+            f"{label}: labels y must be integers, booleans or whole numbers in floating point, not "
+            f"of type {labels.dtype}"
+        )
+    if labels.shape != (images,):
+        raise ModelError(f"{label}: y needs {images} labels, not the shape {labels.shape}")
+    last = max(scores - 1, 1)
+    wrong = labels[~((labels >= 0) & (labels <= last) & (labels == np.rint(labels)))]
+    if wrong.size:
+        raise ModelError(
+            f"{label}: labels y must be whole numbers from 0 to {last}, as the model has {scores} "
+            f"score(s); there is {wrong[0]}"
+        )
+    return labels.astype(np.int64)
+
+
+def score_threshold(model: "ModelProto", tensor: str) -> float:
+    """The score above which a model with a single score chooses label 1: 0.5 if the score is a
+    probability, else 0.
+
+    It is a probability if it comes from ``Sigmoid``, ``HardSigmoid``, ``Softmax`` or ``Clip`` to 0
+    and 1, whose results only operators move that change no element. Of a score that was quantised
+    the threshold is quantised likewise.
+
+    Parameters:
+        tensor: output of the model.
+    """
+    makers = {name: node for node in model.graph.node for name in node.output}
+    constants = _constants(model)
+    # A number x of the tensor is scale * x + zero in the output, and a score of 0 is centre.
+    scale, zero, centre = 1.0, 0.0, 0.0
+    while (node := makers.get(tensor)) is not None and node.op_type in (
+        *_MOVES,
+        "DequantizeLinear",
+        "QuantizeLinear",
+    ):
+        if node.op_type not in _MOVES:
+            step, offset = (
+                float(constants[name].ravel()[0]) if name in constants else default
+                for name, default in zip([*node.input[1:], ""], (1.0, 0.0), strict=False)
+            )
+            if node.op_type == "DequantizeLinear":
+                centre = zero
+                scale, zero = scale * step, zero - scale * step * offset
+            else:
+                scale, zero = scale / step, zero + scale * offset
+                centre = zero
+        tensor = node.input[0]
+    probability = node is not None and (
+        node.op_type in _PROBABILITIES
+        or (node.op_type == "Clip" and _bounds(node, constants) == (0.0, 1.0))
+    )
+    return scale * 0.5 + zero if probability else centre
+
+
+def _constants(model: "ModelProto") -> dict[str, NDArray[Any]]:
+    from onnx import numpy_helper
+
+    constants = {one.name: numpy_helper.to_array(one) for one in model.graph.initializer}
+    for node in model.graph.node:
+        for attribute in node.attribute:
+            if node.op_type == "Constant" and attribute.name == "value":
+                constants[node.output[0]] = numpy_helper.to_array(attribute.t)
+    return constants
+
+
+def _bounds(node: "NodeProto", constants: dict[str, NDArray[Any]]) -> tuple[float, float]:
+    bounds = {"min": -np.inf, "max": np.inf}
+    bounds |= {attribute.name: attribute.f for attribute in node.attribute}
+    for side, name in zip(("min", "max"), node.input[1:], strict=False):
+        if name in constants:
+            bounds[side] = float(constants[name].ravel()[0])
+    return bounds["min"], bounds["max"]
+
+
+def chosen_labels(scores: Reals, threshold: float | None) -> NDArray[np.int64]:
+    """The label of each image: that of the highest score, or, with a threshold, 1 for scores above
+    it and 0 for others.
+
+    Parameters:
+        scores: images x scores; a single one if there is a threshold.
+    """
+    if threshold is None:
+        return np.asarray(np.argmax(scores, axis=1), np.int64)
+    return np.asarray(scores[:, 0] > threshold, np.int64)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -31,7 +142,7 @@ class Evaluation:
         error: of the first output, root of the mean squared error over that of the mean square.
         largest: difference of the first output's elements.
         threshold: the first output above which an image has label 1, else 0, if the output is a
-            single score (:func:`vip.models.labels.score_threshold`); None: the label is the number
+            single score (:func:`score_threshold`); None: the label is the number
             of the highest output.
         agreement: share of the images to which both give the same label.
         accuracy, float_accuracy: share of the images whose label is right, of the compiled model

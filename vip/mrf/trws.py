@@ -1,6 +1,5 @@
 """TRW-S on one level or more, on the machine that is named."""
 
-from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 
@@ -83,7 +82,7 @@ def _pass_levels(
     for level in reversed(range(len(levels))):
         iterations = options.coarse_iterations if level else options.iterations
         field = TrwsField(levels[level], begun[0])
-        states.append(_trws_steps(field, iterations, counted(progress, done, total)))
+        states.append(field.steps(iterations, counted(progress, done, total)))
         done += iterations
         expected = messages = field.messages
         if options.on != "golden":
@@ -103,16 +102,6 @@ def _form(problem: BpProblem, options: MrfOptions) -> str:
     engine = options.config.pe
     room, words = engine.scratchpad_bytes, engine.instruction_words
     return "matrix" if trws_transform(problem, options.form, room, words) is None else "shifts"
-
-
-def _trws_steps(field: TrwsField, iterations: int, step: Callable[[int], None]) -> list[TrwsStep]:
-    """The states before the first iteration and after each."""
-    steps = [field.step()]
-    for number in range(iterations):
-        step(number)
-        field.iterate()
-        steps.append(field.step())
-    return steps
 
 
 def _trws_job(

@@ -30,11 +30,10 @@ class Scaling:
     """Area at 28 nm over one parameter.
 
     Attributes:
-        parameter: its name in the configuration. label: for people. chosen: the value as it is.
+        label: of the parameter. chosen: its value as it is.
         points: value, um2 of logic, um2 of memories.
     """
 
-    parameter: str
     label: str
     chosen: int
     points: tuple[tuple[int, float, float], ...]
@@ -126,4 +125,4 @@ def _scaling(config: PeConfig, jobs: int | None, step: Callable[[str], None]) ->
             total = synthesise(replace(config, **changed), "generic", jobs=jobs).total.values
             memories = total["sram_um2"]
             points.append((value, total["area_um2"] - memories, memories))
-        yield Scaling(parameter, label, chosen, tuple(points))
+        yield Scaling(label, chosen, tuple(points))

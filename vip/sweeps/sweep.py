@@ -21,10 +21,9 @@ from vip.executor.work import Task
 from vip.progress import Progress, silent
 
 from .kernels import SweepError
-from .page import write_page
 from .search import search
 from .specification import Choice, Specification, configuration, read_specification
-from .table import Row, Summary, pareto, summaries, winner, write_parquet
+from .table import Row, Summary, pareto, summaries, winner, write_page, write_parquet
 from .tasks import WORK, code_version, task_key
 
 __all__ = [

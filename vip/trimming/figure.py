@@ -8,7 +8,7 @@ import numpy as np
 
 from support.picture import COLOURS, picture
 
-from .gain import DEVICE, Gains, Simulated
+from .gain import DEVICE
 from .rows import CELLS, TrimRow
 
 if TYPE_CHECKING:
@@ -25,15 +25,14 @@ _BARS = 0.8
 _WIDTH, _AROUND, _ROW = 10.0, 1.5, 0.33
 
 
-def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path: Path) -> None:
+def draw_trims(rows: Sequence[TrimRow], gains: Mapping[str, float], path: Path) -> None:
     """Write a picture. Left: for each row the flip-flops, LUTs and power that trimming saves, in
     percent of the full engine's; dashed lines are the means of SCRATCH's applications. Right:
-    throughput of a device full of trimmed engines against one full of full engines where it was
-    simulated, and as empty diamonds the estimates for all others; the dashed line is SCRATCH's
-    largest gain.
+    throughput of a device full of trimmed engines against one full of full engines, as estimated;
+    the dashed line is SCRATCH's largest gain.
 
     Parameters:
-        rows, gains, simulated: as for :func:`vip.trimming.gain.results`.
+        gains: of each row (:func:`vip.trimming.gain.estimate_gains`).
         path: PNG or SVG file.
 
     Raises:
@@ -49,8 +48,6 @@ def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path
             "power": {name: 100 * one for name, one in power.items() if one is not None},
         }
         _bars(left, names, saved)
-        gained = {name: one["throughput_gain"] for name, one in simulated.items()}
-        _bars(right, names, {"throughput, simulated": gained})
         for number, (label, mean) in enumerate(_SCRATCH.items()):
             left.axvline(
                 mean,
@@ -62,17 +59,15 @@ def draw_trims(rows: Sequence[TrimRow], gains: Gains, simulated: Simulated, path
         left.set(xlim=(0, 100), xlabel=f"saved, % (Xilinx 7-series; power: {CELLS})")
         left.set_yticks(range(len(names)), names)
         left.invert_yaxis()
-        estimated = [name for name in names if name not in simulated]
-        if estimated:
-            right.plot(
-                [gains[name].throughput_gain for name in estimated],
-                [names.index(name) for name in estimated],
-                "D",
-                color=COLOURS[0],
-                fillstyle="none",
-                markersize=4,
-                label="throughput, estimated",
-            )
+        right.plot(
+            [gains[name] for name in names],
+            range(len(names)),
+            "D",
+            color=COLOURS[0],
+            fillstyle="none",
+            markersize=4,
+            label="throughput, estimated",
+        )
         right.axvline(
             _SCRATCH_GAIN,
             color=COLOURS[0],

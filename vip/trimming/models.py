@@ -29,10 +29,9 @@ from vip.models.machine import model_machine
 from vip.models.run import compiled_job, elements_of
 from vip.progress import Progress, counting, silent
 
-from .result import TrimResult
 from .runs import Sizes, cut_to
 from .subjects import Loaded
-from .trim import need_tools, trim_work
+from .trim import TrimResult, need_tools, trim_work
 
 __all__ = ["trim_model"]
 

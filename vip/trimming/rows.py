@@ -108,15 +108,11 @@ class TrimRow:
         return {
             "name": self.name,
             "applications": list(self.applications),
-            "match": self.match,
-            "slower": round(self.slower, 5),
             "cycles_full": self.cycles_full,
             "bytes_per_cycle": self.demand,
             "area_full": dict(self.area_full),
             "power_full": dict(self.power_full),
             "configuration_full": configuration_json(self.full),
-            **{key: self.saved(measure) for key, measure in SAVED.items()},
-            "power_saved": self.power_saved,
             "trimmed": {
                 "area": dict(self.area_trimmed),
                 "power": dict(self.power_trimmed),

@@ -19,7 +19,6 @@ sweep comes to to those at the second, and ``far``, from there to the next block
 """
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -32,7 +31,7 @@ from ..record import BLOCK, LOADED_VECTORS, PART, vector_stride
 from .base import BUS_BYTES, SharedImage
 from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 
-__all__ = ["BlockShifts"]
+__all__ = ["BLOCK_LANES", "BlockShifts"]
 
 #: Lines of pixels that are worked on at a time.
 BLOCK_LANES = 4
@@ -46,11 +45,8 @@ _TOGGLES = (_TURN, 2 * _TURN)
 _VECTOR = PART // (BLOCK * BLOCK)
 
 
-@dataclass(frozen=True, kw_only=True)
 class BlockShifts(LaneShifts):
-    """The kernel on blocks of pixels."""
-
-    lanes: int = BLOCK_LANES
+    """The kernel on blocks of pixels, with :data:`BLOCK_LANES` lanes."""
 
     in_blocks: ClassVar[bool] = True
 

@@ -13,7 +13,7 @@ from ..problem import USUAL, BpProblem, UpdateVariant
 from ..record import block_fit
 from ..runs import PAIR
 from .base import MOST_SLOTS, SharedImage, Shifts, bus_cycles, update_cycles
-from .block_kernel import BlockShifts
+from .block_kernel import BLOCK_LANES, BlockShifts
 from .kernel import LANES, LaneShifts
 from .rhythm import beats_of
 from .transform import Transform, transform_of
@@ -145,7 +145,7 @@ def _best(
             scratchpad_bytes=scratchpad_bytes,
             instruction_words=instruction_words,
             variant=variant,
-            **({"lanes": lanes} if lanes > 0 else {}),
+            lanes={_BLOCKS: BLOCK_LANES, 0: 1}.get(lanes, lanes),
         )
         try:
             assert shifts.pad

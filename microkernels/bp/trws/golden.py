@@ -26,7 +26,7 @@ columns, found by dynamic programming, add up to at most the energy of any label
 whatever the messages are, hence for rounded ones too.
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -39,7 +39,7 @@ from ..golden import energy, least_sums
 from ..problem import BpProblem, Messages, check_messages, element_type
 from ..shifts.transform import Transform, transform_of
 
-__all__ = ["FRACTION", "TrwsField", "TrwsStep", "check_costs", "trws"]
+__all__ = ["FRACTION", "TrwsField", "TrwsStep", "check_costs"]
 
 #: Fraction bits of costs and messages.
 FRACTION = 4
@@ -83,26 +83,6 @@ def check_costs(problem: BpProblem) -> None:
             f"{FRACTION} fraction bits hold {limit}"
             + ("; use 32 bits" if problem.bits < 32 else "")
         )
-
-
-def trws(problem: BpProblem, iterations: int) -> Iterator[TrwsStep]:
-    """The states before the first iteration, with all messages 0, and after each.
-
-    Parameters:
-        iterations: passes forwards and backwards, 0 or more.
-
-    Raises:
-        KernelError: negative iterations, or as :func:`check_costs`.
-    """
-    CHECK.at_least("iterations", iterations, 0)
-    return _steps(TrwsField(problem), iterations)
-
-
-def _steps(field: "TrwsField", iterations: int) -> Iterator[TrwsStep]:
-    yield field.step()
-    for _ in range(iterations):
-        field.iterate()
-        yield field.step()
 
 
 class TrwsField:
@@ -162,6 +142,24 @@ class TrwsField:
             self._forwards(diagonal)
         for diagonal in reversed(diagonals):
             self._backwards(diagonal)
+
+    def steps(self, iterations: int, begins: Callable[[int], None] | None = None) -> list[TrwsStep]:
+        """The states before the first of ``iterations`` (0 or more) and after each.
+
+        Parameters:
+            begins: called with the number of each iteration before it.
+
+        Raises:
+            KernelError: negative iterations.
+        """
+        CHECK.at_least("iterations", iterations, 0)
+        steps = [self.step()]
+        for number in range(iterations):
+            if begins is not None:
+                begins(number)
+            self.iterate()
+            steps.append(self.step())
+        return steps
 
     def _rows(self, diagonal: int) -> tuple[int, int]:
         """First and end row of a diagonal's pixels."""

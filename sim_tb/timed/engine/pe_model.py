@@ -12,7 +12,7 @@ from isa.image import DramImage
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
-from sim_tb.cosim.engine import CosimError, Identity, check_launch, check_scratchpad
+from sim_tb.cosim.engine import CosimError, check_launch, check_start
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY, MemoryBehaviour
 from sim_tb.timed.engine.engine_state import TimedWord, timed_words
@@ -86,19 +86,24 @@ class PeModel(Machine):
         *,
         engines: int | None = None,
         memory: MemoryBehaviour | None = None,
-        identity: Identity | None = None,
+        pe_index: int = 0,
+        vault: int = 0,
+        slot: int = 0,
+        pe_count: int = 1,
         reset: bool = True,
         scratchpad: bytes | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> RunResult:
-        """Run one launch; see :meth:`sim_tb.cosim.engine.PeSimulation.run`.
+        """Run one launch; see :meth:`sim_tb.cosim.engine.PeSimulation.job`.
 
         Raises:
             CosimError: as described there.
         """
-        config, place = self.config, identity or Identity()
+        config = self.config
         check_launch(launch, config)
-        check_scratchpad(scratchpad, config)
+        check_start(
+            config, scratchpad, pe_index=pe_index, vault=vault, slot=slot, pe_count=pe_count
+        )
         if launch.limits is not None:
             raise CosimError("limits can only be given to a watched engine")
         if scratchpad is not None:
@@ -108,10 +113,10 @@ class PeModel(Machine):
         state = EngineState(
             words,
             image,
-            pe_index=place.pe_index,
-            vault=place.vault,
-            slot=place.slot,
-            pe_count=place.pe_count,
+            pe_index=pe_index,
+            vault=vault,
+            slot=slot,
+            pe_count=pe_count,
             parameters=launch.parameters,
             scratchpad=self._scratchpad,
             **config.limits,

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from isa.faults import FaultCause
 from isa.image import DramImage
+from isa.instruction import ScalarOp
 from isa.iss.simulator import Outcome, Simulator
-from isa.operators import ScalarOp
 from isa.table import BY_KEY, encode
 
 HALT = encode(BY_KEY["halt"], ())

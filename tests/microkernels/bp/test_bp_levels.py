@@ -21,8 +21,7 @@ from microkernels.bp.golden import (
 )
 from microkernels.bp.jobs import bp_levels_job
 from microkernels.bp.layout import BpLayout
-from microkernels.bp.levels_kernel import copy_program
-from microkernels.bp.levels_layout import LevelsLayout
+from microkernels.bp.levels import LevelsLayout, copy_program
 from microkernels.bp.problem import BpProblem
 from microkernels.bp.tiles import TileCut
 from microkernels.common.errors import KernelError

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from microkernels.bp.golden import energy
 from microkernels.bp.problem import BpProblem, EdgeWeights
-from microkernels.bp.trws.golden import FRACTION, trws
+from microkernels.bp.trws.golden import FRACTION, TrwsField
 from microkernels.common.errors import KernelError
 from microkernels.mrf.smoothness import smoothness_costs
 
@@ -99,7 +99,7 @@ def test_labels_are_those_of_the_raster_order(
 ) -> None:
     one = problem(width + 7 * height, width, height, labels, convex=convex, weights=weights)
     expected = by_pixel(one, 3)
-    found = list(trws(one, 3))
+    found = TrwsField(one).steps(3)
     assert len(found) == len(expected)
     for state, labelling in zip(found, expected, strict=True):
         assert (state.labels == labelling).all()
@@ -112,7 +112,7 @@ def test_the_bound_is_never_above_the_least_energy(seed, width, height, labels, 
     one = problem(seed, width, height, labels, weights=weights)
     every = product(range(labels), repeat=width * height)
     least = min(energy(one, np.reshape(each, (height, width))) for each in every)
-    for state in trws(one, 3):
+    for state in TrwsField(one).steps(3):
         assert state.bound <= least <= state.energy
 
 
@@ -120,7 +120,7 @@ def test_the_bound_is_never_above_the_least_energy(seed, width, height, labels, 
 @pytest.mark.parametrize("weights", [False, True])
 def test_the_bound_is_tight_on_a_tree(width: int, height: int, weights: bool) -> None:
     one = problem(4, width, height, 4, weights=weights)
-    *_, last = trws(one, 4)
+    *_, last = TrwsField(one).steps(4)
     assert last.bound == last.energy
 
 
@@ -128,13 +128,13 @@ def test_energy_and_bound_meet_closely() -> None:
     places = np.arange(8)
     matrix = 9 * np.minimum(np.abs(np.subtract.outer(places, places)), 2)
     costs = np.random.default_rng(8).integers(0, 40, (20, 24, 8))
-    *_, last = trws(BpProblem(costs, matrix), 12)
+    *_, last = TrwsField(BpProblem(costs, matrix)).steps(12)
     assert 0 <= last.energy - last.bound <= 0.02 * last.energy
 
 
 def test_bad_input_is_refused() -> None:
     with pytest.raises(KernelError, match="iterations"):
-        trws(problem(1, 2, 2, 2), -1)
+        TrwsField(problem(1, 2, 2, 2)).steps(-1)
     large = BpProblem(np.full((1, 1, 2), 2048), np.zeros((2, 2), int))
     with pytest.raises(KernelError, match=r"reach 2048 with these costs; 16 bits .* hold 2047"):
-        trws(large, 1)
+        TrwsField(large)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from microkernels.bp import golden as bp_golden
 from microkernels.bp.problem import BpProblem
-from microkernels.bp.trws.golden import FRACTION, trws
+from microkernels.bp.trws.golden import FRACTION, TrwsField
 from microkernels.data.stereo import motorcycle
 
 #: Steps [dy, dx] to the neighbours; in raster order the first two are later.
@@ -120,5 +120,5 @@ def test_energies_of_a_photograph(size: tuple[int, int, int], iterations: int) -
     for expected in bp_energies(one, iterations):
         messages = bp_golden.iterate(one, 1, messages)
         assert bp_golden.energy(one, bp_golden.labels(one, messages)) == expected
-    found = [state.energy for state in trws(one, iterations)]
+    found = [state.energy for state in TrwsField(one).steps(iterations)]
     assert found == list(trws_energies(one, iterations))

@@ -29,7 +29,6 @@ def values(seed: int, *shape: int, limit: int = 1000) -> Elements:
     outputs=st.integers(1, 50),
     batch=st.sampled_from([1, 1, 2, 3, 7]),
     others=st.integers(0, 8),
-    completes=st.booleans(),
     sharers=st.integers(1, 4),
     limit=st.sampled_from([100, 30000]),
     relu=st.booleans(),
@@ -41,7 +40,6 @@ def test_equals_the_golden_model(
     outputs: int,
     batch: int,
     others: int,
-    completes: bool,
     sharers: int,
     limit: int,
     relu: bool,
@@ -57,7 +55,6 @@ def test_equals_the_golden_model(
         fraction=FRACTION,
         relu=relu,
         others=values(seed + 3, others, batch, outputs, limit=limit),
-        completes=completes,
         sharers=sharers,
         base=base,
     )
@@ -151,10 +148,8 @@ def test_data_that_do_not_fit() -> None:
 
 def test_vectors_that_do_not_fit() -> None:
     plan = plan_dense(DenseShape(inputs=24, outputs=9))
-    source, target = Vectors.packed(0, 24, 1), Vectors.packed(64, 9, 1)
+    target = Vectors.packed(64, 9, 1)
     with pytest.raises(KernelError, match="source must be 1 vectors of 24 elements"):
         DenseLayout(plan=plan, source=Vectors.packed(0, 23, 1), target=target, base=128)
-    with pytest.raises(KernelError, match="segment must be from 0 to 0"):
-        DenseLayout(plan=plan, source=source, target=target, base=128, segment=1)
     with pytest.raises(KernelError, match="pitch must be even and at least 48"):
         Vectors(base=0, length=24, batch=2, pitch=46)

@@ -296,9 +296,9 @@ def test_four_slots_at_least_are_in_flight(operation: str) -> None:
             target=maps[2],
             base=3 << 20,
         )
-        assert layout.slots >= 4
-        assert layout.slots * shape.maps <= 16
-        assert layout.ring_end <= 4096
+        assert layout.scratchpad.slots >= 4
+        assert layout.scratchpad.slots * shape.maps <= 16
+        assert layout.scratchpad.used <= 4096
         assert layout.piece <= 256
         assert 0 <= layout.overlap < layout.piece
 
@@ -359,7 +359,7 @@ def test_maps_that_do_not_fit() -> None:
     ):
         with pytest.raises(KernelError, match=message):
             layout(**changes)
-    assert layout().slots >= 4
+    assert layout().scratchpad.slots >= 4
 
 
 @pytest.mark.parametrize("operation", ["tanh", "sigmoid"])

@@ -11,8 +11,7 @@ from isa.image import DramImage
 from isa.program import Program
 from microkernels.common.builder import KernelBuilder
 from microkernels.common.errors import KernelError
-from microkernels.runtime.barrier import FLAG_BYTES, FlagCode
-from microkernels.runtime.chip_barrier import ChipBarrierCode, ChipFlags
+from microkernels.runtime.barrier import FLAG_BYTES, ChipBarrierCode, ChipFlags, FlagCode
 from microkernels.runtime.interleave import Schedule, Together, in_bursts, one_behind
 from microkernels.runtime.ring import VaultRing
 

@@ -14,7 +14,7 @@ from microkernels.bp.kernel import bp_program, most_labels
 from microkernels.bp.layout import BpLayout
 from microkernels.bp.problem import BpProblem
 from microkernels.data.stereo import motorcycle
-from sim_tb.cosim.engine import Identity, MemoryBehaviour, PeSimulation
+from sim_tb.cosim.engine import MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_on
 from soc.generate.presets import preset
 
@@ -77,8 +77,7 @@ def test_random_problems_are_exact(
         launch = Launch(
             program=bp_program(labels, bits), max_cycles=2_000_000, parameters=layout.parameters
         )
-        identity = Identity(pe_index=3, slot=0, pe_count=4)
-        result = simulation.run(launch, image, memory=memory, identity=identity)
+        result = simulation.run(launch, image, memory=memory, pe_index=3, pe_count=4)
         messages = unpack(layout, image)
     assert result.engine.halted
     np.testing.assert_array_equal(messages, iterate(problem, ITERATIONS))

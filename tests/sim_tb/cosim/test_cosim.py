@@ -19,7 +19,6 @@ from pe.config import ALL_INSTRUCTIONS, PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.engine import (
     CosimError,
-    Identity,
     MemoryBehaviour,
     PeSimulation,
     stop_cycles,
@@ -75,7 +74,10 @@ def test_one_program_leaves_what_it_should(simulation: PeSimulation, image: Dram
     result = simulation.run(
         Launch(program=SUM, max_cycles=10_000, parameters=1 << 32),
         image,
-        identity=Identity(pe_index=9, vault=2, slot=1, pe_count=128),
+        pe_index=9,
+        vault=2,
+        slot=1,
+        pe_count=128,
         scratchpad=scratchpad,
     ).engine
     assert (result.state, result.cause) == ("halted", FaultCause.NONE)
@@ -187,10 +189,13 @@ def test_parameters_are_not_cut_to_64_bits(
 
 
 @pytest.mark.parametrize("name", ["pe_index", "vault", "slot", "pe_count"])
-def test_identities_are_not_cut_to_16_bits(name: str) -> None:
+def test_identities_are_not_cut_to_16_bits(
+    simulation: PeSimulation, image: DramImage, name: str
+) -> None:
+    launch = Launch(program=SUM)
     for value in (-1, 65536):
         with pytest.raises(CosimError, match=f"{name} must be from 0 to 65535, not {value}"):
-            Identity(**{name: value})
+            simulation.run(launch, image, **{name: value})
 
 
 @pytest.mark.parametrize(

@@ -18,7 +18,7 @@ from isa.run import Launch
 from isa.timing import VECTOR_LATENCY
 from memory.controller.dram_port import DramCommand
 from pe.interface import PeCounter
-from sim_tb.cosim.engine import Identity, PeSimulation
+from sim_tb.cosim.engine import PeSimulation
 from sim_tb.random.programs import random_program
 from sim_tb.random.reference import simulator_of
 from sim_tb.waves.cycles import read_cycles, signal_names
@@ -228,19 +228,13 @@ def test_random_programs(seed: int, tmp_path: Path) -> None:
         launch = Launch(
             program=Program(program.words), max_cycles=1_000_000, parameters=program.parameters
         )
-        identity = Identity(
-            pe_index=program.pe_index,
-            vault=program.vault,
-            slot=program.slot,
-            pe_count=program.pe_count,
-        )
         with PeSimulation(config, trace=wave) as simulation:
             result = simulation.run(
                 launch,
                 image,
                 memory=program.memory,
-                identity=identity,
                 scratchpad=program.scratchpad,
+                **program.place,
             ).engine
     (follower,) = read_record(wave).engines.values()
     for counter, cycles in follower.events.items():

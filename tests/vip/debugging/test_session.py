@@ -34,8 +34,8 @@ def session(tmp_path: Path):
 
 
 def test_each_command_has_its_reply(session: DebugSession) -> None:
-    assert session.execute("break loop").points[0].address == 3
-    assert session.execute("b loop+2").points[0].address == 5
+    assert session.execute("break loop").lines[0].address == 3
+    assert session.execute("b loop+2").lines[0].address == 5
     assert session.execute("c").place == "loop"
     assert session.execute("c").pc == 5
     assert session.execute("registers r9").values == {9: 2}
@@ -50,7 +50,7 @@ def test_each_command_has_its_reply(session: DebugSession) -> None:
     expected = np.frombuffer(bytes(range(16)), "<i2").tolist()
     assert session.execute("memory 0 i16").values.tolist() == [expected]
     assert session.execute("memory 0 2x4 u8").values.tolist() == [[0, 1, 2, 3], [4, 5, 6, 7]]
-    assert session.execute("p").points[0].address == 3
+    assert session.execute("p").lines[0].address == 3
 
 
 def test_a_store_is_taken_back(session: DebugSession) -> None:

@@ -41,8 +41,7 @@ def report() -> Report:
         {"step": 10.0},
     )  # fmt: skip
     scaling = tuple(
-        Scaling(name, name, 2, ((1, 100.0, 200.0), (2, 150.0, 300.0)))
-        for name in ("a", "b", "c", "d")
+        Scaling(name, 2, ((1, 100.0, 200.0), (2, 150.0, 300.0))) for name in ("a", "b", "c", "d")
     )
     return Report(
         name="<pe>",

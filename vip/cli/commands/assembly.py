@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
 
 import vip
 from isa.assembly.assembler import listing
@@ -14,7 +13,7 @@ from isa.assembly.disassembler import disassemble
 from isa.program import FORMATS, Program
 from pe.config import PeConfig
 from support.files import write_atomically
-from vip.cli.console import console, shown
+from vip.cli.console import console, shown, table
 from vip.cli.errors import UserError
 from vip.cli.tables.machine import show_hazards, show_registers, show_saturated
 from vip.output import write_json
@@ -224,12 +223,10 @@ def _show(name: str, result: "vip.ProgramRun") -> None:
     outcome = result.outcome
     title = f"{name}: {outcome.state}, {outcome.instructions:,} instructions"
     console.print(f"{title} in {result.seconds:.2f} s")
-    table = Table()
-    table.add_column("instruction")
-    table.add_column("executed", justify="right")
+    counts = table("instruction", "executed", left=("instruction",))
     for key, count in Counter(result.executed).most_common(_MOST_EXECUTED):
-        table.add_row(key, f"{count:,}")
-    console.print(table)
+        counts.add_row(key, f"{count:,}")
+    console.print(counts)
     show_registers(result.registers)
     show_hazards(result.program, result.hazards or ())
     show_saturated(result.program, result.saturated or ())

@@ -1,12 +1,14 @@
 """``vip cosim``: programs on the Verilog of an engine, a vault with its engines, or a chip."""
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 import vip
+from microkernels.data.stereo import StereoScene
 from sim_tb.cosim.difference import COMMITS
 from sim_tb.cosim.machine import On
 from sim_tb.waves.saved import SAVE_ENDINGS
@@ -65,21 +67,19 @@ OuterOption = Annotated[
 ]
 
 
-@dataclass(frozen=True, kw_only=True)
-class SceneOptions:
-    """The photographs and the grid on them."""
-
+def _scene(
+    *,
     width: Annotated[
         int | None,
         typer.Option(
             help="Pixels across, also more than the photographs' (default: 64; a vault's: 60).",
             min=1,
         ),
-    ] = None
+    ] = None,
     height: Annotated[
         int | None, typer.Option(help="Pixels down (default: 48; a vault's: 34).", min=1)
-    ] = None
-    labels: Annotated[int, typer.Option(help="Labels (disparity levels).", min=1)] = 16
+    ] = None,
+    labels: Annotated[int, typer.Option(help="Labels (disparity levels).", min=1)] = 16,
     left: Annotated[
         Path | None,
         typer.Option(
@@ -87,15 +87,31 @@ class SceneOptions:
             metavar="FILE",
             callback=reading(),
         ),
-    ] = None
+    ] = None,
     right: Annotated[
         Path | None,
         typer.Option(help="Right photograph.", metavar="FILE", callback=reading()),
-    ] = None
+    ] = None,
     disparities: Annotated[
         tuple[int, int], typer.Option(help="Range of disparities in pixels, with --left.")
-    ] = (0, 64)
+    ] = (0, 64),
+) -> Callable[..., StereoScene]:
+    """:func:`vip.stereo_pair` of the photographs and the grid on them, which needs the machine's
+    ``config``."""
+    if (left is None) != (right is None):
+        raise UserError("--left and --right go together")
+    return partial(
+        vip.stereo_pair,
+        left,
+        right,
+        width=width,
+        height=height,
+        labels=labels,
+        disparities=disparities,
+    )
 
+
+SceneOption = Annotated[Callable[..., StereoScene], _scene]
 
 #: Options of the memory beside one engine.
 _MEMORY = ("latency", "bandwidth", "stall", "out_of_order", "seed")
@@ -140,7 +156,7 @@ def _beside(
 @grouped
 def bp(
     context: typer.Context,
-    scene: SceneOptions,
+    scene: SceneOption,
     memory: BehaviourOption,
     preset_name: PresetOption = "pe",
     on: OnOption = "rtl",
@@ -194,21 +210,10 @@ def bp(
     """
     config = any_preset(preset_name)
     _check_options(context, preset_name, config, on)
-    if (scene.left is None) != (scene.right is None):
-        raise UserError("--left and --right go together")
-    pair = vip.stereo_pair(
-        scene.left,
-        scene.right,
-        config=config,
-        width=scene.width,
-        height=scene.height,
-        labels=scene.labels,
-        disparities=scene.disparities,
-    )
     with shown() as progress:
         run = vip.cosim_bp(
             config,
-            pair,
+            scene(config=config),
             iterations=iterations,
             on=on,
             behaviour=_beside(config, on, memory),

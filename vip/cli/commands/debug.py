@@ -9,8 +9,8 @@ import typer
 from rich.table import Table
 
 import vip
-from vip.cli.console import console, warn
-from vip.debugging.commands import COMMANDS, DebugSession, Listing, Points, Reply
+from vip.cli.console import console, table, warn
+from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply
 from vip.debugging.errors import DebugError, ExpectationError
 from vip.debugging.points import Breakpoint, Hit, Point, Watchpoint
 from vip.debugging.views import ListedWord, Matrix, Registers, Stop
@@ -65,11 +65,11 @@ class _Prompt(cmd.Cmd):
 
 
 def _show_help() -> None:
-    table = Table(box=None, show_header=False)
+    lines = Table(box=None, show_header=False)
     for command in COMMANDS:
-        table.add_row(f"{command.name}, {command.short}", command.arguments, command.summary)
-    table.add_row("quit, q", "", "end; so does the end of the input")
-    console.print(table)
+        lines.add_row(f"{command.name}, {command.short}", command.arguments, command.summary)
+    lines.add_row("quit, q", "", "end; so does the end of the input")
+    console.print(lines)
 
 
 def debug(
@@ -164,24 +164,22 @@ def show_reply(reply: Reply, points: dict[int, Point]) -> None:
         case Matrix():
             _show_matrix(reply)
         case Listing():
-            for word in reply.words:
-                _show_word(word)
-        case Points():
-            for point in reply.points:
-                console.print(_point(point))
+            for line in reply.lines:
+                if isinstance(line, ListedWord):
+                    _show_word(line)
+                else:
+                    console.print(_point(line))
         case _:
             console.print(reply.text)
 
 
 def _show_registers(registers: Registers) -> None:
-    table = Table(box=None, pad_edge=False, show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_column(justify="right")
+    heads = ("register", "hexadecimal", "decimal")
+    rows = table(*heads, left=heads[:1], box=None, pad_edge=False, show_header=False)
     for number, value in registers.values.items():
         signed = value - (1 << 64) if value >> 63 else value
-        table.add_row(f"r{number}", f"{value:#x}", str(signed))
-    console.print(table if table.row_count else "all registers are 0")
+        rows.add_row(f"r{number}", f"{value:#x}", str(signed))
+    console.print(rows if rows.row_count else "all registers are 0")
 
 
 def _point(point: Point) -> str:
@@ -245,12 +243,11 @@ def _show_matrix(matrix: Matrix) -> None:
     step = matrix.type.size
     for first in range(0, columns, _COLUMNS):
         part = range(first, min(first + _COLUMNS, columns))
-        table = Table(box=None, pad_edge=False)
-        table.add_column(f"{matrix.type.name} at", justify="right")
-        for column in part:
-            table.add_column(str(column), justify="right")
+        elements = table(
+            f"{matrix.type.name} at", *map(str, part), left=(), box=None, pad_edge=False
+        )
         for row in range(rows):
             at = matrix.start + (row * columns + first) * step
             cells = [matrix.type.text(int(matrix.values[row, column])) for column in part]
-            table.add_row(f"{at:#x}", *cells)
-        console.print(table)
+            elements.add_row(f"{at:#x}", *cells)
+        console.print(elements)

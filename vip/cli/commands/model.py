@@ -6,11 +6,10 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.table import Table
 
 import vip
 from sim_tb.workloads.certificate import KINDS, Certified
-from vip.cli.console import console, shown
+from vip.cli.console import console, shown, table
 from vip.output import write_json
 
 from .options import JsonOption
@@ -26,21 +25,20 @@ def _model() -> None:
 
 
 def _show(machine: str, rows: Sequence[Certified]) -> None:
-    table = Table(title=f"cycles on the machine: {machine}", box=box.SIMPLE)
-    table.add_column("run", no_wrap=True)
-    for head in ("model", "Verilog", "error"):
-        table.add_column(head, justify="right")
-    table.add_column("counters")
+    heads = ("run", "model", "Verilog", "error", "counters")
+    title = f"cycles on the machine: {machine}"
+    text = ("run", "counters")
+    cycles = table(*heads, left=text, unbroken=("run",), title=title, box=box.SIMPLE)
     for row in rows:
         causes = ", ".join(f"{name} {value:+,}" for name, value in row.differing.items())
-        table.add_row(
+        cycles.add_row(
             row.name,
             f"{row.model:,}",
             f"{row.verilog:,}",
             f"{row.percent:+.2f} %" if row.model != row.verilog else "0",
             causes or "equal",
         )
-    console.print(table)
+    console.print(cycles)
 
 
 @app.command()

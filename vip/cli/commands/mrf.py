@@ -1,16 +1,18 @@
 """``vip mrf``: Markov random fields of the user."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated
 
 import numpy as np
 import typer
 from numpy.typing import NDArray
-from rich.table import Table
 
 from microkernels.bp.problem import BpProblem
+from microkernels.bp.shifts.choice import Form
 from microkernels.mrf.disparities import ENDINGS
+from microkernels.mrf.matching import Cost
 from microkernels.mrf.pair import PairOptions
 from microkernels.mrf.pixels import (
     denoising_problem,
@@ -19,27 +21,152 @@ from microkernels.mrf.pixels import (
     segmentation_problem,
 )
 from microkernels.mrf.smoothness import coarse_costs
-from vip.cli.console import console, shown
+from sim_tb.cosim.machine import Place
+from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.tables.machine import show_model_saturated
+from vip.mrf.options import Method
 from vip.mrf.result import MrfRun
-from vip.mrf.run import solve_mrf
+from vip.mrf.run import MOST_LEVELS, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
-from .option_groups.mrf import (
-    BitsOption,
-    CutOption,
-    LabelsOption,
-    MatchingOptions,
-    SmoothOption,
-    SolveOptions,
-    TruthOptions,
-    WeightOption,
+from .options import (
+    JsonOption,
+    PresetOption,
+    drawing,
+    reading,
+    writing,
 )
-from .options import JsonOption, reading, writing
 
 __all__ = ["app"]
+
+SmoothOption = Annotated[
+    str,
+    typer.Option(
+        help="Smoothness costs of labels d apart: linear, linear:T, potts, quadratic, "
+        "quadratic:T (T truncates), or a file .npy with a matrix."
+    ),
+]
+WeightOption = Annotated[int, typer.Option(help="Factor of the smoothness costs.", min=0)]
+BitsOption = Annotated[int, typer.Option(help="Element width: 8, 16 or 32.")]
+CutOption = Annotated[
+    int | None, typer.Option(help="Largest data cost (default: all).", min=1, max=32767)
+]
+LabelsOption = Annotated[
+    Path | None,
+    typer.Option(
+        "-o",
+        "--output",
+        metavar="FILE",
+        help="Write the labels: .npy, or .png (as grey levels).",
+        callback=writing(".npy", ".png"),
+    ),
+]
+
+
+@dataclass(frozen=True, kw_only=True)
+class SolveOptions:
+    """Method and machine."""
+
+    method: Annotated[
+        Method,
+        typer.Option(help="BP-M, TRW-S, or either on a quarter of the size first (hbp, htrws)."),
+    ] = "bp"
+    iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5
+    coarse: Annotated[
+        int,
+        typer.Option(help="Iterations on each coarse level (hbp, htrws).", min=0, max=1000),
+    ] = 5
+    levels: Annotated[
+        int,
+        typer.Option(
+            help="Levels of hbp and htrws, each with half of the sides of the one before.",
+            min=2,
+            max=MOST_LEVELS,
+        ),
+    ] = 2
+    on: Annotated[
+        Place,
+        typer.Option(
+            "--on",
+            help="Golden model, timing model, instruction set simulator, or Verilog; on the last "
+            "three every message is compared with the golden model's.",
+        ),
+    ] = "golden"
+    messages: Annotated[
+        Form,
+        typer.Option(
+            help="New messages on a machine: by a matrix of all pairs of labels, by shifts, which "
+            "convex and truncated costs allow, or what takes fewer cycles. The result is the same."
+        ),
+    ] = "auto"
+    damping: Annotated[
+        int,
+        typer.Option(
+            help="Sixteenths of the old message in a new one (bp, hbp).",
+            min=0,
+            max=15,
+        ),
+    ] = 0
+    preset_name: PresetOption = "pe"
+    energies: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Write the energy after each iteration as JSON.",
+            callback=writing(),
+        ),
+    ] = None
+    plot: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Draw the energy after each iteration as PNG or SVG.",
+            callback=drawing(),
+        ),
+    ] = None
+
+
+def _pair(
+    *,
+    labels: Annotated[int, typer.Option(help="Disparities.", min=2, max=256)] = 16,
+    first: Annotated[int, typer.Option(help="Disparity of the first label.", min=0)] = 0,
+    scale: Annotated[
+        float, typer.Option(help="Scale both photographs first, with antialiasing; up to 1.")
+    ] = 1.0,
+    cost: Annotated[
+        Cost,
+        typer.Option(help="Absolute differences, Birchfield-Tomasi, or census transform."),
+    ] = "ad",
+    cut: CutOption = None,
+    smooth: SmoothOption = "linear:2",
+    weight: WeightOption = 20,
+    edges: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights of the edges: gradient:T,P multiplies the smoothness costs by P between "
+            "pixels whose colours differ by less than T grey levels."
+        ),
+    ] = None,
+    bits: BitsOption = 16,
+) -> PairOptions:
+    """How two photographs are compared, and what is smooth."""
+    return PairOptions(
+        labels=labels,
+        first=first,
+        scale=scale,
+        cost=cost,
+        truncation=cut,
+        smooth=smooth,
+        weight=weight,
+        edges=edges,
+        bits=bits,
+    )
+
+
+PairOption = Annotated[PairOptions, _pair]
+
 
 app = typer.Typer(
     help="Markov random fields of your own, by belief propagation.", no_args_is_help=True
@@ -64,8 +191,7 @@ def stereo(
         typer.Argument(metavar="RIGHT", help="Right photograph, rectified.", callback=reading()),
     ],
     solve: SolveOptions,
-    matching: MatchingOptions,
-    against: TruthOptions,
+    pair: PairOption,
     output: Annotated[
         Path | None,
         typer.Option(
@@ -76,16 +202,26 @@ def stereo(
             callback=writing(*ENDINGS),
         ),
     ] = None,
-    smooth: SmoothOption = "linear:2",
-    weight: WeightOption = 20,
-    edges: Annotated[
-        str | None,
+    truth: Annotated[
+        Path | None,
         typer.Option(
-            help="Weights of the edges: gradient:T,P multiplies the smoothness costs by P between "
-            "pixels whose colours differ by less than T grey levels."
+            metavar="FILE",
+            help="True disparities: picture (0: unknown), .pfm, .npy or .npz.",
+            callback=reading(),
         ),
     ] = None,
-    bits: BitsOption = 16,
+    truth_factor: Annotated[
+        float | None,
+        typer.Option(help="The truth's numbers are disparities times this (default: 1)."),
+    ] = None,
+    mask: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="Picture that is white where both photographs show a point, for the errors.",
+            callback=reading(),
+        ),
+    ] = None,
     json: JsonOption = None,
 ) -> None:
     """Disparities of a pair of photographs of any size, and their errors against the truth.
@@ -98,22 +234,11 @@ def stereo(
 
     Example: vip mrf stereo left.png right.png --scale 0.5 --on model --energies energies.json
     """
-    options = PairOptions(
-        labels=matching.labels,
-        first=matching.first,
-        scale=matching.scale,
-        cost=matching.cost,
-        truncation=matching.cut,
-        smooth=smooth,
-        weight=weight,
-        edges=edges,
-        bits=bits,
-    )
     with shown() as progress:
         result = mrf_stereo(
             left_image,
             right_image,
-            options,
+            pair,
             solve.preset_name,
             method=solve.method,
             iterations=solve.iterations,
@@ -122,9 +247,9 @@ def stereo(
             on=solve.on,
             form=solve.messages,
             damping=solve.damping,
-            truth=against.truth,
-            truth_factor=against.truth_factor,
-            mask=against.mask,
+            truth=truth,
+            truth_factor=truth_factor,
+            mask=mask,
             progress=progress,
         )
     if output is not None:
@@ -271,32 +396,27 @@ def _write_energies(run: MrfRun, solve: SolveOptions) -> None:
 
 def _show(run: MrfRun, rows: dict[str, str]) -> None:
     """Print a solution, and end with exit code 1 if it is not the golden model's."""
-    problem = run.problem
-    table = Table(
-        title=f"{problem.width} x {problem.height} pixels, {problem.labels} labels of "
-        f"{problem.bits} bits",
-        show_header=False,
-    )
-    table.add_column()
-    table.add_column(justify="right")
-    table.add_row("solved on", _PLACES[run.on])
-    table.add_row("energy before", f"{run.energies[0]:,}")
-    table.add_row("energy", f"{run.energy:,}")
+    values = {
+        "solved on": _PLACES[run.on],
+        "energy before": f"{run.energies[0]:,}",
+        "energy": f"{run.energy:,}",
+    }
     if run.bounds:
-        table.add_row("no energy is below", f"{run.bounds[-1]:,}")
-    for name, text in rows.items():
-        table.add_row(name, text)
+        values["no energy is below"] = f"{run.bounds[-1]:,}"
+    values |= rows
     for name, cycles in run.cycles.items():
-        table.add_row(f"cycles of {name}" if name else "cycles", f"{cycles:,}")
+        values[f"cycles of {name}" if name else "cycles"] = f"{cycles:,}"
     if run.cycles_per_update is not None:
-        table.add_row("cycles an update and engine", f"{run.cycles_per_update:.2f}")
+        values["cycles an update and engine"] = f"{run.cycles_per_update:.2f}"
     if run.fill:
-        table.add_row("engines without a pixel, by the schedule", f"{100 * run.fill:.1f} %")
+        values["engines without a pixel, by the schedule"] = f"{100 * run.fill:.1f} %"
     if run.on != "golden":
-        verdict = "exact" if run.match else f"{run.differing:,} elements DIFFER"
-        table.add_row(f"messages by {'a matrix' if run.form == 'matrix' else 'shifts'}", verdict)
-        table.add_row("labels chosen on", f"the {run.chosen_on}")
-    console.print(table)
+        form = f"messages by {'a matrix' if run.form == 'matrix' else 'shifts'}"
+        values[form] = "exact" if run.match else f"{run.differing:,} elements DIFFER"
+        values["labels chosen on"] = f"the {run.chosen_on}"
+    problem = run.problem
+    size = f"{problem.width} x {problem.height} pixels, {problem.labels} labels"
+    show_values(f"{size} of {problem.bits} bits", values)
     show_model_saturated(run.saturated)
     if not run.match:
         raise typer.Exit(1)

@@ -7,13 +7,12 @@ from typing import Annotated
 import numpy as np
 import typer
 from rich import box
-from rich.table import Table
 
 import vip
 from microkernels.networks.parameters import Reals
 from sim_tb.cosim.machine import Place
 from support.files import write_atomically
-from vip.cli.console import console, shown, warn
+from vip.cli.console import console, shown, table, warn
 from vip.models.folder import check_new, manifest_of
 from vip.output import write_json
 
@@ -62,22 +61,19 @@ def check(
     """
     with shown() as progress:
         report = vip.check_model(model, preset=preset_name, batch=batch, progress=progress)
-    table = Table(title="operators", box=box.SIMPLE)
-    table.add_column("operator")
-    for column in ("nodes", "supported"):
-        table.add_column(column, justify="right")
+    heads = ("operator", "nodes", "supported")
+    operators = table(*heads, left=("operator",), title="operators", box=box.SIMPLE)
     for name, (count, mapped) in report.operators.items():
-        table.add_row(name, f"{count}", f"{mapped}")
-    console.print(table)
+        operators.add_row(name, f"{count}", f"{mapped}")
+    console.print(operators)
     for refusal in report.refused:
         console.print(f"node {refusal.node} ({refusal.op}): {refusal.why}")
     if report.problem:
         console.print(report.problem)
     if report.layers and report.vault_bytes:
-        layers = Table(title=f"predicted cycles, batch {report.batch}", box=box.SIMPLE)
-        for column in ("layer", "kind", "output"):
-            layers.add_column(column)
-        layers.add_column("cycles", justify="right")
+        text = ("layer", "kind", "output")
+        title = f"predicted cycles, batch {report.batch}"
+        layers = table(*text, "cycles", left=text, title=title, box=box.SIMPLE)
         for layer in report.layers:
             size = " x ".join(map(str, layer.output))
             layers.add_row(layer.name, layer.kind, size, f"{layer.cycles:,.0f}")
@@ -138,13 +134,12 @@ def compile_command(
             carry=carried(carry or ()),
             progress=progress,
         )
-    table = Table(title=f"{model.name} on {preset_name}, calibration", box=box.SIMPLE)
-    table.add_column("layer")
-    for column in ("fraction bits", "of weights", "largest", "rounding", "saturated"):
-        table.add_column(column, justify="right")
+    heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
+    title = f"{model.name} on {preset_name}, calibration"
+    layers = table(*heads, left=("layer",), title=title, box=box.SIMPLE)
     for feature_map in report.maps:
         weights = "" if feature_map.weight_fraction is None else f"{feature_map.weight_fraction}"
-        table.add_row(
+        layers.add_row(
             feature_map.layer,
             f"{feature_map.fraction}",
             weights,
@@ -152,7 +147,7 @@ def compile_command(
             f"{feature_map.error:.2e}",
             f"{feature_map.saturated:,}" if feature_map.saturated else "",
         )
-    console.print(table)
+    console.print(layers)
     for tensor in report.outputs:
         console.print(
             f"{tensor.tensor} beside onnxruntime, {tensor.images} image(s): error "

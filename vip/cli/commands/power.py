@@ -8,7 +8,7 @@ from rich.table import Table
 
 import vip
 from synth.power.power import THESIS_MHZ, PowerReport
-from vip.cli.console import console, shown
+from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.power import KERNELS
 
@@ -22,24 +22,21 @@ def _own_program(kernel: str) -> list[Path]:
 
 
 def _table(title: str, report: PowerReport, mhz: float) -> Table:
-    table = Table(title=title)
-    table.add_column("unit")
     parts = ("mW", "%", "clock", "cells", "nets", "memories", "leakage")
-    for name in parts:
-        table.add_column(name, justify="right")
+    units = table("unit", *parts, left=("unit",), title=title)
     total = report.total.milliwatts(mhz)
     for row in (*report.rows, report.total):
         if row is report.total:
-            table.add_section()
+            units.add_section()
         shares = (row.clock, row.cells, row.nets, row.memories)
-        table.add_row(
+        units.add_row(
             row.unit,
             f"{row.milliwatts(mhz):.2f}",
             f"{row.milliwatts(mhz) / total:.1%}",
             *(f"{fj * mhz * 1e-6:.2f}" for fj in shares),
             f"{row.leakage * 1e-6:.2f}",
         )
-    return table
+    return units
 
 
 def power(

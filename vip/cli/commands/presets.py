@@ -7,7 +7,7 @@ from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from synth.physical.devices import FILL
-from vip.cli.console import console, shown
+from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.presets import FPGAS, PresetRow, list_presets
 
@@ -41,11 +41,8 @@ def _cells(row: PresetRow) -> tuple[str, ...]:
 
 
 def _table(*heads: str) -> Table:
-    table = Table(box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
-    for head in heads:
-        right = head in ("memory", "kGE", "LUTs xc7", "LUTs ecp5")
-        table.add_column(head, no_wrap=head == "preset", justify="right" if right else "left")
-    return table
+    text = ("preset", "machine", "ports", "fits")
+    return table(*heads, left=text, unbroken=("preset",), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
 
 
 def presets(

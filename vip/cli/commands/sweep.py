@@ -5,9 +5,8 @@ from typing import Annotated
 
 import typer
 from rich import box
-from rich.table import Table
 
-from vip.cli.console import console, shown
+from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.sweeps.sweep import FILES, SweepResult
 from vip.sweeps.sweep import sweep as run_sweep
@@ -19,15 +18,13 @@ __all__ = ["sweep"]
 
 def _show(result: SweepResult, folder: Path) -> None:
     objectives = result.specification.objectives
-    table = Table(title=f"Pareto front: {', '.join(objectives)}", box=box.SIMPLE)
-    table.add_column("configuration", justify="right")
-    for name in (*result.specification.vary, *objectives):
-        table.add_column(name, justify="right")
+    heads = ("configuration", *result.specification.vary, *objectives)
+    front = table(*heads, title=f"Pareto front: {', '.join(objectives)}", box=box.SIMPLE)
     for one in result.front:
         mark = " *" if one is result.winner else ""
         values = [f"{one.values[name]:,.6g}" for name in objectives]
-        table.add_row(f"{one.number}{mark}", *map(str, one.choice.values()), *values)
-    console.print(table)
+        front.add_row(f"{one.number}{mark}", *map(str, one.choice.values()), *values)
+    console.print(front)
     failed = [one for one in result.configurations if one.failed]
     console.print(
         f"{len(result.configurations)} configurations, {len(result.rows)} points, {len(failed)} "

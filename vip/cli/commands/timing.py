@@ -10,7 +10,7 @@ import vip
 from synth.physical.corners import CornerTiming
 from synth.timing.open_sta import OPEN_STA
 from synth.timing.sta import Path as TimingPath
-from vip.cli.console import console, shown
+from vip.cli.console import console, shown, table
 from vip.output import write_json
 
 from .options import JsonOption, PresetOption, ToolsOption, liberty_files, reading
@@ -23,18 +23,16 @@ def _mhz(path: TimingPath | None) -> str:
 
 
 def _table(title: str, corners: tuple[CornerTiming, ...]) -> Table:
-    table = Table(title=title)
-    table.add_column("corner")
-    for name in ("pins", "wires", "pins\nOpenSTA", "wires\nOpenSTA"):
-        table.add_column(name, justify="right")
-    table.add_column("longest path (ns)")
+    text = ("corner", "longest path (ns)")
+    clocks = ("pins", "wires", "pins\nOpenSTA", "wires\nOpenSTA")
+    rows = table(text[0], *clocks, text[1], left=text, title=title)
     for row in corners:
-        table.add_row(
+        rows.add_row(
             row.corner,
             *map(_mhz, (row.pins, row.wires, row.open_sta_pins, row.open_sta_wires)),
             ", ".join(f"{unit} {ns:.2f}" for unit, ns in row.pins.by_unit()),
         )
-    return table
+    return rows
 
 
 def timing(

@@ -2,11 +2,9 @@
 
 from collections.abc import Mapping, Sequence
 
-from rich.table import Table
-
 from synth.physical.area import AreaReport, AreaRow
 from synth.physical.place import PlaceReport
-from vip.cli.console import console
+from vip.cli.console import console, table
 
 __all__ = ["SHOWN", "show_area", "show_placed"]
 
@@ -23,10 +21,8 @@ def show_area(config_name: str, report: Mapping[str, AreaReport]) -> None:
         for name in SHOWN
         if name in area.total.values and (name != "sram_bits" or area.target == first.target)
     ]
-    table = Table(title=f"Area of {config_name}")
-    table.add_column("unit")
-    for target, name in columns:
-        table.add_column(f"{name}\n{target}", justify="right")
+    heads = [f"{name}\n{target}" for target, name in columns]
+    units = table("unit", *heads, left=("unit",), title=f"Area of {config_name}")
 
     def cells(unit: str, rows: dict[str, AreaRow | None]) -> list[str]:
         values = []
@@ -37,27 +33,26 @@ def show_area(config_name: str, report: Mapping[str, AreaReport]) -> None:
         return [unit, *values]
 
     for row in first.rows:
-        table.add_row(*cells(row.unit, {t: area.row(row.unit) for t, area in report.items()}))
-    table.add_section()
-    table.add_row(*cells("total", {t: area.total for t, area in report.items()}))
+        units.add_row(*cells(row.unit, {t: area.row(row.unit) for t, area in report.items()}))
+    units.add_section()
+    units.add_row(*cells("total", {t: area.total for t, area in report.items()}))
     if any(area.flat for area in report.values()):
-        table.add_row(*cells("flat", {t: area.flat for t, area in report.items()}))
-    console.print(table)
+        units.add_row(*cells("flat", {t: area.flat for t, area in report.items()}))
+    console.print(units)
 
 
 def show_placed(config_name: str, placed: Mapping[str, Sequence[PlaceReport]]) -> None:
     """Print what was placed, a row a unit and device."""
-    table = Table(title=f"{config_name}, placed and routed")
-    for name in ("device", "unit", "MHz (median)", "least", "most", "fit", "longest path (ns)"):
-        table.add_column(name, justify="left" if name in ("device", "unit") else "right")
+    heads = ("device", "unit", "MHz (median)", "least", "most", "fit", "longest path (ns)")
+    rows = table(*heads, left=heads[:2], title=f"{config_name}, placed and routed")
     for device, reports in placed.items():
         for report in reports:
             clocks = [placement.fmax_mhz for placement in report.placements]
-            table.add_row(
+            rows.add_row(
                 device,
                 report.unit,
                 *(f"{mhz:.1f}" for mhz in (report.fmax_mhz, min(clocks), max(clocks))),
                 str(report.device.copies(report.used)),
                 ", ".join(f"{unit} {ns:.1f}" for unit, ns in report.path),
             )
-    console.print(table)
+    console.print(rows)

@@ -1,36 +1,96 @@
 """Tables of ``vip cosim``."""
 
-from collections.abc import Mapping
-
-from rich.table import Table
+from itertools import zip_longest
 
 from isa.run import RunResult
 from microkernels.runtime.job import KernelOutcome
 from pe.interface import PeCounter
+from sim_tb.cosim.difference import Commit, Differing, FirstDifference, OperandContent
 from sim_tb.cosim.machine import On
-from vip.cli.console import console
+from vip.cli.console import console, show_values, table
 from vip.cosimulation.program import CosimRun
 from vip.cosimulation.stereo import BpRun
 
-from .difference import show_difference
 from .machine import show_hazards, show_model_saturated, show_registers, show_saturated
 
 __all__ = ["show_bp", "show_program"]
+
+#: Elements of an operand, and stretches that differ, that are shown.
+_SHOWN = 8
+
+
+def show_difference(difference: FirstDifference) -> None:
+    """Print the instruction, what it reads, what differs and the last commits."""
+    first = difference.instruction
+    console.print(
+        f"first difference after instruction {first.number}, word {first.pc}{_source(first)}:"
+    )
+    console.print(f"  {first.text}")
+    for operand in difference.operands:
+        console.print(f"  reads {_place(operand)}: {_operand(operand)}")
+    if difference.end:
+        console.print(f"  {difference.end}")
+    for place in difference.differing[:_SHOWN]:
+        _show_place(place)
+    if len(difference.differing) > _SHOWN:
+        console.print(f"  and {len(difference.differing) - _SHOWN} places more")
+    _show_commits(difference)
+
+
+def _source(commit: Commit) -> str:
+    return "" if commit.source is None else f" ({commit.source.file}:{commit.source.line})"
+
+
+def _place(where: OperandContent | Differing) -> str:
+    return f"r{where.start}" if where.space == "register" else f"{where.space} {where.start:#x}"
+
+
+def _numbers(content: bytes, size: int) -> list[int]:
+    return [
+        int.from_bytes(content[at : at + size], "little", signed=True)
+        for at in range(0, len(content), size)
+    ]
+
+
+def _operand(operand: OperandContent) -> str:
+    if operand.space == "register":
+        (value,) = _numbers(operand.content, 8)
+        return f"{value:#x}" if value >= 0 else f"{value}"
+    numbers = _numbers(operand.content, operand.bytes_each)
+    return " ".join(map(str, numbers[:_SHOWN])) + (" ..." if len(numbers) > _SHOWN else "")
+
+
+def _show_place(place: Differing) -> None:
+    pairs = [_numbers(content, place.bytes_each) for content in (place.expected, place.got)]
+    for name, numbers in zip(("expected", "got"), pairs, strict=True):
+        text = " ".join(map(str, numbers[:_SHOWN])) + (" ..." if len(numbers) > _SHOWN else "")
+        console.print(f"  {_place(place)}: {name:8} {text}")
+
+
+def _show_commits(difference: FirstDifference) -> None:
+    """The last instructions on the simulator and, with waveforms, those of the engine."""
+    text = ("instruction", "line")
+    engine = ("on the engine", "in cycles") if difference.passages else ()
+    title = "last instructions, the differing one at the end"
+    rows = table("number", "word", *text, *engine, left=text, title=title)
+    # Of different lengths, they end together.
+    commits, passages = reversed(difference.commits), reversed(difference.passages)
+    for commit, passage in reversed(list(zip_longest(commits, passages))):
+        cells = ["", "", "", ""]
+        if commit is not None:
+            line = "" if commit.source is None else f"{commit.source.file}:{commit.source.line}"
+            cells = [str(commit.number), str(commit.pc), commit.text, line]
+        if passage is not None:
+            cells += [f"word {passage.pc}", f"{passage.start}-{passage.end}"]
+        rows.add_row(*cells)
+    console.print(rows)
+
 
 _MACHINES = {
     "rtl": "its Verilog",
     "model": "the timing model",
     "iss": "the instruction set simulator",
 }
-
-
-def _table(title: str, rows: Mapping[str, str]) -> None:
-    table = Table(title=title, show_header=False)
-    table.add_column()
-    table.add_column(justify="right")
-    for name, value in rows.items():
-        table.add_row(name, value)
-    console.print(table)
 
 
 def show_bp(run: BpRun) -> None:
@@ -46,7 +106,7 @@ def show_bp(run: BpRun) -> None:
         rows = _vault_bp(outcome, result)
     else:
         rows = _engine_bp(outcome, result)
-    _table(verdict, {"ran on": _MACHINES[run.on], **rows})
+    show_values(verdict, {"ran on": _MACHINES[run.on], **rows})
     show_model_saturated(outcome.job.saturated)
 
 
@@ -137,7 +197,7 @@ def _show_engine(name: str, run: CosimRun) -> None:
     if compared is not None:
         equal = "yes" if compared.match else "not known" if run.unknown else "NO"
         rows["equal to the simulator"] = equal
-    _table(f"{name}: {end.state}", rows)
+    show_values(f"{name}: {end.state}", rows)
     show_registers(end.registers)
     if compared is not None:
         show_hazards(run.program, compared.hazards)
@@ -154,6 +214,6 @@ def _show_engines(name: str, on: On, result: RunResult) -> None:
             title = f"{counter.name.lower().replace('_', ' ')}, mean and most"
             rows[title] = f"{sum(values) / len(values):,.0f}  {max(values):,}"
     ended = f"{len(result.faults)} engines faulted" if result.faults else "halted"
-    _table(
+    show_values(
         f"{name}: {ended}", {**rows, **(_chip(result) if result.host_cycles else _vault(result))}
     )

@@ -3,10 +3,8 @@
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from rich.table import Table
-
 from isa.program import Program
-from vip.cli.console import console, warn
+from vip.cli.console import console, table, warn
 
 if TYPE_CHECKING:
     from isa.hazards import Hazard
@@ -50,13 +48,11 @@ def show_model_saturated(values: int) -> None:
 
 def show_registers(registers: Sequence[int]) -> None:
     """Print the registers that are not 0, as hexadecimal and as signed decimal numbers."""
-    table = Table(title="registers that are not 0")
-    table.add_column("register")
-    table.add_column("hexadecimal", justify="right")
-    table.add_column("decimal", justify="right")
+    heads = ("register", "hexadecimal", "decimal")
+    rows = table(*heads, left=("register",), title="registers that are not 0")
     for number, value in enumerate(registers):
         if value:
             signed = value - (1 << 64) if value >> 63 else value
-            table.add_row(f"r{number}", f"{value:#x}", str(signed))
-    if table.row_count:
-        console.print(table)
+            rows.add_row(f"r{number}", f"{value:#x}", str(signed))
+    if rows.row_count:
+        console.print(rows)

@@ -2,10 +2,8 @@
 
 from collections.abc import Mapping
 
-from rich.table import Table
-
 from synth.formal.prove import Proof
-from vip.cli.console import console
+from vip.cli.console import console, table
 
 __all__ = ["show_proofs"]
 
@@ -13,13 +11,13 @@ __all__ = ["show_proofs"]
 def show_proofs(proofs: Mapping[str, Proof]) -> None:
     """Show ``proofs`` by the application or program of the engine, and the counterexamples of those
     that fail."""
-    table = Table(title="Engines that do what the full one does")
-    for column in ("for", "conditions", "seconds", "result"):
-        table.add_column(column, justify="left" if column in ("for", "result") else "right")
+    heads = ("for", "conditions", "seconds", "result")
+    title = "Engines that do what the full one does"
+    results = table(*heads, left=("for", "result"), title=title)
     for name, proof in proofs.items():
         result = "proved" if proof.holds else "REFUTED"
-        table.add_row(name, f"{proof.goals:,}", f"{proof.seconds:,.0f}", result)
-    console.print(table)
+        results.add_row(name, f"{proof.goals:,}", f"{proof.seconds:,.0f}", result)
+    console.print(results)
     for name, proof in proofs.items():
         for failure in proof.failures:
             console.print(f"{name}: {', '.join(failure.goals)} fails", markup=False)

@@ -7,10 +7,10 @@ from rich.table import Table
 from isa.table import Unit
 from synth.analysis.trim import TrimReport
 from synth.physical.area import AreaComparison
-from vip.cli.console import console
+from vip.cli.console import console, table
 from vip.cli.tables.proofs import show_proofs
 from vip.trimming.filling import CLOCK_MHZ, Fitting
-from vip.trimming.result import TrimResult
+from vip.trimming.trim import TrimResult
 
 __all__ = ["show_fit", "show_trim"]
 
@@ -25,26 +25,25 @@ _AREAS = (
 
 
 def _instructions(cut: TrimReport) -> Table:
-    table = Table(title="instructions by unit, and what needs them")
-    for heading in ("unit", "kept", "removed", "why the unit is still there"):
-        table.add_column(heading, justify="right" if heading in ("kept", "removed") else "left")
+    text = ("unit", "why the unit is still there")
+    title = "instructions by unit, and what needs them"
+    rows = table(text[0], "kept", "removed", text[1], left=text, title=title)
     for unit in Unit:
         left, removed = len(cut.kept[unit]), len(cut.removed[unit])
         why = cut.why_unit(unit).partition(": ")[2]
-        table.add_row(unit.value, str(left), str(removed), why)
-    return table
+        rows.add_row(unit.value, str(left), str(removed), why)
+    return rows
 
 
 def _sizes(cut: TrimReport) -> Table:
-    table = Table(title="sizes, and how they are known")
-    for heading in ("", "full", "trimmed", "needed", "known", "from", "a run that needs more"):
-        number = heading in ("full", "trimmed", "needed")
-        table.add_column(heading, justify="right" if number else "left")
+    text = ("", "known", "from", "a run that needs more")
+    numbers = ("full", "trimmed", "needed")
+    rows = table("", *numbers, *text[1:], left=text, title="sizes, and how they are known")
     for bound in cut.bounds:
         if bound.name == "fx":
             continue
         guard = "faults: " + bound.guard if bound.guard.isupper() else bound.guard
-        table.add_row(
+        rows.add_row(
             bound.name.replace("_", " "),
             f"{bound.full:,}",
             f"{bound.size:,}",
@@ -53,28 +52,26 @@ def _sizes(cut: TrimReport) -> Table:
             bound.why,
             guard or ("there is none" if bound.basis == "proved" else ""),
         )
-    return table
+    return rows
 
 
 def _areas(areas: Mapping[str, AreaComparison], title: str) -> Table:
-    table = Table(title=title)
-    for heading in ("", "full", "trimmed", "saved"):
-        table.add_column(heading, justify="right" if heading else "left")
+    rows = table("", "full", "trimmed", "saved", title=title)
     for target, name in _AREAS:
         area = areas[target]
         before, after = (part.total.values.get(name, 0) for part in (area.full, area.trimmed))
-        table.add_row(name, f"{before:,.0f}", f"{after:,.0f}", f"{area.saved(name):.1%}")
-    return table
+        rows.add_row(name, f"{before:,.0f}", f"{after:,.0f}", f"{area.saved(name):.1%}")
+    return rows
 
 
 def _runs(result: TrimResult) -> Table:
     design = "vaults" if result.vault else "engines"
-    table = Table(title=f"runs on both {design}")
-    for heading in ("program", "memory", "end", "cycles, full", "cycles, trimmed", "the rest"):
-        table.add_column(heading, justify="right" if "cycles" in heading else "left")
+    text = ("program", "memory", "end", "the rest")
+    heads = (*text[:3], "cycles, full", "cycles, trimmed", text[3])
+    rows = table(*heads, left=text, title=f"runs on both {design}")
     for launch in result.checks:
         verdict = f"DIFFERS: {', '.join(launch.different)}" if launch.different else "the same"
-        table.add_row(
+        rows.add_row(
             launch.name,
             "zeros" if launch.zero_memory else "given",
             launch.state if launch.pc is None else f"{launch.cause} at word {launch.pc}",
@@ -83,9 +80,9 @@ def _runs(result: TrimResult) -> Table:
             verdict,
         )
     if len(result.checks) > 1:
-        table.add_section()
-        table.add_row("all", "", "", f"{result.cycles_full:,}", f"{result.cycles_trimmed:,}", "")
-    return table
+        rows.add_section()
+        rows.add_row("all", "", "", f"{result.cycles_full:,}", f"{result.cycles_trimmed:,}", "")
+    return rows
 
 
 def _cut(cut: TrimReport) -> None:
@@ -143,23 +140,21 @@ def show_trim(result: TrimResult, work: str, why: Sequence[str] = ()) -> None:
 def show_fit(fitting: Fitting) -> None:
     """Print a table of both chips."""
     budget = fitting.full.chip.budget
-    table = Table(title=f"{budget.name}, filled")
-    for heading in ("", "full", "trimmed"):
-        table.add_column(heading, justify="right" if heading else "left")
+    rows = table("", "full", "trimmed", title=f"{budget.name}, filled")
     both = (fitting.full, fitting.trimmed)
-    table.add_row("engines", *(str(one.chip.config.pes) for one in both))
-    table.add_row("vaults", *(f"{one.chip.config.vaults}" for one in both))
+    rows.add_row("engines", *(str(one.chip.config.pes) for one in both))
+    rows.add_row("vaults", *(f"{one.chip.config.vaults}" for one in both))
     for name, part in budget.capacity.items():
         used = [one.chip.area.total.values.get(name, 0) for one in both]
-        table.add_row(f"{name} of {part:,.0f}", *(f"{value / part:.0%}" for value in used))
-    table.add_row("cycles", *(f"{one.copies.cycles:,}" for one in both))
-    table.add_row("throughput", "1.00", f"{fitting.gain:.2f}")
-    table.add_row(f"GB/s at {CLOCK_MHZ:g} MHz", *(f"{one.gigabytes:.1f}" for one in both))
+        rows.add_row(f"{name} of {part:,.0f}", *(f"{value / part:.0%}" for value in used))
+    rows.add_row("cycles", *(f"{one.copies.cycles:,}" for one in both))
+    rows.add_row("throughput", "1.00", f"{fitting.gain:.2f}")
+    rows.add_row(f"GB/s at {CLOCK_MHZ:g} MHz", *(f"{one.gigabytes:.1f}" for one in both))
     if budget.board is not None and fitting.board_gain is not None:
         size = budget.board.bytes_per_second / 1e9
-        table.add_row(
+        rows.add_row(
             f"throughput on {budget.board.name} ({size:.1f} GB/s)",
             "1.00",
             f"{fitting.board_gain:.2f}",
         )
-    console.print(table)
+    console.print(rows)

@@ -1,13 +1,35 @@
-"""Programs between the levels of hierarchical BP-M (:mod:`microkernels.bp.golden`): construct and
-copy.
+"""Both levels of hierarchical BP-M (:mod:`microkernels.bp.golden`): their DRAM layout, and the
+programs between them, construct and copy, with their partition over engines.
 
-Both process blocks of 2 x 2 pixels. The inputs of a block are loaded into a ring of *batches* of a
-few blocks each: while the loads of some batches are in flight, the program works on one batch. Both
-programs are limited by the memory.
+Each vault holds the coarse pixels of the blocks that it holds: the coarse image is cut like the
+fine one, whose tiles are cut between blocks only (:mod:`microkernels.bp.tiles`). So construct and
+copy touch the own vault only, and engines need not wait for each other. After the fine level (from
+offset 0 on) come the coarse one and the parameter blocks of construct and copy, 64-bit
+little-endian words::
+
+    0  engines that work
+    1  bytes from a row of the fine problem to the next
+    2  bytes from an engine's row of blocks to its next, where it loads
+    3  the same where it stores
+    4  for each slot, the address of its engine's part
+
+    part: three words of each run, then as many of 0, which end the list: the address of the first
+        input of the first block; rows of blocks, and in the 13 bits below blocks of a
+        row; the address of the first result
+
+In construct the engines of a vault take the rows of blocks of its tiles in turns. So rows that are
+processed at the same time are neighbours, and their pixels lie in different banks
+(:mod:`microkernels.bp.record`). In copy one engine takes all rows: one engine keeps the memory
+busy, and several engines that access the same bank would close each other's DRAM rows between the
+four columns of a pixel.
+
+*Programs.* Both process blocks of 2 x 2 pixels. The inputs of a block are loaded into a ring of
+*batches* of a few blocks each: while the loads of some batches are in flight, the program works on
+one batch. Both programs are limited by the memory.
 
 Two streams go along the rows of blocks of *runs*, one run after the other, in the order of the
-parameter block (:mod:`microkernels.bp.levels_layout`): the load stream and the store stream. They
-do not stop between runs, as the words of the next run have been read well in advance.
+parameter block: the load stream and the store stream. They do not stop between runs, as the words
+of the next run have been read well in advance.
 
 *construct*: four data costs are added, one vector is stored. The costs of each of the four pixels
 are contiguous over a batch, so that each addition is one instruction for all of its blocks. A
@@ -22,22 +44,37 @@ unit works in order and reads the source of a store before it requests the data 
 vector instructions of the batch have ended, as a drain comes before its stores.
 """
 
-from collections.abc import Callable
-from functools import partial
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
 
+from isa.declared import Declared, Span
 from isa.program import Program
 from isa.table import MAX_VL, Width
-from isa.timing import VECTOR_LATENCY, WORD_BYTES
-from microkernels.common.builder import DEFAULT_SCRATCHPAD, KernelBuilder
-from microkernels.common.builder import WORD_BYTES as _WORD
+from isa.timing import VECTOR_LATENCY
+from microkernels.common.builder import DEFAULT_SCRATCHPAD, WORD_BYTES, KernelBuilder
 from microkernels.common.errors import CHECK, KernelError
+from microkernels.common.feature_map import round_up
+from microkernels.common.parameter_block import block_bytes
 
 from .golden import BLOCK
-from .levels_layout import COLUMNS_BITS, LEVEL_RUN_WORDS, MOST_COLUMNS
+from .layout import BpLayout
 from .problem import MessageDirection, element_type
-from .record import PLACE, record_stride, vector_stride
+from .record import COST_PLACE, PLACE, record_stride, vector_stride
+from .shifts.base import Shifts
+from .tiles import TileGrid
 
-__all__ = ["construct_program", "copy_program"]
+__all__ = ["LevelsLayout", "construct_program", "copy_program"]
+
+#: Width in bits of the columns in a run's second word; the rows are in the bits above.
+_COLUMNS_BITS = 13
+_MOST_COLUMNS = (1 << _COLUMNS_BITS) - 1
+_LEVEL_RUN_WORDS = 3
+_HEADER_WORDS = 4
+#: Engines of a vault that copy.
+_COPY_SHARERS = 1
+_ALIGNMENT = 4096
+
 
 _LOG_WORD = 3
 #: Vectors of a block.
@@ -76,6 +113,113 @@ _REGISTERS = {
     "elements": "constant: elements of a transfer",
     "last": "constant: the last batch of the ring",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class LevelsLayout:
+    """Addresses of both levels; see the module's text.
+
+    Attributes:
+        fine: the fine level, whose tiles are cut between blocks. Both levels have its engines, cut
+            and variant of the updates.
+        coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
+        coarse_shifts: the kernel by shifts of the coarse level; None: by a matrix.
+
+    Raises:
+        KernelError: a value outside its range, or levels that don't fit their vault.
+    """
+
+    fine: BpLayout
+    coarse_symmetric: bool = False
+    coarse_shifts: Shifts | None = None
+
+    def __post_init__(self) -> None:
+        CHECK.fields(self)
+        columns = self.fine.grid.tile_width // BLOCK
+        if columns > _MOST_COLUMNS:
+            raise KernelError(
+                f"tiles of {columns} blocks in a row; construct and copy take up to {_MOST_COLUMNS}"
+            )
+        # Raises KernelError if the levels do not fit.
+        _ = self.coarse
+
+    @property
+    def construct_parameters(self) -> int:
+        """Offset of construct's parameter block."""
+        return round_up(self.fine.end, _ALIGNMENT)
+
+    @property
+    def copy_parameters(self) -> int:
+        """Offset of copy's parameter block."""
+        # An engine has at most one run in a tile, and one run that ends its list.
+        sharers = self.fine.sharers
+        runs = (self.fine.grid.columns + 1) * sharers
+        words = _HEADER_WORDS + sharers + runs * _LEVEL_RUN_WORDS
+        return self.construct_parameters + round_up(8 * words, _ALIGNMENT)
+
+    @cached_property
+    def coarse(self) -> BpLayout:
+        """The coarse level."""
+        fine = self.fine
+        grid = TileGrid(
+            width=fine.grid.blocks(fine.grid.width),
+            height=fine.grid.blocks(fine.grid.height),
+            ring=fine.ring,
+            cut=fine.grid.cut,
+        )
+        return replace(
+            fine,
+            grid=grid,
+            base=2 * self.copy_parameters - self.construct_parameters,
+            symmetric=self.coarse_symmetric,
+            shifts=self.coarse_shifts,
+        )
+
+    @cached_property
+    def declared(self) -> Declared:
+        """The memory that is fixed with the problem: all parameter blocks, and flags."""
+        levels = [self.fine.declared, self.coarse.declared]
+        blocks = [
+            Span(address, len(data))
+            for vault in range(self.fine.ring.vaults)
+            for address, data in self.parameters(vault)
+        ]
+        return Declared(
+            constants=(*blocks, *(span for level in levels for span in level.constants)),
+            numbers=tuple(numbers for level in levels for numbers in level.numbers),
+            slots=self.fine.sharers,
+        )
+
+    def parameters(self, vault: int) -> Iterator[tuple[int, bytes]]:
+        """Chip addresses and contents of the parameter blocks of construct and copy."""
+        for offset, levels, sharers in (
+            (self.construct_parameters, (self.fine, self.coarse), self.fine.sharers),
+            (self.copy_parameters, (self.coarse, self.fine), _COPY_SHARERS),
+        ):
+            base = self.fine.ring.address(vault, offset)
+            across = [level.grid.block * level.pitch * sharers for level in levels]
+            parts = []
+            for member in range(sharers):
+                runs = self._runs(vault, member, sharers, construct=levels[0] is self.fine)
+                parts.append([*runs, *[0] * _LEVEL_RUN_WORDS])
+            yield base, block_bytes(base, parts, header=(sharers, self.fine.pitch, *across))
+
+    def _runs(self, vault: int, member: int, sharers: int, *, construct: bool) -> Iterator[int]:
+        """The words of the runs of ``member``: every ``sharers``-th row of blocks of the vault,
+        tile by tile."""
+        vector = COST_PLACE * self.fine.vector_bytes if construct else 0
+        before = 0
+        for tiles in zip(self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault), strict=True):
+            rows = range((member - before) % sharers, tiles[1].height, sharers)
+            if rows:
+                source, target = (
+                    level.record(tile, 0, level.grid.block * rows.start) + vector
+                    for level, tile in zip((self.fine, self.coarse), tiles, strict=True)
+                )
+                if not construct:
+                    source, target = target, source
+                yield from (source, len(rows) << _COLUMNS_BITS | tiles[1].width, target)
+            before += tiles[1].height
 
 
 @CHECK.arguments
@@ -173,7 +317,7 @@ class _LevelKernel:
         self._vl = min(self._apart // size, MAX_VL) if summed else None
         self._writer = w = KernelBuilder(
             f"Hierarchical BP-M, {name}: {labels} labels of {bits} bits, thesis section 7.2.1.",
-            "Generated by microkernels.bp.levels_kernel, which explains it.",
+            "Generated by microkernels.bp.levels, which explains it.",
             f"Scratchpad: ring of {batches} batches of {blocks} blocks, {self._batch} bytes each.",
             launch=("vault", "slot", "parameters"),
             width=Width[f"W{bits}"],
@@ -249,7 +393,7 @@ class _LevelKernel:
         w.op("add", described, described, "scratch")
         w.read("scratch", described)
         w.op("mov", described, "scratch")
-        w.op("add", f"{_STORED}_described", described, _WORD)
+        w.op("add", f"{_STORED}_described", described, WORD_BYTES)
         for stream in (_LOADED, _STORED):
             self._describe(stream)
             w.op("li", f"{stream}_step", self._steps[stream])
@@ -268,14 +412,14 @@ class _LevelKernel:
         described = f"{stream}_described"
         for word in _READ[stream]:
             self._writer.read(f"{stream}_{word}", described)
-        rest = LEVEL_RUN_WORDS - len(_READ[stream])
-        self._writer.op("add", described, described, _WORD * rest)
+        rest = _LEVEL_RUN_WORDS - len(_READ[stream])
+        self._writer.op("add", described, described, WORD_BYTES * rest)
 
     def _enter(self, stream: str) -> None:
         """Begin the next run, and read the words of the run after it unless the stream is over."""
         w = self._writer
-        w.op("srl", f"{stream}_rows", f"{stream}_size", COLUMNS_BITS)
-        w.op("and", f"{stream}_columns", f"{stream}_size", MOST_COLUMNS)
+        w.op("srl", f"{stream}_rows", f"{stream}_size", _COLUMNS_BITS)
+        w.op("and", f"{stream}_columns", f"{stream}_size", _MOST_COLUMNS)
         w.op("mov", f"{stream}_left", f"{stream}_columns")
         w.op("mov", f"{stream}_row", f"{stream}_place")
         w.op("mov", f"{stream}_at", f"{stream}_place")
