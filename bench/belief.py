@@ -1,19 +1,16 @@
 """Belief propagation on whole chips: the timing model's cycles."""
 
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from isa.image import MAX_IMAGE_BYTES
-from isa.run import RunResult
 from microkernels.bp.jobs import bp_job, bp_levels_job
 from microkernels.bp.problem import message_updates
 from microkernels.bp.tiles import fastest_cut
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from pe.interface import PeCounter
 from sim_tb.cosim.kernels import chip_bp_job, chip_ring, run_on
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
@@ -21,17 +18,15 @@ from support.picture import COLOURS, MARKERS, picture
 
 from .harness.experiment import AMARANTH, Measurement, experiment, say
 from .harness.options import ImageOption
-from .harness.runs import cached, exact
+from .harness.runs import MEMORY_WAITS, LaunchRun, cached, exact, launch_runs
 
 __all__ = [
     "ENGINES",
     "FULL_HD",
     "IMAGES",
-    "MEMORY_WAITS",
     "RUNS",
     "SMALL",
     "VAULTS",
-    "Phase",
     "ScalingPoint",
     "draw_scaling",
     "full_hd",
@@ -46,12 +41,6 @@ FULL_HD = (1920, 1080)
 
 _LABELS = 16
 
-#: Counters of cycles in which an instruction waits for memory, or for another engine's flag there.
-MEMORY_WAITS = (
-    *("STALL_REGISTER", "STALL_FENCE", "STALL_ARC_CONFLICT", "STALL_ARC_FULL"),
-    "STALL_LOAD_STORE",
-)
-
 #: Run -> iterations on the coarse level, None: on the fine level alone, and on the fine level.
 RUNS: Mapping[str, tuple[int | None, int]] = {
     "flat": (None, 1),
@@ -59,37 +48,6 @@ RUNS: Mapping[str, tuple[int | None, int]] = {
     "flat_eight": (None, 8),
     "levels_five": (5, 5),
 }
-
-
-@dataclass(frozen=True, kw_only=True)
-class Phase:
-    """A launch on all engines of a chip.
-
-    Attributes:
-        name: of the launch. iterations: of BP-M in it; 1 of other kernels.
-        cycles: of the engine that ran longest. tck_ns: clock period.
-        shares: part of all engines' cycles that each counter of
-            :class:`pe.interface.PeCounter` has, but for those that count no cycles.
-        gbs: bandwidth of all DRAM, in GB/s. flits: that crossed a link.
-        simulated: cycles so far, with the host's work. seconds: that they took on this machine,
-        processors: on so many at once.
-    """
-
-    name: str
-    iterations: int
-    cycles: int
-    tck_ns: float
-    shares: Mapping[str, float]
-    gbs: float
-    flits: int
-    simulated: int
-    seconds: float
-    processors: int
-
-    @property
-    def ms(self) -> float:
-        """Time of an iteration, or of the kernel."""
-        return self.cycles / self.iterations * self.tck_ns / 1e6
 
 
 def full_hd_job(
@@ -122,8 +80,8 @@ def measure_full_hd(
     *,
     width: int = FULL_HD[0],
     height: int = FULL_HD[1],
-) -> list[Phase]:
-    """Run one of :data:`RUNS` on the timing model of a chip; results are cached on disk.
+) -> dict[str, LaunchRun]:
+    """Run one of :data:`RUNS` on the timing model of a chip, by launch; results are cached on disk.
 
     Parameters:
         name, config, width, height: as of :func:`full_hd_job`.
@@ -132,42 +90,8 @@ def measure_full_hd(
         CosimError: an engine faulted, or a message differs from the golden model's.
         support.native.CompilerError: the timing model can't be built.
     """
-    job = full_hd_job(name, config, width=width, height=height)
-    phases = cached(
-        "full_hd", config, job, partial(_full_hd_phases, name, job, config), on="model", also=name
-    )
-    return [Phase(**phase) for phase in phases]
-
-
-def _full_hd_phases(name: str, job: KernelJob, config: ChipConfig) -> list[dict[str, object]]:
-    outcome = exact(run_on(job, config, on="model", preload=True), name)
-    coarse, fine = RUNS[name]
-    iterations = {"coarse": coarse or 1, "fine": fine, "": fine}
-    return [
-        asdict(_phase(launch or "fine", iterations.get(launch, 1), result))
-        for launch, result in outcome.results.items()
-    ]
-
-
-def _phase(name: str, iterations: int, result: RunResult) -> Phase:
-    cycles = sum(pe["CYCLES"] for pe in result.counters)
-    counted = [
-        counter.name
-        for counter in PeCounter
-        if counter not in (PeCounter.CYCLES, PeCounter.BYTES_LOADED, PeCounter.BYTES_STORED)
-    ]
-    return Phase(
-        name=name,
-        iterations=iterations,
-        cycles=result.program_cycles,
-        tck_ns=result.tck_ns,
-        shares={item: sum(pe[item] for pe in result.counters) / cycles for item in counted},
-        gbs=result.gbs,
-        flits=result.flits,
-        simulated=result.simulated_cycles,
-        seconds=result.seconds,
-        processors=len(os.sched_getaffinity(0)),
-    )
+    runs = launch_runs(full_hd_job(name, config, width=width, height=height), config, name)
+    return {launch or "fine": run for launch, run in runs.items()}
 
 
 #: Pixels of the image that all machines solve, but for :data:`IMAGES`, and of a small image.
@@ -392,20 +316,25 @@ def full_hd() -> Iterator[Measurement]:
     """
     config = chip_preset(_CHIP)
     for name in RUNS:
-        phases = measure_full_hd(name, config)
-        for phase in phases:
-            prefix = f"{name}_{phase.name}"
-            yield Measurement(f"{prefix}_cycles", phase.cycles, "cycles")
-            yield Measurement(f"{prefix}_ms", phase.ms, "ms an iteration")
-            yield Measurement(f"{prefix}_gb_s", phase.gbs, "GB/s", more_is_better=True)
+        runs = measure_full_hd(name, config)
+        coarse, fine = RUNS[name]
+        total = 0.0
+        for launch, run in runs.items():
+            iterations = {"coarse": coarse or 1, "fine": fine}.get(launch, 1)
+            ms = run.cycles / iterations * run.tck_ns / 1e6
+            total += ms * iterations
+            prefix = f"{name}_{launch}"
+            yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
+            yield Measurement(f"{prefix}_ms", ms, "ms an iteration")
+            yield Measurement(f"{prefix}_gb_s", run.gbs, "GB/s", more_is_better=True)
             for share, counters in _SHARES.items():
-                value = 100 * sum(phase.shares[counter] for counter in counters)
+                value = 100 * sum(run.share(counter) for counter in counters)
                 yield Measurement(f"{prefix}_{share}", value, "%", tolerance=None)
-        yield Measurement(f"{name}_total_ms", sum(p.ms * p.iterations for p in phases), "ms")
-        # Those of the last phase, as each phase counts from the beginning.
-        seconds = phases[-1].seconds
-        yield Measurement(f"{name}_seconds", seconds, "s with loading and reading", None)
-        speed = phases[-1].simulated / (seconds * phases[-1].processors) / 1000
+        yield Measurement(f"{name}_total_ms", total, "ms")
+        # Those of the last launch, as each counts from the beginning.
+        last = list(runs.values())[-1]
+        yield Measurement(f"{name}_seconds", last.seconds, "s with loading and reading", None)
+        speed = last.simulated / (last.seconds * last.processors) / 1000
         yield Measurement(
             f"{name}_kcycles_per_second", speed, "kcycles/s of a processor", None, True
         )

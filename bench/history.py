@@ -1,7 +1,7 @@
 """The load history: convolutions with it, and with a line buffer; area and clock."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -39,35 +39,18 @@ _KERNELS = ("conv1_1", "conv3_2", "conv5_1")
 _LATENCY = 60
 
 
-@dataclass(frozen=True, kw_only=True)
-class EngineReads:
-    """A kernel on one engine beside a memory with a latency of 60 cycles.
+def _counters(job: KernelJob, config: PeConfig) -> Mapping[str, int]:
+    """Counters of one engine that runs ``job``, in Verilog, beside a memory with a latency of 60
+    cycles; those of :class:`pe.interface.HistoryCounter` are 0 without a history."""
 
-    Attributes:
-        cycles: of the engine.
-        history: its counters, by name of :class:`pe.interface.HistoryCounter`; 0 without one.
-    """
-
-    cycles: int
-    history: Mapping[str, int]
-
-    @property
-    def share(self) -> float:
-        """Columns of the declared image that the scratchpad gave, of all that were loaded."""
-        hits = self.history["HISTORY_HITS"]
-        return hits / (hits + self.history["WORKSPACE_COLUMNS"])
-
-
-def _read(job: KernelJob, config: PeConfig) -> EngineReads:
-    """Run ``job`` on the Verilog of one engine."""
-
-    def measure() -> dict[str, object]:
+    def measure() -> dict[str, int]:
         memory = MemoryBehaviour(latency=_LATENCY)
-        result = exact(run_on(job, config, memory=memory), job.name).result
-        counters = {item.name: result.engine.counters.get(item.name, 0) for item in HistoryCounter}
-        return {"cycles": result.engine.counters["CYCLES"], "history": counters}
+        counters = exact(run_on(job, config, memory=memory), job.name).result.engine.counters
+        names = ("CYCLES", *(item.name for item in HistoryCounter))
+        return {name: counters.get(name, 0) for name in names}
 
-    return EngineReads(**cached("load_history", config, job, measure, on="rtl"))
+    counters: Mapping[str, int] = cached("history_counters", config, job, measure, on="rtl")
+    return counters
 
 
 _ENTRIES = (8, 16, 32, 64)
@@ -196,10 +179,13 @@ def history() -> Iterator[Measurement]:
     model's.
     """
     for prefix, job, config in _engine_runs():
-        run = _read(job, config)
-        yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
+        counters = _counters(job, config)
+        yield Measurement(f"{prefix}_cycles", counters["CYCLES"], "cycles")
         if config.load_history:
-            yield Measurement(f"{prefix}_share", run.share, "of columns", 0.0, True)
+            # Columns of the declared image that the scratchpad gave, of all that were loaded.
+            hits = counters["HISTORY_HITS"]
+            share = hits / (hits + counters["WORKSPACE_COLUMNS"])
+            yield Measurement(f"{prefix}_share", share, "of columns", 0.0, True)
     for prefix, job, tile in _vault_runs():
         reads = read_columns(prefix, job, tile)
         yield Measurement(f"{prefix}_cycles", reads.cycles, "cycles")

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from functools import lru_cache, partial
+from functools import lru_cache
 
 import numpy as np
 
@@ -21,9 +21,9 @@ from soc.generate.presets import chip_preset, preset, tile_preset
 
 from .belief import FULL_HD
 from .harness.experiment import Measurement, experiment
-from .harness.runs import cached, exact
+from .harness.runs import exact, launch_runs
 
-__all__ = ["DIVISOR", "WIDTHS", "ShiftsRun", "full_hd_shifts_job", "measure_full_hd_shifts", "mrf"]
+__all__ = ["DIVISOR", "WIDTHS", "full_hd_energy", "full_hd_shifts_job", "mrf"]
 
 #: Element widths, and by what costs are divided for 8 bits: they then fit; 5 % of the sums on full
 #: HD saturate.
@@ -35,24 +35,6 @@ _FULL_HD_LABELS = 16
 
 #: Iterations after which energies are compared.
 _ENERGY_ITERATIONS = 5
-
-
-@dataclass(frozen=True, kw_only=True)
-class ShiftsRun:
-    """An iteration on all engines of a chip.
-
-    Attributes:
-        cycles: of the engine that ran longest. ms: the same as time.
-        gbs: bandwidth of all DRAM, in GB/s.
-        vector_busy: part of all engines' cycles in which the vector unit works.
-        energy: of the labels after five iterations of the golden model, by the costs of 16 bits.
-    """
-
-    cycles: int
-    ms: float
-    gbs: float
-    vector_busy: float
-    energy: int
 
 
 def _full_hd_problem(bits: int, width: int, height: int) -> BpProblem:
@@ -83,34 +65,10 @@ def full_hd_shifts_job(
     )
 
 
-def measure_full_hd_shifts(
-    bits: int, config: ChipConfig, *, width: int = FULL_HD[0], height: int = FULL_HD[1]
-) -> ShiftsRun:
-    """Run :func:`full_hd_shifts_job` on the timing model; results are cached on disk.
-
-    Raises:
-        CosimError: an engine faulted, or a message differs from the golden model's.
-        support.native.CompilerError: the timing model can't be built.
-    """
-    job = full_hd_shifts_job(bits, config, width=width, height=height)
-    measure = partial(_shifts_run, job, config)
-    run = cached("full_hd_shifts", config, job, measure, on="model", also=repr((bits, DIVISOR)))
-    return ShiftsRun(**run, energy=_energy(bits, width, height))
-
-
-def _shifts_run(job: KernelJob, config: ChipConfig) -> Mapping[str, float]:
-    result = exact(run_on(job, config, on="model", preload=True), job.name).result
-    cycles = sum(pe["CYCLES"] for pe in result.counters)
-    return {
-        "cycles": result.program_cycles,
-        "ms": result.program_cycles * result.tck_ns / 1e6,
-        "gbs": result.gbs,
-        "vector_busy": sum(pe["VECTOR_BUSY"] for pe in result.counters) / cycles,
-    }
-
-
 @lru_cache(maxsize=4)
-def _energy(bits: int, width: int, height: int) -> int:
+def full_hd_energy(bits: int, *, width: int = FULL_HD[0], height: int = FULL_HD[1]) -> int:
+    """Energy of the labels after five iterations of the golden model with elements of ``bits``
+    bits, by the costs of 16 bits."""
     solved = _full_hd_problem(bits, width, height)
     chosen = labels(solved, iterate(solved, _ENERGY_ITERATIONS))
     return energy(_full_hd_problem(WIDTHS[0], width, height), chosen)
@@ -209,13 +167,14 @@ def _full_hd() -> Iterator[Measurement]:
     config = chip_preset(_CHIP)
     energies = []
     for bits in WIDTHS:
-        run = measure_full_hd_shifts(bits, config)
+        job = full_hd_shifts_job(bits, config)
+        (run,) = launch_runs(job, config, job.name).values()
         prefix = f"full_hd_{bits}_bits"
         yield Measurement(f"{prefix}_cycles", run.cycles, "cycles")
-        yield Measurement(f"{prefix}_ms", run.ms, "ms")
+        yield Measurement(f"{prefix}_ms", run.cycles * run.tck_ns / 1e6, "ms")
         yield Measurement(f"{prefix}_gb_s", run.gbs, "GB/s", more_is_better=True)
-        busy = 100 * run.vector_busy
+        busy = 100 * run.share("VECTOR_BUSY")
         yield Measurement(f"{prefix}_vector_busy", busy, "%", tolerance=None)
-        yield Measurement(f"{prefix}_energy", run.energy, "")
-        energies.append(run.energy)
+        energies.append(full_hd_energy(bits))
+        yield Measurement(f"{prefix}_energy", energies[-1], "")
     yield Measurement("full_hd_energy_loss", 100 * (energies[1] / energies[0] - 1), "%")

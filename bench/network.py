@@ -42,7 +42,6 @@ __all__ = [
     "LoadCurve",
     "LoadPoint",
     "NetworkStress",
-    "StressRow",
     "bisection_limit",
     "draw_curves",
     "measure_curve",
@@ -184,22 +183,6 @@ _OVERLOAD = 3
 
 
 @dataclass(frozen=True, kw_only=True)
-class StressRow:
-    """Result of a case of random traffic with back-pressure, without a fault.
-
-    Attributes:
-        case: its name. flits, packets: delivered. cycles: simulated.
-        longest: cycles that a packet was in the network.
-    """
-
-    case: str
-    flits: int
-    packets: int
-    cycles: int
-    longest: int
-
-
-@dataclass(frozen=True, kw_only=True)
 class LoadPoint:
     """One rate of a curve.
 
@@ -252,17 +235,16 @@ def _row_key(config: NetworkConfig, jobs: Sequence[FlitJob]) -> str:
     return f"{network_design(config).key} {json.dumps([asdict(job) for job in jobs])}"
 
 
-def _stress_row(case: NetworkStress) -> dict[str, Any]:
+def _stress_row(case: NetworkStress) -> dict[str, int]:
+    """Flits and packets that were delivered, simulated cycles, and the longest that a packet was in
+    the network, in cycles."""
     (result,) = run_network(case.config, [case.job])
-    return asdict(
-        StressRow(
-            case=case.name,
-            flits=sum(result.flits),
-            packets=sum(result.packets),
-            cycles=result.cycles,
-            longest=result.longest,
-        )
-    )
+    return {
+        "flits": sum(result.flits),
+        "packets": sum(result.packets),
+        "cycles": result.cycles,
+        "longest": result.longest,
+    }
 
 
 def _curve_jobs(config: NetworkConfig, destinations: Destinations, seed: int) -> list[FlitJob]:
@@ -400,19 +382,19 @@ def network(
         drawn = " and ".join(f"{columns}x{rows}" for columns, rows in CURVE_SIZES)
         raise BenchError(f"--image: latency is measured for {drawn} alone")
     results = ResultCache("network_rows")
-    stress = []
+    stress: dict[str, dict[str, int]] = {}
     for case in stress_cases(run, flits=flits, seed=seed):
         say(case.name)
         key = _row_key(case.config, [case.job])
-        stress.append(StressRow(**results.get(key, partial(_stress_row, case))))
-    yield Measurement("flits", sum(row.flits for row in stress), "flits", 0.0, True)
-    yield Measurement("packets", sum(row.packets for row in stress), "packets", 0.0, True)
+        stress[case.name] = results.get(key, partial(_stress_row, case))
+    for name in ("flits", "packets"):
+        yield Measurement(name, sum(row[name] for row in stress.values()), name, 0.0, True)
     yield Measurement("cases", len(stress), "networks and traffics", 0.0, True)
-    for row in stress:
-        key = figure(row.case)
-        yield Measurement(f"{key}_flits", row.flits, "flits", 0.01, True)
-        yield Measurement(f"{key}_cycles", row.cycles, "cycles", 0.01)
-        yield Measurement(f"{key}_longest", row.longest, "cycles", 0.05)
+    for name, row in stress.items():
+        key = figure(name)
+        yield Measurement(f"{key}_flits", row["flits"], "flits", 0.01, True)
+        yield Measurement(f"{key}_cycles", row["cycles"], "cycles", 0.01)
+        yield Measurement(f"{key}_longest", row["longest"], "cycles", 0.05)
     curves = [measure_curve(size, kind, seed) for size in curve_sizes for kind in Destinations]
     for curve in curves:
         key = f"{curve.columns}x{curve.rows}_{figure(curve.destinations)}"

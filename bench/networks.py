@@ -31,10 +31,9 @@ from support.picture import COLOURS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
 from vip.cli.commands.options import PresetOption
 
-from .belief import MEMORY_WAITS
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
 from .harness.options import ImageOption
-from .harness.runs import model_key
+from .harness.runs import MEMORY_WAITS, model_key
 
 __all__ = [
     "NETWORKS",

@@ -1,9 +1,7 @@
 """Sequences of time steps of LSTM layers on whole chips, and on one vault."""
 
 from collections.abc import Iterator, Mapping
-from dataclasses import asdict, dataclass, replace
-from functools import partial
-from typing import Any
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,17 +10,16 @@ from microkernels.networks.lstm_sequence import lstm_sequence_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
 from pe.config import SPECIAL_INSTRUCTIONS
-from sim_tb.cosim.kernels import chip_engines, run_on
+from sim_tb.cosim.kernels import chip_engines
 from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import ESE
 from soc.chip.config import ChipConfig
 from soc.generate.presets import chip_preset
 
-from .belief import MEMORY_WAITS
 from .harness.experiment import SIMULATION, Measurement, experiment
-from .harness.runs import cached, exact
+from .harness.runs import MEMORY_WAITS, LaunchRun, launch_runs
 
-__all__ = ["SEQUENCES", "Sequence", "SequenceRun", "measure_sequence", "sequence_job", "sequences"]
+__all__ = ["SEQUENCES", "Sequence", "measure_sequence", "sequence_job", "sequences"]
 
 _FRACTION = 11
 
@@ -71,36 +68,6 @@ SEQUENCES: Mapping[str, Sequence] = {
 }
 
 
-@dataclass(frozen=True, kw_only=True)
-class SequenceRun:
-    """A sequence that has run.
-
-    Attributes:
-        name: of the sequence. vaults, pes: of the machine; engines of one vault.
-        batch, steps: of the sequence.
-        cycles: of the engine that ran longest. tck_ns: clock period.
-        vector_busy, waits: shares of all engines' cycles in which the vector unit works, and in
-            which an instruction waits for memory or for another engine's flag.
-        outputs: elements compared with the golden model's; all are equal.
-    """
-
-    name: str
-    vaults: int
-    pes: int
-    batch: int
-    steps: int
-    cycles: int
-    tck_ns: float
-    vector_busy: float
-    waits: float
-    outputs: int
-
-    @property
-    def us(self) -> float:
-        """Time of a step, the mean over the sequence."""
-        return self.cycles * self.tck_ns / 1000 / self.steps
-
-
 def sequence_job(name: str, machine: ChipConfig) -> KernelJob:
     """The job of one of :data:`SEQUENCES` with seeded weights and inputs of usual size.
 
@@ -129,7 +96,7 @@ def measure_sequence(
     base: ChipConfig,
     *,
     on: Timed = "model",
-) -> SequenceRun:
+) -> LaunchRun:
     """Run one of :data:`SEQUENCES` and compare every output. Results of the timing model are cached
     on disk.
 
@@ -144,41 +111,8 @@ def measure_sequence(
     """
     machine = SEQUENCES[name].machine(base)
     job = sequence_job(name, machine)
-    measure = partial(_measured, name, job, machine, on)
-    run = measure() if on == "rtl" else cached("sequences", machine, job, measure, on=on, also=name)
-    return SequenceRun(**run)
-
-
-def _measured(
-    name: str,
-    job: KernelJob,
-    machine: ChipConfig,
-    on: Timed,
-) -> dict[str, Any]:
-    sequence = SEQUENCES[name]
-    counters: list[Mapping[str, int]]
-    if machine.vaults == 1:
-        alone = exact(run_on(job, machine.tile, on=on), name)
-        cycles, outputs = alone.cycles, alone.outputs.size
-        counters, tck_ns = list(alone.result.counters), alone.result.tck_ns
-    else:
-        chip = exact(run_on(job, machine, on=on, preload=on == "model"), name)
-        cycles, outputs = chip.cycles, chip.outputs.size
-        counters, tck_ns = list(chip.result.counters), chip.result.tck_ns
-    every = sum(pe["CYCLES"] for pe in counters)
-    run = SequenceRun(
-        name=name,
-        vaults=machine.vaults,
-        pes=sequence.pes,
-        batch=sequence.shape.batch,
-        steps=sequence.steps,
-        cycles=cycles,
-        tck_ns=tck_ns,
-        vector_busy=sum(pe["VECTOR_BUSY"] for pe in counters) / every,
-        waits=sum(pe[item] for pe in counters for item in MEMORY_WAITS) / every,
-        outputs=outputs,
-    )
-    return asdict(run)
+    (run,) = launch_runs(job, machine if machine.vaults > 1 else machine.tile, name, on=on).values()
+    return run
 
 
 _CHIP, _LITTLE_CHIP = "thesis", "tiny"
@@ -197,14 +131,15 @@ def sequences() -> Iterator[Measurement]:
     vaults beside the model.
     """
     base = chip_preset(_CHIP)
-    for name in SEQUENCES:
+    for name, sequence in SEQUENCES.items():
         if name == _LITTLE:
             continue
         run = measure_sequence(name, base)
-        yield Measurement(f"{name}_us", run.us, "us a step")
+        us = run.cycles * run.tck_ns / 1000 / sequence.steps
+        yield Measurement(f"{name}_us", us, "us a step")
         yield Measurement(f"{name}_cycles", run.cycles, "cycles")
-        yield Measurement(f"{name}_vector_busy", 100 * run.vector_busy, "%", None)
-        yield Measurement(f"{name}_waits", 100 * run.waits, "%", None)
+        yield Measurement(f"{name}_vector_busy", 100 * run.share("VECTOR_BUSY"), "%", None)
+        yield Measurement(f"{name}_waits", 100 * run.share(*MEMORY_WAITS), "%", None)
     for on in ("model", "rtl"):
         run = measure_sequence(_LITTLE, chip_preset(_LITTLE_CHIP), on=on)
         yield Measurement(f"{_LITTLE}_{on}_cycles", run.cycles, "cycles")

@@ -1,7 +1,7 @@
 """The virtual workspace: convolutions by the product of matrices, area and clock."""
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from functools import cache
 
 import numpy as np
@@ -37,20 +37,13 @@ _LAYERS = {
 }
 
 
-@dataclass(frozen=True)
-class _Pair:
-    """A layer by the product of matrices, and by the kernel for convolutions."""
-
-    product: KernelJob
-    convolution: KernelJob
-
-
 def _values(generator: np.random.Generator, limit: int, *shape: int) -> Elements:
     return generator.integers(-limit, limit, shape).astype(np.int16)
 
 
 @cache
-def _pair(name: str) -> _Pair:
+def _kinds(name: str) -> Mapping[str, KernelJob]:
+    """A layer by the product of matrices, and by the kernel for convolutions."""
     shape = _LAYERS[name]
     generator = np.random.default_rng(_SEED)
     image = _values(generator, 200, shape.height, shape.width, shape.channels)
@@ -59,7 +52,8 @@ def _pair(name: str) -> _Pair:
     product = lowered_convolution_job(
         image, filters, fraction=_FRACTION, stride=shape.stride, padding=shape.padding
     )
-    return _Pair(product, conv_job(shape, image, filters, bias, fraction=_FRACTION))
+    convolution = conv_job(shape, image, filters, bias, fraction=_FRACTION)
+    return {"product": product, "convolution": convolution}
 
 
 def _engines() -> dict[str, PeConfig]:
@@ -82,9 +76,8 @@ def workspace() -> Iterator[Measurement]:
     engines = _engines()
     memory = MemoryBehaviour(latency=_LATENCY)
     for name in _LAYERS:
-        pair = _pair(name)
         cycles = {}
-        for kind, job in vars(pair).items():
+        for kind, job in _kinds(name).items():
             config = engines["workspace" if kind == "product" else "plain"]
             outcome = exact(run_on(job, config, memory=memory), job.name)
             cycles[kind] = outcome.result.cycles

@@ -3,16 +3,17 @@
 
 import errno
 import os
+import signal
 import sys
+import threading
 import warnings
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import NoReturn
 
 from .cache import CacheError, build_folder
 from .errors import VipError, clipped, printable
 from .files import naming
-from .signals import Interrupted, interruptible
 
 __all__ = ["USER_ERROR", "run_command", "settle_columns"]
 
@@ -28,6 +29,12 @@ _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
 #: Characters of a line in which tables and help still have room for words, and of the longest line
 #: that is worth its memory.
 _NARROW, _WIDE = 40, 1000
+#: Signals that end a command: Ctrl-C, a terminal that closes, SIGTERM.
+_SIGNALS = tuple(
+    number
+    for name in ("SIGINT", "SIGTERM", "SIGHUP")
+    if (number := getattr(signal, name, None)) is not None
+)
 
 
 def settle_columns() -> None:
@@ -121,6 +128,57 @@ def _where(error: OSError) -> str:
     return "the current folder: "
 
 
+class _Interrupted(BaseException):
+    """A signal asks this process to end; raised wherever it is.
+
+    No KeyboardInterrupt, for which libraries have ways of their own.
+
+    Attributes:
+        number: of the signal.
+    """
+
+    def __init__(self, number: int) -> None:
+        super().__init__(signal.Signals(number).name)
+        self.number = number
+
+    @property
+    def code(self) -> int:
+        """Exit code, as a shell reports a program that the signal ended."""
+        return 128 + self.number
+
+
+@contextmanager
+def _interruptible() -> Iterator[None]:
+    """While open, the first of SIGINT, SIGTERM and SIGHUP raises :class:`_Interrupted` in the main
+    thread, and the next one ends the process at once. Signals that are ignored, as by ``nohup``,
+    stay so."""
+    if threading.current_thread() is not threading.main_thread():
+        # Signals are not its business.
+        yield
+        return
+    ended = False
+
+    def end(number: int, _: object) -> None:
+        nonlocal ended
+        if ended:
+            os._exit(128 + number)
+        ended = True
+        raise _Interrupted(number)
+
+    before = {
+        number: signal.getsignal(number)
+        for number in _SIGNALS
+        if signal.getsignal(number) != signal.SIG_IGN
+    }
+    for number in before:
+        signal.signal(number, end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
 def run_command(command: Callable[[], None]) -> None:
     """Run ``command`` and end the process with the exit code of its outcome.
 
@@ -130,13 +188,13 @@ def run_command(command: Callable[[], None]) -> None:
     warnings.formatwarning = _one_line_warning
     settle_columns()
     try:
-        with interruptible():
+        with _interruptible():
             _complete(command)
-    except Interrupted as signal:
+    except _Interrupted as interruption:
         _end(
-            f"vip: interrupted by {signal}; outputs are whole or as before, and what was finished "
-            f"is kept in {_cache()}",
-            signal.code,
+            f"vip: interrupted by {interruption}; outputs are whole or as before, and what was "
+            f"finished is kept in {_cache()}",
+            interruption.code,
         )
     except BrokenPipeError:
         _drop_output()

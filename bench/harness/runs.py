@@ -1,11 +1,14 @@
 """Runs of jobs whose results are cached on disk, and that must be exact."""
 
-from collections.abc import Callable
+import os
+from collections.abc import Callable, Mapping
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol, TypeVar
 
+from isa.run import RunResult
 from microkernels.runtime.job import KernelJob
 from sim_tb.cosim.engine import CosimError
-from sim_tb.cosim.kernels import launches_key
+from sim_tb.cosim.kernels import launches_key, run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.dut.engine import configuration_verilog
 from sim_tb.runner.cache import ResultCache, fingerprint
@@ -13,7 +16,13 @@ from sim_tb.timed.library import sources
 from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 
-__all__ = ["cached", "exact", "model_key"]
+__all__ = ["MEMORY_WAITS", "LaunchRun", "cached", "exact", "launch_runs", "model_key"]
+
+#: Counters of cycles in which an instruction waits for memory, or for another engine's flag there.
+MEMORY_WAITS = (
+    *("STALL_REGISTER", "STALL_FENCE", "STALL_ARC_CONFLICT", "STALL_ARC_FULL"),
+    "STALL_LOAD_STORE",
+)
 
 
 class _Outcome(Protocol):
@@ -54,6 +63,65 @@ def cached(
         return ResultCache(folder).get(model_key(config, job, also), measure)
     key = fingerprint(also, configuration_verilog(config), launches_key(job))
     return ResultCache(folder).get(key, measure)
+
+
+@dataclass(frozen=True, kw_only=True)
+class LaunchRun:
+    """A launch on all engines of a machine.
+
+    Attributes:
+        cycles: of the engine that ran longest. tck_ns: clock period.
+        counters: counter of :class:`pe.interface.PeCounter` -> sum of all engines.
+        gbs: bandwidth of all DRAM, in GB/s.
+        simulated: cycles so far, with the host's work. seconds: that they took on this machine,
+        processors: on so many at once.
+    """
+
+    cycles: int
+    tck_ns: float
+    counters: Mapping[str, int]
+    gbs: float
+    simulated: int
+    seconds: float
+    processors: int
+
+    def share(self, *counters: str) -> float:
+        """Part of all engines' cycles that ``counters`` have together."""
+        return sum(self.counters[name] for name in counters) / self.counters["CYCLES"]
+
+
+def _launch_run(result: RunResult) -> LaunchRun:
+    return LaunchRun(
+        cycles=result.program_cycles,
+        tck_ns=result.tck_ns,
+        counters={name: sum(pe[name] for pe in result.counters) for name in result.counters[0]},
+        gbs=result.gbs,
+        simulated=result.simulated_cycles,
+        seconds=result.seconds,
+        processors=len(os.sched_getaffinity(0)),
+    )
+
+
+def launch_runs(
+    job: KernelJob, config: Configuration, name: str, *, on: Timed = "model"
+) -> dict[str, LaunchRun]:
+    """Run a job on all engines of a machine, and compare its outputs; by launch. Results of the
+    timing model are cached on disk.
+
+    Raises:
+        CosimError: an engine faulted, or an output differs from the golden model's; the message has
+            ``name``.
+        support.native.CompilerError: the timing model can't be built.
+        sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
+    """
+
+    def measure() -> dict[str, Any]:
+        preload = on == "model" and config.kind == "chip"
+        outcome = exact(run_on(job, config, on=on, preload=preload), name)
+        return {launch: asdict(_launch_run(run)) for launch, run in outcome.results.items()}
+
+    runs = measure() if on == "rtl" else cached("launch_runs", config, job, measure, on=on)
+    return {launch: LaunchRun(**run) for launch, run in runs.items()}
 
 
 def model_key(config: Configuration, job: KernelJob, also: str = "") -> str:

@@ -12,24 +12,66 @@ Over a transport of plain functions (:mod:`soc.host.transport`)::
 """
 
 from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 
+from isa.assembly.disassembler import instruction_text
 from isa.faults import FaultCause
 from isa.program import Program
 from isa.run import EngineEnd
-from isa.table import ISA_VERSION
+from isa.table import ISA_VERSION, decode
 from memory.controller.counters import LATENCY_LIMITS, VaultCounter
 from memory.line_buffer.layout import LineCounter
 from pe.interface import PeCounter, PeState
 
 from .register_map import CHIP, GROUP_PES, IDENTITY, MAP_VERSION, PE, VAULT
 from .register_types import WORD_BYTES, Block
-from .reports import ChipIdentity, instruction_at
 from .transport import HostError, Transport
 
-__all__ = ["Host", "HostTimeout"]
+__all__ = ["ChipIdentity", "Host", "HostTimeout"]
 
 _WORD_BITS = WORD_BYTES * 8
 _WORD_MASK = (1 << _WORD_BITS) - 1
+
+
+@dataclass(frozen=True, kw_only=True)
+class ChipIdentity:
+    """The properties of a chip, as its registers report them.
+
+    Attributes:
+        map_version, isa_version: of the register map and the instruction set.
+        columns, rows: of the grid of vaults, which are numbered row by row.
+        pe_count, pes_per_vault: processing engines (PEs), numbered vault by vault.
+        instruction_words: longest program.
+        scratchpad_bytes: of a PE.
+        vault_address_bits: bits of a byte address within a vault.
+        address_bits: bits of a byte address of the chip.
+        pe_counters, vault_counters: whether they exist.
+        network_counters: number of network counters of a vault.
+    """
+
+    map_version: int
+    isa_version: int
+    columns: int
+    rows: int
+    pe_count: int
+    pes_per_vault: int
+    instruction_words: int
+    scratchpad_bytes: int
+    vault_address_bits: int
+    address_bits: int
+    pe_counters: bool
+    vault_counters: bool
+    network_counters: int
+
+    @property
+    def vaults(self) -> int:
+        """Vaults of the chip."""
+        return self.columns * self.rows
+
+    @property
+    def memory_bytes(self) -> int:
+        """Bytes of the DRAM, from address 0 on."""
+        return self.vaults << self.vault_address_bits
 
 
 class HostTimeout(HostError):
@@ -203,7 +245,7 @@ class Host:
             cause=FaultCause(fields["cause"]),
             pc=pc,
             memory_error=bool(fields["memory_error"]),
-            instruction=instruction_at(stopped_at, pc),
+            instruction=_instruction_at(stopped_at, pc),
         )
 
     async def faults(self) -> tuple[EngineEnd, ...]:
@@ -348,3 +390,11 @@ def _names(pes: Iterable[int]) -> str:
     numbers = sorted(pes)
     listed = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
     return f"PE {listed}" if len(numbers) == 1 else f"PEs {listed}"
+
+
+def _instruction_at(words: Sequence[int], pc: int) -> str:
+    """Text of the instruction at ``pc``, or "" if there is none."""
+    if not 0 <= pc < len(words):
+        return ""
+    decoded = decode(words[pc])
+    return "" if decoded is None else instruction_text(*decoded)

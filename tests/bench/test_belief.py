@@ -7,7 +7,8 @@ import pytest
 
 from bench import belief as scaling
 from bench.belief import draw_scaling, measure_full_hd, measure_scaling
-from bench.mrf import measure_full_hd_shifts
+from bench.harness.runs import launch_runs
+from bench.mrf import full_hd_energy, full_hd_shifts_job
 from isa.image import MAX_IMAGE_BYTES
 from soc.generate.presets import chip_preset
 
@@ -21,30 +22,27 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_phases_of_full_hd_are_those_of_the_runs() -> None:
-    (flat,) = measure_full_hd("flat", SMALL, width=48, height=27)
-    assert (flat.name, flat.iterations) == ("fine", 1)
-    assert flat.ms == flat.cycles * 0.8 / 1e6
-    assert 0 < flat.shares["VECTOR_BUSY"] < 1
+    ((name, flat),) = measure_full_hd("flat", SMALL, width=48, height=27).items()
+    assert (name, flat.tck_ns) == ("fine", 0.8)
+    assert 0 < flat.share("VECTOR_BUSY") < 1
     levels = measure_full_hd("levels", SMALL, width=48, height=27)
-    assert [phase.name for phase in levels] == ["construct", "coarse", "copy", "fine"]
-    assert [phase.iterations for phase in levels] == [1, 1, 1, 1]
-    assert levels[3].cycles < 2 * flat.cycles
-    # Measurements are cached.
-    seconds = [phase.seconds for phase in levels]
-    again = measure_full_hd("levels", SMALL, width=48, height=27)
-    assert [phase.seconds for phase in again] == seconds
+    assert list(levels) == ["construct", "coarse", "copy", "fine"]
+    assert levels["fine"].cycles < 2 * flat.cycles
+    # Measurements are cached, with their seconds.
+    assert measure_full_hd("levels", SMALL, width=48, height=27) == levels
 
 
 @pytest.mark.slow
 def test_full_hd_by_shifts() -> None:
     engine = replace(SMALL.tile.pe, instruction_words=1024, scratchpad_bytes=4096)
     chip = replace(SMALL, tile=replace(SMALL.tile, pe=engine))
-    wide, narrow = (measure_full_hd_shifts(bits, chip, width=48, height=36) for bits in (16, 8))
-    assert wide.ms == wide.cycles * 0.8 / 1e6
-    assert narrow.cycles < wide.cycles
-    assert 0 < wide.vector_busy < 1
-    assert wide.energy <= narrow.energy < 1.05 * wide.energy
-    assert measure_full_hd_shifts(8, chip, width=48, height=36) == narrow
+    jobs = {bits: full_hd_shifts_job(bits, chip, width=48, height=36) for bits in (16, 8)}
+    wide, narrow = (launch_runs(job, chip, job.name) for job in jobs.values())
+    assert narrow[""].cycles < wide[""].cycles
+    assert 0 < wide[""].share("VECTOR_BUSY") < 1
+    best, worse = (full_hd_energy(bits, width=48, height=36) for bits in jobs)
+    assert best <= worse < 1.05 * best
+    assert launch_runs(jobs[8], chip, "again") == narrow
 
 
 def test_series_of_machines(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

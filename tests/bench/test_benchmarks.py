@@ -23,11 +23,12 @@ from bench import (
     timing_model,
     vault,
 )
-from bench.belief import Phase, ScalingPoint
+from bench.belief import ScalingPoint
 from bench.harness import parts
 from bench.harness.experiment import Measurement, find
 from bench.harness.figures import documents, figures_named
 from bench.harness.record import ROOT
+from bench.harness.runs import LaunchRun
 from bench.schedulers import ALL_MIXES, LENGTHS, MIXES_LEARNED
 from microkernels.data.stereo import motorcycle
 from microkernels.suite import suite
@@ -142,8 +143,8 @@ def test_clock_rates(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_network(monkeypatch: pytest.MonkeyPatch) -> None:
-    row = {"case": "", "flits": 1, "packets": 1, "cycles": 1, "longest": 1}
-    monkeypatch.setattr(network, "_stress_row", lambda case: row | {"case": case.name})
+    row = {"flits": 1, "packets": 1, "cycles": 1, "longest": 1}
+    monkeypatch.setattr(network, "_stress_row", lambda _: row)
     monkeypatch.setattr(network, "_row_key", lambda *_: "")
     monkeypatch.setattr(network.ResultCache, "get", lambda self, key, make: make())
 
@@ -203,26 +204,22 @@ def test_timing_model(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_chips(monkeypatch: pytest.MonkeyPatch) -> None:
-    phases = [
-        Phase(
-            name=name,
-            iterations=iterations,
-            cycles=1000,
-            tck_ns=0.8,
-            shares=dict.fromkeys(PeCounter.__members__, 0.1),
-            gbs=1.0,
-            flits=0,
-            simulated=500,
-            seconds=2.0,
-            processors=2,
-        )
-        for name, iterations in (("construct", 1), ("fine", 5))
-    ]
-    monkeypatch.setattr(belief, "measure_full_hd", lambda *_: phases)
+    run = LaunchRun(
+        cycles=1000,
+        tck_ns=0.8,
+        counters=dict.fromkeys(PeCounter.__members__, 100) | {"CYCLES": 1000},
+        gbs=1.0,
+        simulated=500,
+        seconds=2.0,
+        processors=2,
+    )
+    runs = {"construct": run, "fine": run}
+    monkeypatch.setattr(belief, "measure_full_hd", lambda *_: runs)
     found = {item.name: item.value for item in belief.full_hd()}
-    assert found["levels_fine_ms"] == pytest.approx(1000 / 5 * 0.8 / 1e6)
-    assert found["levels_total_ms"] == pytest.approx(2 * 1000 * 0.8 / 1e6)
-    assert found["levels_kcycles_per_second"] == 0.125
+    assert found["levels_five_fine_ms"] == pytest.approx(1000 / 5 * 0.8 / 1e6)
+    assert found["levels_five_total_ms"] == pytest.approx(2 * 1000 * 0.8 / 1e6)
+    assert found["levels_five_fine_vector_busy"] == pytest.approx(10)
+    assert found["levels_five_kcycles_per_second"] == 0.125
     point = ScalingPoint(
         vaults=2,
         engines=4,
@@ -304,7 +301,7 @@ def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None
             def energy_pj(self, what: str, mhz: float) -> float:
                 return 1.0
 
-        return SimpleNamespace(report=Power())
+        return Power()
 
     monkeypatch.setattr(engine, "record", lambda kernel, config: kernel)
     monkeypatch.setattr(engine, "engine_power", power)

@@ -158,7 +158,7 @@ def test_sampled_layers_on_every_machine(monkeypatch: pytest.MonkeyPatch) -> Non
 
     for key, network in samples().items():
         whole, tile = _job(network), _job(_tile(network))
-        assert execute(whole.job, instructions=MACHINE.instructions).match, key
+        assert execute(whole, instructions=MACHINE.instructions).match, key
         assert cycles(whole, "model")
         assert cycles(tile, "rtl") == cycles(tile, "model"), key
     kinds = {key[0] for key in samples()}

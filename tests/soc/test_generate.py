@@ -20,8 +20,15 @@ from hdl.yosys import run_yosys
 from isa.table import BY_KEY
 from pe.frontend.fetch import GATES_DEPTH
 from soc.chip.config import ChipConfig
-from soc.generate.generate import MANIFEST, GenerateError, generate
-from soc.generate.lint import OLDER_WAIVERS, TWO_CLOCK_WAIVERS, WAIVERS, waiver_file
+from soc.generate.generate import (
+    MANIFEST,
+    OLDER_WAIVERS,
+    TWO_CLOCK_WAIVERS,
+    WAIVERS,
+    GenerateError,
+    generate,
+    waiver_file,
+)
 from soc.generate.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
 from tests.soc.four_states.icarus import icarus
 

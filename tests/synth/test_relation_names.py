@@ -8,12 +8,12 @@ from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
 from pe.core import Pe
 from pe.vector.unit import VectorUnit
 from synth.formal.cut import CutDesign, cut
-from synth.formal.names import unknown_names
 from synth.formal.pipeline import MADE
 from synth.formal.prove import PROBES, engine_relation
 from synth.formal.relation import Relation
 from synth.formal.sizes import SIZED_UNITS
 from synth.formal.vector_unit import PRODUCTS, vector_unit_relation
+from tests.synth.relation_names import unknown_names
 
 #: Narrow registers, too, so that every check is built; small, as sizes have no names.
 CONFIG = PeConfig(

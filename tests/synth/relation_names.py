@@ -5,9 +5,9 @@ from collections.abc import Iterator
 
 from amaranth.hdl import Signal, Value
 
-from .cut import CutDesign
-from .relation import Condition, Relation
-from .sides import Side
+from synth.formal.cut import CutDesign
+from synth.formal.relation import Condition, Relation
+from synth.formal.sides import Side
 
 __all__ = ["unknown_names"]
 
