@@ -141,7 +141,7 @@ def power() -> Iterator[Measurement]:
     """Power of one engine in Nangate 45 nm with gated clocks, and scaled to the thesis's node."""
     config = preset("pe")
     for kernel in KERNELS:
-        spent = engine_power([record(kernel, config)], config, _CELLS).report
+        spent = engine_power([record(kernel, config)], config, _CELLS)
         scaled = spent.at_thesis_node()
         mw = spent.total.milliwatts(1000)
         yield Measurement(f"{kernel}_mw_at_1_ghz", round(mw, 2), "mW", 0.02)

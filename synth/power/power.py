@@ -4,7 +4,7 @@ its library."""
 import re
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, reduce
 from operator import add
 
@@ -160,6 +160,7 @@ class PowerReport:
         rows: by unit, the largest first.
         total: their sum.
         work: kind of work done in these cycles -> its amount.
+        fmax_mhz: clock in MHz that the netlist allows; 0: it was not timed.
     """
 
     library: str
@@ -170,6 +171,7 @@ class PowerReport:
     rows: tuple[PowerRow, ...]
     total: PowerRow
     work: Mapping[str, float] = field(default_factory=dict)
+    fmax_mhz: float = 0.0
 
     def energy_pj(self, kind: str, mhz: float) -> float:
         """pJ for one of ``work`` at a clock of ``mhz``."""
@@ -181,15 +183,12 @@ class PowerReport:
         supply, leakage of a gate in proportion to both."""
         node, volts = THESIS_NM / self.node_nm, THESIS_VOLTS / self.volts
         scale = node * volts**2, node * volts
-        return PowerReport(
-            library=self.library,
+        return replace(
+            self,
             node_nm=THESIS_NM,
             volts=THESIS_VOLTS,
-            cycles=self.cycles,
-            gates=self.gates,
             rows=tuple(row.scaled(*scale) for row in self.rows),
             total=self.total.scaled(*scale),
-            work=self.work,
         )
 
     def to_json(self, mhz: float) -> dict[str, object]:

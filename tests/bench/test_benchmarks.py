@@ -301,7 +301,7 @@ def test_area_cells_placement_and_power(monkeypatch: pytest.MonkeyPatch) -> None
             def energy_pj(self, what: str, mhz: float) -> float:
                 return 1.0
 
-        return SimpleNamespace(report=Power())
+        return Power()
 
     monkeypatch.setattr(engine, "record", lambda kernel, config: kernel)
     monkeypatch.setattr(engine, "engine_power", power)

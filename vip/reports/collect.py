@@ -96,7 +96,7 @@ def collect(
     for kernel in KERNELS:
         step(f"power of {kernel}")
         run = record(kernel, config)
-        power[kernel] = engine_power([run], config, "nangate45", jobs=jobs).report
+        power[kernel] = engine_power([run], config, "nangate45", jobs=jobs)
     scaling = tuple(_scaling(config, jobs, step))
     placed = []
     for device in devices:

@@ -96,7 +96,7 @@ def _power(config: Configuration, kernel: Mapping[str, Any]) -> dict[str, Any]:
     if config.kind != "engine":
         raise SweepError("power is that of an engine, not of a vault")
     runs = [record_job(job, config.pe, {}) for job in kernel_jobs(kernel, config)]
-    total = engine_power(runs, config.pe, _STANDARD_CELLS, jobs=1).report.total
+    total = engine_power(runs, config.pe, _STANDARD_CELLS, jobs=1).total
     return {
         "pj_per_cycle": round(total.dynamic * 1e-3, 4),
         "leakage_mw": round(total.leakage * 1e-6, 4),

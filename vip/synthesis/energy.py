@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun
@@ -14,15 +14,7 @@ from synth.power.gate_sim import Recording
 from synth.power.power import PowerReport, check_energies, measure_power
 from synth.timing.sta import longest_path
 
-__all__ = ["EnginePower", "check_power_target", "engine_power"]
-
-
-@dataclass(frozen=True)
-class EnginePower:
-    """Power of an engine, and the clock in MHz that its netlist allows."""
-
-    report: PowerReport
-    fmax_mhz: float
+__all__ = ["check_power_target", "engine_power"]
 
 
 def check_power_target(target: str) -> None:
@@ -43,8 +35,8 @@ def engine_power(
     gate_clocks: bool = True,
     progress: Progress | None = None,
     jobs: int | None = None,
-) -> EnginePower:
-    """Power of the engine ``config`` during the recorded ``runs``, at least one.
+) -> PowerReport:
+    """Power of the engine ``config`` during the recorded ``runs``, at least one, and its clock.
 
     The mapped netlist is simulated with the recorded inputs and must give the Verilog's outputs.
 
@@ -73,4 +65,4 @@ def engine_power(
         work.update(run.work)
     label = f"engine for {target}"
     report = measure_power(netlist, library, recordings, what=label, work=work)
-    return EnginePower(report, longest_path(netlist, library).fmax_mhz)
+    return replace(report, fmax_mhz=longest_path(netlist, library).fmax_mhz)

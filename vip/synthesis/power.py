@@ -37,7 +37,7 @@ class PowerResult:
     Attributes:
         config: of the engine. kernel: that ran.
         gated_clocks: the clock of registers that are not enabled is stopped.
-        mhz: clock at which power is stated. fmax_mhz: clock that the netlist allows.
+        mhz: clock at which power is stated.
         report: power by unit at any clock.
     """
 
@@ -45,8 +45,12 @@ class PowerResult:
     kernel: str
     gated_clocks: bool
     mhz: float
-    fmax_mhz: float
     report: PowerReport
+
+    @property
+    def fmax_mhz(self) -> float:
+        """Clock that the netlist allows."""
+        return self.report.fmax_mhz
 
     @property
     def milliwatts(self) -> float:
@@ -118,7 +122,7 @@ def power(
         program = load_program(source, chosen.instruction_words)
         with DramImage(1 << chosen.address_bits) as memory:
             run = record_program(program, memory, chosen, max_cycles)
-    measured = engine_power(
+    report = engine_power(
         [run],
         chosen,
         target,
@@ -131,6 +135,5 @@ def power(
         kernel=name,
         gated_clocks=gate_clocks,
         mhz=mhz,
-        fmax_mhz=measured.fmax_mhz,
-        report=measured.report,
+        report=report,
     )

@@ -112,7 +112,7 @@ def _exact(members: Sequence[Application], cut: TrimReport, *, ports_only: bool)
 def _power_of(runs: Sequence[Measured], config: PeConfig, full: PeConfig) -> dict[str, float]:
     """Power of ``config`` over all cycles of ``runs``, in mW, in all and by part."""
     recorded = [record_workload(run.work, config, full.address_bits) for run in runs]
-    return engine_power(recorded, config, CELLS, jobs=1).report.total.parts(POWER_MHZ)
+    return engine_power(recorded, config, CELLS, jobs=1).total.parts(POWER_MHZ)
 
 
 def _joined(parts: Iterable[tuple[str, ...]]) -> tuple[str, ...]:
