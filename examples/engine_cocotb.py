@@ -1,7 +1,8 @@
-"""A cocotb test of the generated Verilog, which knows nothing of VIP but the ports.
+"""A cocotb test of the generated Verilog; the test itself knows nothing of VIP but the ports.
 
 It loads ``sums.s`` over the control port of an engine, serves the engine's memory port, and checks
-the sums. Payloads are packed: the README beside the Verilog lists the bits of each field.
+the sums. Payloads are packed: the README beside the Verilog lists the bits of each field, which are
+those of ``pe-small`` here.
 
 ``python examples/engine_cocotb.py`` runs it in Verilator, with the argument ``icarus`` in Icarus.
 """
@@ -87,7 +88,7 @@ async def sums(dut):
 
     words = [address | word << 8 for address, word in enumerate(program)]
     await send(dut, "control__load", words)
-    await send(dut, "control__launch", [len(program)])
+    await send(dut, "control__launch", [len(program)])  # words; parameters, above, are 0
     while field(dut.control__status, 0, 2) != HALTED:
         await RisingEdge(dut.clk)
 

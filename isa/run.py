@@ -78,8 +78,8 @@ class EngineEnd:
     memory_error: bool = False
     cycles: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
-    registers: Sequence[int] = ()
-    scratchpad: bytes = b""
+    registers: Sequence[int] = field(default=(), repr=False)
+    scratchpad: bytes = field(default=b"", repr=False)
     in_flight: tuple[int, int] | None = None
     pe: int = 0
     vault: int = 0

@@ -2,7 +2,7 @@
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from isa.assembly.assembler import assemble as assemble_text
 from isa.assembly.assembler import assemble_file
@@ -12,9 +12,11 @@ from support.errors import VipError
 
 if TYPE_CHECKING:
     # The assembler starts without it.
+    from numpy.typing import NDArray
+
     from isa.image import DramImage
 
-__all__ = ["Dump", "DumpError", "assemble", "fill", "load_program"]
+__all__ = ["Dump", "DumpError", "assemble", "contents", "fill", "load_program"]
 
 
 class DumpError(VipError):
@@ -55,6 +57,21 @@ class Dump(NamedTuple):
             return image.read(self.address, self.size)
         image.save_file(self.address, self.size, self.path)
         return b""
+
+
+def contents(memory: "bytes | NDArray[Any] | Path | str | None") -> bytes | Path | None:
+    """The bytes of ``memory``, or the path of its file; None: there are none.
+
+    Raises:
+        VipError: it is something else.
+    """
+    if memory is None or isinstance(memory, bytes | Path):
+        return memory
+    if isinstance(memory, str):
+        return Path(memory)
+    if hasattr(memory, "tobytes"):
+        return memory.tobytes()
+    raise VipError(f"memory is bytes, an array or a file, not of type {type(memory).__name__}")
 
 
 def fill(image: "DramImage", memory: bytes | Path | None) -> None:
@@ -98,17 +115,21 @@ def assemble(
     return program
 
 
-def load_program(program: Program | Path, words: int | None = None) -> Program:
+def load_program(program: Program | Path | str, words: int | None = None) -> Program:
     """A program as the verbs take it.
 
     Parameters:
-        program: a program, a program file, or assembly (``.s``, ``.asm``) that is assembled on the
-            way.
+        program: a program, or the name or path of a program file or of assembly (``.s``, ``.asm``),
+            which is assembled on the way.
         words: of the instruction buffer of the engine that is to run it; None: any number.
 
     Raises:
         VipError: it can't be read or used, is longer, or there is no instruction in it.
     """
+    if isinstance(program, str):
+        if "\n" in program:
+            raise ProgramError("a program is a Program or a file; vip.assemble makes one of a text")
+        program = Path(program)
     where = f"{program}: " if isinstance(program, Path) else ""
     if isinstance(program, Path):
         if program.suffix in (".s", ".asm"):

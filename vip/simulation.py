@@ -4,6 +4,9 @@ import time
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from isa.compiled.checking import CheckingSimulator
 from isa.compiled.simulator import CompiledSimulator
@@ -15,7 +18,7 @@ from synth.analysis.facts import Facts
 from synth.analysis.profile import Profile, profile_of, recorder
 
 from .configurations import Design, engine
-from .programs import Dump, fill, load_program
+from .programs import Dump, contents, fill, load_program
 from .progress import Progress, silent
 
 __all__ = ["ProgramRun", "run"]
@@ -66,10 +69,10 @@ class ProgramRun:
 
 
 def run(
-    program: Program | Path,
+    program: Program | Path | str,
     config: Design = "pe",
     *,
-    memory: bytes | Path | None = None,
+    memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
     limit: int = 100_000_000,
     dump: Dump | None = None,
@@ -84,9 +87,10 @@ def run(
     ``run(assemble("mov r9, #42\\nhalt")).registers[9]`` is 42.
 
     Parameters:
-        program: a program, or a file of one or of assembly.
+        program: a program, or the name or path of a file of one or of assembly.
         config: of the engine.
-        memory: contents from address 0 on, bytes or a file; None: zeros.
+        memory: contents from address 0 on: bytes, an array as it lies in memory, or the name or
+            path of a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
         limit: instructions after which the run ends, at least 1.
         dump: bytes of the memory to read afterwards.
@@ -104,6 +108,7 @@ def run(
         raise SimulatorError("a compiled run has no profile")
     step = _COMPILED_STEP if compiled else _STEP
     if dump is not None:
+        dump = Dump(*dump)
         dump.check(1 << chosen.address_bits)
     loaded = load_program(program)
     facts, log = Facts(), HazardLog()
@@ -111,7 +116,7 @@ def run(
     if hazards and not compiled:
         observers.append(log.observer())
     with DramImage(1 << chosen.address_bits) as image:
-        fill(image, memory)
+        fill(image, contents(memory))
         simulator = _kind(compiled=compiled, hazards=hazards)(
             loaded,
             image,

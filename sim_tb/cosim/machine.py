@@ -77,6 +77,8 @@ def open_machine(
         support.native.CompilerError: a model can't be built.
         sim_tb.runner.build.BuildError: the simulator of the Verilog can't be built.
     """
+    if on not in _NAMES:
+        raise CosimError(f"on is {', '.join(_NAMES)}, not {on!r}")
     opened, takes = _MACHINES[on, type(design)]
     for name, value in options.items():
         if value and name not in takes and name in _REFUSALS:

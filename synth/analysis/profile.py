@@ -35,6 +35,10 @@ __all__ = [
 ]
 
 
+#: Records what an instruction has done, after it.
+_Note = Callable[[], None]
+
+
 def recorder(facts: Facts) -> Observer:
     """An observer that records the program's actions in ``facts``, but not the words executed
     (:attr:`isa.iss.simulator.Simulator.visits` has those)."""
@@ -46,21 +50,45 @@ def recorder(facts: Facts) -> Observer:
             return _branch(facts, row, word, address, operation)
         if row.scalar is not None:
             return _scalar(facts, state, row, word, address, operation)
-        if row.unit is Unit.VECTOR:
-            return _vector(facts, state, row, word, address, operation)
-        if row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
-            return _transfer(facts, state, row, word, address, operation)
         if row.opcode in (Opcode.LD_REG, Opcode.ST_REG):
             return _register(facts, state, row, word, address, operation)
-        if row.opcode in (Opcode.MOV, Opcode.MOV_IMM):
-            return _noted(facts.writes, state, word, address, operation)
-        if row.opcode in (Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX):
-            return _noted(facts.sets, state, word, address, operation)
-        if row.opcode == Opcode.SET_WS:
-            return _declare(facts, state, word, address, operation)
-        return operation
+        note = _note(facts, state, row, word, address)
+        if note is None:
+            return operation
+
+        def observed() -> int:
+            following = operation()
+            note()
+            return following
+
+        return observed
 
     return observe
+
+
+def _note(
+    facts: Facts, state: ProcessorState, row: Instruction, word: int, address: int
+) -> _Note | None:
+    """What is recorded of an instruction after it; None: nothing."""
+    if row.unit is Unit.VECTOR:
+        return _vector(facts, state, row, word, address)
+    if row.opcode in (Opcode.LD_SRAM, Opcode.ST_SRAM):
+        return _transfer(facts, state, row, word, address)
+    if row.opcode == Opcode.SET_WS:
+        return _declare(facts, state, word, address)
+    if row.opcode in (Opcode.MOV, Opcode.MOV_IMM):
+        record = facts.writes
+    elif row.opcode in (Opcode.SET_VL, Opcode.SET_MR, Opcode.SET_FX):
+        record = facts.sets
+    else:
+        return None
+    registers, a = state.registers, FIELD_A.extract(word)
+
+    def note() -> None:
+        value = signed(registers[a])
+        record(address, value, value)
+
+    return note
 
 
 def _branch(
@@ -104,93 +132,6 @@ def _scalar(
     return observed
 
 
-def _noted(
-    note: Callable[[int, int, int], None],
-    state: ProcessorState,
-    word: int,
-    address: int,
-    operation: Operation,
-) -> Operation:
-    """The value of register A goes to ``note``."""
-    registers, a = state.registers, FIELD_A.extract(word)
-
-    def observed() -> int:
-        following = operation()
-        value = signed(registers[a])
-        note(address, value, value)
-        return following
-
-    return observed
-
-
-def _declare(
-    facts: Facts, state: ProcessorState, word: int, address: int, operation: Operation
-) -> Operation:
-    registers, a = state.registers, FIELD_A.extract(word)
-
-    def observed() -> int:
-        following = operation()
-        workspace = state.workspace
-        assert workspace is not None
-        ends = (workspace.image + workspace.image_bytes, workspace.window + workspace.window_bytes)
-        facts.reaches(address, max(registers[a] + DESCRIPTOR_BYTES, *ends))
-        facts.lies(
-            address, min(map(step_of, (workspace.image, workspace.window, workspace.pixel_bytes)))
-        )
-        return following
-
-    return observed
-
-
-def _vector(
-    facts: Facts,
-    state: ProcessorState,
-    row: Instruction,
-    word: int,
-    address: int,
-    operation: Operation,
-) -> Operation:
-    assert row.width is not None
-    registers, width, spans = state.registers, row.width.bytes, vector_spans(row, word)
-
-    def observed() -> int:
-        following = operation()
-        vl, mr = state.vl, state.mr
-        facts.touches(
-            address,
-            max(
-                registers[span.register] + width * (vl if span.vl else 1) * (mr if span.mr else 1)
-                for span in spans
-            ),
-        )
-        facts.lies(address, min(step_of(registers[span.register]) for span in spans))
-        return following
-
-    return observed
-
-
-def _transfer(
-    facts: Facts,
-    state: ProcessorState,
-    row: Instruction,
-    word: int,
-    address: int,
-    operation: Operation,
-) -> Operation:
-    assert row.width is not None
-    registers, width, used = state.registers, row.width.bytes, transfer(row, word)
-
-    def observed() -> int:
-        following = operation()
-        size = registers[used.length] * width
-        facts.touches(address, registers[used.near] + size)
-        facts.lies(address, min(step_of(registers[used.near]), step_of(registers[used.far])))
-        facts.reaches(address, registers[used.far] + size)
-        return following
-
-    return observed
-
-
 def _register(
     facts: Facts,
     state: ProcessorState,
@@ -213,6 +154,56 @@ def _register(
         return following
 
     return observed
+
+
+def _vector(
+    facts: Facts, state: ProcessorState, row: Instruction, word: int, address: int
+) -> _Note:
+    assert row.width is not None
+    registers, width, spans = state.registers, row.width.bytes, vector_spans(row, word)
+
+    def note() -> None:
+        vl, mr = state.vl, state.mr
+        facts.touches(
+            address,
+            max(
+                registers[span.register] + width * (vl if span.vl else 1) * (mr if span.mr else 1)
+                for span in spans
+            ),
+        )
+        facts.lies(address, min(step_of(registers[span.register]) for span in spans))
+
+    return note
+
+
+def _transfer(
+    facts: Facts, state: ProcessorState, row: Instruction, word: int, address: int
+) -> _Note:
+    assert row.width is not None
+    registers, width, used = state.registers, row.width.bytes, transfer(row, word)
+
+    def note() -> None:
+        size = registers[used.length] * width
+        facts.touches(address, registers[used.near] + size)
+        facts.lies(address, min(step_of(registers[used.near]), step_of(registers[used.far])))
+        facts.reaches(address, registers[used.far] + size)
+
+    return note
+
+
+def _declare(facts: Facts, state: ProcessorState, word: int, address: int) -> _Note:
+    registers, a = state.registers, FIELD_A.extract(word)
+
+    def note() -> None:
+        workspace = state.workspace
+        assert workspace is not None
+        ends = (workspace.image + workspace.image_bytes, workspace.window + workspace.window_bytes)
+        facts.reaches(address, max(registers[a] + DESCRIPTOR_BYTES, *ends))
+        facts.lies(
+            address, min(map(step_of, (workspace.image, workspace.window, workspace.pixel_bytes)))
+        )
+
+    return note
 
 
 _FORMAT = "vip-profile"

@@ -8,6 +8,7 @@ from pathlib import Path
 from types import UnionType
 from typing import Any, get_args, get_type_hints
 
+import numpy as np
 import pytest
 
 import vip
@@ -127,6 +128,31 @@ def test_run(tmp_path: Path) -> None:
         vip.run(program, SMALL, dump=vip.Dump((1 << end) - 4, 8))
     with pytest.raises(ConfigurationError, match="one engine is needed"):
         vip.run(program, "vault")
+
+
+def test_programs_and_memories_have_any_usual_form(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("count.s").write_text(COUNT)
+    numbers = np.array([41], "<u8")
+    numbers.tofile("numbers.bin")
+    settings: dict[str, Any] = {"dump": (0, 2)}
+    for memory in (numbers, numbers.tobytes(), "numbers.bin", Path("numbers.bin")):
+        assert vip.run("count.s", SMALL, memory=memory, **settings).dumped == b"\x2a\0"
+        ran = vip.cosim("count.s", SMALL, memory=memory, on="model", **settings)
+        assert ran.dumped == b"\x2a\0"
+        with vip.debug("count.s", SMALL, memory=memory) as debugger:
+            debugger.resume()
+            assert debugger.registers(9).values == {9: 42}
+    # Registers and scratchpad do not fill the screen.
+    assert len(repr(ran.result)) < 2000
+    with pytest.raises(VipError, match=r"vip\.assemble makes one of a text"):
+        vip.run(COUNT)
+    with pytest.raises(VipError, match="bytes, an array or a file, not of type list"):
+        vip.run("count.s", memory=[1, 2])  # type: ignore[arg-type]
+    with pytest.raises(VipError, match="on is iss, model, rtl, not 'sim'"):
+        vip.cosim("count.s", on="sim")  # type: ignore[arg-type]
 
 
 def test_a_compiled_run_is_the_same() -> None:

@@ -1,8 +1,11 @@
 """The verb ``cosim``: a program on Verilog, or on a model, of an engine, a vault or a chip."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from isa.image import DramImage
 from isa.program import Program
@@ -15,7 +18,7 @@ from soc.generate.generate import configuration_json
 from support.errors import VipError
 from support.files import check_regular, open_without_waiting, write_atomically
 from vip.configurations import Design, design
-from vip.programs import Dump, fill, load_program
+from vip.programs import Dump, contents, fill, load_program
 from vip.progress import Progress, counting, silent
 
 from .difference import Locator
@@ -27,6 +30,8 @@ __all__ = ["CosimRun", "cosim"]
 #: Bytes that the host writes to a chip at a time.
 _BLOCK_BYTES = 1 << 20
 _STAGE = "cosimulation (cycles)"
+#: Of a program with hazards on the timing model, whose vector unit has none.
+_UNKNOWN = "has hazards, so that only the Verilog (--on rtl) shows what an engine computes"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -51,6 +56,13 @@ class CosimRun:
     dumped: bytes = b""
     activity: Mapping[str, object] = field(default_factory=dict)
     located: FirstDifference | None = None
+
+    @property
+    def unknown(self) -> bool:
+        """Whether the engine's values are not known: the timing model ran a program with hazards,
+        of which it takes the cycles."""
+        hazards = self.comparison is not None and self.comparison.hazards
+        return self.on == "model" and bool(hazards)
 
     def to_json(self) -> dict[str, object]:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""
@@ -77,11 +89,11 @@ class CosimRun:
 
 
 def cosim(
-    program: Program | Path,
+    program: Program | Path | str,
     config: Design = "pe",
     *,
     on: On = "rtl",
-    memory: bytes | Path | None = None,
+    memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
     max_cycles: int = 100_000_000,
     dump: Dump | None = None,
@@ -99,15 +111,18 @@ def cosim(
 
     An engine is compared with the instruction set simulator:
     ``cosim(Path("kernel.s")).comparison.match`` is true if end, registers, scratchpad and memory
-    are the same. Where the Verilog differs, some twenty more runs find the instruction after which
-    it first does. Of a vault or a chip nothing is compared; a chip's host drives the AXI ports. The
-    first run of a configuration builds its simulator, which takes half a minute or more.
+    are the same; it is false for a program with hazards on the timing model, which takes their
+    cycles and computes what the simulator does. Where the Verilog differs, some twenty more runs
+    find the instruction after which it first does. Of a vault or a chip nothing is compared; a
+    chip's host drives the AXI ports. The first run of a configuration builds its simulator, which
+    takes half a minute or more.
 
     Parameters:
-        program: a program, or a file of one or of assembly.
+        program: a program, or the name or path of a file of one or of assembly.
         config: of an engine, a vault or a chip.
         on: the Verilog, the timing model, or the instruction set simulator.
-        memory: contents from address 0 on, bytes or a file; None: zeros.
+        memory: contents from address 0 on: bytes, an array as it lies in memory, or the name or
+            path of a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
         max_cycles: a longer run is an error.
         dump: bytes of the memory to read afterwards.
@@ -136,7 +151,9 @@ def cosim(
         parameters=parameters,
         max_cycles=max_cycles,
     )
+    memory = contents(memory)
     if dump is not None:
+        dump = Dump(*dump)
         dump.check(chosen.memory_bytes)
     locator = Locator(
         launch=launch,
@@ -154,16 +171,18 @@ def cosim(
             waves(launch.program, chosen, on, trace=trace, pipeline=pipeline) as wave,
             open_machine(chosen, on, trace=wave.path, memory=behaviour, outer=outer) as machine,
         ):
-            contents = machine.memory(image)
-            _fill(contents, image, memory)
+            accessed = machine.memory(image)
+            _fill(accessed, image, memory)
             try:
                 result = machine.run(launch, image, progress=counting(progress, _STAGE))
             except RunError as error:
                 if compared and on == "rtl":
                     locator.explain(error)
                 raise
-            dumped = b"" if dump is None else _dumped(contents, image, dump)
+            dumped = b"" if dump is None else _dumped(accessed, image, dump)
         comparison = _compared(locator, result, image) if compared else None
+    if on == "model" and comparison is not None and comparison.hazards:
+        comparison = replace(comparison, differences=(_UNKNOWN,))
     differs = comparison is not None and not comparison.match
     return CosimRun(
         config=chosen,

@@ -5,16 +5,17 @@ from bisect import bisect_right
 from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
+from numpy.typing import NDArray
 
 from isa.accesses import Space
 from isa.image import DramImage
 from isa.program import Program
 from support.checks import Checks
 from vip.configurations import Design, engine
-from vip.programs import fill, load_program
+from vip.programs import contents, fill, load_program
 from vip.progress import Progress, silent
 
 from .errors import DebugError
@@ -325,10 +326,10 @@ class Debugger:
 
 
 def debug(
-    program: Program | Path,
+    program: Program | Path | str,
     config: Design = "pe",
     *,
-    memory: bytes | Path | None = None,
+    memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
     limit: int = 100_000_000,
     progress: Progress = silent,
@@ -336,9 +337,10 @@ def debug(
     """A debugger of a program on the instruction set simulator, at its launch.
 
     Parameters:
-        program: a program, or a file of one or of assembly.
+        program: a program, or the name or path of a file of one or of assembly.
         config: of the engine.
-        memory: contents from address 0 on, bytes or a file; None: zeros.
+        memory: contents from address 0 on: bytes, an array as it lies in memory, or the name or
+            path of a file; None: zeros.
         parameters: DRAM address of the parameter block (r5).
         limit: most instructions of one :meth:`Debugger.resume`, at least 1.
         progress: called with the instructions so far.
@@ -350,7 +352,7 @@ def debug(
     return Debugger(
         load_program(program),
         config,
-        memory=memory,
+        memory=contents(memory),
         parameters=parameters,
         limit=limit,
         progress=progress,

@@ -327,7 +327,8 @@ def run_program(
             raise UserError(f"{program}: {end}")
         return
     if run.comparison is not None and not run.comparison.match:
-        warn(f"{program}: the engine differs from the simulator: {run.comparison.differences[0]}")
+        differs = "" if run.unknown else "the engine differs from the simulator: "
+        warn(f"{program}: {differs}{run.comparison.differences[0]}")
         raise typer.Exit(1)
     for end in run.result.faults:
         raise UserError(f"{program}: fault {end.cause.name} at word {end.pc}")

@@ -195,7 +195,8 @@ def _show_engine(name: str, run: CosimRun) -> None:
     }
     compared = run.comparison
     if compared is not None:
-        rows["equal to the simulator"] = "yes" if compared.match else "NO"
+        equal = "yes" if compared.match else "not known" if run.unknown else "NO"
+        rows["equal to the simulator"] = equal
     show_values(f"{name}: {end.state}", rows)
     show_registers(end.registers)
     if compared is not None:
