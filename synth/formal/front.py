@@ -223,7 +223,7 @@ def _issue(relation: Relation, configs: tuple[PeConfig, PeConfig]) -> None:
 
     def of(rows: list[Instruction], v: View) -> Value:
         terms = []
-        for codes in {decoded_items(full, row) for row in rows}:
+        for codes in dict.fromkeys(decoded_items(full, row) for row in rows):
             present_codes = [(name, code) for name, code in codes if v.has(decoded + name)]
             terms.append(Cat(v[decoded + name] == code for name, code in present_codes).all())
         return present(v) & any_of(terms)

@@ -146,19 +146,15 @@ def cosim(
         OSError: a file that can't be read or written.
     """
     chosen = design(config)
-    launch = Launch(
-        program=load_program(program, chosen.pe.instruction_words),
-        parameters=parameters,
-        max_cycles=max_cycles,
-    )
-    memory = contents(memory)
+    program = load_program(program, chosen.pe.instruction_words)
+    launch = Launch(program=program, parameters=parameters, max_cycles=max_cycles)
     if dump is not None:
         dump = Dump(*dump)
         dump.check(chosen.memory_bytes)
     locator = Locator(
         launch=launch,
         config=chosen.pe,
-        memory=memory,
+        memory=contents(memory),
         behaviour=behaviour or MemoryBehaviour(),
         commits=commits,
         window=window,
@@ -168,11 +164,11 @@ def cosim(
     compared = compare and chosen.kind == "engine" and on != "iss"
     with DramImage(chosen.memory_bytes) as image:
         with (
-            waves(launch.program, chosen, on, trace=trace, pipeline=pipeline) as wave,
+            waves(program, chosen, on, trace=trace, pipeline=pipeline) as wave,
             open_machine(chosen, on, trace=wave.path, memory=behaviour, outer=outer) as machine,
         ):
             accessed = machine.memory(image)
-            _fill(accessed, image, memory)
+            _fill(accessed, image, locator.memory)
             try:
                 result = machine.run(launch, image, progress=counting(progress, _STAGE))
             except RunError as error:
@@ -180,14 +176,12 @@ def cosim(
                     locator.explain(error)
                 raise
             dumped = b"" if dump is None else _dumped(accessed, image, dump)
-        comparison = _compared(locator, result, image) if compared else None
-    if on == "model" and comparison is not None and comparison.hazards:
-        comparison = replace(comparison, differences=(_UNKNOWN,))
+        comparison = _compared(locator, on, result, image) if compared else None
     differs = comparison is not None and not comparison.match
     return CosimRun(
         config=chosen,
         on=on,
-        program=launch.program,
+        program=program,
         result=result,
         comparison=comparison,
         dumped=dumped,
@@ -196,12 +190,12 @@ def cosim(
     )
 
 
-def _compared(locator: Locator, result: RunResult, image: DramImage) -> Comparison:
+def _compared(locator: Locator, on: On, result: RunResult, image: DramImage) -> Comparison:
     """The comparison of an engine that left ``image`` with the simulator."""
     launch = locator.launch
     with DramImage(image.size) as start:
         fill(start, locator.memory)
-        return compare_run(
+        comparison = compare_run(
             launch.program,
             result.engine,
             image,
@@ -209,6 +203,9 @@ def _compared(locator: Locator, result: RunResult, image: DramImage) -> Comparis
             config=locator.config,
             parameters=launch.parameters,
         )
+    if on == "model" and comparison.hazards:
+        return replace(comparison, differences=(_UNKNOWN,))
+    return comparison
 
 
 def _fill(contents: Memory, image: DramImage, memory: bytes | Path | None) -> None:
