@@ -230,7 +230,7 @@ _INCHES = (10.0, 9.0)
 
 _COLUMNS = 2
 
-#: Cycles of the vector unit for a message of 16 labels (microkernels/bp/schedule.py).
+#: Cycles of the vector unit for a message of 16 labels (microkernels/bp/kernel.py).
 _VECTOR_CYCLES = 80
 
 #: What is varied, its value, and what stays.

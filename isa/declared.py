@@ -10,7 +10,7 @@ __all__ = ["Declared", "Numbers", "Span"]
 
 
 class Span(NamedTuple):
-    """Bytes ``start .. start + size`` of a memory or a scratchpad."""
+    """``size`` bytes (1 or more) of a memory or scratchpad, from ``start`` (0 or more) on."""
 
     start: int
     size: int

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from isa.image import DramImage
 
-__all__ = ["Dump", "DumpError", "assemble", "contents", "fill", "load_program"]
+__all__ = ["Dump", "DumpError", "assemble", "fill", "load_program", "memory_contents"]
 
 
 class DumpError(VipError):
@@ -59,7 +59,7 @@ class Dump(NamedTuple):
         return b""
 
 
-def contents(memory: "bytes | NDArray[Any] | Path | str | None") -> bytes | Path | None:
+def memory_contents(memory: "bytes | NDArray[Any] | Path | str | None") -> bytes | Path | None:
     """The bytes of ``memory``, or the path of its file; None: there are none.
 
     Raises:

@@ -18,7 +18,7 @@ from synth.analysis.facts import Facts
 from synth.analysis.profile import Profile, profile_of, recorder
 
 from .configurations import Design, engine
-from .programs import Dump, contents, fill, load_program
+from .programs import Dump, fill, load_program, memory_contents
 from .progress import Progress, silent
 
 __all__ = ["ProgramRun", "run"]
@@ -116,7 +116,7 @@ def run(
     if hazards and not compiled:
         observers.append(log.observer())
     with DramImage(1 << chosen.address_bits) as image:
-        fill(image, contents(memory))
+        fill(image, memory_contents(memory))
         simulator = _kind(compiled=compiled, hazards=hazards)(
             loaded,
             image,

@@ -69,12 +69,11 @@ __all__ = ["LevelsLayout", "construct_program", "copy_program"]
 #: Width in bits of the columns in a run's second word; the rows are in the bits above.
 _COLUMNS_BITS = 13
 _MOST_COLUMNS = (1 << _COLUMNS_BITS) - 1
-_LEVEL_RUN_WORDS = 3
+_RUN_WORDS = 3
 _HEADER_WORDS = 4
 #: Engines of a vault that copy.
 _COPY_SHARERS = 1
 _ALIGNMENT = 4096
-
 
 _LOG_WORD = 3
 #: Vectors of a block.
@@ -135,6 +134,8 @@ class LevelsLayout:
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
+        if self.fine.grid.block != BLOCK or self.fine.base:
+            raise KernelError(f"the fine level has blocks of {BLOCK} pixels, and begins at 0")
         columns = self.fine.grid.tile_width // BLOCK
         if columns > _MOST_COLUMNS:
             raise KernelError(
@@ -154,7 +155,7 @@ class LevelsLayout:
         # An engine has at most one run in a tile, and one run that ends its list.
         sharers = self.fine.sharers
         runs = (self.fine.grid.columns + 1) * sharers
-        words = _HEADER_WORDS + sharers + runs * _LEVEL_RUN_WORDS
+        words = _HEADER_WORDS + sharers + runs * _RUN_WORDS
         return self.construct_parameters + round_up(8 * words, _ALIGNMENT)
 
     @cached_property
@@ -201,7 +202,7 @@ class LevelsLayout:
             parts = []
             for member in range(sharers):
                 runs = self._runs(vault, member, sharers, construct=levels[0] is self.fine)
-                parts.append([*runs, *[0] * _LEVEL_RUN_WORDS])
+                parts.append([*runs, *[0] * _RUN_WORDS])
             yield base, block_bytes(base, parts, header=(sharers, self.fine.pitch, *across))
 
     def _runs(self, vault: int, member: int, sharers: int, *, construct: bool) -> Iterator[int]:
@@ -412,7 +413,7 @@ class _LevelKernel:
         described = f"{stream}_described"
         for word in _READ[stream]:
             self._writer.read(f"{stream}_{word}", described)
-        rest = _LEVEL_RUN_WORDS - len(_READ[stream])
+        rest = _RUN_WORDS - len(_READ[stream])
         self._writer.op("add", described, described, WORD_BYTES * rest)
 
     def _enter(self, stream: str) -> None:

@@ -15,7 +15,16 @@ from microkernels.runtime.ring import VaultRing
 
 from .sizes import MapCut, MapRegion, MapSize, Size2
 
-__all__ = ["ALIGNMENT", "ALWAYS", "OutputMaps", "Places", "StoredMaps", "Windows", "inside"]
+__all__ = [
+    "ALIGNMENT",
+    "ALWAYS",
+    "PIXELS",
+    "OutputMaps",
+    "Places",
+    "StoredMaps",
+    "Windows",
+    "inside",
+]
 
 #: A time after all others.
 ALWAYS = 1 << 30

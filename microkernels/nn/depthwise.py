@@ -65,7 +65,7 @@ class DepthwiseShape(StridedShape):
         relu: negative outputs become 0.
 
     Raises:
-        KernelError: a value outside its range, or a window larger than the map.
+        KernelError: a value outside its range, padding, or a window larger than the map.
     """
 
     across: int = 3
@@ -75,6 +75,8 @@ class DepthwiseShape(StridedShape):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.padding:
+            raise KernelError("the map has the pixels around it, so padding must be 0")
         for name in ("across", "down"):
             CHECK.at_least(name, getattr(self, name), 1)
         check_fraction(self.fraction)

@@ -200,13 +200,17 @@ def conv_layout(
         out_padding: pixels around the output.
         strips: the image lies in strips (:class:`microkernels.common.feature_map.StripMap`).
         reuse: see :func:`microkernels.nn.conv_plan.plan_conv`.
-        pairs: of bytes; engines need ``m.v.dot.add``. narrow: of these, for outputs of bytes.
+        pairs: of bytes, which ``shape`` counts; engines need ``m.v.dot.add``.
+        narrow: with ``pairs``, bits by which sums are shifted to become bytes; None: outputs are
+            sums.
         sharers: engines. base: first address of the job's memory; a multiple of 32.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
         KernelError: a shape that does not fit.
     """
+    if narrow is not None and not pairs:
+        raise KernelError("narrow is for convolutions of bytes, with pairs")
     if pairs:
         shape = replace(shape, channels=-(-shape.channels // 2))
     #: Outputs in an element.

@@ -365,7 +365,7 @@ def lstm_step(
     """Golden model of a time step.
 
     Parameters:
-        plan: how the layer is plan.
+        plan: how the layer is cut.
         x: batch x inputs elements.
         state: of the step before.
         fraction: fraction bits of all numbers but weights and peepholes, 0..15.

@@ -429,7 +429,8 @@ class Comparison:
 
     Attributes:
         differences: one line each: end, registers, scratchpad, memory; of the last two the first
-            bytes that differ. Empty: engine and simulator agree.
+            bytes that differ. Empty: engine and simulator agree. Of the timing model, why it does
+            not say so of a program with hazards.
         hazards: of the program, as the simulator ran it; they explain most differences.
         saturated: see :attr:`isa.iss.simulator.Simulator.saturated`.
     """

@@ -347,5 +347,5 @@ def check_trimmed(
         cause=cause.name,
         pc=pc,
         zero_memory=work.zero_memory,
-        unfaulted=without_fault(trimmed, removed, ports_only=ports_only) if try_removed else (),
+        unfaulted=without_fault(trimmed, removed, ports_only=ports_only),
     )

@@ -33,6 +33,7 @@ __all__ = [
     "TrafficJob",
     "TrafficOutcome",
     "TrafficResult",
+    "TrafficRun",
     "Walk",
     "joined",
     "parted",
@@ -196,12 +197,6 @@ class TrafficJob:
             filled with random contents first.
         patience: cycles after which a request without an answer counts as lost.
         max_cycles: a run that takes longer is an error.
-        image: file of the memory; this and all below are set by who runs the job. size: its bytes.
-        limit: bytes that the ports' addresses reach.
-        counters: number of counters to read at the end.
-        settle: cycles from the last response to reading them.
-        device: the DRAM, where there is one.
-        memories: behaviour of each memory port, where memories are models.
     """
 
     patterns: Annotated[tuple[Pattern, ...], C(Pattern)]
@@ -209,13 +204,6 @@ class TrafficJob:
     span: int
     patience: int
     max_cycles: int
-    image: str = ""
-    size: int = 0
-    limit: int = 0
-    counters: int = 0
-    settle: int = 0
-    device: DeviceSetup | None = None
-    memories: tuple[MemoryBehaviour, ...] = ()
 
     def __post_init__(self) -> None:
         columns = COLUMN_BYTES * max(len(self.patterns), 1)
@@ -233,6 +221,28 @@ class TrafficJob:
                     f"the trace of requester {number} goes to byte {end}, its part of the span has "
                     f"{part}"
                 )
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrafficRun(TrafficJob):
+    """A job as it is handed to the simulator.
+
+    Attributes:
+        image: file of the memory. size: its bytes.
+        limit: bytes that the ports' addresses reach.
+        counters: number of counters to read at the end.
+        settle: cycles from the last response to reading them.
+        device: the DRAM, where there is one.
+        memories: behaviour of each memory port, where memories are models.
+    """
+
+    image: str
+    size: int
+    limit: int
+    counters: int
+    settle: int
+    device: DeviceSetup | None = None
+    memories: tuple[MemoryBehaviour, ...] = ()
 
     def start(self, library: Library) -> None:
         library.open(self.image)
@@ -331,7 +341,7 @@ TRAFFIC = Model(
             "counter_value": In(64),
         }
     ),
-    job=TrafficJob,
+    job=TrafficRun,
     result=TrafficResult,
     sources=("image.h", "image.cpp", "trace_word.h", "vault_replay.h", "vault_traffic.cpp"),
 )

@@ -57,7 +57,7 @@ struct Vault {
 };
 
 struct Traffic {
-    VipFlitJob job = {};
+    VipNetworkRun job = {};
     VipNetworkResult result = {};
     std::string violation;
     std::vector<Vault> vaults;
@@ -97,7 +97,7 @@ uint32_t bits(uint32_t places) {
 }
 
 uint64_t header(const Packet& packet) {
-    const VipFlitJob& job = g_traffic.job;
+    const VipNetworkRun& job = g_traffic.job;
     const uint32_t x_bits = bits(job.columns), y_bits = bits(job.rows);
     const uint64_t content = packet.from | static_cast<uint64_t>(packet.kind) << 8 |
                              static_cast<uint64_t>(packet.length) << 9 |
@@ -114,7 +114,7 @@ Flit flit_of(const Packet& packet, uint32_t index) {
 }
 
 uint32_t hops(uint32_t from, uint32_t to) {
-    const VipFlitJob& job = g_traffic.job;
+    const VipNetworkRun& job = g_traffic.job;
     const auto along = [](uint32_t a, uint32_t b, uint32_t size) {
         const uint32_t ahead = (b + size - a) % size;
         return std::min(ahead, size - ahead);
@@ -125,7 +125,7 @@ uint32_t hops(uint32_t from, uint32_t to) {
 
 // Where the next packet of `from` goes; `from` itself: nowhere.
 uint32_t choose(uint32_t from, Random& random) {
-    const VipFlitJob& job = g_traffic.job;
+    const VipNetworkRun& job = g_traffic.job;
     const uint32_t count = g_traffic.count();
     const uint32_t x = from % job.columns, y = from / job.columns;
     switch (job.destinations) {
@@ -162,7 +162,7 @@ void make(uint32_t from, uint32_t to, uint32_t kind, uint32_t length) {
 
 void make_random(uint32_t from) {
     Traffic& traffic = g_traffic;
-    const VipFlitJob& job = traffic.job;
+    const VipNetworkRun& job = traffic.job;
     Vault& vault = traffic.vaults[from];
     if (!traffic.makes()) return;
     const uint32_t classes = job.answers ? 1 : kClasses;
@@ -188,7 +188,7 @@ void receive(uint32_t number, uint32_t kind, const Flit& flit) {
         return;
     }
     if (!vault.arriving[kind]) {
-        const VipFlitJob& job = traffic.job;
+        const VipNetworkRun& job = traffic.job;
         const uint32_t from = flit.data >> (bits(job.columns) + bits(job.rows)) & 0xff;
         if (from >= traffic.count() || traffic.stream(from, number, kind).packets.empty()) {
             traffic.violate("UNKNOWN: vault %u gets a header %016" PRIx64 " of class %u that nobody "
@@ -239,7 +239,7 @@ void receive(uint32_t number, uint32_t kind, const Flit& flit) {
 // Takes flits that have arrived; returns the credits for them.
 uint32_t take(uint32_t number) {
     Traffic& traffic = g_traffic;
-    const VipFlitJob& job = traffic.job;
+    const VipNetworkRun& job = traffic.job;
     Vault& vault = traffic.vaults[number];
     uint32_t credits = 0;
     if (job.pause && vault.rests_until <= traffic.now && vault.random.chance(kPauseChance)) {
@@ -310,7 +310,7 @@ void begin_run() {
 
 }  // namespace
 
-int32_t vip_network_start(int32_t, const VipFlitJob* job) {
+int32_t vip_network_start(int32_t, const VipNetworkRun* job) {
     g_traffic = Traffic{};
     g_traffic.job = *job;
     g_traffic.pending = true;

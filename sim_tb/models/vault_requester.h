@@ -45,7 +45,7 @@ struct Access {
 
 // What all requesters of a run share.
 struct Run {
-    VipTrafficJob job = {};
+    VipTrafficRun job = {};
     VipTrafficResult result = {};
     std::vector<uint64_t> copy;  // words of the span as the writes made so far leave them
     std::string violation;       // the first

@@ -102,7 +102,7 @@ void end_run(TrafficOutcome outcome) {
 
 }  // namespace
 
-int32_t vip_traffic_start(int32_t, const VipTrafficJob* job) {
+int32_t vip_traffic_start(int32_t, const VipTrafficRun* job) {
     if (job->begin > vip::g_size || job->span > vip::g_size - job->begin) return -1;
     vip::Run& run = g_traffic.run;
     run = vip::Run{};

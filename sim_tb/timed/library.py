@@ -13,11 +13,10 @@ from isa.timing import RANGE_BYTES, VECTOR_LATENCY, WORD_BYTES
 from pe.interface import HistoryCounter, PeCounter
 from pe.lsu.declaration import DECLARATION_CYCLES
 from sim_tb.harness.models import Model
-from sim_tb.timed.engine.engine_state import CONTROL, EXTENTS, UNITS, TimedWord
 from support.native import compile_library
 from support.schema import declarations
 
-from .engine.engine_state import EngineResult, Sizes
+from .engine.engine_state import CONTROL, EXTENTS, UNITS, EngineResult, Sizes, TimedWord
 
 __all__ = ["compile_model", "declared", "sources"]
 

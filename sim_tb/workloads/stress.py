@@ -1,7 +1,6 @@
 """Random traffic against vaults with random timing, geometry, policies, requesters and clocks."""
 
 import random
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import get_args
@@ -103,9 +102,12 @@ class StressReport:
         return starvation_bound(self._slowest[0].config)
 
     @property
-    def commands(self) -> Counter[str]:
-        """Commands that the DRAM checked, by name."""
-        return sum((Counter(result.commands) for _, result in self.runs), Counter())
+    def commands(self) -> dict[str, int]:
+        """Commands that the DRAM checked, by name; 0 of a kind that never came."""
+        results = [result for _, result in self.runs]
+        return {
+            name: sum(result.commands[name] for result in results) for name in results[0].commands
+        }
 
 
 def _random_timing(rng: random.Random) -> DramTiming:

@@ -1,5 +1,5 @@
-"""A processing engine or one unit of it, placed and routed on an FPGA: the parts of the work, of
-which :mod:`vip.synthesis.placement` does several at a time."""
+"""An engine, one of its units, or the memory of a vault, placed and routed on an FPGA: the parts of
+the work, of which :mod:`vip.synthesis.placement` does several at a time."""
 
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
@@ -33,11 +33,12 @@ class PlaceReport:
     """Results of placing a design with several seeds.
 
     Attributes:
-        unit: the placed unit; ``total`` is a whole engine.
+        unit: the placed unit; ``total`` is the whole design, an engine or the memory of a vault.
         device: the FPGA.
         used: measure -> number of it after mapping, without the shell's flip-flops.
         placements: one a seed, in their order.
-        path: of the placement with the median clock: units and the ns spent in each, in order.
+        path: of the placement with the median clock, in its slowest clock domain: units and the ns
+            spent in each, in order.
     """
 
     unit: str

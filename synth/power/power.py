@@ -189,6 +189,7 @@ class PowerReport:
             volts=THESIS_VOLTS,
             rows=tuple(row.scaled(*scale) for row in self.rows),
             total=self.total.scaled(*scale),
+            fmax_mhz=0.0,
         )
 
     def to_json(self, mhz: float) -> dict[str, object]:

@@ -1,7 +1,7 @@
 """The verb ``cosim``: a program on Verilog, or on a model, of an engine, a vault or a chip."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +18,7 @@ from soc.generate.generate import configuration_json
 from support.errors import VipError
 from support.files import check_regular, open_without_waiting, write_atomically
 from vip.configurations import Design, design
-from vip.programs import Dump, contents, fill, load_program
+from vip.programs import Dump, fill, load_program, memory_contents
 from vip.progress import Progress, counting, silent
 
 from .difference import Locator
@@ -44,7 +44,7 @@ class CosimRun:
         comparison: of one engine with the instruction set simulator; None: there was none.
         located: the first difference, where the Verilog differs; else None.
         dumped: the bytes asked for.
-        activity: of the engines over time, as a part of the report; empty: the run was not
+        activity: of the engines over time; None: the run was not
             followed.
     """
 
@@ -54,7 +54,7 @@ class CosimRun:
     result: RunResult
     comparison: Comparison | None = None
     dumped: bytes = b""
-    activity: Mapping[str, object] = field(default_factory=dict)
+    activity: Mapping[str, object] | None = None
     located: FirstDifference | None = None
 
     @property
@@ -68,7 +68,8 @@ class CosimRun:
         """The numbers of the run as plain JSON data; None for those of a missing comparison."""
         engine = self.config.kind == "engine"
         numbers = self._engine_json() if engine else run_json(self.result, self.config)
-        return {"machine": self.on, **numbers, **self.activity}
+        activity = {} if self.activity is None else {"activity": self.activity}
+        return {"machine": self.on, **numbers, **activity}
 
     def _engine_json(self) -> dict[str, object]:
         end, compared = self.result.engine, self.comparison
@@ -154,7 +155,7 @@ def cosim(
     locator = Locator(
         launch=launch,
         config=chosen.pe,
-        memory=contents(memory),
+        memory=memory_contents(memory),
         behaviour=behaviour or MemoryBehaviour(),
         commits=commits,
         window=window,
@@ -167,15 +168,15 @@ def cosim(
             waves(program, chosen, on, trace=trace, pipeline=pipeline) as wave,
             open_machine(chosen, on, trace=wave.path, memory=behaviour, outer=outer) as machine,
         ):
-            accessed = machine.memory(image)
-            _fill(accessed, image, locator.memory)
+            contents = machine.memory(image)
+            _fill(contents, image, locator.memory)
             try:
                 result = machine.run(launch, image, progress=counting(progress, _STAGE))
             except RunError as error:
                 if compared and on == "rtl":
                     locator.explain(error)
                 raise
-            dumped = b"" if dump is None else _dumped(accessed, image, dump)
+            dumped = b"" if dump is None else _dumped(contents, image, dump)
         comparison = _compared(locator, on, result, image) if compared else None
     differs = comparison is not None and not comparison.match
     return CosimRun(
@@ -203,7 +204,7 @@ def _compared(locator: Locator, on: On, result: RunResult, image: DramImage) -> 
             config=locator.config,
             parameters=launch.parameters,
         )
-    if on == "model" and comparison.hazards:
+    if on == "model" and comparison.hazards and comparison.match:
         return replace(comparison, differences=(_UNKNOWN,))
     return comparison
 

@@ -1,7 +1,7 @@
 """The verb ``cosim_bp``: depth from stereo by belief propagation on Verilog."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
@@ -48,7 +48,7 @@ class BpRun:
         config: of the hardware. on: what ran it. scene: the solved problem.
         iterations: of BP-M.
         outcome: of an engine, of a vault, or of a chip.
-        activity: of the engines over time, as a part of the report; empty: the run was not
+        activity: of the engines over time; None: the run was not
             followed.
     """
 
@@ -57,7 +57,7 @@ class BpRun:
     scene: StereoScene
     iterations: int
     outcome: KernelOutcome
-    activity: Mapping[str, object] = field(default_factory=dict)
+    activity: Mapping[str, object] | None = None
 
     @property
     def match(self) -> bool:
@@ -105,8 +105,9 @@ class BpRun:
             "cycles_per_update": round(outcome.cycles_per_update, 3),
             "saturated": outcome.job.saturated,
             **self._numbers(),
-            **self.activity,
         }
+        if self.activity is not None:
+            report["activity"] = self.activity
         if self.scene.truth is not None:
             report["percent_wrong"] = round(percent_wrong(self.labels, self.scene.truth), 2)
         return report

@@ -1,8 +1,8 @@
 """Waveforms of a cosimulation, and what is made of them: pipeline logs, traces of events."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 
 from isa.program import Program
@@ -30,11 +30,11 @@ class Waves:
     Attributes:
         path: file for them; None: none are wanted.
         activity: of the engines over time (:func:`sim_tb.waves.record.activity`), once the run has
-            ended, as a part of a report named so; empty: it was not followed.
+            ended; None: it was not followed.
     """
 
     path: Path | None
-    activity: dict[str, object] = field(default_factory=dict)
+    activity: Mapping[str, object] | None = None
 
 
 @contextmanager
@@ -82,7 +82,7 @@ def waves(
             if pipeline is None:
                 return
         record = read_record(wave)
-        waves.activity["activity"] = activity(record.engines)
+        waves.activity = activity(record.engines)
     if pipeline is not None:
         write_atomically(pipeline, konata_log(program, list(record.engines.values())).encode())
     if events and trace is not None:

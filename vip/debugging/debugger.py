@@ -15,7 +15,7 @@ from isa.image import DramImage
 from isa.program import Program
 from support.checks import Checks
 from vip.configurations import Design, engine
-from vip.programs import contents, fill, load_program
+from vip.programs import fill, load_program, memory_contents
 from vip.progress import Progress, silent
 
 from .errors import DebugError
@@ -352,7 +352,7 @@ def debug(
     return Debugger(
         load_program(program),
         config,
-        memory=contents(memory),
+        memory=memory_contents(memory),
         parameters=parameters,
         limit=limit,
         progress=progress,

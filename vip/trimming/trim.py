@@ -137,7 +137,7 @@ class Work(Protocol):
 
     @property
     def runs(self) -> Sequence[Measured]:
-        """Its launches on the Verilog of one full engine; empty if there were none."""
+        """Its launches on the Verilog of a full engine with counters; empty if there were none."""
 
     def vault(self, engine: PeConfig) -> VaultTileConfig | None:
         """The vault that the work runs on, with such engines; None: it runs on one engine."""

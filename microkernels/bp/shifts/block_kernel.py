@@ -19,6 +19,7 @@ sweep comes to to those at the second, and ``far``, from there to the next block
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar
 
@@ -45,8 +46,11 @@ _TOGGLES = (_TURN, 2 * _TURN)
 _VECTOR = PART // (BLOCK * BLOCK)
 
 
+@dataclass(frozen=True, kw_only=True)
 class BlockShifts(LaneShifts):
     """The kernel on blocks of pixels, with :data:`BLOCK_LANES` lanes."""
+
+    lanes: int = BLOCK_LANES
 
     in_blocks: ClassVar[bool] = True
 

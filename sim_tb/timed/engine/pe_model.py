@@ -15,11 +15,18 @@ from pe.scratchpad import read_roles
 from sim_tb.cosim.engine import CosimError, check_launch, check_start
 from sim_tb.harness.engine import NEVER
 from sim_tb.harness.memory import MEMORY, MemoryBehaviour
-from sim_tb.timed.engine.engine_state import TimedWord, timed_words
 from sim_tb.timed.library import compile_model
 from support.schema import pack, structure
 
-from .engine_state import EngineResult, EngineState, Sizes, check_covered, sizes_of
+from .engine_state import (
+    EngineResult,
+    EngineState,
+    Sizes,
+    TimedWord,
+    check_covered,
+    sizes_of,
+    timed_words,
+)
 
 __all__ = ["PeModel"]
 
@@ -94,7 +101,7 @@ class PeModel(Machine):
         scratchpad: bytes | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> RunResult:
-        """Run one launch; see :meth:`sim_tb.cosim.engine.PeSimulation.job`.
+        """Run one launch; see :meth:`sim_tb.cosim.engine.PeSimulation.run`.
 
         Raises:
             CosimError: as described there.

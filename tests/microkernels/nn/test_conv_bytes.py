@@ -17,7 +17,7 @@ from microkernels.nn.conv_shape import (
     pair_bytes,
     split_pairs,
 )
-from microkernels.nn.jobs import conv_job
+from microkernels.nn.jobs import conv_job, conv_layout
 from microkernels.runtime.job import STANDARD, KernelJob, simulate
 from tests.microkernels.nn.test_conv import shapes
 
@@ -145,6 +145,11 @@ def test_bad_layers(change: dict[str, int], message: str) -> None:
 def test_bad_plans(more: dict[str, int], message: str) -> None:
     with pytest.raises(KernelError, match=message):
         bytes_job(SMALL, *data(SMALL, 1), fraction=3, narrow=4, **more)  # type: ignore[arg-type]
+
+
+def test_outputs_of_bytes_are_of_bytes() -> None:
+    with pytest.raises(KernelError, match="narrow is for convolutions of bytes"):
+        conv_layout(ConvShape(width=6, height=6, channels=4, filters=4), narrow=4)
 
 
 def test_outputs_of_bytes_need_all_channels_at_once() -> None:

@@ -90,7 +90,15 @@ def exact(shape: DepthwiseShape, image, weights, bias) -> np.ndarray:
 @pytest.mark.parametrize("relu", [False, True])
 def test_the_golden_model_adds_integers(relu: bool) -> None:
     shape = DepthwiseShape(
-        width=9, height=8, channels=5, across=3, down=2, stride=2, fraction=0, relu=relu
+        width=9,
+        height=8,
+        channels=5,
+        across=3,
+        down=2,
+        stride=2,
+        stride_down=1,
+        fraction=0,
+        relu=relu,
     )
     given_arrays = drawn(shape, 1, 40)
     np.testing.assert_array_equal(depthwise(shape, *given_arrays), exact(shape, *given_arrays))
@@ -193,5 +201,7 @@ def test_windows_that_do_not_fit_are_refused() -> None:
     shape = DepthwiseShape(width=20, height=20, channels=300, across=9, down=9, fraction=0)
     with pytest.raises(KernelError, match="a window of 9 x 9 pixels of 16 channels does not fit"):
         layer(shape, 16, sharers=1)
+    with pytest.raises(KernelError, match="so padding must be 0"):
+        DepthwiseShape(width=6, height=6, channels=1, padding=1, fraction=0)
     with pytest.raises(KernelError, match="does not fit a map of 2 x 5"):
         DepthwiseShape(width=2, height=5, channels=1, fraction=0)
