@@ -85,6 +85,9 @@ def test_sums_are_those_of_the_tour():
     tour = (ROOT / "docs" / "tour.md").read_text("utf-8")
     (program,) = re.findall(r"```asm\n(.*?)```", tour, re.DOTALL)
     assert (EXAMPLES / "sums.s").read_text() == program
+    # The wheel has no examples, so the page in the browser has a copy.
+    page = (ROOT / "vip" / "browser" / "page" / "index.html").read_text("utf-8")
+    assert f">{program}</textarea>" in page
     ran = vip.run(EXAMPLES / "sums.s", memory=EXAMPLES / "sums.bin", dump=vip.Dump(0x200, 64))
     sums = memoryview(ran.dumped).cast("h").tolist()
     assert sums == [n + 100 * (n + 1) for n in range(32)]
