@@ -196,7 +196,7 @@ class Depthwise(_Filter):
     """A depthwise convolution (:mod:`microkernels.nn.depthwise`): a filter for each channel.
 
     Attributes:
-        kernel, stride, padding, fraction, relu: as of :class:`Conv`.
+        kernel, stride, padding, fraction, relu: as for :class:`Conv`.
     """
 
     keeps_slices = True

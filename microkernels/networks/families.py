@@ -131,7 +131,7 @@ class MapLayer(Layer):
         """The layout of a vault.
 
         Parameters:
-            tile: as of :meth:`tile_shape`.
+            tile: as for :meth:`tile_shape`.
             sources, target: maps that it reads and writes.
             base: first address of its other data.
             engines: of the chip.
@@ -313,7 +313,7 @@ class WindowLayer(MapLayer):
         """Sizes of the layer for an input of ``size`` with the pixels around it."""
 
     def sized(self, kind: Callable[..., ShapeT], size: MapSize, **attributes: Any) -> ShapeT:
-        """As of :meth:`shape`: a shape of this kind with the map and the steps of the layer."""
+        """As for :meth:`shape`: a shape of this kind with the map and the steps of the layer."""
         padded, (across, down) = self.around(size), self.steps
         return kind(**padded._asdict(), stride=across, stride_down=down, **attributes)
 
@@ -341,7 +341,7 @@ class WindowLayer(MapLayer):
         return MapSize(size.width + left + right, size.height + top + bottom, size.channels)
 
     def windows_of(self, *, around: int = 0, parted: bool) -> tuple[Windows, ...]:
-        """The windows; parameters as of :class:`microkernels.networks.stored.Windows`."""
+        """The windows; parameters as for :class:`microkernels.networks.stored.Windows`."""
         left, top, _, _ = self.sides
         return (
             Windows(

@@ -83,7 +83,7 @@ def activations(
 def activation(
     plan: NetworkPlan, layer: Layer, weights: Weights | None, sources: Sequence[Elements]
 ) -> Elements:
-    """Output of one layer for those of its sources; parameters and result as of
+    """Output of one layer for those of its sources; parameters and result as for
     :func:`activations`.
 
     Parameters:

@@ -242,7 +242,7 @@ def plan_network(
         reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
 
     Raises:
-        KernelError: a value outside its range, or a layer without a cut; the message names it.
+        KernelError: a value out of range, or a layer without a cut; the message names it.
     """
     CHECK.at_least("batch", batch, 1)
     planner = _Planner(network, ChipWork(batch, engines, reuse))

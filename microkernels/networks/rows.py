@@ -36,7 +36,7 @@ class Normalize(PixelLayer):
     """Softmax or a normalisation of the channels of each pixel (:mod:`microkernels.nn.rows_shape`).
 
     Attributes:
-        operation, factor, fraction, epsilon: as of
+        operation, factor, fraction, epsilon: as for
             :class:`microkernels.nn.rows_shape.NormalizeShape`.
         bits: of softmax, fraction bits of the source, else 0.
     """

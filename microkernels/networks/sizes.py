@@ -164,7 +164,7 @@ class MapCut:
         parts: of the channels, in whole slices.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     size: MapSize

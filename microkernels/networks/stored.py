@@ -49,7 +49,7 @@ class Places:
         from time ``start`` to ``last``, both included.
 
         Raises:
-            KernelError: a value outside its range.
+            KernelError: a value out of range.
         """
         CHECK.at_least("size", size, 0)
         CHECK.at_least("last", last, start)
@@ -95,7 +95,7 @@ class Windows:
         )
 
     def region(self, tile: MapRegion, channels: int) -> MapRegion:
-        """The region that is read for the outputs in ``tile``; parameters as of
+        """The region that is read for the outputs in ``tile``; parameters as for
         :meth:`region_size`."""
         size = MapSize(tile.width, tile.height, tile.channels)
         return MapRegion(

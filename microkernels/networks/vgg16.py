@@ -37,7 +37,7 @@ def vgg16(side: int = 224, *, narrower: int = 1) -> Network:
         narrower: all layers have so many times fewer channels and outputs: 1, 2, 4 or 8.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
     CHECK.at_least("side", side, _LEAST_SIDE)
     CHECK.one_of("narrower", narrower, _NARROWER)
