@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from synth.physical.devices import FILL
@@ -42,7 +41,7 @@ def _cells(row: PresetRow) -> tuple[str, ...]:
 
 def _table(*heads: str) -> Table:
     text = ("preset", "machine", "ports", "fits")
-    return table(*heads, left=text, unbroken=("preset",), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    return table(*heads, left=text)
 
 
 def presets(
