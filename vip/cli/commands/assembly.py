@@ -231,8 +231,8 @@ def _show(name: str, result: "vip.ProgramRun") -> None:
     show_hazards(result.program, result.hazards or ())
     show_saturated(result.program, result.saturated or ())
     state = "still running" if outcome.state == "limit" else outcome.state
-    count = f"{outcome.instructions:,} instruction{'' if outcome.instructions == 1 else 's'}"
-    console.print(f"{name}: {state}, {count} in {result.seconds:.2f} s")
+    length = f"{outcome.instructions:,} instruction{'' if outcome.instructions == 1 else 's'}"
+    console.print(f"{name}: {state}, {length} in {result.seconds:.2f} s")
     counts = table("instruction", "executed", left=("instruction",))
     for key, count in Counter(result.executed).most_common(_MOST_EXECUTED):
         counts.add_row(key, f"{count:,}")
