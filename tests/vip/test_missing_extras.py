@@ -65,7 +65,7 @@ NEEDS: dict[str, set[str]] = {
     "nn compile model.onnx --calibrate data.npy -o new": {"onnx", "onnxruntime"},
     "nn run compiled --input one.npy --on rtl": SIMULATOR,
     "nn run compiled --input one.npy --on model": set(),
-    "nn evaluate compiled --data data.npy": {"onnxruntime"},
+    "nn evaluate compiled --input data.npy": {"onnxruntime"},
     # And scikit-learn, whose digits may be in memory from an earlier test.
     "model certify": SIMULATOR | PHOTOGRAPHS,
     "presets": set(),
@@ -74,11 +74,11 @@ NEEDS: dict[str, set[str]] = {
     "diagram a.svg --preset pe-small": YOSYS | PLOT,
     "synth decode --preset pe-small": YOSYS,
     "synth decode --target generic --target nangate45": YOSYS | CELLS,
-    "synth --target ecp5-45k": YOSYS | NEXTPNR,
+    "synth --device ecp5-45k": YOSYS | NEXTPNR,
     "timing --preset pe-small": YOSYS | CELLS,
     "power kernel.s --preset pe-small": SIMULATOR | CELLS,
     "report page": SIMULATOR | CELLS | PLOT | {"skimage"},
-    "report page --device ecp5-25k": SIMULATOR | CELLS | PLOT | {"skimage"} | NEXTPNR,
+    "report -o page --device ecp5-25k": SIMULATOR | CELLS | PLOT | {"skimage"} | NEXTPNR,
     "trim kernel.s -o trimmed": SIMULATOR,
     "trim kernel.s -o trimmed --no-check": YOSYS,
     "trim compiled -o trimmed": SIMULATOR,
@@ -91,10 +91,10 @@ NEEDS: dict[str, set[str]] = {
     "bench vault": SIMULATOR,
     "bench vault --on model": set(),
     "bench kernels --only fc8": SIMULATOR,
-    "bench kernels --only fc8 --on model --image a.png": PLOT,
+    "bench kernels --only fc8 --on model --picture a.png": PLOT,
     "bench trim --only matrix-addition": SIMULATOR | CELLS,
-    "bench networks --network little --preset tiny --on rtl": SIMULATOR | PHOTOGRAPHS,
-    "bench network --image a.png": SIMULATOR | PLOT,
+    "bench networks --only little --preset tiny --on rtl": SIMULATOR | PHOTOGRAPHS,
+    "bench network --picture a.png": SIMULATOR | PLOT,
     "bench digits": SIMULATOR | {"sklearn"},
     "bench stereo --width 8 --height 6 --coarse 0 --iterations 1 --verilog": (
         SIMULATOR | PHOTOGRAPHS
@@ -105,7 +105,7 @@ NEEDS: dict[str, set[str]] = {
 #: Those that work, or wait for a scheduler, before they start a tool, if they start one.
 _LONG = (
     "bench digits",
-    "bench kernels --only fc8 --on model --image a.png",
+    "bench kernels --only fc8 --on model --picture a.png",
     "model certify",
     "sweep spec.toml -o swept --scheduler tcp://127.0.0.1:1",
 )
