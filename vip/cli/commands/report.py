@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import vip
-from synth.physical.devices import DEVICES
+from synth.physical.devices import PLACED
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
@@ -55,7 +55,7 @@ def report(
     preset_name: PresetOption = "pe",
     device: Annotated[
         list[str] | None,
-        typer.Option(help=f"Place on one of {', '.join(DEVICES)} too; may be repeated."),
+        typer.Option(help=f"Place on one of {', '.join(PLACED)} too; may be repeated."),
     ] = None,
     seeds: SeedsOption = 5,
     jobs: ToolsOption = None,

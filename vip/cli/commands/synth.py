@@ -6,7 +6,7 @@ import typer
 
 import vip
 from synth.physical.area import MEASURES
-from synth.physical.devices import DEVICES, GRADES
+from synth.physical.devices import GRADES, PLACED
 from synth.physical.targets import DEFAULT_TARGETS, TARGETS
 from vip.cli.console import console, shown
 from vip.cli.tables.area import SHOWN, show_area, show_placed
@@ -34,7 +34,7 @@ def synth(
         list[str] | None,
         typer.Option(
             help=f"One of {', '.join(TARGETS)}, nangate45 (for speed), nangate45-area, liberty:PATH"
-            f", or to place and route {', '.join(DEVICES)}, with speed grade -{', -'.join(GRADES)}"
+            f", or to place and route {', '.join(PLACED)}, with speed grade -{', -'.join(GRADES)}"
             f" at the end or the slowest;"
             f" may be repeated (default: {' and '.join(DEFAULT_TARGETS)}).",
             callback=reading(liberty_files),
