@@ -1,13 +1,13 @@
-"""The base of every exception by which VIP refuses a user's input."""
+"""Base class of the exceptions for invalid input, and text helpers for messages."""
 
-__all__ = ["VipError", "clipped", "printable"]
+__all__ = ["VipError", "clipped", "counted", "printable"]
 
 
 def printable(text: str) -> str:
-    """``text`` with line breaks, control characters and bytes that are no text as escapes.
+    """``text`` with line breaks, control characters and undecodable bytes as escapes.
 
-    File names and sources may hold anything; shown as they are, they could break a line in two or
-    command the terminal. Tabs stay.
+    File names and sources may contain anything; printed raw, they could break a line or send
+    commands to the terminal. Tabs stay.
     """
     if text.isprintable():
         return text
@@ -20,21 +20,27 @@ def printable(text: str) -> str:
 
 
 def clipped(text: str, limit: int) -> str:
-    """``text`` if it has at most ``limit`` characters, 8 or more; else its beginning and end with
-    dots between."""
+    """``text`` if it has at most ``limit`` characters (8 or more); otherwise its beginning and end
+    with dots between."""
     if len(text) <= limit:
         return text
     half = (limit - 5) // 2
     return f"{text[:half]} ... {text[-half:]}"
 
 
-class VipError(ValueError):
-    """Input that can't be used: a file, an argument, a program. One line: what, where, allowed.
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """ "1 word", "2,000 words": ``number`` and ``noun``, whose plural adds an s unless given."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
 
-    Every room derives its own from it; the command line shows any of them without a traceback.
+
+class VipError(ValueError):
+    """Invalid input: a file, an argument, a program. One line: what, where, what is allowed.
+
+    Every room derives its own errors from this one; the command line shows them without a
+    traceback.
 
     Attributes:
-        lines: that the message has; more than one only where it shows a place in a source.
+        lines: of the message; more than one only if it quotes a place in a source.
     """
 
     lines = 1

@@ -235,7 +235,7 @@ class Surroundings:
 def surroundings(
     pe: PeConfig, device: Device, *, tag_bits: int, step: Step | None = None
 ) -> Surroundings:
-    """Synthesise the surroundings of engines ``pe``; parameters and errors as of :func:`fit`."""
+    """Synthesise the surroundings of engines ``pe``; parameters and errors as for :func:`fit`."""
     tell = step or (lambda text: None)
     chips = {
         engines: chip_of(pe, Grid(engines, *_SAMPLE_GRID), device, tag_bits=tag_bits)

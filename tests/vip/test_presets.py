@@ -90,7 +90,7 @@ def test_the_command_says_where_areas_come_from(vip, tmp_path, monkeypatch, ther
     monkeypatch.setattr(console, "width", 200)
     code, text, _ = vip("presets", "--json", "out.json")
     assert code == 0
-    assert all(f" {name} " in text for name in PRESETS)
+    assert all(f"\n{name} " in text for name in PRESETS)
     report = json.loads((tmp_path / "out.json").read_text())
     assert set(report["presets"]) == set(PRESETS)
     if there:

@@ -3,7 +3,6 @@
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
 from synth.physical.devices import DEVICES, FILL
@@ -52,8 +51,7 @@ def _fits(row: PresetRow) -> str:
 
 def _table(*heads: str) -> Table:
     text = ("preset", "machine", "ports", "fits", "device", "data sheet")
-    names = ("preset", "device")
-    return table(*heads, left=text, unbroken=names, box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    return table(*heads, left=text)
 
 
 def presets(
