@@ -84,7 +84,7 @@ def measure_full_hd(
     """Run one of :data:`RUNS` on the timing model of a chip, by launch; results are cached on disk.
 
     Parameters:
-        name, config, width, height: as of :func:`full_hd_job`.
+        name, config, width, height: as for :func:`full_hd_job`.
 
     Raises:
         CosimError: an engine faulted, or a message differs from the golden model's.

@@ -171,7 +171,7 @@ def measure_network(
     of its last checkpoint, at most 20 seconds and a launch before.
 
     Parameters:
-        name, config, batch: as of :func:`network_of`.
+        name, config, batch: as for :func:`network_of`.
         on: the Verilog, or the timing model.
 
     Raises:
@@ -264,7 +264,7 @@ def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
     Verilog of an idle chip, and reads the last layer's output. The result is cached on disk.
 
     Parameters:
-        name, config: as of :func:`network_of`.
+        name, config: as for :func:`network_of`.
 
     Raises:
         CosimError: what is in the DRAM then is not the image.

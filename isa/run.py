@@ -36,8 +36,8 @@ class Launch:
             block, within its vault where there are several; 0..2**64 - 1.
         name: distinguishes the launches of a job.
         max_cycles: a launch that takes more cycles counts as hung; 1..2**63 - 1.
-        stop_after: the host stops an engine so many cycles after the launch, 0 or more, if it still
-            runs; None: it does not.
+        stop_after: the host stops an engine this many cycles after the launch, 0 or more, if it
+            still runs; None: it does not.
         limits: entries of the array range check, and memory requests in flight, that a watched
             engine may use, each at least 1; None: all that it has.
     """

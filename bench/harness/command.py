@@ -5,13 +5,12 @@ from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
-from rich.table import Table
 
 from sim_tb.runner.build import need_simulator
 from soc.generate.generate import configuration_json
 from soc.generate.presets import any_preset
 from vip.cli.commands.options import JsonOption
-from vip.cli.console import console
+from vip.cli.console import console, table
 from vip.cli.lazy import CommandEntry, LazyGroup
 from vip.output import write_json
 
@@ -62,15 +61,15 @@ def _say_stale(name: str, experiment: Experiment) -> None:
 
 def _show(name: str, results: Sequence[Measurement], recorded: Record) -> bool:
     """Show results beside the record; whether anything got worse."""
-    table = Table("figure", "value", "recorded", "unit", "", title=name)
+    rows = table("figure", "value", "recorded", "unit", "", left=("figure", "unit", ""), title=name)
     worse = False
     for item in results:
         before = recorded.results.get(item.name, {}).get("value")
         judged = verdict(item, before) if recorded.format else ""
         worse |= judged == "WORSE"
         old = "" if before is None else f"{before:,.2f}"
-        table.add_row(item.name, f"{item.value:,.2f}", old, item.unit, judged)
-    console.print(table)
+        rows.add_row(item.name, f"{item.value:,.2f}", old, item.unit, judged)
+    console.print(rows)
     return worse
 
 

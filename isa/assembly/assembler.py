@@ -284,7 +284,7 @@ class _Assembler:
     def register(self, written: Name | Immediate) -> int:
         if isinstance(written, Name) and written.text in self.constants:
             raise LineError(
-                f"{written.text!r} is a constant, no register; a constant operand is written "
+                f"{written.text!r} is a constant, not a register; a constant operand is written "
                 f"#{written.text}",
                 written.column,
             )

@@ -18,7 +18,7 @@ from isa.table import (
     Role,
     Width,
 )
-from support.errors import suggestion
+from support.errors import counted, suggestion
 
 from .syntax import Immediate, LineError, Name, Statement
 
@@ -153,7 +153,7 @@ def register_number(operand: Name | Immediate, aliases: Mapping[str, int]) -> in
     match = _REGISTER.fullmatch(operand.text)
     if match is None:
         near = suggestion(operand.text, aliases)
-        raise LineError(f"{operand.text!r} is no register{near}", operand.column)
+        raise LineError(f"{operand.text!r} is not a register{near}", operand.column)
     if len(match[1]) > len(str(REGISTERS)) or int(match[1]) >= REGISTERS:
         raise LineError(
             f"there is no register {operand.text}; registers are r0 to r{REGISTERS - 1}",
@@ -222,7 +222,7 @@ def _with_width(statement: Statement, rows: tuple[Instruction, ...]) -> tuple[In
     width = _WIDTHS.get(int(match[1])) if match and len(match[1]) < 4 else None
     if width not in allowed:
         raise LineError(
-            f"[{statement.width}] is no width of {statement.mnemonic}: {widths}",
+            f"[{statement.width}] is not a width of {statement.mnemonic}: {widths}",
             statement.width_column,
         )
     return tuple(row for row in rows if row.width is width)
@@ -254,4 +254,4 @@ def _form(rows: tuple[Instruction, ...]) -> str:
     if count == 0:
         return "no operands"
     kinds = ", ".join(_kinds(rows, number) for number in range(count))
-    return f"{count} operand{'s' if count > 1 else ''} ({kinds})"
+    return f"{counted(count, 'operand')} ({kinds})"

@@ -223,7 +223,7 @@ class _Builder(Transformer[Token, Line]):
             return Number(int(token, 0), _column(token))
         except ValueError:
             raise LineError(
-                f"{str(token)[:_MAX_NUMBER_TEXT]!r} is no number; numbers are decimal without "
+                f"{str(token)[:_MAX_NUMBER_TEXT]!r} is not a number; numbers are decimal without "
                 "leading zeros, 0x hexadecimal or 0b binary",
                 _column(token),
             ) from None

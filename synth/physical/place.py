@@ -15,7 +15,7 @@ from synth.errors import SynthesisError
 from synth.netlist import CLOCK
 
 from .area import TOTAL
-from .devices import Device, find_device
+from .devices import Device, find_placed
 from .nextpnr import Placement, keep_placement, kept_placement, place_netlist
 from .shell import SHELL, UNIT, ShellPort, ports_of, shell_ffs, shell_verilog
 from .targets import ecp5_commands, find_target
@@ -215,14 +215,14 @@ def map_design(config: PeConfig, device: str, unit: str | None = None) -> Mapped
 
     Parameters:
         config: of the engine; memories are always those for FPGAs.
-        device: see :func:`synth.physical.devices.find_device`.
+        device: see :func:`synth.physical.devices.find_placed`.
         unit: module alone; None: all.
 
     Raises:
         SynthesisError: an unknown device or unit, a design that does not fit (the message gives the
             shortage), or a tool that is missing or fails.
     """
-    chosen = find_device(device)
+    chosen = find_placed(device)
     emission = verilog(replace(config, sram="fpga"))
     module = emission.top if unit is None else unit
     if module not in emission.modules:

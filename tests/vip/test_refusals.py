@@ -98,7 +98,7 @@ def test_run_shows_the_end_and_the_registers(vip):
     assert code == 0
     assert err == ""
     assert "halt.s: halted, 2 instructions" in out
-    assert re.search(r"r9 .*0xfffffffffffffffe .*-2 ", out)
+    assert re.search(r"r9 .*0xfffffffffffffffe .*-2", out)
     assert not re.search(r"\br10\b", out)
 
 

@@ -6,10 +6,10 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 import vip
-from vip.cli.console import console, table, warn
+from vip.cli.console import console, warn
 from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply
 from vip.debugging.errors import DebugError, ExpectationError
 from vip.debugging.points import Breakpoint, Hit, Point, Watchpoint
@@ -65,8 +65,15 @@ class _Prompt(cmd.Cmd):
         return [name for name in names if name.startswith(text)]
 
 
+def _grid(count: int, *, text: int = 0) -> Table:
+    """Columns without a head, of which the first are text and the others numbers."""
+    columns = [Column() for _ in range(text)]
+    columns += [Column(justify="right") for _ in range(count - text)]
+    return Table.grid(*columns, padding=(0, 2, 0, 0))
+
+
 def _show_help() -> None:
-    lines = Table(box=None, show_header=False)
+    lines = _grid(3, text=3)
     for command in COMMANDS:
         lines.add_row(f"{command.name}, {command.short}", command.arguments, command.summary)
     lines.add_row("quit, q", "", "end; so does the end of the input")
@@ -175,8 +182,7 @@ def show_reply(reply: Reply, points: dict[int, Point]) -> None:
 
 
 def _show_registers(registers: Registers) -> None:
-    heads = ("register", "hexadecimal", "decimal")
-    rows = table(*heads, left=heads[:1], box=None, pad_edge=False, show_header=False)
+    rows = _grid(3, text=1)
     for number, value in registers.values.items():
         signed = value - (1 << 64) if value >> 63 else value
         rows.add_row(f"r{number}", f"{value:#x}", str(signed))
@@ -244,9 +250,8 @@ def _show_matrix(matrix: Matrix) -> None:
     step = matrix.type.size
     for first in range(0, columns, _COLUMNS):
         part = range(first, min(first + _COLUMNS, columns))
-        elements = table(
-            f"{matrix.type.name} at", *map(str, part), left=(), box=None, pad_edge=False
-        )
+        elements = _grid(len(part) + 1)
+        elements.add_row(f"{matrix.type.name} at", *map(str, part))
         for row in range(rows):
             at = matrix.start + (row * columns + first) * step
             cells = [matrix.type.text(int(matrix.values[row, column])) for column in part]

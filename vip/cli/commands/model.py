@@ -5,7 +5,6 @@ from itertools import groupby
 from typing import Annotated
 
 import typer
-from rich import box
 
 import vip
 from sim_tb.workloads.certificate import KINDS, Certified
@@ -31,7 +30,7 @@ def _show(machine: str, rows: Sequence[Certified]) -> None:
     heads = ("run", "model", "Verilog", "error", "counters")
     title = f"cycles on the machine: {machine}"
     text = ("run", "counters")
-    cycles = table(*heads, left=text, unbroken=("run",), title=title, box=box.SIMPLE)
+    cycles = table(*heads, left=text, title=title)
     for row in rows:
         causes = ", ".join(f"{name} {value:+,}" for name, value in row.differing.items())
         cycles.add_row(

@@ -6,7 +6,6 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich import box
 
 import vip
 from microkernels.networks.parameters import Reals
@@ -65,7 +64,7 @@ def check(
     with shown() as progress:
         report = vip.check_model(model, preset=preset_name, batch=batch, progress=progress)
     heads = ("operator", "nodes", "supported")
-    operators = table(*heads, left=("operator",), title="operators", box=box.SIMPLE)
+    operators = table(*heads, left=("operator",), title="operators")
     for name, (count, mapped) in report.operators.items():
         operators.add_row(name, f"{count}", f"{mapped}")
     console.print(operators)
@@ -76,7 +75,7 @@ def check(
     if report.layers and report.vault_bytes:
         text = ("layer", "kind", "output")
         title = f"predicted cycles, batch {report.batch}"
-        layers = table(*text, "cycles", left=text, title=title, box=box.SIMPLE)
+        layers = table(*text, "cycles", left=text, title=title)
         for layer in report.layers:
             size = " x ".join(map(str, layer.output))
             layers.add_row(layer.name, layer.kind, size, f"{layer.cycles:,.0f}")
@@ -139,7 +138,7 @@ def compile_command(
         )
     heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
     title = f"{model.name} on {preset_name}, calibration"
-    layers = table(*heads, left=("layer",), title=title, box=box.SIMPLE)
+    layers = table(*heads, left=("layer",), title=title)
     for feature_map in report.maps:
         weights = "" if feature_map.weight_fraction is None else f"{feature_map.weight_fraction}"
         layers.add_row(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import vip
-from synth.physical.devices import DEVICES
+from synth.physical.devices import PLACED
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
@@ -77,7 +77,7 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="DEVICE",
-            help=f"Place on this FPGA too: one of {', '.join(DEVICES)}; may be repeated.",
+            help=f"Place on this FPGA too: one of {', '.join(PLACED)}; may be repeated.",
         ),
     ] = None,
     placements: PlacementsOption = 5,

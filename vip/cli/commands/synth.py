@@ -6,7 +6,7 @@ import typer
 
 import vip
 from synth.physical.area import MEASURES
-from synth.physical.devices import DEVICES, GRADES, find_device
+from synth.physical.devices import DEVICES, GRADES, PLACED, find_placed, is_placed
 from synth.physical.targets import DEFAULT_TARGETS, TARGETS
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
@@ -43,7 +43,7 @@ def synth(
     device: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Place and route on this FPGA: one of {', '.join(DEVICES)}, with speed grade "
+            help=f"Place and route on this FPGA: one of {', '.join(PLACED)}, with speed grade "
             f"-{', -'.join(GRADES)} at the end or the slowest; may be repeated.",
             metavar="DEVICE",
         ),
@@ -64,9 +64,9 @@ def synth(
     Example: vip synth --target generic --json area.json
     """
     for name in target or ():
-        if name.startswith(tuple(DEVICES)):
+        if is_placed(name) or name in DEVICES:
             raise UserError(f"--target {name}: it is an FPGA: --device {name}")
-    targets = [*(target or ()), *(find_device(name).name for name in device or ())]
+    targets = [*(target or ()), *(find_placed(name).name for name in device or ())]
     with shown() as progress:
         result = vip.synth(
             preset_name,

@@ -18,7 +18,7 @@ from synth.analysis.histogram import draw_types
 from synth.analysis.profile import Profile
 from synth.analysis.trim import check_reason
 from synth.errors import CoverageError
-from synth.physical.devices import find_budget
+from synth.physical.devices import find_device
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
@@ -370,7 +370,7 @@ def trim(
     Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
     if device is not None:
-        find_budget(device)
+        find_device(device)
         if not steps["check"]:
             raise UserError("--device runs the programs, so it can't go with --no-check")
     models = [program for program in programs if _is_model(program)]
