@@ -27,6 +27,7 @@ from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run
 from support.cache import build_folder
+from support.errors import unknown
 from support.picture import COLOURS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
 from vip.cli.commands.options import PresetOption
@@ -372,7 +373,7 @@ def networks(
         raise BenchError("--preset, --batch, --on and --picture go with --only")
     if only is not None:
         if only not in NETWORKS:
-            raise BenchError(f"--only {only}: there are {', '.join(NETWORKS)}")
+            raise BenchError(f"--only: {unknown('network', only, NETWORKS)}")
         run = measure_network(only, chip_preset(preset_name), batch=batch, on=on)
         if picture is not None:
             draw_network(run, picture)

@@ -44,9 +44,7 @@ def suggestion(name: str, names: Collection[str]) -> str:
 
 def unknown(what: str, name: str, names: Collection[str]) -> str:
     """The message on ``name``, which is none of ``names``, all of them ``what``."""
-    near = suggestion(name, names)
-    listed = f"here are: {', '.join(names)}"
-    return f"unknown {what} {name!r}" + (f"{near} T{listed}" if near else f"; t{listed}")
+    return f"unknown {what} {name!r}; there are: {', '.join(names)}{suggestion(name, names)}"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

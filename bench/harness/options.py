@@ -6,6 +6,7 @@ from typing import Annotated
 
 import typer
 
+from support.errors import unknown
 from vip.cli.commands.options import drawing
 from vip.cli.errors import UserError
 
@@ -31,5 +32,5 @@ def chosen(names: list[str] | None, parts: Iterable[str]) -> list[str]:
     every = list(parts)
     for name in names or ():
         if name not in every:
-            raise UserError(f"--only {name}: there are {', '.join(every)}")
+            raise UserError(f"--only: {unknown('part', name, every)}")
     return [name for name in every if not names or name in names]

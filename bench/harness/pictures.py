@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from support.command import run_command
+from support.errors import unknown
 from support.files import write_atomically
 from support.picture import SUFFIXES
 from vip.cli.console import console
@@ -90,7 +91,7 @@ def main(
     pictures = (*COMMANDS, *REPORTED)
     for name in names or pictures:
         if name not in pictures:
-            raise BenchError(f"unknown picture {name!r}; there are: {', '.join(pictures)}")
+            raise BenchError(unknown("picture", name, pictures))
     for name in names or pictures:
         console.rule(name)
         draw(name)

@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from support.errors import unknown
 from synth.errors import SynthesisError
 
 __all__ = [
@@ -179,9 +180,8 @@ def find_device(name: str) -> Device:
         return replace(entry, name=name, part=f"{entry.part}-{grade}", placer=placer)
     if name.startswith(_ASIC):
         return _silicon(name)
-    names = ", ".join((*DEVICES, f"{_ASIC}MM2"))
     raise SynthesisError(
-        f"unknown device {name!r}; there are: {names};"
+        f"{unknown('device', name, (*DEVICES, f'{_ASIC}MM2'))};"
         f" {PLACED[0]} and so on each also with a speed grade at the end, -{', -'.join(GRADES)}"
     )
 

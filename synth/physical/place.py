@@ -11,6 +11,7 @@ from statistics import median
 from hdl.emission import Emission
 from pe.config import PeConfig
 from soc.generate.generate import verilog
+from support.errors import unknown
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK
 
@@ -226,6 +227,5 @@ def map_design(config: PeConfig, device: str, unit: str | None = None) -> Mapped
     emission = verilog(replace(config, sram="fpga"))
     module = emission.top if unit is None else unit
     if module not in emission.modules:
-        names = ", ".join(emission.modules)
-        raise SynthesisError(f"unknown unit {unit!r}; there are: {names}")
+        raise SynthesisError(unknown("unit", module, emission.modules))
     return map_in_shell(emission, module, chosen, {CLOCK: AIM_MHZ})

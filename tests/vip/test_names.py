@@ -69,6 +69,7 @@ def test_an_old_option_is_refused_with_the_new_one(vip, command, old, new) -> No
             "k.vip is not a result, whose name ends in .json: vip cosim program k.vip",
         ),
         ("report -o a.html", "a.html: a page on an engine is a folder; of a result, name RUN.json"),
+        ("nn run m.onnx", "m.onnx is not compiled yet: vip nn compile m.onnx --cal"),
         ("synth --target ecp5-25k", "--target ecp5-25k: it is an FPGA: --device ecp5-25k"),
     ],
 )
@@ -77,3 +78,26 @@ def test_what_was_meant(vip, words, message) -> None:
     assert (code, out) == (2, "")
     assert err.startswith(f"vip: {message}")
     assert err.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("words", "what", "near"),
+    [
+        ("trim bpp -o x", "no such file, and unknown application 'bpp'", "bp or bp-copy"),
+        ("prove bpp", "no such file, and unknown application 'bpp'", "bp or bp-copy"),
+        ("power cnv", "no such file, and unknown kernel 'cnv'", "conv"),
+        ("generate --preset vualt -o x", "unknown preset 'vualt'", "vault"),
+        ("synth isue", "unknown unit 'isue'", "issue"),
+        ("synth --target xc8", "unknown target or device 'xc8'", "xc7"),
+        ("synth --device ecp5-25", "unknown device 'ecp5-25'", "ecp5-25k"),
+        ("trim bp -o x --device xc7a10t", "unknown device 'xc7a10t'", "xc7a100t"),
+        ("model certify --only vualt", "unknown machine 'vualt'", "vault"),
+        ("bench kernels --only fc9", "--only: unknown part 'fc9'", "fc"),
+        ("bench networks --only vgg", "--only: unknown network 'vgg'", "vgg16"),
+    ],
+)
+def test_a_name_that_is_nearly_right(vip, words, what, near) -> None:
+    code, out, err = vip(*words.split())
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert err.startswith(f"vip: {what}; there are: ")
+    assert f"; did you mean {near}" in err

@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_right
-from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -14,6 +13,7 @@ from isa.accesses import Space
 from isa.image import DramImage
 from isa.program import Program
 from support.checks import Checks
+from support.errors import suggestion
 from vip.configurations import Design, engine
 from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
@@ -129,9 +129,8 @@ class Debugger:
         elif _NUMBER.fullmatch(name) and not distance:
             address = self.number(name)
         else:
-            close = get_close_matches(name, self.program.symbols, 3)
-            hint = f"; close to it: {', '.join(close)}" if close else ""
-            raise DebugError(f"no label {name!r} in the program{hint}")
+            near = suggestion(name, self.program.symbols)
+            raise DebugError(f"no label {name!r} in the program{near}")
         if address >= words:
             raise DebugError(f"{text}: word {address} is outside the program, 0 to {words - 1}")
         return address

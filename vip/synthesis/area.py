@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json
+from support.errors import unknown
 from synth.errors import SynthesisError
 from synth.physical.area import TABLE_7_4, TOTAL, AreaReport, by_component, synthesise
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, need_nangate
@@ -92,8 +93,8 @@ def check_targets(targets: Sequence[str]) -> None:
     for name in targets:
         library = name in cells or name.startswith(LIBERTY_PREFIX)
         if not is_placed(name) and name not in TARGETS and not library:
-            names = ", ".join((*TARGETS, *cells, f"{LIBERTY_PREFIX}PATH", *PLACED))
-            raise SynthesisError(f"unknown target or device {name!r}; there are: {names}")
+            names = (*TARGETS, *cells, f"{LIBERTY_PREFIX}PATH", *PLACED)
+            raise SynthesisError(unknown("target or device", name, names))
     need_yosys()
     if any(map(is_placed, targets)):
         need_nextpnr()

@@ -12,6 +12,7 @@ from microkernels.networks.parameters import Reals
 from sim_tb.cosim.machine import Place
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
+from vip.cli.errors import UserError
 from vip.cli.lazy import CommandGroup
 from vip.models.folder import check_new, manifest_of
 from vip.output import write_json
@@ -28,11 +29,26 @@ app = typer.Typer(
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL.onnx", callback=reading(), help="ONNX file.")
 ]
+
+
+def _manifests(path: Path) -> list[Path]:
+    """The manifest of a compiled model.
+
+    Raises:
+        UserError: a model that is not compiled.
+    """
+    if path.suffix == ".onnx":
+        folder = f"build/{path.stem}"
+        compiling = f"vip nn compile {path} --calibrate DATA -o {folder}"
+        raise UserError(f"{path} is not compiled yet: {compiling}, then name {folder}")
+    return [manifest_of(path)]
+
+
 FolderArgument = Annotated[
     Path,
     typer.Argument(
         metavar="DIR",
-        callback=reading(lambda path: [manifest_of(path)]),
+        callback=reading(_manifests),
         help="Folder of vip nn compile, or the manifest in it.",
     ),
 ]

@@ -11,9 +11,10 @@ from typing import Annotated, Any
 
 import typer
 
-from support.errors import clipped, printable
+from support.errors import clipped, printable, unknown
 from support.extras import need
 from support.picture import SUFFIXES
+from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 
 __all__ = [
@@ -29,6 +30,7 @@ __all__ = [
     "address",
     "drawing",
     "file_arguments",
+    "files_beside",
     "filling",
     "is_given",
     "liberty_files",
@@ -169,6 +171,22 @@ def _check_generated(folder: Path) -> None:
     from soc.generate.generate import check_directory
 
     check_directory(folder)
+
+
+def files_beside(what: str, names: Iterable[str], given: Iterable[str]) -> list[str]:
+    """Those of ``given`` that are files: neither of ``names``, all of them ``what``, nor like them.
+
+    Raises:
+        UserError: one looks like a name, and is neither a name nor a file.
+    """
+    known, files = list(names), []
+    for name in given:
+        if name in known:
+            continue
+        if not (Path(name).suffix or Path(name).parent.name or Path(name).exists()):
+            raise UserError(f"no such file, and {unknown(what, name, known)}")
+        files.append(name)
+    return files
 
 
 def liberty_files(value: str | list[str] | None) -> list[Path]:

@@ -12,13 +12,13 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.power import KERNELS
 
-from .options import JsonOption, PresetOption, ToolsOption, liberty_files, reading
+from .options import JsonOption, PresetOption, ToolsOption, files_beside, liberty_files, reading
 
 __all__ = ["power"]
 
 
 def _own_program(kernel: str) -> list[Path]:
-    return [] if kernel in KERNELS else [Path(kernel)]
+    return [Path(name) for name in files_beside("kernel", KERNELS, [kernel])]
 
 
 def _table(title: str, report: PowerReport, mhz: float) -> Table:

@@ -39,6 +39,7 @@ from .options import (
     PresetOption,
     drawing,
     file_arguments,
+    files_beside,
     is_given,
     reading,
 )
@@ -307,8 +308,8 @@ _OF_PROGRAMS = (
 
 def _program_files(names: Sequence[str] | None) -> list[Path]:
     """Those of ``names`` that are no applications; of a compiled model the manifest."""
-    suite = {application.name for application in applications()}
-    return [manifest_of(Path(name)) for name in names or () if name not in suite]
+    suite = [application.name for application in applications()]
+    return [manifest_of(Path(name)) for name in files_beside("application", suite, names or ())]
 
 
 @grouped
