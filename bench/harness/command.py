@@ -1,4 +1,4 @@
-"""``vip bench`` and ``python -m bench``: run experiments, compare with their records, record."""
+"""``vip bench``: run experiments, compare with their records, record."""
 
 import inspect
 from collections.abc import Callable, Sequence
@@ -32,7 +32,7 @@ from .sources import fingerprints
 __all__ = ["Experiments", "app", "verdict"]
 
 #: Options of experiments that move no figure: files to write, and where work is done.
-_FREE = ("image", "jobs", "scheduler")
+_FREE = ("picture", "jobs", "scheduler")
 _COMMON: dict[str, Any] = {
     "more": Annotated[
         list[str] | None,

@@ -9,11 +9,11 @@ import typer
 from vip.cli.commands.options import drawing
 from vip.cli.errors import UserError
 
-__all__ = ["ImageOption", "NamesOption", "SeedOption", "chosen"]
+__all__ = ["NamesOption", "PictureOption", "SeedOption", "chosen"]
 
-ImageOption = Annotated[
+PictureOption = Annotated[
     Path | None,
-    typer.Option("--image", metavar="FILE", callback=drawing(), help="Draw as PNG or SVG."),
+    typer.Option("--picture", metavar="FILE", callback=drawing(), help="Draw as PNG or SVG."),
 ]
 NamesOption = Annotated[
     list[str] | None,

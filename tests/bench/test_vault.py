@@ -35,7 +35,7 @@ def test_report_has_a_figure_a_traffic(tmp_path: Path, vip: Vip, machine: str) -
         (["vault", "--json", "nowhere/report.json"], "nowhere/report.json: can't be written: "),
         (["vault_bp", "--only", "none"], "--only none: there are open-page"),
         (["kernels", "--only", "conv9_9"], "--only conv9_9: there are bp_m, bp_construct"),
-        (["kernels", "--image", "nowhere/x.png"], "there is no folder nowhere"),
+        (["kernels", "--picture", "nowhere/x.png"], "there is no folder nowhere"),
         (["fit", "--only", "sort"], "unknown application 'sort'; there are: matrix-addition, "),
     ],
 )

@@ -4,8 +4,9 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from support.command import run_command
+from support.command import USER_ERROR, run_command
 
+from .errors import UsageError, UserError, usage_message
 from .lazy import CommandEntry, LazyGroup
 from .notices import show_notices
 
@@ -141,4 +142,14 @@ def _common(
 def main() -> None:
     """Entry point of the ``vip`` command."""
     show_notices()
-    run_command(app)
+    run_command(_run)
+
+
+def _run() -> None:
+    try:
+        code = app(standalone_mode=False)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise SystemExit(USER_ERROR) from None
+        raise UserError(usage_message(error)) from None
+    raise SystemExit(code or 0)

@@ -7,7 +7,9 @@ import typer
 from rich.markup import escape
 from typer.core import TyperCommand, TyperGroup
 
-__all__ = ["CommandEntry", "LazyGroup"]
+from .errors import UserError, no_command, words
+
+__all__ = ["CommandEntry", "CommandGroup", "LazyGroup"]
 
 
 class CommandEntry(NamedTuple):
@@ -24,7 +26,17 @@ class CommandEntry(NamedTuple):
     summary: str
 
 
-class LazyGroup(TyperGroup):
+class CommandGroup(TyperGroup):
+    """A group that says what was meant by a word that is none of its commands."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if not (ctx.resilient_parsing or name in self.commands or name.startswith("-")):
+            raise UserError(no_command(words(ctx), name, list(self.commands)))
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(CommandGroup):
     """A group that knows names and summaries of its commands, and imports the one that is called.
 
     A subclass has the commands as ``entries``, in the order of the help.

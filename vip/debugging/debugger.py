@@ -15,7 +15,7 @@ from isa.image import DramImage
 from isa.program import Program
 from support.checks import Checks
 from vip.configurations import Design, engine
-from vip.programs import fill, load_program, memory_contents
+from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
 
 from .errors import DebugError
@@ -331,7 +331,7 @@ def debug(
     *,
     memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
-    limit: int = 100_000_000,
+    limit: int = LIMIT,
     progress: Progress = silent,
 ) -> Debugger:
     """A debugger of a program on the instruction set simulator, at its launch.

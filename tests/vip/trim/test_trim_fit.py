@@ -1,4 +1,4 @@
-"""``vip trim --fit``: devices filled with full and trimmed engines."""
+"""``vip trim --device``: devices filled with full and trimmed engines."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -39,9 +39,12 @@ SOURCE = """
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--fit", "xc7vx1"), "unknown device 'xc7vx1'; there are: xc7a35t, xc7a100t"),
-        (("--fit", "asic:x"), "asic: needs square millimetres after it"),
-        (("--fit", "xc7vx690t", "--no-check"), "--fit runs the programs, so it can't go with"),
+        (("--device", "xc7vx1"), "unknown device 'xc7vx1'; there are: xc7a35t, xc7a100t"),
+        (("--device", "asic:x"), "asic: needs square millimetres after it"),
+        (
+            ("--device", "xc7vx690t", "--no-check"),
+            "--device runs the programs, so it can't go",
+        ),
         (("--slower", "1", "--no-check"), "--slower measures the runs, so it can't go with"),
     ],
 )
