@@ -17,7 +17,7 @@ from synth.netlist import CLOCK
 
 from .area import TOTAL
 from .devices import Device, find_placed
-from .nextpnr import Placement, keep_placement, kept_placement, place_netlist
+from .nextpnr import Placement, keep_placement, kept_placement, need_nextpnr, place_netlist
 from .shell import SHELL, UNIT, ShellPort, ports_of, shell_ffs, shell_verilog
 from .targets import ecp5_commands, find_target
 from .units import OPENED, OTHER, closure
@@ -176,8 +176,10 @@ def map_in_shell(
 
     Raises:
         SynthesisError: a design that does not fit (the message gives the shortage), or a tool that
-            is missing or fails.
+            fails.
+        MissingExtraError: nextpnr or Yosys is not installed.
     """
+    need_nextpnr()
     ports = ports_of(module, emission.modules[module])
     memory: Collection[str] = {port.name for port in ports if of_memory(port)}
     sources = {name: emission.modules[name] for name in closure(emission, module)}

@@ -1,10 +1,12 @@
 """What an installation without an extra does: a command that needs it ends at once, with a line
 that says how to install it; all others go on."""
 
+import re
 import shlex
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from skimage.io import imsave
 import hdl.emission
 import vip.executor.executor
 from soc.generate.generate import verilog
+from support.extras import _DISTRIBUTIONS
 from tests.vip.bad_inputs.commands import commands
 from vip.models.compile import compile_model
 
@@ -96,6 +99,8 @@ NEEDS: dict[str, set[str]] = {
     "bench networks --only little --preset tiny --on rtl": SIMULATOR | PHOTOGRAPHS,
     "bench network --picture a.png": SIMULATOR | PLOT,
     "bench digits": SIMULATOR | {"sklearn"},
+    "bench placement": YOSYS | NEXTPNR,
+    "bench clocks": SIMULATOR,
     "bench stereo --width 8 --height 6 --coarse 0 --iterations 1 --verilog": (
         SIMULATOR | PHOTOGRAPHS
     ),
@@ -206,11 +211,24 @@ def test_a_command_without_its_extra_ends_at_once(start: Any, arguments: str) ->
         (line,) = err.splitlines()
         what, _, command = line.partition(": pip install ")
         assert f" need {package} (extra " in what
-        assert shlex.split(command)
+        (extra,) = re.findall(r"\[(\w+)\]$", shlex.split(command)[-1])
+        assert f"(extra {extra})" in what
     if arguments not in _LONG:
         ended = start(arguments, PACKAGES - needed)
         # Refused for any other reason it would not have come to look for a package.
         assert ended is None or (ended[0] != 2 and "pip install" not in ended[1]), ended
+
+
+def test_every_extra_is_named_by_a_command() -> None:
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    # The site is no command's; dev brings all the others.
+    for extra in extras.keys() - {"docs", "dev"}:
+        brought = {re.split(r"[<>=]", line)[0] for line in extras[extra]}
+        packages = {
+            _DISTRIBUTIONS.get(package, package) for package in set().union(*NEEDS.values())
+        }
+        assert brought & packages, extra
 
 
 def test_every_command_is_tried() -> None:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim_tb.runner.build import need_simulator
+from sim_tb.runner.build import check_tools
 from support.extras import need
 from support.files import write_atomically
 from support.picture import SUFFIXES
@@ -62,7 +62,7 @@ def report(
     """
     need("matplotlib", "pictures")
     need("skimage", "photographs")
-    need_simulator()
+    check_tools()
     need_nangate()
     for name in devices:
         find_placed(name)
