@@ -18,7 +18,7 @@ from synth.analysis.facts import Facts
 from synth.analysis.profile import Profile, profile_of, recorder
 
 from .configurations import Design, advised, engine
-from .programs import Dump, fill, load_program, memory_contents
+from .programs import LIMIT, Dump, fill, load_program, memory_contents
 from .progress import Progress, silent
 
 __all__ = ["ProgramRun", "run"]
@@ -76,7 +76,7 @@ def run(
     *,
     memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
-    limit: int = 100_000_000,
+    limit: int = LIMIT,
     dump: Dump | None = None,
     hazards: bool = True,
     saturation: bool = True,

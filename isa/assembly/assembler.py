@@ -10,7 +10,7 @@ from pathlib import Path
 
 from isa.program import NAME_PATTERN, Program, SourceLine
 from isa.table import BY_KEY, encode, find, operand_range
-from support.errors import VipError, clipped, printable
+from support.errors import VipError, clipped, printable, suggestion
 from support.files import read_bytes
 
 from .operands import (
@@ -21,7 +21,6 @@ from .operands import (
     is_register_name,
     load_constant,
     register_number,
-    suggestion,
 )
 from .syntax import (
     RESULTS,

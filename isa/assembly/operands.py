@@ -4,8 +4,7 @@ The pseudo-instruction ``li`` is any 64-bit constant from instructions on one re
 """
 
 import re
-from collections.abc import Collection, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from functools import lru_cache
 
 from isa.table import (
@@ -19,7 +18,7 @@ from isa.table import (
     Role,
     Width,
 )
-from support.errors import counted
+from support.errors import counted, suggestion
 
 from .syntax import Immediate, LineError, Name, Statement
 
@@ -31,7 +30,6 @@ __all__ = [
     "is_register_name",
     "load_constant",
     "register_number",
-    "suggestion",
 ]
 
 #: Constants that ``li`` takes: every signed and every unsigned 64-bit number.
@@ -119,10 +117,6 @@ def load_constant(value: int) -> tuple[tuple[str, int], ...]:
 #: The pseudo-instruction that loads any 64-bit constant.
 LOAD_IMMEDIATE = "li"
 
-#: Beyond these, looking for names that are near takes too long: characters, and known names.
-_LONGEST_GUESS = 64
-_MOST_GUESSES = 2000
-
 _IMMEDIATE_SUFFIX = ".imm"
 _REGISTER = re.compile(r"r([0-9]+)")
 _WIDTH = re.compile(r"([0-9]+)\s*-\s*bit")
@@ -139,14 +133,6 @@ def _by_spelling() -> dict[str, tuple[Instruction, ...]]:
 
 
 _BY_SPELLING = _by_spelling()
-
-
-def suggestion(name: str, names: Collection[str]) -> str:
-    """``; did you mean ...?`` with the names in ``names`` that are near ``name``, or nothing."""
-    if len(name) > _LONGEST_GUESS or len(names) > _MOST_GUESSES:
-        return ""
-    near = get_close_matches(name, sorted(names), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def is_register_name(name: str) -> bool:

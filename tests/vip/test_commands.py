@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from skimage.io import imsave
 
+import vip as api
+from support.errors import VipError
+
 PROGRAM = """
 .equ COUNT, 4
     mov r1, #COUNT
@@ -103,27 +106,21 @@ def test_fault_and_limit_are_reported(vip, tmp_path):
     )
 
 
-def test_images_of_different_sizes(vip, tmp_path):
+def test_images_of_different_sizes(tmp_path):
     for name, width in (("left.png", 40), ("right.png", 41)):
         imsave(tmp_path / name, np.zeros((30, width, 3), np.uint8), check_contrast=False)
-    arguments = ("cosim", "bp", "--left", "left.png", "--right", "right.png", "--json", "out.json")
-    _refused(vip(*arguments), "equal size", "40 x 30", "41 x 30")
-    _refused(vip("cosim", "bp", "--left", "left.png"), "--left and --right")
-    assert not (tmp_path / "out.json").exists()
+    with pytest.raises(VipError, match=r"equal size.*40 x 30.*41 x 30"):
+        api.stereo_pair(tmp_path / "left.png", tmp_path / "right.png")
 
 
-def test_a_grid_may_be_larger_than_the_photographs(vip, tmp_path):
+def test_a_grid_may_be_larger_than_the_photographs(tmp_path):
     noise = np.random.default_rng(1).integers(0, 256, (8, 12, 3)).astype(np.uint8)
-    for name in ("left.png", "right.png"):
-        imsave(tmp_path / name, noise, check_contrast=False)
-    code, _, err = vip(
-        *("cosim", "bp", "--left", "left.png", "--right", "right.png", "--disparities", 0, 5),
-        *("--width", 20, "--height", 15, "--labels", 4, "--iterations", 1, "--on", "model"),
-        *("--json", "out.json"),
-    )
-    assert code == 0, err
-    report = json.loads((tmp_path / "out.json").read_text())
-    assert (report["width"], report["height"], report["match"]) == (20, 15, True)
+    pair = tmp_path / "left.png", tmp_path / "right.png"
+    for path in pair:
+        imsave(path, noise, check_contrast=False)
+    scene = api.stereo_pair(*pair, disparities=(0, 5), width=20, height=15, labels=4)
+    run = api.cosim_bp("pe", scene, iterations=1, on="model")
+    assert (run.to_json()["width"], run.to_json()["height"], run.match) == (20, 15, True)
 
 
 def test_more_labels_than_fit(vip, tmp_path):

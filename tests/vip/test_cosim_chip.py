@@ -14,7 +14,7 @@ def test_options_of_other_kinds_are_refused(vip, tmp_path):
     source.write_text("halt\n")
     for arguments, message in (
         (("program", source, "--latency", 9), "--latency can't be used: preset 'tiny' is a chip"),
-        (("bp", "--pes", 1), "--pes can't be used: preset 'tiny' is a chip"),
+        (("bp", "--engines", 1), "--engines can't be used: preset 'tiny' is a chip"),
         (
             ("program", source, "--dump", TINY.memory_bytes, 1, tmp_path / "d"),
             "the bytes must be within 0 to 0x400000",

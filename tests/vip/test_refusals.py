@@ -197,8 +197,8 @@ def test_kernels_that_are_not_measured(vip):
 @pytest.mark.parametrize(
     "command",
     [
-        ("synth", "--target", "ecp5-25k"),
-        ("synth", "--target", "generic", "--target", "ecp5-25k"),
+        ("synth", "--device", "ecp5-25k"),
+        ("synth", "--target", "generic", "--device", "ecp5-25k"),
         ("bench", "trim", "--only", "bp"),
     ],
 )

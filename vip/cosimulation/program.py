@@ -19,7 +19,7 @@ from soc.generate.generate import configuration_json
 from support.errors import VipError
 from support.files import check_regular, open_without_waiting, write_atomically
 from vip.configurations import Design, advised, design
-from vip.programs import Dump, fill, load_program, memory_contents
+from vip.programs import LIMIT, Dump, fill, load_program, memory_contents
 from vip.progress import Progress, counting, silent
 
 from .difference import Locator
@@ -98,7 +98,7 @@ def cosim(
     on: On = "rtl",
     memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
-    max_cycles: int = 100_000_000,
+    max_cycles: int = LIMIT,
     dump: Dump | None = None,
     behaviour: MemoryBehaviour | None = None,
     compare: bool = True,

@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_right
-from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -15,8 +14,9 @@ from isa.image import DramImage
 from isa.iss.simulator import Outcome
 from isa.program import Program
 from support.checks import Checks
+from support.errors import suggestion
 from vip.configurations import Design, advised, engine
-from vip.programs import fill, load_program, memory_contents
+from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
 
 from .errors import DebugError
@@ -130,9 +130,8 @@ class Debugger:
         elif _NUMBER.fullmatch(name) and not distance:
             address = self.number(name)
         else:
-            close = get_close_matches(name, self.program.symbols, 3)
-            hint = f"; close to it: {', '.join(close)}" if close else ""
-            raise DebugError(f"no label {name!r} in the program{hint}")
+            near = suggestion(name, self.program.symbols)
+            raise DebugError(f"no label {name!r} in the program{near}")
         if address >= words:
             raise DebugError(f"{text}: word {address} is outside the program, 0 to {words - 1}")
         return address
@@ -336,7 +335,7 @@ def debug(
     *,
     memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
-    limit: int = 100_000_000,
+    limit: int = LIMIT,
     progress: Progress = silent,
 ) -> Debugger:
     """A debugger of a program on the instruction set simulator, at its launch.

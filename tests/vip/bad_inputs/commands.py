@@ -9,7 +9,7 @@ from typing import Any, get_args
 import typer
 
 from soc.generate.presets import PRESETS
-from synth.physical.devices import DEVICES
+from synth.physical.devices import DEVICES, PLACED
 from synth.physical.targets import TARGETS
 from vip.cli.app import app
 
@@ -70,15 +70,15 @@ _PARTS = {"kernels": "fc8", "network": "4x4", "vault": "open-page", "vault_bp": 
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "preset_name": tuple(PRESETS),
     "unit": ("scalar",),
-    "synth target": (*TARGETS, *DEVICES, "nangate45"),
+    "synth target": (*TARGETS, *PLACED, "nangate45"),
     "target": ("nangate45",),
-    "device": tuple(DEVICES),
+    "device": PLACED,
     "only": ("bp",),
     "why": ("halt",),
     "carry": ("y=x",),
     "constant": ("0x0:8",),
     "range": ("0x0:8=0..1",),
-    "fit": ("xc7vx690t", *DEVICES),
+    "fit": tuple(DEVICES),
     "what": ("bp",),
     "memories": ("fpga", "macro", "behavioural"),
     "define": ("SIZE=4",),

@@ -201,12 +201,12 @@ def test_trws_reports_a_bound(vip, pair) -> None:
     left, right, _ = pair
     code, out, err = vip(
         *("mrf", "stereo", left, right, "--labels", 8, "--method", "trws", "--iterations", 4),
-        *("--energies", "energies.json", "--plot", "energies.svg"),
+        *("--energies", "energies.svg", "--json", "run.json"),
     )
     assert code == 0, err
     assert "lower bound" in Path("energies.svg").read_text()
     assert "no energy is below" in out
-    found = json.loads(Path("energies.json").read_text())
+    found = json.loads(Path("run.json").read_text())
     assert len(found["bounds"]) == len(found["energies"]) == 5
     assert all(a <= b for a, b in zip(found["bounds"], found["energies"], strict=True))
     code, _, err = vip(

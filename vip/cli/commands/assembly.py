@@ -18,6 +18,7 @@ from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
 from vip.cli.tables.machine import show_hazards, show_registers, show_saturated
 from vip.output import write_json
+from vip.programs import LIMIT
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
@@ -152,7 +153,7 @@ def run(
     parameters: ParametersOption = 0,
     limit: Annotated[
         int, typer.Option(help="Stop after so many instructions.", min=1, metavar="N")
-    ] = 100_000_000,
+    ] = LIMIT,
     dump: DumpOption = None,
     profile: Annotated[
         Path | None,

@@ -15,6 +15,7 @@ from vip.debugging.errors import DebugError, ExpectationError
 from vip.debugging.points import Breakpoint, Hit, Point, Watchpoint
 from vip.debugging.views import ListedWord, Matrix, Registers, Stop
 from vip.output import write_json
+from vip.programs import LIMIT
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.memory import MemoryOption
@@ -92,7 +93,7 @@ def debug(
     parameters: ParametersOption = 0,
     limit: Annotated[
         int, typer.Option(help="Most instructions of one continue.", min=1, metavar="N")
-    ] = 100_000_000,
+    ] = LIMIT,
     script: Annotated[
         Path | None,
         typer.Option(

@@ -12,6 +12,8 @@ from microkernels.networks.parameters import Reals
 from sim_tb.cosim.machine import Place
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
+from vip.cli.errors import UserError
+from vip.cli.lazy import CommandGroup
 from vip.models.folder import check_new, manifest_of
 from vip.output import write_json
 
@@ -20,16 +22,33 @@ from .options import JsonOption, PresetOption, filling, reading, writing
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Check, compile, run and evaluate ONNX models.", no_args_is_help=True)
+app = typer.Typer(
+    cls=CommandGroup, help="Check, compile, run and evaluate ONNX models.", no_args_is_help=True
+)
 
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL.onnx", callback=reading(), help="ONNX file.")
 ]
+
+
+def _manifests(path: Path) -> list[Path]:
+    """The manifest of a compiled model.
+
+    Raises:
+        UserError: a model that is not compiled.
+    """
+    if path.suffix == ".onnx":
+        folder = f"build/{path.stem}"
+        compiling = f"vip nn compile {path} --calibrate DATA -o {folder}"
+        raise UserError(f"{path} is not compiled yet: {compiling}, then name {folder}")
+    return [manifest_of(path)]
+
+
 FolderArgument = Annotated[
     Path,
     typer.Argument(
         metavar="DIR",
-        callback=reading(lambda path: [manifest_of(path)]),
+        callback=reading(_manifests),
         help="Folder of vip nn compile, or the manifest in it.",
     ),
 ]
@@ -252,9 +271,10 @@ def _packed(arrays: Mapping[str, Reals]) -> bytes:
 @app.command()
 def evaluate(
     folder: FolderArgument,
-    data: Annotated[
+    inputs: Annotated[
         Path,
         typer.Option(
+            "--input",
             metavar="DATA",
             callback=reading(),
             help="Images by name of the input, and labels as y (.npz).",
@@ -267,10 +287,10 @@ def evaluate(
     Labels are whole numbers: the index of the highest output. With a single output they are 0 and
     1, for outputs above 0.5 if it is a probability (of Sigmoid, for instance), else above 0.
 
-    Example: vip nn evaluate build/digits --data digits_test.npz
+    Example: vip nn evaluate build/digits --input digits_test.npz
     """
     with shown() as progress:
-        result = vip.evaluate_model(folder, data, progress=progress)
+        result = vip.evaluate_model(folder, inputs, progress=progress)
     single = result.threshold is not None
     if result.accuracy is not None:
         rule = f" (label 1: an output above {result.threshold:.4g})" if single else ""
