@@ -8,6 +8,7 @@ from isa.instruction import BranchOp
 from isa.program import Program
 from isa.table import FIELD_A, FIELD_C, MAX_FX, Instruction, Opcode, Unit, find
 from isa.workspace import DESCRIPTOR_BYTES, Workspace, WorkspaceError
+from support.errors import counted
 
 from .state import ProcessorState
 
@@ -103,7 +104,7 @@ def _setting(word: int, row: Instruction, state: ProcessorState) -> str:
 def _bytes(size: int, start: int, register: int, verb: str) -> str:
     """``size`` bytes, and the ``verb`` of what they do."""
     where = f"from {start:#x} (r{register})"
-    return f"1 byte {where} {verb}s" if size == 1 else f"{size:,} bytes {where} {verb}"
+    return f"{counted(size, 'byte')} {where} {verb}{'s' if size == 1 else ''}"
 
 
 def _length(word: int, row: Instruction, state: ProcessorState) -> int:
