@@ -96,9 +96,14 @@ def test_missing_files(vip):
 
 def test_fault_and_limit_are_reported(vip, tmp_path):
     (tmp_path / "fault.s").write_text("mov r1, #4096\nld.sram [64-bit] r1, r0, r1\nhalt\n")
-    _refused(vip("run", "fault.s"), "SCRATCHPAD_RANGE", "word 1")
+    _refused(vip("run", "fault.s"), "fault.s:2: ld.sram", "r1 is 4,096")
     (tmp_path / "loop.s").write_text("here: jmp here\n")
-    _refused(vip("run", "loop.s", "--limit", "1000"), "still running", "1000")
+    _refused(
+        vip("run", "loop.s", "--limit", "1000"),
+        "loop.s:1: jmp here",
+        "still running after 1,000",
+        "--limit",
+    )
 
 
 def test_images_of_different_sizes(tmp_path):
