@@ -210,7 +210,7 @@ class _Assembler:
                 mistakes.append(self.error(self.source[address].line, error))
         if mistakes:
             first, *rest = sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column))
-            raise AssemblyError(*first.args[:5], rest=tuple(rest))
+            raise AssemblyError(*first.args[:5], tuple(rest))
         return Program(tuple(self.words), self.symbols, self.constants, self.source)
 
     def error(self, number: int, error: LineError) -> AssemblyError:
