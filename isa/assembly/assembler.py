@@ -210,7 +210,8 @@ class _Assembler:
                 mistakes.append(self.error(self.source[address].line, error))
         if mistakes:
             first, *rest = sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column))
-            raise AssemblyError(*first.args[:5], tuple(rest))
+            place = (first.line, first.column, first.text)
+            raise AssemblyError(first.message, first.file, *place, tuple(rest))
         return Program(tuple(self.words), self.symbols, self.constants, self.source)
 
     def error(self, number: int, error: LineError) -> AssemblyError:
