@@ -224,7 +224,7 @@ class _Assembler:
         )
 
     def recover(self, text: str) -> None:
-        """Take what a line with a mistake defines as defined, so that nothing is said about its uses."""
+        """Define what a line with a mistake defines, so that nothing is said about its uses."""
         for label in leading_labels(text):
             self.symbols.setdefault(label, len(self.words))
         if match := _DEFINITION.match(text):
