@@ -16,7 +16,7 @@ from support.command import USER_ERROR
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
-from vip.cli.tables.machine import show_hazards, show_registers, show_saturated
+from vip.cli.tables.machine import show_dump, show_hazards, show_registers, show_saturated
 from vip.output import write_json
 from vip.programs import LIMIT
 
@@ -221,6 +221,8 @@ def run(
             "--limit N allows more"
         )
     _show(program.name, result)
+    if (written := dump_of(dump)) is not None:
+        show_dump(result.program, written)
     if outcome.state != "halted":
         raise typer.Exit(USER_ERROR)
     if result.hazards:
