@@ -68,6 +68,11 @@ class Commands(LazyGroup):
             "Synthesise with Yosys and report the area of each unit; or place and route on an "
             "FPGA.",
         ),
+        "fit": CommandEntry(
+            "fit",
+            "fit",
+            "Say how many engines, trimmed to programs, fit an FPGA, and how fast they are.",
+        ),
         "timing": CommandEntry(
             "timing",
             "timing",
