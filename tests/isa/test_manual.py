@@ -88,7 +88,7 @@ def test_reductions_of_matrices_are_in_one_table(text: str) -> None:
 def test_a_wider_sum_is_shifted_before_it_saturates() -> None:
     """The recipe of the manual: a sum beyond its 16 bits, by a vector of ones and FX = 4."""
     source = (
-        "mov r10, #8\nset.vl r10\nmov r11, #4\nset.fx r11\nmov r20, #0\nmov r21, #16\nmov r22, #32\n"
+        "mov r10, #8\nset.vl r10\nmov r11, #4\nset.fx r11\nmov r21, #16\nmov r22, #32\n"
         "m.v.mul.add [16-bit] r22, r20, r21\nhalt"
     )
     data = np.array([30_000] * 8 + [1] * 8, "<i2").tobytes()
