@@ -118,9 +118,22 @@ def load_constant(value: int) -> tuple[tuple[str, int], ...]:
 LOAD_IMMEDIATE = "li"
 
 _IMMEDIATE_SUFFIX = ".imm"
+#: Registers that a name may be meant as.
+_LOWEST = tuple(f"r{number}" for number in range(REGISTERS))
 _REGISTER = re.compile(r"r([0-9]+)")
 _WIDTH = re.compile(r"([0-9]+)\s*-\s*bit")
 _WIDTHS = {width.bits: width for width in Width}
+
+
+#: Mnemonics of other machines, and what to write here.
+_ELSEWHERE = {
+    **dict.fromkeys(("j", "b", "br", "goto"), "write jmp"),
+    **dict.fromkeys(("ret", "exit", "end", "stop"), "write halt"),
+    **dict.fromkeys(("lw", "lh", "lb", "ld", "load"), "write ld.reg or ld.sram"),
+    **dict.fromkeys(("sw", "sh", "sb", "st", "store"), "write st.reg or st.sram"),
+    "mul": "there is no scalar product; v.v.mul and v.s.mul multiply vectors",
+    "nop": "no instruction is needed to wait; v.drain waits for the vector unit",
+}
 
 
 def _by_spelling() -> dict[str, tuple[Instruction, ...]]:
@@ -152,7 +165,8 @@ def register_number(operand: Name | Immediate, aliases: Mapping[str, int]) -> in
         return number
     match = _REGISTER.fullmatch(operand.text)
     if match is None:
-        near = suggestion(operand.text, aliases)
+        near = suggestion(operand.text, {*aliases, *_LOWEST})
+        near = near or f"; registers are r0 to r{REGISTERS - 1}"
         raise LineError(f"{operand.text!r} is not a register{near}", operand.column)
     if len(match[1]) > len(str(REGISTERS)) or int(match[1]) >= REGISTERS:
         raise LineError(
@@ -187,13 +201,19 @@ def choose(statement: Statement) -> Instruction:
     rows = _BY_SPELLING.get(statement.mnemonic)
     if rows is None:
         near = suggestion(statement.mnemonic.lower(), {*_BY_SPELLING, LOAD_IMMEDIATE})
+        if meant := _ELSEWHERE.get(statement.mnemonic.lower()):
+            near = f"; {meant}"
+        elif not near and not statement.operands:
+            near = f"; a label ends with a colon: {statement.mnemonic}:"
         raise LineError(f"unknown instruction {statement.mnemonic!r}{near}", statement.column)
     rows = _with_width(statement, rows)
     count = len(rows[0].operands)
     if len(statement.operands) != count:
         extra = statement.operands[count:]
+        ignored = rows[0].operands[-1:] and rows[0].operands[-1].role is Role.IGNORED
+        unread = "; the last one is not read: name any register, such as r0" if ignored else ""
         raise LineError(
-            f"{statement.mnemonic} takes {_form(rows)}, not {len(statement.operands)}",
+            f"{statement.mnemonic} takes {_form(rows)}, not {len(statement.operands)}{unread}",
             extra[0].column if extra else statement.column,
         )
     for number, operand in enumerate(statement.operands):
@@ -222,7 +242,7 @@ def _with_width(statement: Statement, rows: tuple[Instruction, ...]) -> tuple[In
     width = _WIDTHS.get(int(match[1])) if match and len(match[1]) < 4 else None
     if width not in allowed:
         raise LineError(
-            f"[{statement.width}] is not a width of {statement.mnemonic}: {widths}",
+            f"[{statement.width}] is not a width of {statement.mnemonic}; write {widths}",
             statement.width_column,
         )
     return tuple(row for row in rows if row.width is width)

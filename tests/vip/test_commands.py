@@ -96,9 +96,14 @@ def test_missing_files(vip):
 
 def test_fault_and_limit_are_reported(vip, tmp_path):
     (tmp_path / "fault.s").write_text("mov r1, #4096\nld.sram [64-bit] r1, r0, r1\nhalt\n")
-    _refused(vip("run", "fault.s"), "SCRATCHPAD_RANGE", "word 1")
+    _refused(vip("run", "fault.s"), "fault.s:2: ld.sram", "r1 is 4,096")
     (tmp_path / "loop.s").write_text("here: jmp here\n")
-    _refused(vip("run", "loop.s", "--limit", "1000"), "still running", "1000")
+    _refused(
+        vip("run", "loop.s", "--limit", "1000"),
+        "loop.s:1: jmp here",
+        "still running after 1,000",
+        "--limit",
+    )
 
 
 def test_images_of_different_sizes(tmp_path):
@@ -156,3 +161,13 @@ def test_unknown_unit_and_target(vip, tmp_path):
     _refused(vip("synth", "nosuch", "--target", "generic", "--json", "out.json"), "nosuch", "arc")
     _refused(vip("synth", "--target", "nosuch", "--json", "out.json"), "nosuch", "xc7")
     assert not (tmp_path / "out.json").exists()
+
+
+def test_a_dump_is_shown_as_wide_as_the_stores(vip, tmp_path):
+    (tmp_path / "s.s").write_text("mov r1, #-2\nst.reg [16-bit] r0, r1\nmemfence\nhalt\n")
+    code, out, _ = vip("run", "s.s", "--dump", 0, 200, "out.bin")
+    assert code == 0
+    lines = out[out.index("out.bin: 200 bytes, as 16-bit numbers:") :].splitlines()
+    assert lines[1].split() == ["0x0", "-2", *["0"] * 7]
+    assert [line.split()[0] for line in lines[1:9]] == [f"{at:#x}" for at in range(0, 128, 16)]
+    assert lines[9].split() == ["...", "72", "more", "bytes", "in", "the", "file"]

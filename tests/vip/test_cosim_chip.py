@@ -66,4 +66,5 @@ def test_a_program_on_all_engines_of_a_vault(vip, tmp_path, on):
     source.write_text("st.reg [64-bit] r1, r1\nhalt\n")
     code, _, error = vip("cosim", "program", source, "--preset", "vault-small", "--on", on)
     assert code == 2
-    assert "PE 1 (vault 0, slot 1): misaligned at word 0" in error
+    assert "PE 1 (vault 0, slot 1): " in error
+    assert "s:1: st.reg [64-bit] r1, r1: " in error

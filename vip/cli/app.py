@@ -16,6 +16,14 @@ __all__ = ["app", "main"]
 class Commands(LazyGroup):
     """All commands: most need few of the packages, and help needs none."""
 
+    panels: ClassVar[dict[str | None, tuple[str, ...]]] = {
+        "Start here": ("demo", "run", "cosim", "generate"),
+        "Programs": ("asm", "disasm", "debug", "browser"),
+        "Simulation": ("model", "sweep"),
+        "Hardware": ("presets", "diagram", "synth", "timing", "power", "trim", "prove"),
+        "Applications": ("mrf", "nn"),
+        "Measurement": ("report", "bench"),
+    }
     entries: ClassVar[dict[str, CommandEntry]] = {
         "demo": CommandEntry(
             "demo",

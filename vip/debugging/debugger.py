@@ -11,10 +11,11 @@ from numpy.typing import NDArray
 
 from isa.accesses import Space
 from isa.image import DramImage
+from isa.iss.simulator import Outcome
 from isa.program import Program
 from support.checks import Checks
 from support.errors import suggestion
-from vip.configurations import Design, engine
+from vip.configurations import Design, advised, engine
 from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
 
@@ -58,7 +59,7 @@ class Debugger:
     ) -> None:
         chosen = engine(config)
         _CHECK.at_least("limit", limit, 1)
-        self.program, self.limit = program, limit
+        self.program, self.limit, self._config = program, limit, chosen
         self.points: dict[int, Point] = {}
         self._numbers = 0
         self._image = DramImage(1 << chosen.address_bits)
@@ -249,6 +250,7 @@ class Debugger:
         return Stop(
             state=state,
             cause="NONE" if end is None else end.cause.name,
+            fault="" if end is None else self._fault(end),
             reason="end" if end is not None else "launch" if run.now == 0 else reason,
             time=run.now,
             pc=pc,
@@ -259,6 +261,9 @@ class Debugger:
             mr=simulator.mr,
             fx=simulator.fx,
         )
+
+    def _fault(self, end: Outcome) -> str:
+        return advised(end.fault, self.program, end.cause, end.pc, self._config)
 
     def _named(self, pc: int) -> str:
         labels = sorted((address, name) for name, address in self.program.symbols.items())

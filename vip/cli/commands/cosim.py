@@ -14,6 +14,7 @@ from sim_tb.cosim.machine import On
 from sim_tb.waves.saved import SAVE_ENDINGS
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset
+from support.command import USER_ERROR
 from vip.cli.console import shown, warn
 from vip.cli.errors import UserError
 from vip.cli.groups import grouped
@@ -299,14 +300,13 @@ def run_program(
             progress=progress,
         )
     write_json(json, run.to_json())
+    compared = run.comparison
+    differs = compared is not None and not compared.match
+    if compared is not None and differs:
+        subject = "" if run.unknown else "the engine differs from the simulator: "
+        warn(f"{program}: {subject}{compared.differences[0]}")
     show_program(program.name, run)
-    if run.config.kind != "engine":
-        for end in run.result.faults:
-            raise UserError(f"{program}: {end}")
-        return
-    if run.comparison is not None and not run.comparison.match:
-        differs = "" if run.unknown else "the engine differs from the simulator: "
-        warn(f"{program}: {differs}{run.comparison.differences[0]}")
+    if differs:
         raise typer.Exit(1)
-    for end in run.result.faults:
-        raise UserError(f"{program}: fault {end.cause.name} at word {end.pc}")
+    if run.result.faults:
+        raise typer.Exit(USER_ERROR)

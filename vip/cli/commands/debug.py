@@ -205,14 +205,15 @@ def _show_stop(stop: Stop, points: dict[int, Point]) -> None:
     reason = {
         "launch": "at the launch",
         "limit": "stopped at the limit",
-        "end": stop.state if stop.state == "halted" else f"fault {stop.cause}",
+        "end": stop.state,
     }.get(stop.reason, "stopped")
     if broken := [hit for hit in stop.hits if hit.wrote is None]:
         reason = f"breakpoint {broken[0].point}"
     settings = f"VL {stop.vl}, MR {stop.mr}, FX {stop.fx}"
-    console.print(
-        f"{reason} after {stop.time:,} instructions at {stop.place}; {settings}", soft_wrap=True
-    )
+    if stop.fault:
+        warn(stop.fault)
+    count = f"{stop.time:,} instruction{'' if stop.time == 1 else 's'}"
+    console.print(f"{reason} after {count} at {stop.place}; {settings}", soft_wrap=True)
     if stop.next is not None:
         _show_word(stop.next)
 

@@ -21,7 +21,6 @@ from microkernels.mrf.pixels import (
     segmentation_problem,
 )
 from microkernels.mrf.smoothness import coarse_costs
-from sim_tb.cosim.machine import Place
 from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
 from vip.cli.lazy import CommandGroup
@@ -32,6 +31,7 @@ from vip.mrf.run import MOST_LEVELS, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
+from .option_groups.machine import PlaceOption
 from .options import (
     JsonOption,
     PresetOption,
@@ -87,14 +87,7 @@ class SolveOptions:
             max=MOST_LEVELS,
         ),
     ] = 2
-    on: Annotated[
-        Place,
-        typer.Option(
-            "--on",
-            help="Golden model, timing model, instruction set simulator, or Verilog; on the last "
-            "three every message is compared with the golden model's.",
-        ),
-    ] = "golden"
+    on: PlaceOption = "golden"
     messages: Annotated[
         Form,
         typer.Option(

@@ -9,7 +9,6 @@ import typer
 
 import vip
 from microkernels.networks.parameters import Reals
-from sim_tb.cosim.machine import Place
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
@@ -17,6 +16,7 @@ from vip.cli.lazy import CommandGroup
 from vip.models.folder import check_new, manifest_of
 from vip.output import write_json
 
+from .option_groups.machine import PlaceOption
 from .option_groups.models import BatchOption, CarryOption, carried
 from .options import JsonOption, PresetOption, filling, reading, writing
 
@@ -219,13 +219,7 @@ def run(
             help="Images: .npz by name of the input, or .npy of a single one.",
         ),
     ],
-    on: Annotated[
-        Place,
-        typer.Option(
-            "--on",
-            help="Golden model, instruction set simulator, timing model or Verilog.",
-        ),
-    ] = "model",
+    on: PlaceOption = "golden",
     output: Annotated[
         Path | None,
         typer.Option(

@@ -5,9 +5,9 @@ from typing import Annotated
 import typer
 
 from sim_tb.cosim.engine import MemoryBehaviour
-from sim_tb.cosim.machine import On, Timed
+from sim_tb.cosim.machine import On, Place, Timed
 
-__all__ = ["BehaviourOption", "LatencyOption", "OnOption", "TimedOption"]
+__all__ = ["BehaviourOption", "LatencyOption", "OnOption", "PlaceOption", "TimedOption"]
 
 OnOption = Annotated[
     On,
@@ -22,6 +22,14 @@ TimedOption = Annotated[
     typer.Option(
         "--on",
         help="The Verilog, or the timing model: as many cycles, in less time.",
+    ),
+]
+PlaceOption = Annotated[
+    Place,
+    typer.Option(
+        "--on",
+        help="The golden model, without cycles; the timing model or the Verilog, with cycles; or "
+        "the instruction set simulator. All results are compared with the golden model's.",
     ),
 ]
 LatencyOption = Annotated[
