@@ -20,7 +20,7 @@ class Commands(LazyGroup):
         "Start here": ("demo", "run", "cosim", "generate"),
         "Programs": ("asm", "disasm", "debug", "browser"),
         "Simulation": ("model", "sweep"),
-        "Hardware": ("presets", "diagram", "synth", "timing", "power", "trim", "prove"),
+        "Hardware": ("presets", "diagram", "synth", "fit", "timing", "power", "trim", "prove"),
         "Applications": ("mrf", "nn"),
         "Measurement": ("report", "bench"),
     }

@@ -3,7 +3,10 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from pe.config import PeConfig
+from soc.tile.config import VaultTileConfig
 from support.extras import MissingExtraError
+from synth.physical.area import synthesise
 from synth.physical.chip_area import design_area
 from synth.physical.devices import Device
 from synth.physical.nextpnr import need_nextpnr
@@ -24,7 +27,7 @@ class DeviceFit:
     Attributes:
         device: the device.
         engines_each: engines of one copy.
-        needed: measure -> number that one copy takes: of its netlist if that is placed, else the
+        needed: measure -> number that one copy takes: of an engine as one netlist, of a vault the
             sum of its units, each mapped alone.
         placed: one engine, placed and routed; None: it is not.
         unplaced: the reason for that, in words; "" if it is placed.
@@ -107,13 +110,12 @@ def fit_devices(
     for device in devices:
         if device.target not in areas:
             step(f"synthesis for {device.target}")
-            areas[device.target] = design_area(design, device.target).values
+            areas[device.target] = _area(design, device.target, jobs)
         needed, placed = areas[device.target], None
         reason = _unplaced(device, needed, placements)
         if not reason:
             engine = trimmed.cut.trimmed
             placed = place(engine, device.name, seeds=placements, jobs=jobs, progress=progress)
-            needed = needed if trimmed.vault else placed.used
         fits.append(
             DeviceFit(
                 device=device,
@@ -124,6 +126,15 @@ def fit_devices(
             )
         )
     return tuple(fits)
+
+
+def _area(design: PeConfig | VaultTileConfig, target: str, jobs: int | None) -> Mapping[str, float]:
+    """What one copy takes. A vault is too large for one netlist."""
+    if isinstance(design, VaultTileConfig):
+        return design_area(design, target).values
+    flat = synthesise(design, target, (), jobs=jobs, flat=True).flat
+    assert flat is not None
+    return flat.values
 
 
 def _unplaced(device: Device, needed: Mapping[str, float], placements: int) -> str:

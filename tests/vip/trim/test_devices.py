@@ -7,15 +7,11 @@ from types import SimpleNamespace
 
 import pytest
 
-import synth.physical.nextpnr
 import vip.trimming.devices as module
 from hdl.yosys import run_yosys
-from soc.generate.presets import preset
+from soc.generate.presets import PRESETS, preset
 from support.extras import MissingExtraError
-from synth.physical.chip_area import design_area
 from synth.physical.devices import DEVICES, find_device
-from synth.physical.targets import find_target
-from synth.physical.yosys import CellCount
 from vip.trimming.devices import DeviceFit, fit_devices
 
 ONE = {"luts": 4_000.0, "ffs": 2_000.0, "dsps": 4.0, "brams": 16.5}
@@ -65,20 +61,19 @@ def test_a_clock_is_assumed_only_where_nothing_places():
 @pytest.fixture
 def trimmed(monkeypatch):
     """A result whose engine is small, and takes :data:`ONE`."""
-    monkeypatch.setattr(module, "design_area", lambda *_: SimpleNamespace(values=ONE))
+    monkeypatch.setattr(module, "_area", lambda *_: ONE)
     return SimpleNamespace(vault=None, cut=SimpleNamespace(trimmed=SMALL))
 
 
-def test_a_placed_engine_counts_as_its_netlist(trimmed, monkeypatch):
+def test_one_engine_is_placed_and_the_design_counts(trimmed, monkeypatch):
     monkeypatch.setattr(module, "need_nextpnr", lambda: None)
-    used = {**ONE, "brams": 8}
-    placed = SimpleNamespace(used=used, fmax_mhz=61.5, to_json=dict)
+    placed = SimpleNamespace(fmax_mhz=61.5, to_json=dict)
     monkeypatch.setattr(module, "place", lambda *_, **__: placed)
     first, second = fit_devices(trimmed, [DEVICES["xc7a35t"], DEVICES["ecp5-25k"]], placements=2)
     assert (first.needed, first.placed) == (ONE, None)
-    assert (second.needed, second.mhz, second.unplaced) == (used, 61.5, "")
+    assert (second.needed, second.mhz, second.unplaced) == (ONE, 61.5, "")
     (vaults,) = fit_devices(
-        SimpleNamespace(vault=preset("vault-small"), cut=trimmed.cut),
+        SimpleNamespace(vault=PRESETS["vault-small"], cut=trimmed.cut),
         [DEVICES["ecp5-25k"]],
         placements=1,
     )
@@ -108,11 +103,16 @@ def test_the_command_counts_what_yosys_makes_of_the_trimmed_verilog(vip, tmp_pat
     assert re.search(r"xc7a35t +\d+ +luts", text)
     report = json.loads((tmp_path / "fit.json").read_text())["devices"]["xc7a35t"]
     assert vip("trim", *small, "--no-area", "-o", "trimmed")[0] == 0
-    # Whole and by hand: border to border Yosys saves some of what units take alone.
-    script = (
-        "read_verilog -sv trimmed/*.v; synth_xilinx -family xc7 -flatten -noiopad -noclkbuf; "
-        "tee -o cells.json stat -json"
-    )
-    run_yosys(["-q", "-p", script], cwd=tmp_path)
-    (cells,) = json.loads((tmp_path / "cells.json").read_text())["modules"].values()
-    assert cells
+    commands = [
+        "read_verilog trimmed/rtl/*.v",
+        "synth_xilinx -family xc7 -top pe -flatten -noiopad -noclkbuf",
+        "tee -o cells.json stat -json",
+    ]
+    run_yosys(commands, purpose="count", folder=tmp_path)
+    said = (tmp_path / "cells.json").read_text()
+    cells = Counter(json.loads(said[said.index("{") :])["design"]["num_cells_by_type"])
+    luts = sum(number for kind, number in cells.items() if kind.startswith(("LUT", "INV")))
+    # Memories of the Verilog are described otherwise than those for FPGAs.
+    assert report["needed"]["luts"] == pytest.approx(luts + 4 * cells["RAM32M"], rel=0.05)
+    assert report["needed"]["ffs"] == cells["FDRE"] + cells["FDSE"] > 100
+    assert report["engines"] == int(0.7 * 20_800 // report["needed"]["luts"])

@@ -105,9 +105,8 @@ def _show(what: str, fits: tuple[DeviceFit, ...]) -> None:
         rows.add_row(one.device.name, f"{one.engines:,}", one.limit, *cells, mhz)
     console.print(rows)
     each = max(one.engines_each for one in fits)
-    design = "engine" if each == 1 else f"vault of {each} engines"
-    counted = "of one netlist where it is placed, else of units mapped alone"
-    console.print(f"{', '.join(measures)}: of one {design}, {counted}", style="dim")
+    design = "engine" if each == 1 else f"vault of {each} engines, whose units are mapped alone"
+    console.print(f"{', '.join(measures)}: of one {design}", style="dim")
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
     console.print(f"usable: {parts}; what is around engines is not counted", style="dim")
     if any(one.mhz is not None and one.placed is None for one in fits):

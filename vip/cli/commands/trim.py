@@ -383,7 +383,12 @@ def trim(
             raise UserError("--device runs the programs, so it can't go with --no-check")
     for key in why or []:
         check_reason(key)
-    groups: dict[str, Any] = {"sizes": sizes, "memory": memory, "launches": launches, "model": model}
+    groups: dict[str, Any] = {
+        "sizes": sizes,
+        "memory": memory,
+        "launches": launches,
+        "model": model,
+    }
     made = trimmed_to(context, programs, preset_name, output, device=device, steps=steps, **groups)
     result = made.trimmed if isinstance(made, vip.BuiltModel) else made
     kind = "this model" if any(map(_is_model, programs)) else "these programs"
