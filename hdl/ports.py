@@ -40,7 +40,7 @@ def memory_request(address_bits: int, tag_bits: int) -> data.StructLayout:
             its column. On a write, words of this beat and those after it, less one.
         data (64): word to write. Byte 0 of memory order is in bits 7:0.
         strobe (8): bytes of the word to write (any pattern, also none); all ones on a read.
-        last (1): last beat. A read is one beat; a write is one beat a word, at consecutive
+        last (1): last beat. A read is one beat; a write is one beat per word, at consecutive
             addresses within one column.
     """
     return data.StructLayout(
@@ -61,7 +61,7 @@ def memory_response(tag_bits: int) -> data.StructLayout:
 
     Members:
         tag (tag_bits): of the request answered.
-        data (64): on a read, the words in the order of their addresses, one a beat.
+        data (64): on a read, the words in the order of their addresses, one per beat.
         last (1): last beat; a write is acknowledged by one beat with ``last`` set.
         error (1): the access failed (valid on the last beat); the data are then undefined, and a
             read may have ended after fewer words than were asked for.

@@ -10,7 +10,7 @@ from amaranth.lib.memory import Memory, ReadPort, WritePort
 
 __all__ = ["DISTRIBUTED_DEPTH", "PortSignals", "elaborate_fpga"]
 
-#: Memories of at most so many words use distributed RAM (one RAM64 primitive a bit in Xilinx
+#: Memories of at most this many words use distributed RAM (one RAM64 primitive per bit in Xilinx
 #: 7-series, four 16-word ones in ECP5).
 DISTRIBUTED_DEPTH = 64
 

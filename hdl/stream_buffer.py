@@ -20,8 +20,8 @@ _PAIR = 2
 class StreamBuffer(Component):
     """First-in first-out buffer that cuts every path between its two sides.
 
-    All outputs depend only on registers. A word passes in one cycle, and one word a cycle passes
-    without gaps.
+    All outputs depend only on registers. A word takes one cycle; one word passes per cycle, without
+    gaps.
 
     Parameters:
         shape: of a word.

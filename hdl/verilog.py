@@ -52,13 +52,13 @@ def split_modules(text: str) -> dict[str, str]:
 def tidy(text: str) -> str:
     """``text`` of Yosys's Verilog writer, made shorter and independent of its version.
 
-    A memory whose words all start with one value is initialised by a loop instead of a line a word.
-    Second names of a wire that Amaranth made up (``name$7``) are left out, with their attributes.
-    The helper signal that makes simulators evaluate ``always @*`` at the start gets a name, and is
-    used for the assignment of constants, too, which would else never be done. It changes at time 0
-    when all of them wait for it: a value in its declaration is no change in SystemVerilog, and one
-    that is assigned at once may come before they wait. Start values of registers stand in
-    statements of their own, about which no version of Verilator warns.
+    A memory whose words all start with one value is initialised by a loop instead of one line per
+    word. Aliases of a wire that Amaranth made up (``name$7``) are left out, with their attributes.
+    The helper signal that makes simulators evaluate ``always @*`` at the start gets a name, and
+    also triggers the assignment of constants, which would otherwise never happen. It changes at
+    time 0 when all of them wait for it: an initial value in its declaration is not a change in
+    SystemVerilog, and an immediate assignment may come before they wait. Start values of registers
+    are separate statements, about which no version of Verilator warns.
     """
     text = _START.sub("at_start ", text).replace("  reg at_start  = 0;\n", _AT_START)
     text = _REGISTER.sub(r"  reg \1;\n  initial \2 = \3;\n", text)

@@ -9,7 +9,7 @@ from isa.vector_operation import VectorOperation
 
 __all__ = ["Access", "Space", "accesses"]
 
-#: Where bytes lie; of a register its number stands in place of an address.
+#: Where bytes lie; for a register, its number stands for the address.
 Space = Literal["scratchpad", "memory", "register"]
 
 

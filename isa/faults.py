@@ -21,8 +21,8 @@ class FaultCause(IntEnum):
     VECTOR_SETTING = 3
     #: A byte of an operand, result, load or store lies outside the scratchpad.
     SCRATCHPAD_RANGE = 4
-    #: ``ld.reg`` or ``st.reg`` at an address that is no multiple of its width, or ``set.ws`` at one
-    #: that is none of 32.
+    #: ``ld.reg`` or ``st.reg`` at an address that is not a multiple of its width, or ``set.ws`` at
+    #: one that is not a multiple of 32.
     MISALIGNED = 5
     #: A byte of a load or store lies outside the memory.
     DRAM_RANGE = 6

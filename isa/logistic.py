@@ -51,7 +51,7 @@ LIMIT_BITS = U_FRACTION + 3
 PLACE_BITS = 12
 #: Fraction bits of the table's value.
 VALUE_FRACTION = 18
-#: The result differs from the function's value by less than so many units of its last place.
+#: The result differs from the function's value by less than this many units in the last place.
 ERROR_BOUND = 0.75
 
 
@@ -181,7 +181,7 @@ short ones near 0. Every bit is defined in `isa/logistic.py`. An engine has thes
 if its configuration asks for them.
 """
 
-#: One element a cycle.
+#: One element per cycle.
 LOGISTIC = SpecialUnit(
     name="logistic",
     functions=LogisticOp,

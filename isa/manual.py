@@ -290,11 +290,11 @@ def _timing() -> str:
         [
             HAZARDS,
             _table(
-                ("elements", "elements a word", "cycles a word, products", "all else"),
+                ("elements", "elements per word", "cycles per word, products", "everything else"),
                 rows,
             ),
             *(
-                f"A {unit.name} function takes {unit.passes} cycles a word.\n"
+                f"A {unit.name} function takes {unit.passes} cycles per word.\n"
                 for unit in SPECIAL_UNITS.values()
             ),
             "Examples:\n",

@@ -140,7 +140,7 @@ One instruction issues in a cycle, in order. Hardware waits for registers, and f
 that a load is writing or a store is reading. It does **not** wait for results of the vector unit;
 the program has to.
 
-- The vector unit works in *beats* of one {WORD_BYTES}-byte word a cycle, row after row; the last
+- The vector unit works in *beats* of one {WORD_BYTES}-byte word per cycle, row after row; the last
   word of a row may be partly used. One instruction follows the other without a gap.
 - A beat that reads a byte of the scratchpad must come at least {VECTOR_LATENCY} cycles after the
   beat that writes it. Until then a store must not read the byte either, and a load must not
@@ -177,7 +177,7 @@ it. Below 0, the store may read before the result is computed. `vip cosim progra
 on the Verilog, compares the end of the run, registers, scratchpad and memory with the simulator,
 and ends with exit code 1 at a difference; `--no-compare` leaves this out.
 
-Cycles of an instruction: words of a row (rounded up) x cycles a word x rows (MR with a reduction,
+Cycles of an instruction: words of a row (rounded up) x cycles per word x rows (MR with a reduction,
 else 1).
 """
 
@@ -249,8 +249,8 @@ FAULTS = {
         "its last operand"
     ),
     FaultCause.MISALIGNED: (
-        "`ld.reg` or `st.reg` at an address that is no multiple of its width, or `set.ws` at one "
-        f"that is none of {DESCRIPTOR_BYTES}"
+        "`ld.reg` or `st.reg` at an address that is not a multiple of its width, or `set.ws` at "
+        f"one that is not a multiple of {DESCRIPTOR_BYTES}"
     ),
     FaultCause.DRAM_RANGE: "a byte of a load or store lies outside the memory",
     FaultCause.MEMORY_ERROR: (
@@ -261,7 +261,7 @@ FAULTS = {
     FaultCause.REGISTER_RANGE: (
         f"only on engines built with registers of fewer than {REGISTER_WIDTH} bits, which hold "
         "signed numbers: a scalar result does not fit, `srl` has a negative operand, `sll` loses "
-        "bits; the parameter of the launch is no memory address (reported at word 0, nothing is "
+        "bits; the parameter of the launch is not a memory address (reported at word 0, nothing is "
         "executed); a loaded value does not fit (reported like `MEMORY_ERROR`, at a later word)"
     ),
     FaultCause.WORKSPACE: "`set.ws` with a descriptor that declares no workspace",

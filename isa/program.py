@@ -1,7 +1,7 @@
 """Programs: the output of the assembler, and the files that hold them.
 
 A program file is text: a header line with the ISA version, the number of bytes that follow and
-their SHA-256, then JSON with the code (one word a line), symbols, constants and source lines. The
+their SHA-256, then JSON with the code (one word per line), symbols, constants and source lines. The
 formats of hosts and simulators are plain words, without symbols.
 """
 
@@ -138,7 +138,7 @@ class Program:
         """Read a program from a file that :meth:`save` wrote.
 
         Raises:
-            ProgramError: the file can't be read, is no program, is truncated or damaged, or was
+            ProgramError: the file can't be read, is not a program, is truncated or damaged, or was
                 made for another version of the instruction set.
         """
         try:
@@ -179,11 +179,11 @@ class Program:
     def _build(cls, content: dict[str, Any]) -> "Program":
         for word in content["words"]:
             if not _WORD.fullmatch(word):
-                raise ProgramError(f"{word!r} is no instruction word")
+                raise ProgramError(f"{word!r} is not an instruction word")
         for names in (content["symbols"], content["constants"]):
             for name, value in names.items():
                 if type(value) is not int:
-                    raise ProgramError(f"{name!r} has the value {value!r}, which is no integer")
+                    raise ProgramError(f"{name!r} has the value {value!r}, which is not an integer")
         return cls(
             words=tuple(int(word, 16) for word in content["words"]),
             symbols=content["symbols"],
@@ -199,7 +199,7 @@ _WORD_BYTES = 4
 
 
 def hexadecimal(program: Program) -> bytes:
-    """A line a word, eight hexadecimal digits."""
+    """One line per word, eight hexadecimal digits."""
     return "".join(f"{word:08x}\n" for word in program.words).encode()
 
 

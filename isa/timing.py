@@ -1,6 +1,6 @@
 """Timing of the vector unit that programs may rely on.
 
-The vector unit works through an instruction in *beats* of one 64-bit word a cycle and takes the
+The vector unit works through an instruction in *beats* of one 64-bit word per cycle and takes the
 next instruction with no cycle between. It has no interlocks of its own: a program keeps a beat that
 reads a scratchpad byte at least :data:`VECTOR_LATENCY` cycles after the beat that produces it, or
 places a ``v.drain`` between. Generators of kernels use the functions here, the hardware is built
@@ -25,8 +25,8 @@ WORD_BYTES = 8
 #: result of it from the scratchpad.
 VECTOR_LATENCY = 12
 
-#: Scratchpad ranges in transfer are compared in aligned units of so many bytes. A range in units of
-#: its own never waits for a transfer beside it.
+#: Scratchpad ranges in transfer are compared in aligned units of this many bytes. A range in units
+#: of its own never waits for a transfer beside it.
 RANGE_BYTES = 16
 
 #: Instructions that the vector unit holds: the one it works on and one that waits. When it takes

@@ -13,7 +13,7 @@ __all__ = ["Fifo"]
 
 
 class Fifo(Component):
-    """Queue of up to ``depth`` words; accepts and returns one a cycle.
+    """Queue of up to ``depth`` words; accepts and returns one per cycle.
 
     A word that enters the empty queue is at the output two cycles later.
 

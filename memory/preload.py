@@ -1,4 +1,4 @@
-"""On-chip memory in place of a range of a vault's addresses."""
+"""On-chip memory instead of a range of a vault's addresses."""
 
 from typing import Any
 
@@ -29,7 +29,7 @@ class Preload(Component):
     there before the program runs.
 
     A read in the range is answered from two cycles after its request on, a write two cycles after
-    its last beat, if nothing else is being answered; a word a cycle. Accesses that pass take no
+    its last beat, if nothing else is being answered; one word per cycle. Accesses that pass take no
     longer than without it, unless their responses meet one of the range. The guarantees of
     :class:`hdl.ports.MemoryPort` hold: a column is on one side, and each side keeps the order.
 

@@ -22,16 +22,17 @@ class Crossbar(Component):
     """Joins the memory ports of several requesters to one, whose tags name the requester, too.
 
     **Requests.** The arbitration among whole requests is round robin: a request is accepted after
-    at most one request (up to four beats) of each other requester. One beat a cycle passes,
-    from one requester or many, with no gap between requests; a beat takes one cycle. The order of
-    each requester's requests is kept, so each requester has the same guarantees as a port of the
-    memory: accesses to one column are performed in the order of the requests. Between requesters
-    there is no order before a write's response.
+    at most one request (up to four beats) of each other requester. One beat passes per cycle, from
+    one requester or many, with no gap between requests; a beat takes one cycle. The order of each
+    requester's requests is kept, so each requester has the same guarantees as a port of the memory:
+    accesses to one column are performed in the order of the requests. Between requesters there is
+    no order before a write's response.
 
     During a write of one requester, the others wait. A requester that has offered the first beat
     of a write must therefore offer the others without waiting for anything but ``ready``.
 
-    **Responses.** One beat a cycle passes in one cycle, to one requester or in turns to many. Each
+    **Responses.** One beat passes per cycle, in one cycle, to one requester or in turns to many.
+    Each
     requester has a buffer of ``response_words`` beats. The memory, and with it every other
     requester, waits only when the buffer for the next beat is full. A requester must therefore
     accept responses in finite time, whether its own requests are accepted or not; then no requester
@@ -42,7 +43,7 @@ class Crossbar(Component):
         address_bits: byte address width.
         tag_bits: tag width of each requester.
         always_ready: number of requesters, from port 0 on, that are always ready for responses.
-            They share one register in place of a buffer each.
+            They share one register instead of a buffer each.
         response_words: beats of responses buffered for each other requester, 2..64. 4 hold the
             longest response, so that a pause of four cycles costs the others nothing.
 

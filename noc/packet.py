@@ -3,11 +3,11 @@
 | packet | flits |
 |---|---|
 | request, read | header |
-| request, write | header; if ``masked``, a mask; one flit a word |
-| response to a read | header; one flit a word |
+| request, write | header; if ``masked``, a mask; one flit per word |
+| response to a read | header; one flit per word |
 | response to a write | header |
 
-A mask has the strobes of the words in their order, eight bits a word, those of the first in bits
+A mask has the strobes of the words in their order, eight bits per word, those of the first in bits
 7:0; it is sent only when some byte of some word is not written. The last flit is marked on the link
 (:func:`noc.ports.flit`).
 """

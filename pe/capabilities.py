@@ -388,5 +388,6 @@ class Capabilities:
 
     def _kind_bit(self, kind: Value, bit: int) -> Value:
         bits = {row.opcode >> bit & 1 for row in self.memory.rows}
-        # Only loads and stores count: a difference between vector instructions is no choice here.
+        # Only loads and stores count: vector instructions that differ only in latency leave no
+        # choice.
         return one_of(self.kind.unpack(kind)[bit], [1], bits)

@@ -1,7 +1,7 @@
 """Configuration of a processing engine (PE): the user's settings, checked, and sizes that follow.
 
-Configurations are frozen and keyword-only; change one with :func:`dataclasses.replace`. Every value
-that is accepted is built and tested; all else is refused with the allowed range.
+Configurations are frozen and keyword-only; change one with :func:`dataclasses.replace`. Every
+accepted value is built and tested; everything else is refused with the allowed range.
 """
 
 from dataclasses import dataclass, field, replace
@@ -83,7 +83,7 @@ class PeConfig:
             names is ignored. None: an instruction buffer that the host loads.
         scratchpad_bytes: power of two, 64..65536.
         scratchpad_alignment: 1, 2, 4 or 8. Operands and results in the scratchpad, and both ends of
-            transfers to and from it, begin at multiples of so many bytes, or fault (in the
+            transfers to and from it, begin at multiples of this many bytes, or fault (in the
             scratchpad with ``SCRATCHPAD_RANGE``, in DRAM with ``MISALIGNED``). With ``m.v``
             instructions at most the bytes of their narrowest element, as rows begin at any element.
         arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.

@@ -42,7 +42,7 @@ class Sequencer(Component):
 
     Sources: docs/decisions/machine.md.
 
-    A launch first writes every register, one a cycle, then runs the program. After ``halt``, a
+    A launch first writes every register, one per cycle, then runs the program. After ``halt``, a
     fault, or ``stop``, it waits until vector and load-store unit are idle, then until the counters
     are complete, and reports.
 

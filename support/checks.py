@@ -1,8 +1,8 @@
-"""Checks of values that a user gives, the same ones for every configuration, shape and plan.
+"""Checks of values from the user, shared by all configurations, shapes and plans.
 
-A :class:`Checks` is made once for an error class; its methods refuse with one line that names the
-value, what is allowed and what was given. ``True`` and ``False`` are no numbers here, and numbers
-are no flags.
+Each error class has one :class:`Checks`, whose methods raise it with one line: the value's name,
+what is allowed and what was given. ``True`` and ``False`` don't count as numbers here, nor numbers
+as flags.
 """
 
 import inspect
@@ -19,12 +19,12 @@ __all__ = ["Checks", "shown"]
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
-#: Characters of a value in a message.
+#: Most characters of a value in a message.
 _MOST_SHOWN = 80
 
 
 def shown(value: object) -> str:
-    """``value`` for a message: as Python writes it, on one line of limited length."""
+    """``value`` as a message shows it: its repr, on one line of limited length."""
     try:
         text = repr(value)
     except ValueError:
@@ -58,25 +58,25 @@ class Checks:
         self._error = error
 
     def whole(self, name: str, value: object) -> None:
-        """Refuse what is no whole number."""
+        """Refuse anything but a whole number."""
         if not _is_whole(value):
             raise self._error(f"{name} must be a whole number, not {shown(value)}")
 
     def within(self, name: str, value: object, low: int, high: int) -> None:
-        """Refuse what is no whole number from ``low`` to ``high``."""
+        """Refuse anything but a whole number from ``low`` to ``high``."""
         if not isinstance(value, int) or isinstance(value, bool) or not low <= value <= high:
             raise self._error(
                 f"{name} must be a whole number from {low} to {high}, not {shown(value)}"
             )
 
     def at_least(self, name: str, value: object, low: int) -> None:
-        """Refuse what is no whole number of ``low`` or more."""
+        """Refuse anything but a whole number of at least ``low``."""
         self.whole(name, value)
         if isinstance(value, int) and value < low:
             raise self._error(f"{name} must be at least {low}, not {shown(value)}")
 
     def power_of_two(self, name: str, value: object, low: int, high: int) -> None:
-        """Refuse what is no power of two from ``low`` to ``high``."""
+        """Refuse anything but a power of two from ``low`` to ``high``."""
         is_integer = isinstance(value, int) and not isinstance(value, bool)
         if not is_integer or not low <= value <= high or value & (value - 1):  # type: ignore[operator]
             raise self._error(
@@ -84,26 +84,26 @@ class Checks:
             )
 
     def one_of(self, name: str, value: object, allowed: Collection[Any]) -> None:
-        """Refuse what is none of ``allowed``, numbers or texts, in value and in type."""
+        """Refuse anything but one of ``allowed``, numbers or texts; the type must match, too."""
         if not any(type(value) is type(item) and value == item for item in allowed):
             raise self._error(
                 f"{name} must be one of {', '.join(map(str, allowed))}, not {shown(value)}"
             )
 
     def flag(self, name: str, value: object) -> None:
-        """Refuse what is neither ``True`` nor ``False``."""
+        """Refuse anything but ``True`` or ``False``."""
         if not isinstance(value, bool):
             raise self._error(f"{name} must be True or False, not {shown(value)}")
 
     def kind(self, name: str, value: object, *kinds: type) -> None:
-        """Refuse what is an instance of none of ``kinds``."""
+        """Refuse anything but an instance of one of ``kinds``."""
         if not isinstance(value, kinds):
             names = " or ".join(_with_article(kind.__name__) for kind in kinds)
             raise self._error(f"{name} must be {names}, not {shown(value)}")
 
     def fields(self, instance: Any) -> None:
-        """Refuse a dataclass with a field of another type than its annotation: ``int``, ``bool``, a
-        class, or one of them or None; other annotations are not checked."""
+        """Refuse a dataclass with a field whose type is not its annotation's: ``int``, ``bool``, a
+        class, or one of these or None; other annotations are not checked."""
         kind: Any = type(instance)
         hints = _hints(kind)
         for field in fields(instance):

@@ -1,5 +1,5 @@
-"""End of a command: an error that its user can correct is one line on standard error and exit code
-2 without a traceback, and a signal leaves no process and no half-written file."""
+"""How a command ends: an error that the user can correct is one line on standard error and exit
+code 2, without a traceback; a signal leaves no process and no half-written file behind."""
 
 import errno
 import os
@@ -21,13 +21,13 @@ __all__ = ["USER_ERROR", "run_command", "settle_columns"]
 USER_ERROR = 2
 #: Exit code when the reader of the output is gone.
 _NO_READER = 130
-#: Characters of a line of a message; a longer line loses its middle.
+#: Most characters in a line of a message; a longer line loses its middle.
 _CHARACTERS = 2000
 _OUTPUT = "standard output"
-#: Errors of writing. Those of files have a name (support/files.py).
+#: Write errors. Those of files carry a name (support/files.py).
 _FULL = (errno.ENOSPC, errno.EFBIG, errno.EDQUOT)
-#: Characters of a line in which tables and help still have room for words, and of the longest line
-#: that is worth its memory.
+#: Narrowest line in which tables and help still fit words, and the longest that is worth its
+#: memory.
 _NARROW, _WIDE = 40, 1000
 #: Signals that end a command: Ctrl-C, a terminal that closes, SIGTERM.
 _SIGNALS = tuple(
@@ -38,10 +38,10 @@ _SIGNALS = tuple(
 
 
 def settle_columns() -> None:
-    """Make ``COLUMNS`` a width of 40 to 1,000 characters if it, or else the terminal, has another.
+    """Clamp ``COLUMNS``, or else the terminal's width, to 40 to 1,000 characters.
 
-    Libraries of the terminal take any width as it is: in none, or one character, they show nothing.
-    What is no number above 0 says nothing about the width, and is removed.
+    Terminal libraries trust any width: at 0 or 1 they show nothing.
+    A value that is not a positive number is removed.
     """
     text = os.environ.pop("COLUMNS", "")
     columns = int(text) if text.isascii() and text.isdigit() and len(text) < 10 else 0
@@ -83,7 +83,7 @@ def _cache() -> str:
 
 
 def _complete(command: Callable[[], None]) -> None:
-    """Run ``command`` until all that it printed is written.
+    """Run ``command`` until all its output is written.
 
     Raises:
         BrokenPipeError: nobody reads the output.
@@ -92,7 +92,7 @@ def _complete(command: Callable[[], None]) -> None:
     try:
         command()
     except SystemExit as end:
-        # Libraries of the terminal end with a code of their own, which says nothing.
+        # Terminal libraries exit with a code of their own, which means nothing.
         if isinstance(end.__context__, OSError) and end.__context__.errno == errno.EPIPE:
             raise end.__context__ from None
         _flush()
@@ -107,7 +107,7 @@ def _flush() -> None:
 
 
 def _drop_output() -> None:
-    """Let what can't be written go nowhere: Python tries again at its end, and reports it."""
+    """Discard output that can't be written: Python would try again at exit, and report it."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -117,7 +117,7 @@ def _drop_output() -> None:
 
 
 def _where(error: OSError) -> str:
-    """What ``error`` is about, followed by a colon; "" if that is not known."""
+    """The file that ``error`` is about, followed by a colon; "" if unknown."""
     if error.filename:
         return f"{error.filename}: "
     if error.errno in _FULL:
@@ -129,12 +129,12 @@ def _where(error: OSError) -> str:
 
 
 class _Interrupted(BaseException):
-    """A signal asks this process to end; raised wherever it is.
+    """A signal asks this process to end; raised wherever it is running.
 
-    No KeyboardInterrupt, for which libraries have ways of their own.
+    Not a KeyboardInterrupt, which libraries handle in their own ways.
 
     Attributes:
-        number: of the signal.
+        number: the signal's.
     """
 
     def __init__(self, number: int) -> None:
@@ -143,17 +143,17 @@ class _Interrupted(BaseException):
 
     @property
     def code(self) -> int:
-        """Exit code, as a shell reports a program that the signal ended."""
+        """Exit code, as a shell reports for a program killed by the signal."""
         return 128 + self.number
 
 
 @contextmanager
 def _interruptible() -> Iterator[None]:
     """While open, the first of SIGINT, SIGTERM and SIGHUP raises :class:`_Interrupted` in the main
-    thread, and the next one ends the process at once. Signals that are ignored, as by ``nohup``,
-    stay so."""
+    thread, and the next one ends the process at once. Ignored signals stay ignored, e.g. under
+    ``nohup``."""
     if threading.current_thread() is not threading.main_thread():
-        # Signals are not its business.
+        # Only the main thread can handle signals.
         yield
         return
     ended = False
@@ -192,8 +192,8 @@ def run_command(command: Callable[[], None]) -> None:
             _complete(command)
     except _Interrupted as interruption:
         _end(
-            f"vip: interrupted by {interruption}; outputs are whole or as before, and what was "
-            f"finished is kept in {_cache()}",
+            f"vip: interrupted by {interruption}; no partial output was written; finished work "
+            f"is cached in {_cache()}",
             interruption.code,
         )
     except BrokenPipeError:
@@ -206,4 +206,4 @@ def run_command(command: Callable[[], None]) -> None:
     except VipError as error:
         _end(f"vip: {error}", USER_ERROR, error.lines)
     except MemoryError:
-        _end("vip: there is not enough memory for this", USER_ERROR)
+        _end("vip: not enough memory", USER_ERROR)

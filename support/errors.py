@@ -1,13 +1,19 @@
-"""The base of every exception by which VIP refuses a user's input."""
+"""Base class of the exceptions for invalid input, and text helpers for messages."""
 
-__all__ = ["VipError", "clipped", "printable"]
+from collections.abc import Collection
+from difflib import get_close_matches
+
+__all__ = ["VipError", "clipped", "counted", "printable", "suggestion", "unknown"]
+
+#: Beyond these, looking for names that are near takes too long: characters, and known names.
+_LONGEST_GUESS, _MOST_GUESSES = 64, 2000
 
 
 def printable(text: str) -> str:
-    """``text`` with line breaks, control characters and bytes that are no text as escapes.
+    """``text`` with line breaks, control characters and undecodable bytes as escapes.
 
-    File names and sources may hold anything; shown as they are, they could break a line in two or
-    command the terminal. Tabs stay.
+    File names and sources may contain anything; printed raw, they could break a line or send
+    commands to the terminal. Tabs stay.
     """
     if text.isprintable():
         return text
@@ -20,21 +26,40 @@ def printable(text: str) -> str:
 
 
 def clipped(text: str, limit: int) -> str:
-    """``text`` if it has at most ``limit`` characters, 8 or more; else its beginning and end with
-    dots between."""
+    """``text`` if it has at most ``limit`` characters (8 or more); otherwise its beginning and end
+    with dots between."""
     if len(text) <= limit:
         return text
     half = (limit - 5) // 2
     return f"{text[:half]} ... {text[-half:]}"
 
 
-class VipError(ValueError):
-    """Input that can't be used: a file, an argument, a program. One line: what, where, allowed.
+def suggestion(name: str, names: Collection[str]) -> str:
+    """``; did you mean ...?`` with the names in ``names`` that are near ``name``, or nothing."""
+    if len(name) > _LONGEST_GUESS or len(names) > _MOST_GUESSES:
+        return ""
+    near = get_close_matches(name, sorted(names), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
 
-    Every room derives its own from it; the command line shows any of them without a traceback.
+
+def unknown(what: str, name: str, names: Collection[str]) -> str:
+    """The message on ``name``, which is none of ``names``, all of them ``what``."""
+    return f"unknown {what} {name!r}; there are: {', '.join(names)}{suggestion(name, names)}"
+
+
+def counted(number: int, noun: str, plural: str = "") -> str:
+    """ "1 word", "2,000 words": ``number`` and ``noun``, whose plural adds an s unless given."""
+    return f"{number:,} {noun if number == 1 else plural or noun + 's'}"
+
+
+class VipError(ValueError):
+    """Invalid input: a file, an argument, a program. One line: what, where, what is allowed.
+
+    Every room derives its own errors from this one; the command line shows them without a
+    traceback.
 
     Attributes:
-        lines: that the message has; more than one only where it shows a place in a source.
+        lines: of the message; more than one only if it quotes a place in a source.
     """
 
     lines = 1

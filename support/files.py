@@ -1,4 +1,4 @@
-"""Files that appear whole or not at all, and reading that is limited to files of a sane size."""
+"""Atomic writes, and reads limited to regular files of a sane size."""
 
 import errno
 import os
@@ -24,16 +24,16 @@ __all__ = [
     "write_file",
 ]
 
-#: Characters of a temporary file's name, so that it is legal wherever the file's own is.
+#: Characters in a temporary file's name: few enough to be legal wherever the file's own name is.
 _SHOWN = 40
-#: Free bytes of a file system that is full.
+#: A file system with fewer free bytes counts as full.
 _FULL_BYTES = 1 << 20
 
 
 @contextmanager
 def naming(path: Path | str) -> Iterator[None]:
-    """While open, an :class:`OSError` of the system's that names no file, as of a full disk, gets
-    the name ``path``."""
+    """Within the block, an :class:`OSError` that names no file, such as a full disk's, gets the
+    name ``path``."""
     try:
         yield
     except OSError as error:
@@ -46,11 +46,12 @@ def read_bytes(path: Path | str, limit: int) -> bytes:
     """The contents of the regular file ``path``.
 
     Parameters:
-        limit: bytes that it may have.
+        limit: most bytes allowed.
 
     Raises:
-        OSError: it can't be read, has more than ``limit`` bytes, or is no regular file: pipes and
-            devices are never opened, as they may block or never end. The exception names ``path``.
+        OSError: it can't be read, has more than ``limit`` bytes, or is not a regular file: pipes
+            and devices are never opened, as they may block or never end. The exception names
+            ``path``.
     """
     name = str(path)
     check_regular(path)
@@ -66,7 +67,7 @@ def read_bytes(path: Path | str, limit: int) -> bytes:
 
 def open_without_waiting(path: str, flags: int) -> int:
     """An opener for :func:`open`: a file that was regular may be a pipe by now, and opening a pipe
-    that has no writer must not block."""
+    without a writer must not block."""
     return os.open(path, flags | os.O_NONBLOCK | os.O_CLOEXEC)
 
 
@@ -90,25 +91,25 @@ def check_regular(path: Path | str) -> int:
 
 
 def _not_regular(name: str) -> OSError:
-    return OSError(errno.EINVAL, "it is a pipe or device, no regular file", name)
+    return OSError(errno.EINVAL, "it is a pipe or device, not a regular file", name)
 
 
 def full_folder(*folders: Path | str) -> str | None:
-    """The first of ``folders`` whose file system has less than 1 MiB left; None: each has more.
+    """The first of ``folders`` whose file system has less than 1 MiB left; None if all have more.
 
-    Tools that meet a full disk seldom report it.
+    Tools seldom report a full disk.
     """
     return next((str(path) for path in folders if shutil.disk_usage(path).free < _FULL_BYTES), None)
 
 
 def write_file(path: Path, content: str | bytes) -> None:
-    """Write ``content`` to ``path`` at once, in a folder that nobody else reads yet.
+    """Write ``content`` to ``path`` directly, in a folder that nobody else reads yet.
 
     Parameters:
-        content: text is written as UTF-8, its line ends as they are.
+        content: text is written as UTF-8, line ends unchanged.
 
     Raises:
-        OSError: it can't be written, and a part of it may be there. The exception names ``path``.
+        OSError: it can't be written; a part of it may remain. The exception names ``path``.
     """
     with naming(path):
         path.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -127,9 +128,8 @@ def copy_file(source: Path, path: Path) -> None:
 def write_atomically(path: Path, content: bytes | memoryview) -> None:
     """Write ``content`` to ``path`` so that no reader ever sees a part of it.
 
-    A link is followed and stays; the file that it names is replaced. A file that is replaced keeps
-    its mode, and its owner where the user may give that. Devices and pipes are written to, never
-    replaced.
+    A link is followed and stays; the file that it names is replaced. A replaced file keeps its mode
+    and, where the user has the right, its owner. Devices and pipes are written to, never replaced.
 
     Raises:
         OSError: it can't be written; an earlier file is unchanged, but not a device or pipe.
@@ -169,7 +169,7 @@ def _write_to(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
 
 
 def _write_through(path: Path, fill: Callable[[IO[bytes]], object]) -> None:
-    # A pipe without a reader is refused: waiting for one might take for ever.
+    # A pipe without a reader is refused: waiting for one might never end.
     handle = os.open(path, os.O_WRONLY | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
     os.set_blocking(handle, True)
     with os.fdopen(handle, "wb") as file:
@@ -196,9 +196,9 @@ def _replace(
 
 
 def _take_over(handle: int, before: os.stat_result | None) -> None:
-    """Give the new file the mode and owner of the one ``before`` it, or the usual mode."""
+    """Give the new file the mode and owner of its predecessor ``before``, or the usual mode."""
     if before is None:
-        # mkstemp lets only the owner read; a file of the user's gets the usual rights.
+        # mkstemp lets only the owner read; the user's file gets the usual mode.
         mask = os.umask(0)
         os.umask(mask)
         os.fchmod(handle, 0o666 & ~mask)
@@ -208,7 +208,7 @@ def _take_over(handle: int, before: os.stat_result | None) -> None:
         try:
             os.fchown(handle, before.st_uid, before.st_gid)
         except PermissionError:
-            # A file of another user: it must lose its set-user bits, too.
+            # A file of another user: it must also lose its set-user bits.
             os.fchmod(handle, before.st_mode & 0o777)
             return
     os.fchmod(handle, stat.S_IMODE(before.st_mode))

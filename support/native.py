@@ -1,4 +1,4 @@
-"""Libraries in C++ that are compiled at their first use."""
+"""C++ libraries, compiled on first use."""
 
 import ctypes
 import hashlib
@@ -18,14 +18,14 @@ __all__ = ["CompilerError", "compile_library", "compiler"]
 
 
 class CompilerError(VipError):
-    """There is no C++ compiler, or it refuses a source; the message says which."""
+    """No C++ compiler was found, or it rejects a source; the message says which."""
 
 
 def compiler() -> list[str]:
-    """Words of the C++ compiler's command: ``CXX``, by default ``c++``.
+    """The C++ compiler's command, split into words: ``CXX``, by default ``c++``.
 
     Raises:
-        CompilerError: ``CXX`` is no command.
+        CompilerError: ``CXX`` is not a command.
     """
     compiler = os.environ.get("CXX", "")
     try:
@@ -35,14 +35,14 @@ def compiler() -> list[str]:
 
 
 def _hiding(exports: str, folder: Path) -> list[str]:
-    """Flags that hide all functions but those whose names have the pattern ``exports``."""
+    """Flags that hide all functions except those whose names match ``exports``."""
     script = folder / "exports.map"
     write_file(script, f"{{ global: {exports}; local: *; }};\n")
     return ["-flto=auto", f"-Wl,--version-script={script}"]
 
 
 def _run(command: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[bytes]":
-    """Run a compiler, which leaves files in ``folder`` when it is killed."""
+    """Run a compiler, which leaves files in ``folder`` if killed."""
     return run_tool(
         command,
         env={**os.environ, "TMPDIR": str(folder)},
@@ -52,7 +52,7 @@ def _run(command: Sequence[str], folder: Path) -> "subprocess.CompletedProcess[b
 
 
 def _reason(said: bytes) -> str:
-    """The first line that reports an error, or else the first."""
+    """The first line that reports an error, or the first line."""
     lines = said.decode(errors="replace").split("\n")
     return next((line for line in lines if "error: " in line), lines[0]).strip() or "no message"
 
@@ -67,17 +67,17 @@ def compile_library(
     exports: str | None = None,
     generated: Mapping[str, str] | None = None,
 ) -> ctypes.CDLL:
-    """The library made of ``source``, compiled unless the build folder has it.
+    """The library built from ``source``, compiled unless the build folder has it.
 
     Parameters:
-        name: of the library, and what a message calls it.
+        name: the library's, also in messages.
         source: file in C++.
         flags: of the compiler.
-        others: files in C++ that are compiled beside it, each on its own.
-        headers: other files that ``source`` includes, by paths from its own folder.
-        exports: pattern of the names of functions that are called from outside. If the tools can,
-            they hide all others, and what is called once becomes part of its caller.
-        generated: headers to be written beforehand, name -> text; the compiler looks there too.
+        others: further C++ files, compiled separately.
+        headers: other files that ``source`` includes, relative to its folder.
+        exports: pattern of the functions called from outside. If the tools can, they hide all
+            others and inline functions that are called once.
+        generated: headers to write first, name -> text, and to search.
 
     Raises:
         CompilerError: there is no C++ compiler, or it fails.
@@ -91,7 +91,7 @@ def compile_library(
     target = build_folder() / "libraries" / f"{name}-{digest}.so"
     if not target.is_file():
         target.parent.mkdir(parents=True, exist_ok=True)
-        # The compiler optimizes at link time with make.
+        # Link-time optimisation uses make.
         with plain_folder("compile") as folder:
             for file, text in (generated or {}).items():
                 write_file(folder / file, text)

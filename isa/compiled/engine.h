@@ -112,7 +112,8 @@ inline uint32_t load_lowered(Engine& engine, uint8_t* to, uint64_t from, uint64_
     return kNone;
 }
 
-// Cause of a fault of an access that a declared workspace forbids; it is no load from its window.
+// Cause of a fault of an access that a declared workspace forbids; it is not a load from its
+// window.
 inline uint32_t keep_out(const Workspace& workspace, uint64_t far, uint64_t size, bool loads) {
     if (!workspace.declared()) return kNone;
     if (workspace.touches_window(far, size)) return loads ? kWorkspaceEdge : kStoreToWorkspace;

@@ -72,7 +72,7 @@ class Decoded(NamedTuple):
     constant: int = 0
 
 
-#: A word that is no instruction of the engine, and one that the log of hazards must see.
+#: A word that is not an instruction of the engine, and one that the log of hazards must see.
 _ILLEGAL, _SEEN = Decoded(len(INSTRUCTIONS)), Decoded(len(INSTRUCTIONS) + 1)
 
 

@@ -31,14 +31,14 @@ class AgentConfig:
     Attributes:
         features: of a state, 1..8, each as :func:`memory.agent.features.feature` reads it.
         epoch: cycles from decision to decision; power of two, 4..64. A burst takes four, so more
-            decisions would not find another command to give, and these suffice for an adder of
-            two features in place of one for all.
+            decisions would not find another command to give, and these suffice for an adder of two
+            features instead of one for all.
         alpha_shift: a decision changes weights by 2**-alpha_shift of the error; 3..8.
         gamma_shift: what follows counts as 1 - 2**-gamma_shift of what is; 3..10.
         epsilon_shift: an action is random with a chance of 2**-epsilon_shift; 4..10.
         theta_bits: of a weight; 16..32, and so many that its fraction has ``alpha_shift``.
         seed: of the random numbers; 1..65535.
-        window_base: byte address in the vault of :data:`WINDOW_BYTES` that are the weights in place
+        window_base: byte address in the vault of :data:`WINDOW_BYTES` that are the weights instead
             of DRAM (:mod:`memory.agent.window`), a multiple of them; None: weights can't be
             accessed.
 

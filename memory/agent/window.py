@@ -19,7 +19,7 @@ _WORD_SHIFT = (_WORD_BYTES - 1).bit_length()
 
 
 class WeightWindow(Component):
-    """Serves :data:`memory.agent.config.WINDOW_BYTES` from an agent's weights in place of DRAM, so
+    """Serves :data:`memory.agent.config.WINDOW_BYTES` from an agent's weights instead of DRAM, so
     that the host reads and writes them as it does memory; the other accesses pass.
 
     Word ``SLOTS * action + feature`` is a weight, with its sign in all upper bits; weights that

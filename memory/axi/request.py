@@ -20,7 +20,7 @@ class AxiRequestPath(Component):
     """Turns requests into address beats and write data beats in the cycle of their arrival.
 
     A request starts when no access in flight conflicts with it and an identifier is free. One beat
-    a cycle is accepted.
+    is accepted per cycle.
 
     Members:
         request (in, stream of :func:`hdl.ports.memory_request`): beats of requests.

@@ -18,7 +18,7 @@ from .layout import AxiConfig, transfer_layout
 
 __all__ = ["AxiResponsePath"]
 
-#: Beats that the output buffer needs for one a cycle through the data memory's read cycle.
+#: Beats that the output buffer needs to deliver one per cycle through the data memory's read cycle.
 _OUTPUT_WORDS = 3
 
 
@@ -26,8 +26,8 @@ class AxiResponsePath(Component):
     """Stores the data of each read until it is complete, then sends it as one response.
 
     There is room for everything in flight, so AXI's responses are always accepted at once,
-    interleaved or not. Complete transfers are answered round robin, one beat a cycle without gaps;
-    the first beat of a response comes 4 cycles after AXI's last.
+    interleaved or not. Complete transfers are answered round robin, one beat per cycle without
+    gaps; the first beat of a response comes 4 cycles after AXI's last.
 
     Members:
         allocate (in, 1): see :class:`memory.axi.request.AxiRequestPath`.
@@ -159,7 +159,7 @@ class AxiResponsePath(Component):
     def _respond(
         self, m: Module, active: "_Active", transfer: Any, words: Sram, output: StreamBuffer
     ) -> None:
-        """Second stage: read the words of ``transfer``, one a cycle. Third: buffer them."""
+        """Second stage: read the words of ``transfer``, one per cycle. Third: buffer them."""
         config = self.config
         (word_read,) = words.read
         valid, active_id = active.valid, active.id

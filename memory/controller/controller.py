@@ -41,7 +41,7 @@ class Controller(Component):
 
     ::
 
-        port -> decoder -> transaction queue -> bank machines -> one command a cycle -> dram
+        port -> decoder -> transaction queue -> bank machines -> one command per cycle -> dram
                                     \______ scheduler ______/
         port <- responses <- read path, acknowledgements
 

@@ -25,7 +25,7 @@ class DramCommand(enum.Enum, shape=3):
 
 
 class DramPort(wiring.Signature):
-    """Commands, at most one a cycle, and the data bus, seen from the controller.
+    """Commands, at most one per cycle, and the data bus, seen from the controller.
 
     There is no handshake: every member is valid in the cycle in which it is on the port, and the
     controller keeps all timing. With a command in cycle t:

@@ -9,7 +9,7 @@ SNAPSHOT_CYCLES = 512
 
 
 class WaitingSnapshot:
-    """Marks the banks with a request; as soon as all of these have been served, marks anew.
+    """Marks the banks with a request; as soon as all of these have been served, marks again.
 
     Parameters:
         m: module that the registers become part of, in domain ``sync``.

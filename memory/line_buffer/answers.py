@@ -31,7 +31,7 @@ class LineAnswers(Component):
     the line. The words of a line are not overwritten while a read of its former column waits.
 
     A response of the memory passes in one cycle, a read of a line begins two cycles after it is
-    accepted. One beat a cycle leaves.
+    accepted. One beat leaves per cycle.
 
     Parameters:
         lines, merges: see :func:`memory.line_buffer.layout.check_lines`.

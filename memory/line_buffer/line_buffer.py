@@ -37,7 +37,7 @@ class LineBuffer(Component):
 
     A read of a line is answered from three cycles after its request on. A request reaches the
     memory one cycle later than without the buffer, and a response the requester one cycle later.
-    One beat a cycle passes.
+    One beat passes per cycle.
 
     Parameters:
         lines, merges: see :func:`memory.line_buffer.layout.check_lines`; ``lines`` not 0.

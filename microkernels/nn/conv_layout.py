@@ -55,7 +55,7 @@ class ConvLayout(BlockLayout):
         sharers: engines that share the layer.
 
     Raises:
-        KernelError: maps that do not fit the layer, or a value outside its range.
+        KernelError: maps that do not fit the layer, or a value out of range.
     """
 
     plan: ConvPlan

@@ -56,7 +56,7 @@ def conv_loop_golden(weights: Elements, inputs: Elements) -> Elements:
 
 
 def conv_loop_job(weights: Elements, inputs: Elements) -> KernelJob:
-    """The loop on data as of :func:`conv_loop_data`.
+    """The loop on data as for :func:`conv_loop_data`.
 
     Raises:
         KernelError: a number of positions that :func:`conv_loop_program` does not support.

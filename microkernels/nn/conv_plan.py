@@ -310,7 +310,7 @@ class ConvPlan:
 
 
 def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> list[int]:
-    """Numbers of filters at once to choose from; parameters as of :func:`plan_conv`.
+    """Numbers of filters at once to choose from; parameters as for :func:`plan_conv`.
 
     Raises:
         KernelError: ``filters`` does not fit the output.
@@ -358,7 +358,7 @@ def plan_conv(
         strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
         reuse: windows of one part share columns, too, where they can: about half as many columns
             are read, in as many cycles.
-        pairs, narrow: as of :class:`ConvPlan`; ``narrow`` is 0..8, with one slice of the input.
+        pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8, with one slice of the input.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:

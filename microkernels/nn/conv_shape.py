@@ -78,7 +78,7 @@ class ConvShape(StridedShape):
         kernel_down: the same downwards, if it is another than across; else None.
 
     Raises:
-        KernelError: a value outside its range, or a kernel larger than the padded image.
+        KernelError: a value out of range, or a kernel larger than the padded image.
     """
 
     filters: int
@@ -192,7 +192,7 @@ def rounding_bias(bias: Elements, filters: int, narrow: int | None) -> Elements:
     """The biases with what rounds outputs of bytes.
 
     Parameters:
-        narrow: as of :func:`convolve_bytes`.
+        narrow: as for :func:`convolve_bytes`.
 
     Raises:
         KernelError: a bias that leaves no room for it.
@@ -224,7 +224,7 @@ def convolve_bytes(
         weights: filters x kernel (down) x kernel (across) x channels bytes.
         bias: an element of 16 bits for each filter, with the fraction bits of the sums.
         depth: pairs of channels in a slice.
-        joined, relu: as of :func:`convolve`.
+        joined, relu: as for :func:`convolve`.
         fraction: bits by which sums of products are shifted right, 0..15; for outputs of bytes
             0..6.
         narrow: bits by which sums are shifted further to become bytes, 0..8; None: outputs are the

@@ -184,7 +184,7 @@ def check_curve(curve: Curve) -> None:
     """Check the numbers of a curve.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
     CHECK.kind("curve", curve, Curve)
     CHECK.within("pieces of a curve", len(curve.pieces), 1, MOST_PIECES)

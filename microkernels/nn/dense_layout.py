@@ -45,7 +45,7 @@ class Vectors:
         pitch: bytes from a vector to the next; even, and no less than a vector.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     base: int
@@ -112,7 +112,7 @@ class DenseLayout:
         base: first address of all other data; a multiple of 32.
 
     Raises:
-        KernelError: vectors that do not fit the layer, or a value outside its range.
+        KernelError: vectors that do not fit the layer, or a value out of range.
     """
 
     plan: DensePlan

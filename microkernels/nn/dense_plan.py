@@ -49,7 +49,7 @@ class DenseShape:
         batch: vectors, at least 1.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     inputs: int
@@ -232,7 +232,7 @@ class DensePlan:
 
 
 def _chunk_of(shape: DenseShape, chunk: int | None, scratchpad_bytes: int) -> int:
-    """Inputs in a chunk; parameters and errors as of :func:`plan_dense`."""
+    """Inputs in a chunk; parameters and errors as for :func:`plan_dense`."""
     if chunk is not None:
         if not 1 <= chunk <= MAX_VL:
             raise KernelError(f"chunk must be from 1 to {MAX_VL}, not {chunk}")
@@ -266,8 +266,8 @@ def plan_dense(
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: a value outside its range, or a batch that does not fit; the message names
-            one that would.
+        KernelError: a value out of range, or a batch that does not fit; the message names one that
+            would.
     """
     if not 1 <= segments <= _MOST_SEGMENTS:
         raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")

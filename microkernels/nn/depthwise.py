@@ -65,7 +65,7 @@ class DepthwiseShape(StridedShape):
         relu: negative outputs become 0.
 
     Raises:
-        KernelError: a value outside its range, padding, or a window larger than the map.
+        KernelError: a value out of range, padding, or a window larger than the map.
     """
 
     across: int = 3
@@ -204,7 +204,7 @@ def predict_depthwise(
     sharers: int,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> float:
-    """Predicted cycles; parameters and exceptions as of :func:`best_pixels`."""
+    """Predicted cycles; parameters and exceptions as for :func:`best_pixels`."""
     pixels = best_pixels(shape, depth, sharers=sharers, scratchpad_bytes=scratchpad_bytes)
     return _cycles(shape, depth, pixels, sharers)
 
@@ -218,7 +218,7 @@ class DepthwiseLayout(LineLayout):
 
     Raises:
         KernelError: maps that do not fit the layer, a window that does not fit the scratchpad, or a
-            value outside its range.
+            value out of range.
     """
 
     shape: DepthwiseShape

@@ -58,7 +58,7 @@ class ElementLayout(LineLayout):
 
     Raises:
         KernelError: maps that do not fit the layer or have different slices, a scratchpad that is
-            too small, or a value outside its range.
+            too small, or a value out of range.
     """
 
     shape: ElementShape

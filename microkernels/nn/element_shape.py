@@ -102,8 +102,8 @@ class ElementShape(ElementConstants):
         relu: negative sums become 0, of ``add``.
 
     Raises:
-        KernelError: a value outside its range, one that the operation needs and that is None, or
-            one that it does not have.
+        KernelError: a value out of range, one that the operation needs and that is None, or one
+            that it does not have.
     """
 
     width: int

@@ -70,7 +70,7 @@ def layer_job(
     """A layer that takes one launch, on all engines that its layout declares.
 
     Parameters:
-        name, prepare, outputs, golden, operations: as of
+        name, prepare, outputs, golden, operations: as for
             :class:`microkernels.runtime.job.KernelJob`.
         layout: of the layer, whose parameter block the launch gets.
     """

@@ -106,8 +106,8 @@ class LineLayout(BlockLayout):
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: maps that do not fit the layer, a scratchpad that is too small, or a value
-            outside its range.
+        KernelError: maps that do not fit the layer, a scratchpad that is too small, or a value out
+            of range.
     """
 
     source: FeatureMap
@@ -195,7 +195,7 @@ class LineLayout(BlockLayout):
 
     @abstractmethod
     def generate(self, vault_bits: int | None) -> Program:
-        """The program; ``vault_bits`` as of :func:`line_program`, which keeps programs."""
+        """The program; ``vault_bits`` as for :func:`line_program`, which keeps programs."""
 
 
 @CHECK.arguments
@@ -247,7 +247,7 @@ class LineKernel(ABC, Generic[LayoutT]):
 
     Parameters:
         layout: of the layer.
-        vault_bits: as of :func:`line_program`.
+        vault_bits: as for :func:`line_program`.
         title: of the program's text. places: of the scratchpad, by address.
 
     Attributes:

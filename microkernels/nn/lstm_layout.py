@@ -43,7 +43,7 @@ class LstmLayout:
         base: first address of all data; a multiple of 256.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     plan: LstmPlan

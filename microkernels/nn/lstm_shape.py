@@ -72,7 +72,7 @@ class LstmShape:
         projected: there is a projection; otherwise there are as many outputs as cells.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     inputs: int
@@ -189,7 +189,7 @@ class LstmPlan:
         slots: blocks in the ring of weights.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     shape: LstmShape
@@ -446,8 +446,8 @@ def plan_lstm(
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: a value outside its range, or a batch that does not fit; the message names
-            one that would.
+        KernelError: a value out of range, or a batch that does not fit; the message names one that
+            would.
     """
     CHECK.at_least("sharers", sharers, 1)
     vectors = -(-shape.batch // sharers)

@@ -103,7 +103,7 @@ class PoolLayout(LineLayout):
 
     Raises:
         KernelError: maps that do not fit the layer, windows that do not fit the scratchpad, or a
-            value outside its range.
+            value out of range.
     """
 
     shape: PoolShape

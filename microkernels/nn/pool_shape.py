@@ -43,8 +43,8 @@ class PoolShape(StridedShape):
         segments: maps to add, at least 1.
 
     Raises:
-        KernelError: a value outside its range, a window larger than the padded map, or a mean of
-            more than 65,536 pixels, whose reciprocal would be 0.
+        KernelError: a value out of range, a window larger than the padded map, or a mean of more
+            than 65,536 pixels, whose reciprocal would be 0.
     """
 
     stride: int = 2

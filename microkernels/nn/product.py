@@ -64,7 +64,7 @@ class ProductShape:
         shared: the first and the second map have one group, which serves all groups of the output.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     groups: int
@@ -181,7 +181,7 @@ class ProductLayout(LineLayout):
 
     Raises:
         KernelError: maps that do not fit the layer or have several slices, a scratchpad that is too
-            small, or a value outside its range.
+            small, or a value out of range.
     """
 
     shape: ProductShape

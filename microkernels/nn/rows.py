@@ -148,7 +148,7 @@ class RowsLayout(LineLayout):
 
     Raises:
         KernelError: maps that do not fit the layer or have several slices, a scratchpad that is too
-            small, or a value outside its range.
+            small, or a value out of range.
     """
 
     shape: NormalizeShape

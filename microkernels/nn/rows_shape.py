@@ -118,8 +118,8 @@ class NormalizeShape:
             not of softmax.
 
     Raises:
-        KernelError: a value outside its range, one that the operation needs and that is None, or
-            one that it does not have.
+        KernelError: a value out of range, one that the operation needs and that is None, or one
+            that it does not have.
     """
 
     width: int

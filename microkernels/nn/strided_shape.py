@@ -19,7 +19,7 @@ class StridedShape:
         padding: pixels around the map, less than those across of a window.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     width: int

@@ -157,7 +157,7 @@ class Client(Component):
             beat.payload.last.eq(packet.payload.last),
             beat.payload.error.eq(packet.payload.error),
             beat.payload.tag.eq(Mux(in_packet, tag, header.tag)),
-            # A header with words after it is no beat of its own.
+            # A header with words after it is not a beat of its own.
             beat.valid.eq(packet.valid & (in_packet | packet.payload.last)),
             packet.ready.eq(beat.ready | ~(in_packet | packet.payload.last)),
         ]

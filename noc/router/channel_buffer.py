@@ -15,11 +15,11 @@ __all__ = ["ChannelBuffer"]
 
 
 class ChannelBuffer(Component):
-    """Queues of words; one word a cycle enters, and one leaves.
+    """Queues of words; per cycle, one word enters and one leaves.
 
     The first word of each queue is in a register, so that all are visible; the others share a
-    memory. A word that enters an empty queue is its first in the next cycle. Words pass at one a
-    cycle without gaps.
+    memory. A word that enters an empty queue is its first in the next cycle. One word passes per
+    cycle, without gaps.
 
     Parameters:
         channels: queues; a power of two.

@@ -24,7 +24,7 @@ __all__ = [
 
 #: Ranges that one instruction touches: A, B and C.
 RANGES = 3
-#: Ranges are compared in whole units of so many bytes.
+#: Ranges are compared in whole units of this many bytes.
 UNIT_BYTES = RANGE_BYTES
 _UNIT_SHIFT = (UNIT_BYTES - 1).bit_length()
 

@@ -1,4 +1,4 @@
-"""Issue: one instruction a cycle, in order, executed here or passed on to its unit."""
+"""Issue: one instruction per cycle, in order, executed here or passed on to its unit."""
 
 from typing import Any
 

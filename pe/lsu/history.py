@@ -165,7 +165,7 @@ class History(Component):
     def _copy(
         self, m: Module, copy: "_Copy", load: Any, stores_done: Signal, last_column: Signal
     ) -> Signal:
-        """Copy a word a cycle; the result says that the column's last one is written."""
+        """Copy one word per cycle; returns 1 when the column's last word is written."""
         fill = self.fill.payload
         ends, arrives, moves, done = Signal(), Signal(), Signal(), Signal(name="copied")
         unit = copy.source[_UNIT_SHIFT:]

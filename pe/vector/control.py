@@ -246,7 +246,8 @@ class _Work:
         current: the command; ``first``, ``result`` and ``mr`` are those of its remaining part.
         waiting, is_waiting: the command after it; following: that one, or the one offered.
         running: there is a command.
-        second: address at which the second operand goes on; a row of a matrix starts it anew.
+        second: address at which the second operand goes on; it starts again with each row of a
+            matrix.
         row_end: number of the row's last byte. left: words of the row after this one.
         first_word: this is its first. pass_index: pass of the word. tail: last byte of the word.
         last_pass, last_word, last: this is the last pass, word, beat of the command.

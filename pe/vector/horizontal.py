@@ -122,7 +122,7 @@ class VectorHorizontal(Component):
 
     @staticmethod
     def _least(code: Value, possible: frozenset[ReductionOp]) -> Value:
-        """Whether a reduction that is no addition is to a minimum."""
+        """Whether a reduction that is not an addition is to a minimum."""
         return one_of(code, [ReductionOp.MIN], possible - {ReductionOp.ADD})
 
     def _combined(self, m: Module) -> Value:

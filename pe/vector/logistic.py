@@ -1,4 +1,4 @@
-"""Logistic functions of 16-bit elements, one element a cycle (optional; :mod:`isa.logistic`)."""
+"""Logistic functions of 16-bit elements, one per cycle (optional; :mod:`isa.logistic`)."""
 
 from itertools import pairwise
 from typing import Any

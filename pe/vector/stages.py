@@ -62,7 +62,7 @@ def horizontal_cycles(config: PeConfig) -> int:
 
 def shift_cycles(config: PeConfig) -> int:
     """Cycles in which products are shifted: 2, by multiples of eight bits and by the rest, or 1.
-    Without products, sums that may have to saturate take 1, all else 0."""
+    Without products, sums that may have to saturate take 1, everything else 0."""
     needs = Capabilities.of(config).vector
     if needs.products.rows:
         return 2 if _slow(config) else 1

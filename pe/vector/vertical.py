@@ -141,7 +141,7 @@ class VectorVertical(Component):
             m.d.sync += carry.eq(select.carry)
 
         def mask(summed: Capabilities) -> Value:
-            """Zeros in place of the elements after a row's tail leave its sum as it is."""
+            """Zeros instead of the elements after a row's tail leave its sum as it is."""
             if not summed.widths - {Width.W64}:
                 return Const(-1, WORD_BITS)
             return Cat(copies(m, result.tail >= byte, 8) for byte in range(WORD_BYTES))
@@ -230,7 +230,7 @@ class VectorVertical(Component):
         first_pass: Value,
         words: Signal,
     ) -> None:
-        """Fourth cycle: add up long products, fold narrow lanes, pass on all else."""
+        """Fourth cycle: add up long products, fold narrow lanes, pass everything else on."""
         needs = self.needs
         pair: Any = Signal(value_pair(needs), reset_less=True)
         m.d.comb += self.pair.eq(pair)

@@ -222,7 +222,7 @@ class VectorFinish(Component):
         )
 
     def _insert_special(self, m: Module, register: Signal) -> None:
-        """Results of special units. Such a value is no product and no sum, so no later step
+        """Results of special units. Such a value is neither a product nor a sum, so no later step
         changes it."""
         for port in self.special:
             with m.If(getattr(self, f"{port.name}_valid")):

@@ -49,7 +49,7 @@ _AXI_PERIOD_NS = 10.0
 #: and those after which every copy of a counter is new (:class:`memory.crossing.CounterMirror`).
 _SLOW_RESET_CYCLES = 64
 _SLOW_SETTLE = 4096
-#: The memory's clock is at most so many times as fast, or as slow, as the engines'.
+#: The memory's clock is at most this many times as fast, or as slow, as the engines'.
 MOST_RATIO = 8
 _LEAST_PS, _MOST_PS = 200, 200_000
 
@@ -97,8 +97,8 @@ class ChipSession(ABC):
     The chip's time passes only while one of the methods is at work.
 
     Parameters:
-        config: of the chip. Vaults with an AXI back end have a memory on their bus that moves a
-            beat a cycle, in or out.
+        config: of the chip. Vaults with an AXI back end have a memory on their bus that moves one
+            beat per cycle, in or out.
         image: the DRAM, ``config.memory_bytes``; the chip changes it. It holds a write some time
             after the write was acknowledged (:meth:`settle`).
         axi_latency: cycles after which the memory on an AXI bus answers, 1 or more.
@@ -418,7 +418,7 @@ class ChipMachine(Machine):
         config: of the chip.
         session: opens one with an image, and with what is shown the cycles so far.
         preload: data are put into the DRAM, and taken from it, without the chip: many take longer
-            to write at 8 bytes a cycle than to work on. Else the host does it.
+            to write at 8 bytes per cycle than to process. Otherwise the host does it.
         counters: as of :func:`run_launch`.
 
     Raises:

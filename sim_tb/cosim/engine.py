@@ -100,7 +100,7 @@ class PeSimulation(Machine):
     Parameters:
         config: of the engine.
         trace: file for the waveforms of all runs, ``.vcd`` or ``.fst`` (needs the headers of lz4
-            and zlib to be built); 700 bytes a cycle as VCD, at a third of the speed.
+            and zlib to be built); 700 bytes per cycle as VCD, at a third of the speed.
         ports_only: they hold the engine's ports alone (:mod:`sim_tb.runner.port_trace`). Without a
             ``trace`` the simulator is the one that writes them as VCD, so that it is built once.
         memory: how the memory answers unless a run says so; None: the default.

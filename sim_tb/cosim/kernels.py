@@ -13,6 +13,7 @@ from microkernels.runtime.ring import ChipEngines, VaultRing
 from sim_tb.runner.cache import fingerprint
 from soc.chip.config import ChipConfig
 from soc.generate.designs import Configuration
+from support.errors import counted
 
 from .checkpoint import Checkpoint
 from .engine import CosimError
@@ -51,9 +52,9 @@ def _check(job: KernelJob, design: Configuration, room: int) -> None:
     if job.updates == 0:
         raise CosimError("nothing to update: give at least two pixels and one iteration")
     if job.vaults != design.vaults:
-        raise CosimError(f"a job of {job.vaults} vault(s) can't run on {design.vaults}")
+        raise CosimError(f"a job of {counted(job.vaults, 'vault')} can't run on {design.vaults}")
     if not 1 <= job.pes <= design.slots:
-        raise CosimError(f"{job.pes} engines can't work in a vault of {design.slots}")
+        raise CosimError(f"{counted(job.pes, 'engine')} can't work in a vault of {design.slots}")
     if job.end > room:
         raise CosimError(f"{job.name} needs {job.end} bytes, the vault has {room}")
 

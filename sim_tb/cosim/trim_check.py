@@ -27,7 +27,7 @@ __all__ = [
 _FAULT_CYCLES = 10_000
 #: Runs beyond are not repeated to find the fewest transfers in flight.
 _MOST_CYCLES_TO_REPEAT = 5_000_000
-#: A repeated run that takes so many cycles more is broken off.
+#: A repeated run that takes this many more cycles is aborted.
 _MORE_CYCLES = 1_000
 #: Fewest requests in flight that an engine can be built for.
 _LEAST_REQUESTS = 2
@@ -54,7 +54,7 @@ class Workload:
     name: str = ""
     parameters: int = 0
     memory: MemoryBehaviour = field(default_factory=MemoryBehaviour)
-    max_cycles: int = 200_000_000
+    max_cycles: int = 100_000_000
     may_fault: bool = False
 
     @property
@@ -266,7 +266,7 @@ def without_fault(
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     halt = BY_KEY["halt"].match
-    # A ROM has no place for them; all else about the engine is the same.
+    # A ROM has no place for them; everything else about the engine is the same.
     loaded = replace(config, program=None)
     simulator = PeSimulation(loaded, ports_only=ports_only)
     with simulator as simulation, DramImage(1 << config.address_bits) as image:

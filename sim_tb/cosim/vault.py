@@ -112,7 +112,7 @@ class VaultSimulation(Machine):
 
         Raises:
             CosimError: the program does not fit, an engine does not end in time, the controller
-                breaks a rule of the DRAM, or there are not so many engines.
+                breaks a rule of the DRAM, or there are not that many engines.
             sim_tb.runner.session.SessionError: the simulator ended by itself.
         """
         count = launched_engines(launch, self.config, engines)

@@ -44,7 +44,7 @@ class Outcome(IntEnum):
 @dataclass(frozen=True, kw_only=True)
 class AxiMemory:
     """A memory on an AXI bus: ``size`` bytes from ``base`` on of the image, ``latency`` cycles from
-    a request to its answer at the earliest, ``lanes`` words of 64 bits a beat."""
+    a request to its answer at the earliest, ``lanes`` 64-bit words per beat."""
 
     base: int
     size: int

@@ -32,7 +32,7 @@ class MemoryBehaviour:
 
     Attributes:
         latency: cycles from the last beat of a request to the first of its response; 1..1000000.
-        extra_latency: up to so many cycles more, at random; 0..1000000.
+        extra_latency: up to this many more cycles, at random; 0..1000000.
         bandwidth: 64-bit words per 256 cycles, for reading and for writing each; 1..256.
         stall: chance per cycle that no request is accepted; 0 <= stall < 1.
         gap: chance per cycle that no beat of a response comes; 0 <= gap < 1.

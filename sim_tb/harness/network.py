@@ -56,15 +56,15 @@ class FlitJob:
     Attributes:
         destinations: see :class:`Destinations`.
         hot: share of the packets that go to vault 0, for :attr:`Destinations.HOT_SPOT`; 0..1.
-        flits: no packet is made any more after so many flits; 0: no limit.
-        cycles: nor after so many cycles; 0: no limit. One of the two is needed.
+        flits: no packet is generated after this many flits; 0: no limit.
+        cycles: nor after this many cycles; 0: no limit. One of the two is needed.
         warmup: cycles after which traffic counts for rates and latencies.
         rate: flits made per cycle and vault, above 0, up to 1; 1: a new packet of each class
             whenever the last one has left.
         shortest, longest: flits of a packet; any length between is as likely.
         offer: chance per cycle that a vault offers a flit; above 0, up to 1.
         take: chance per cycle and class that a vault takes a flit; above 0, up to 1.
-        pause: a vault takes nothing for up to so many cycles now and then; 0: never.
+        pause: a vault occasionally accepts nothing for up to this many cycles; 0: never.
         answers: a response is made of each request that is taken, and of nothing else, and a vault
             with four responses to send takes no request.
         patience: cycles after which a packet in the network counts as lost.

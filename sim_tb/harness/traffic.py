@@ -145,10 +145,10 @@ class Pattern:
         outside: share of accesses beyond the memory, where the port reaches beyond it; 0..1.
         burst: accesses after which the requester rests for a random time; 0: never.
         seed: of everything random; 0..2**63.
-        trace: accesses that are made in place of all this, as :func:`joined`
-            makes them; "accesses" of them, from the first on, with "window" and "seed". Their
-            addresses count from the beginning of the requester's part of the span. Then all of the
-            job's requesters must replay one. Empty: none.
+        trace: accesses to make instead of all this, as :func:`joined` makes them; "accesses" of
+            them, from the first on, with "window" and "seed". Their addresses count from the
+            beginning of the requester's part of the span. Then all of the job's requesters must
+            replay one. Empty: none.
 
     Raises:
         ValueError: a value outside its range.

@@ -131,7 +131,7 @@ void vip_host_cycle(int32_t index, const VipHostIn* in, VipHostOut* out) {
 
 extern "C" {
 
-// The public arrays of the design, one a line: scope, name, bits of an element, elements.
+// The public arrays of the design, one per line: scope, name, bits of an element, elements.
 const char* vip_host_arrays() {
     g_arrays.clear();
     for (const auto& scope : *Verilated::scopeNameMap()) {

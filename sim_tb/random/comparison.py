@@ -28,7 +28,7 @@ _IMAGES = 4
 _MAX_CYCLES = 5_000_000
 #: Numbers of a report that add up.
 _SUMS = ("programs", "faulting", "disturbed", "early", "memory_errors", "full", "cycles", "words")
-#: After so many differing programs the rest has nothing new to say.
+#: After this many differing programs the rest has nothing new to say.
 ENOUGH = 10
 
 

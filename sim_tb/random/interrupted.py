@@ -109,8 +109,8 @@ def interruption(
         image: memory that the engine left. memory: as it was at the start; it is changed.
 
     Returns:
-        The differences that can't be explained, one a line, and whether the engine ended before the
-        program's own end.
+        The differences that can't be explained, one per line, and whether the engine ended before
+        the program's own end.
     """
     simulator = simulator_of(program, config, memory)
     scratchpad = np.frombuffer(end.scratchpad, np.uint8)

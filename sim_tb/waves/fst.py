@@ -32,7 +32,7 @@ def write_fst(vcd: Path, target: Path) -> None:
 
     Raises:
         MissingExtraError: pylibfst is not installed.
-        TraceError: ``vcd`` is no such file.
+        TraceError: ``vcd`` is not such a file.
         OSError: a file can't be read or written.
     """
     need("pylibfst", "FST waveforms")
@@ -151,4 +151,4 @@ def _changes(vcd: Path, file: Iterable[bytes], writer: _Writer) -> None:
                 writer.change(line[1:].strip(), line[:1])
         except (KeyError, ValueError):
             text = line.decode(errors="replace").strip()
-            raise TraceError(f"{vcd}: {text!r} is no change of a signal") from None
+            raise TraceError(f"{vcd}: {text!r} is not a change of a signal") from None

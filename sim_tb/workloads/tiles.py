@@ -163,7 +163,7 @@ _TILE = (60, 34)
 
 _LABELS = 16
 
-#: Construct and copy: tiles of the vault that is run, one of a ring of so many a side.
+#: Construct and copy: tiles of the vault that is run, one of a ring with this many per side.
 _SIDE = 2
 
 #: Iterations of the launch that is run; five on the quarter-size image, as in the thesis (7.2.1).
@@ -212,7 +212,7 @@ _FRACTION = 10
 
 
 def conv_rounds(layer: TileLayer, pes: int) -> int:
-    """Groups of filters that each of so many PEs takes; 1 unless the layer is a convolution."""
+    """Groups of filters that each of ``pes`` PEs takes; 1 unless the layer is a convolution."""
     if layer.conv is None:
         return 1
     return max(1, conv_layout(layer.conv, strips=layer.first).plan.groups // pes)

@@ -20,7 +20,7 @@ _SPAN = 8 << 20
 #: Requesters of the variant with a crossbar: four engines, the network and the host.
 _REQUESTERS = 6
 
-#: Traffic that can't be fast makes so many times fewer accesses.
+#: Traffic that can't be fast makes this many times fewer accesses.
 _SLOW = 16
 
 

@@ -39,7 +39,7 @@ MANIFEST = "vip.json"
 #: Largest accepted size of it: a hundred times the largest one's.
 _MANIFEST_BYTES = 1 << 20
 
-#: Warning of Verilator about generated Verilog -> reason why it is no defect here. Verilator
+#: Warning of Verilator about generated Verilog -> reason why it is not a defect here. Verilator
 #: refuses a file that names a warning that it does not know: 5.006, the oldest that is supported,
 #: knows these.
 WAIVERS: dict[str, str] = {
@@ -59,7 +59,7 @@ WAIVERS: dict[str, str] = {
 
 #: Warnings of 5.006 that later versions don't give.
 OLDER_WAIVERS: dict[str, str] = {
-    "UNOPTFLAT": "Bits of a vector that follow from lower ones are no loop.",
+    "UNOPTFLAT": "Bits of a vector that follow from lower ones are not a loop.",
 }
 
 #: Those of designs with two clocks.
@@ -241,7 +241,7 @@ def check_directory(target: Path) -> None:
     if not target.exists():
         return
     if not target.is_dir():
-        raise GenerateError(f"{target} exists and is no directory")
+        raise GenerateError(f"{target} exists and is not a directory")
     existing = {str(path.relative_to(target)) for path in target.rglob("*") if not path.is_dir()}
     if not existing:
         return

@@ -10,6 +10,7 @@ from noc.config import NetworkConfig
 from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
 from soc.chip.config import CHIP_PORTS, ChipConfig
 from soc.tile.config import VaultTileConfig
+from support.errors import unknown
 
 from .designs import Configuration
 
@@ -33,7 +34,7 @@ _TINY_TILE = VaultTileConfig(
     extra_ports=CHIP_PORTS,
 )
 _SMALL_TILE = replace(_TINY_TILE, pes=2)
-#: Of the chip for an FPGA. A vault's port moves 8 bytes a cycle, so a wider bus has no use.
+#: Of the chip for an FPGA. A vault's port moves 8 bytes per cycle, so a wider bus has no use.
 _FPGA_TILE = VaultTileConfig(
     pe=PeConfig(address_bits=28, sram="fpga"),
     vault=AxiConfig(address_bits=28, tag_bits=8, data_bits=64, sram="fpga"),
@@ -57,11 +58,10 @@ def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig
 #: ``pe-small`` has every standard instruction but small memories and queues, for quick looks;
 #: ``pe-logistic`` has the optional instructions too, for recurrent networks. ``vault`` is the
 #: thesis's vault, four engines and 256 MiB; ``vault-logistic`` has engines with the optional
-#: instructions; ``vault-axi`` has an AXI bus of 256 bits in place of its DRAM controller, for a
-#: board's memory; ``vault-small`` has two small engines and 1 MiB.
-#: ``tiny`` is a chip of 2 x 2 vaults of 1 MiB with one small engine each, for tests; ``small`` is
-#: one of 4 x 2 vaults with two; ``fpga`` is for a large 7-series; ``thesis`` is the thesis's
-#: chip.
+#: instructions; ``vault-axi`` has an AXI bus of 256 bits instead of its DRAM controller, for a
+#: board's memory; ``vault-small`` has two small engines and 1 MiB. ``tiny`` is a chip of 2 x 2
+#: vaults of 1 MiB with one small engine each, for tests; ``small`` is one of 4 x 2 vaults with two;
+#: ``fpga`` is for a large 7-series; ``thesis`` is the thesis's chip.
 PRESETS: dict[str, Configuration] = {
     "pe": PeConfig(),
     "pe-small": PeConfig(
@@ -106,8 +106,7 @@ def any_preset(name: str) -> Configuration:
     try:
         return PRESETS[name]
     except KeyError:
-        names = ", ".join(PRESETS)
-        raise ConfigurationError(f"unknown preset {name!r}; there are: {names}") from None
+        raise ConfigurationError(unknown("preset", name, PRESETS)) from None
 
 
 def preset(name: str) -> PeConfig:

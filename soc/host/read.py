@@ -20,7 +20,7 @@ from .reorder_buffer import ReorderBuffer
 
 __all__ = ["HostRead", "read_beat"]
 
-#: Beats that the output buffer needs for one a cycle through the read cycle of the words' memory.
+#: Beats that the output buffer needs to deliver one per cycle through the word memory's read cycle.
 _OUTPUT_WORDS = 3
 
 
@@ -44,7 +44,8 @@ class HostRead(Component):
 
     A walker steps through a burst twice, for the requests and for the responses. The words of each
     piece (:func:`soc.host.burst.burst_beat`) are stored by the tag of its request in between. One
-    beat a cycle passes. There is room for every request's words, so responses are always accepted.
+    beat passes per cycle. There is room for every request's words, so responses are always
+    accepted.
 
     Members:
         bursts (in, stream of :func:`soc.host.burst.burst_layout`): addresses.

@@ -48,7 +48,7 @@ class HostWrite(Component):
     order of the bursts, when the last of its requests has been performed.
 
     The beats of a piece (:func:`soc.host.burst.burst_beat`) gather until it is complete; meanwhile
-    the previous piece is sent. One beat a cycle is accepted. If a part of a burst failed, the
+    the previous piece is sent. One beat is accepted per cycle. If a part of a burst failed, the
     rest is written.
 
     Members:
@@ -135,7 +135,7 @@ class HostWrite(Component):
         touched: Value,
         send_ready: Signal,
     ) -> None:
-        """Send the allocated piece, one word a cycle; ``send_ready`` when none is being sent."""
+        """Send the allocated piece, one word per cycle; ``send_ready`` when none is being sent."""
         request: Any = self.port.request.payload
         sending = Signal()
         column = Signal(self.config.address_bits - COLUMN_ADDRESS_BITS)

@@ -52,7 +52,7 @@ def join_engine(
 
 
 def _join_streams(m: Module, source: Any, sink: Any, **other: Value) -> None:
-    """Connect two streams with members of the same names, ``other`` in place of the source's."""
+    """Connect two streams with members of the same names, ``other`` instead of the source's."""
     m.d.comb += [
         sink.valid.eq(source.valid),
         source.ready.eq(sink.ready),

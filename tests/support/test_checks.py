@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from support.checks import Checks, shown
-from support.errors import VipError
+from support.errors import VipError, counted
 
 
 class OneError(VipError):
@@ -91,3 +91,17 @@ def test_long_values_are_cut_to_one_line() -> None:
     assert shown("a\nb") == r"'a\nb'"
     assert shown("x" * 500) == "'" + "x" * 79 + "..."
     assert shown(10**5000) == "a number of 16610 bits"
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (counted(0, "word"), "0 words"),
+        (counted(1, "word"), "1 word"),
+        (counted(2000, "word"), "2,000 words"),
+        (counted(1, "access", "accesses"), "1 access"),
+        (counted(3, "access", "accesses"), "3 accesses"),
+    ],
+)
+def test_counted_takes_the_plural_unless_there_is_one(text: str, expected: str) -> None:
+    assert text == expected

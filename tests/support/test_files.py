@@ -147,7 +147,7 @@ def test_reading_is_limited_to_regular_files_of_a_size(tmp_path: Path) -> None:
     assert refused.value.filename == str(path)
     os.mkfifo(tmp_path / "pipe")
     for name in ("pipe", "/dev/zero"):
-        with pytest.raises(OSError, match="no regular file"):
+        with pytest.raises(OSError, match="not a regular file"):
             read_bytes(tmp_path / name, 5)
     with pytest.raises(IsADirectoryError):
         read_bytes(tmp_path, 5)

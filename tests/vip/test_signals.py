@@ -102,8 +102,8 @@ def folder() -> Iterator[Path]:
 
 def line_about(name: str, cache: Path) -> str:
     return (
-        f"vip: interrupted by {name}; outputs are whole or as before, and what was finished is "
-        f"kept in {cache}"
+        f"vip: interrupted by {name}; no partial output was written; finished work is "
+        f"cached in {cache}"
     )
 
 

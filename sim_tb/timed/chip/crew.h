@@ -21,7 +21,7 @@ constexpr uint32_t kTries = 50;
 
 class Crew {
   public:
-    // What a thread does of a job that so many threads share.
+    // A thread's part of a job that this many threads share.
     using Part = std::function<void(uint32_t thread, uint32_t threads)>;
 
     // Of `threads` with the one that calls, which has number 0.

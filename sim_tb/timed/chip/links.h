@@ -13,7 +13,7 @@
 
 namespace vip::timed {
 
-// A tile promises at most so many cycles from its own; so many entries has a link, or more.
+// A tile promises at most this many cycles beyond its own; a link has at least as many entries.
 constexpr uint64_t kMostPromised = 14;
 
 // What a link carries, in the cycles in which it carries something.

@@ -45,7 +45,7 @@ class ChipTile {
     // tile goes on by a promise meanwhile.
     void forget();
 
-    // Begins with its launch, in place of the one before.
+    // Begins with its launch, instead of the one before.
     void launch(uint32_t slot, std::unique_ptr<PeModel> engine);
     uint32_t running() const { return m_running; }
     void stop(uint32_t slot);

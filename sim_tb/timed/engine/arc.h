@@ -23,7 +23,7 @@ class Arc {
     // The first one; not one of them if there is none.
     uint32_t free_entry() const { return static_cast<uint32_t>(std::countr_one(m_taken)); }
 
-    // A transfer of so many columns is known; `grows`: it may wait for more of them.
+    // A transfer of this many columns is known; `grows`: it may wait for more of them.
     void enter(uint32_t entry, const Range& range, uint32_t columns, bool store, bool grows) {
         m_entries[entry] = Entry{range.start, range.end, columns, store, grows};
         m_taken |= uint64_t{1} << entry;

@@ -123,8 +123,8 @@ class PeModel {
     // Of the cycles to come, those in which without a response nothing happens that can be seen.
     // They are left out, and their number is given to `pass` before the next `cycle`.
     uint64_t rest() const { return m_still ? m_slack : 0; }
-    // After these, in place of a `cycle` without a response: whether there are more. If not, that cycle
-    // is still to do.
+    // After these, instead of a `cycle` without a response: whether there are more. If not, that
+    // cycle is still to do.
     bool rests_on();
     void pass(uint64_t count) { m_slack -= count, m_behind += count, m_time += count; }
     // In a cycle of these, the one after `count` of them: takes a response if the cycle is one of

@@ -73,7 +73,7 @@ struct DramSignals {
 
 class Controller {
   public:
-    // `sizes` stay. With a DRAM it takes whole columns from there, in place of `read_data`.
+    // `sizes` stay. With a DRAM it takes whole columns from there, instead of `read_data`.
     explicit Controller(const VaultSizes& sizes, Dram* dram = nullptr);
 
     // A cycle: the beat that is offered, or null, with whose it is; whether a response is taken;

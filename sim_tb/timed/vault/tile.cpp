@@ -117,7 +117,7 @@ void* vip_tile_start(const Sizes* sizes, const VaultSizes* vault, const LineSize
     if (lines->lines) tile->lines.emplace(*lines);
     for (uint64_t number = 0; number < engines; ++number)
         tile->engines.push_back(std::make_unique<PeModel>(*sizes, *states[number], buffer));
-    // The hosts load the program, a word a cycle, then launch.
+    // The hosts load the program, one word per cycle, then launch.
     for (uint64_t i = 0; i < sizes->words; ++i) tile->cycle();
     vip_dram_record(kDevice, window);
     tile->cycle();

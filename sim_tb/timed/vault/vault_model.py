@@ -238,8 +238,8 @@ def _engine(library: ctypes.CDLL, tile: int, slot: int) -> EngineEnd:
 def record_trace(
     launch: Launch, image: DramImage, *, config: VaultTileConfig, accesses: int
 ) -> bytes:
-    """The accesses of a vault's only engine until it ends, at most so many; joined as
-    :func:`sim_tb.harness.traffic.joined` does.
+    """The accesses of a vault's only engine until it ends, at most ``accesses``; joined as by
+    :func:`sim_tb.harness.traffic.joined`.
 
     Parameters:
         config: of the vault, with one engine.

@@ -77,8 +77,8 @@ def test_all_signals_and_changes_are_there(tmp_path: Path) -> None:
     [
         ("", "ends before its signals"),
         (VCD.replace("$enddefinitions", "$end"), "ends before its signals"),
-        (VCD + "1?\n", "'1\\?' is no change"),
-        (VCD + "#x\n", "'#x' is no change"),
+        (VCD + "1?\n", "'1\\?' is not a change"),
+        (VCD + "#x\n", "'#x' is not a change"),
     ],
 )
 def test_a_damaged_file_is_refused(tmp_path: Path, text: str, message: str) -> None:

@@ -18,7 +18,7 @@ from synth.analysis.histogram import draw_types
 from synth.analysis.profile import Profile
 from synth.analysis.trim import check_reason
 from synth.errors import CoverageError
-from synth.physical.devices import find_budget
+from synth.physical.devices import find_device
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
@@ -26,17 +26,20 @@ from vip.cli.groups import grouped
 from vip.cli.tables.trim import show_trim
 from vip.models.folder import manifest_of
 from vip.output import write_json
+from vip.programs import LIMIT
 from vip.trimming.runs import MOST_SLOWER, subjects_of
 
+from .option_groups.machine import LatencyOption
 from .option_groups.models import ModelOptions, carried
 from .options import (
+    CyclesOption,
     JsonOption,
-    MaxCyclesOption,
     OutputDirectory,
     ParametersOption,
     PresetOption,
     drawing,
     file_arguments,
+    files_beside,
     is_given,
     reading,
 )
@@ -124,10 +127,8 @@ def _sizes(
 def _launches(
     *,
     parameters: ParametersOption = 0,
-    latency: Annotated[
-        int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000)
-    ] = 20,
-    max_cycles: MaxCyclesOption = 200_000_000,
+    latency: LatencyOption = MemoryBehaviour.latency,
+    limit: CyclesOption = LIMIT,
     allow_fault: Annotated[
         bool, typer.Option("--allow-fault", help="Compare up to the fault of a program.")
     ] = False,
@@ -136,7 +137,7 @@ def _launches(
     return vip.Launches(
         parameters=parameters,
         behaviour=MemoryBehaviour(latency=latency),
-        max_cycles=max_cycles,
+        max_cycles=limit,
         allow_fault=allow_fault,
     )
 
@@ -301,14 +302,14 @@ def _declarations(
 #: Options that a model does not take.
 _OF_PROGRAMS = (
     *("memory", "constant", "range", "slots", "profile", "address_bits", "tight"),
-    *("allow_uncovered", "rom", "fit", "parameters", "latency", "max_cycles", "allow_fault"),
+    *("allow_uncovered", "rom", "device", "parameters", "latency", "limit", "allow_fault"),
 )
 
 
 def _program_files(names: Sequence[str] | None) -> list[Path]:
     """Those of ``names`` that are no applications; of a compiled model the manifest."""
-    suite = {application.name for application in applications()}
-    return [manifest_of(Path(name)) for name in names or () if name not in suite]
+    suite = [application.name for application in applications()]
+    return [manifest_of(Path(name)) for name in files_beside("application", suite, names or ())]
 
 
 @grouped
@@ -329,7 +330,7 @@ def trim(
     launches: LaunchesOption,
     steps: StepsOption,
     model: ModelOptions,
-    fit: Annotated[
+    device: Annotated[
         str | None,
         typer.Option(
             help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2 and so on) with full and with "
@@ -344,7 +345,7 @@ def trim(
             help="Say why an instruction or unit is there; may be repeated.", metavar="KEY"
         ),
     ] = None,
-    figure: Annotated[
+    picture: Annotated[
         Path | None,
         typer.Option(
             help="Draw instructions by unit and type.",
@@ -362,17 +363,17 @@ def trim(
     suite declares its own. Both engines run the programs: results and cycles must be the same
     (--slower allows more cycles), and each removed instruction must fault; only then DIR gets the
     Verilog. --prove also demands a proof, which takes some minutes. The JSON's ff_saved and
-    lut_saved are fractions, for Xilinx 7-series. With --fit, DIR/chip.json is the chip of trimmed
-    engines, for vip generate --config. For a folder of vip nn compile, DIR gets a vault whose
-    engines are trimmed to all programs of the model (docs/onnx.md). MODEL.onnx is compiled first,
-    with --calibrate: DIR, a new folder, gets model and verilog.
+    lut_saved are fractions, for Xilinx 7-series. With --device, DIR/chip.json is the chip of
+    trimmed engines, for vip generate --config. For a folder of vip nn compile, DIR gets a vault
+    whose engines are trimmed to all programs of the model (docs/onnx.md). MODEL.onnx is compiled
+    first, with --calibrate: DIR, a new folder, gets model and verilog.
 
     Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
-    if fit is not None:
-        find_budget(fit)
+    if device is not None:
+        find_device(device)
         if not steps["check"]:
-            raise UserError("--fit runs the programs, so it can't go with --no-check")
+            raise UserError("--device runs the programs, so it can't go with --no-check")
     models = [program for program in programs if _is_model(program)]
     if sizes.slower and not steps["check"] and not models:
         raise UserError("--slower measures the runs, so it can't go with --no-check")
@@ -393,15 +394,15 @@ def trim(
         _check_programs(programs, preset_name, sizes)
         memories = memory.memories(programs, file_arguments(context))
         subjects = _subjects(memories, memory.declared(programs))
-        settings = {"sizes": sizes, "launches": launches, "fit": fit, **steps}
+        settings = {"sizes": sizes, "launches": launches, "fit": device, **steps}
         made = _trim_programs(subjects, preset_name, output, **settings)
     result = made.trimmed if isinstance(made, vip.BuiltModel) else made
     show_trim(result, "this model" if models else "these programs", why or [])
     write_json(json, made.to_json())
     if result.failure:
         raise UserError(result.failure)
-    if figure is not None:
-        draw_types(result.cut, figure, name=Path(programs[0]).name)
+    if picture is not None:
+        draw_types(result.cut, picture, name=Path(programs[0]).name)
     if result.verilog is not None:
         design = "vault" if result.vault else "engine"
         modules = len(result.verilog.modules)
