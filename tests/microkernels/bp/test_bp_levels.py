@@ -167,7 +167,7 @@ def test_five_iterations_on_two_levels_reach_the_energy_of_eight_on_one() -> Non
         ({"scratchpad_bytes": 64}, "do not fit 8 vectors in a scratchpad of 64 bytes; 1 to 4 fit"),
         ({"pes": 0}, "sharers must be at least 1"),
         ({"ring": VaultRing(address_bits=16)}, "the vault has 65536 bytes"),
-        ({"problem": problem_of(0, 16385, 1, 1), "smoothness": TINY[:1, :1]}, "take up to 8191"),
+        ({"problem": problem_of(0, 16385, 1, 1), "smoothness": TINY[:1, :1]}, "take at most 8191"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) -> None:
@@ -189,5 +189,5 @@ def test_vectors_that_do_not_fit_are_refused() -> None:
 
 
 def test_a_smoothness_that_can_not_be_halved_is_refused() -> None:
-    with pytest.raises(KernelError, match="no function of the difference"):
+    with pytest.raises(KernelError, match="do not depend only on the labels"):
         coarse_smoothness(np.arange(9).reshape(3, 3))
