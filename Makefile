@@ -73,7 +73,7 @@ network: $(INSTALLED) ## a hundred million flits through networks of six sizes; 
 	$(BIN)/vip bench network
 
 report: $(INSTALLED) ## a page on an engine in build/report: area, clock, power, scaling, devices
-	$(BIN)/vip report build/report
+	$(BIN)/vip report
 
 docs: $(INSTALLED) ## regenerate documents, put recorded figures into them, and build the site in build/site
 	$(BIN)/python -m isa.manual

@@ -17,7 +17,7 @@ from soc.generate.presets import chip_preset
 from support.picture import COLOURS, MARKERS, picture
 
 from .harness.experiment import AMARANTH, Measurement, experiment, say
-from .harness.options import ImageOption
+from .harness.options import PictureOption
 from .harness.runs import MEMORY_WAITS, LaunchRun, cached, exact, launch_runs
 
 __all__ = [
@@ -84,7 +84,7 @@ def measure_full_hd(
     """Run one of :data:`RUNS` on the timing model of a chip, by launch; results are cached on disk.
 
     Parameters:
-        name, config, width, height: as of :func:`full_hd_job`.
+        name, config, width, height: as for :func:`full_hd_job`.
 
     Raises:
         CosimError: an engine faulted, or a message differs from the golden model's.
@@ -341,18 +341,18 @@ def full_hd() -> Iterator[Measurement]:
 
 
 @experiment(presets=("thesis",), tools=AMARANTH, minutes=15)
-def scaling(image: ImageOption = None) -> Iterator[Measurement]:
+def scaling(picture: PictureOption = None) -> Iterator[Measurement]:
     """How BP-M scales: with vaults, with engines a vault, with pixels.
 
     An iteration of BP-M against the number of vaults, for two images, of engines a vault, and of
     pixels, in as many columns and rows of tiles as vaults and in those of the fastest cut, on the
     timing model. Every message is compared with the golden model's. Times at 1.25 GHz.
 
-    Example: vip bench scaling --image scaling.png
+    Example: vip bench scaling --picture scaling.png
     """
     points = list(measure_scaling(chip_preset(_CHIP)))
-    if image is not None:
-        draw_scaling(points, image)
+    if picture is not None:
+        draw_scaling(points, picture)
     for series, point in points:
         at = {
             "vaults": f"{point.vaults}",

@@ -19,7 +19,7 @@ from vip.mrf.options import Method
 from vip.mrf.run import solve_mrf
 
 from .harness.experiment import AMARANTH, BenchError, Measurement, experiment, figure, say
-from .harness.options import ImageOption
+from .harness.options import PictureOption
 
 __all__ = ["bp_energies", "instruction_types", "mrf_energies"]
 
@@ -56,14 +56,14 @@ def _energies(problem: BpProblem, messages: Messages, iterations: int) -> list[i
 
 @experiment(tools=("numpy",), minutes=3)
 def bp_energies(
-    width: _Columns = 741, height: _Rows = 500, image: ImageOption = None
+    width: _Columns = 741, height: _Rows = 500, picture: PictureOption = None
 ) -> Iterator[Measurement]:
     """How fast BP-M's energy falls, on one level and on two.
 
     Thesis 7.2.1: five iterations of hierarchical BP-M reach the energy of eight of BP-M. The golden
     models compute; the machine's messages are the same to the bit.
 
-    Example: vip bench bp_energies --width 370 --height 250 --image energies.png
+    Example: vip bench bp_energies --width 370 --height 250 --picture energies.png
     """
     problem = motorcycle(width, height, 16).problem
     say(f"{_FLAT} iterations of {width} x {height} pixels")
@@ -77,8 +77,8 @@ def bp_energies(
     reached = [count for count, value in enumerate(levels) if value <= flat[_REFERENCE]]
     if reached:
         yield Measurement(f"levels_reach_flat_{_REFERENCE}", reached[0], "iterations")
-    if image is not None:
-        _draw_levels(flat, levels, f"Motorcycle, {width} x {height} pixels, 16 labels", image)
+    if picture is not None:
+        _draw_levels(flat, levels, f"Motorcycle, {width} x {height} pixels, 16 labels", picture)
 
 
 def _draw_levels(flat: list[int], levels: list[int], title: str, path: Path) -> None:
@@ -153,7 +153,7 @@ def mrf_energies(
         int,
         typer.Option(help="Iterations of hierarchical methods on a quarter of the size.", min=1),
     ] = 2,
-    image: ImageOption = None,
+    picture: PictureOption = None,
 ) -> Iterator[Measurement]:
     """Energies of BP-M and TRW-S, also hierarchical, against time.
 
@@ -163,7 +163,7 @@ def mrf_energies(
     are the least beliefs, those of TRW-S are chosen in raster order by the host. The lower bound is
     that of TRW-S after its last iteration.
 
-    Example: vip bench mrf_energies --width 96 --height 64 --image energies.svg
+    Example: vip bench mrf_energies --width 96 --height 64 --picture energies.svg
     """
     problem = motorcycle(width, height, 16).problem
     lines: dict[Method, _Line] = {}
@@ -175,8 +175,8 @@ def mrf_energies(
             yield Measurement(figure(method, number, "ms"), ms, "ms")
     bound = max(line.bound for line in lines.values() if line.bound is not None)
     yield Measurement("bound", bound, "", more_is_better=True)
-    if image is not None:
-        _draw_methods(lines, bound, f"Motorcycle, {width} x {height} pixels, 16 labels", image)
+    if picture is not None:
+        _draw_methods(lines, bound, f"Motorcycle, {width} x {height} pixels, 16 labels", picture)
 
 
 def _draw_methods(lines: dict[Method, _Line], bound: int, title: str, path: Path) -> None:
@@ -198,10 +198,10 @@ def _draw_methods(lines: dict[Method, _Line], bound: int, title: str, path: Path
 
 
 @experiment(tools=AMARANTH, minutes=1)
-def instruction_types(image: ImageOption = None) -> Iterator[Measurement]:
+def instruction_types(picture: PictureOption = None) -> Iterator[Measurement]:
     """Reachable instructions of each application of the suite, by unit and type.
 
-    Example: vip bench instruction_types --image types.png
+    Example: vip bench instruction_types --picture types.png
     """
     needs = {
         application.name: union(needed(program) for program in application.programs)
@@ -209,5 +209,5 @@ def instruction_types(image: ImageOption = None) -> Iterator[Measurement]:
     }
     for name, need in needs.items():
         yield Measurement(figure(name), len(need.instructions), "instructions")
-    if image is not None:
-        draw_needs(needs, image)
+    if picture is not None:
+        draw_needs(needs, picture)

@@ -39,7 +39,7 @@ from support.picture import COLOURS, MARKERS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
 
 from .harness.experiment import AMARANTH, SIMULATION, Measurement, experiment, say
-from .harness.options import ImageOption, NamesOption, chosen
+from .harness.options import NamesOption, PictureOption, chosen
 from .harness.runs import cached, exact
 
 if TYPE_CHECKING:
@@ -164,7 +164,7 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> Ker
 
 @experiment(presets=("vault", "vault-logistic"), tools=SIMULATION, minutes=30)
 def kernels(
-    only: NamesOption = None, on: TimedOption = "rtl", image: ImageOption = None
+    only: NamesOption = None, on: TimedOption = "rtl", picture: PictureOption = None
 ) -> Iterator[Measurement]:
     """BP-M, layers of VGG-16 and an LSTM, a vault's part of each on a vault with DRAM timing.
 
@@ -187,8 +187,8 @@ def kernels(
             if run.updates:
                 rate = run.cycles * run.engines / run.updates
                 yield Measurement(f"{key}_cycles_per_update", rate, "cycles", 0.01)
-    if image is not None:
-        draw_roofline(runs, config, image)
+    if picture is not None:
+        draw_roofline(runs, config, picture)
 
 
 @experiment(presets=("vault",), tools=AMARANTH, minutes=1)

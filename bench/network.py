@@ -32,7 +32,7 @@ from .harness.experiment import (
     figure,
     say,
 )
-from .harness.options import ImageOption, NamesOption, SeedOption, chosen
+from .harness.options import NamesOption, PictureOption, SeedOption, chosen
 from .harness.parts import part_area
 
 __all__ = [
@@ -366,21 +366,21 @@ def network(
     ] = 105_000_000,
     only: NamesOption = None,
     seed: SeedOption = 1,
-    image: ImageOption = None,
+    picture: PictureOption = None,
 ) -> Iterator[Measurement]:
     """Random traffic with back-pressure through networks of six sizes, and latency over rate.
 
     Every flit that arrives is checked. Finished cases are cached, so that an interrupted command
     continues. The picture has latency over rate, which is measured for 4x4 and 8x4 alone.
 
-    Example: vip bench network --only 4x4 --flits 5000000 --image network.png
+    Example: vip bench network --only 4x4 --flits 5000000 --picture network.png
     """
     sizes = {f"{columns}x{rows}": (columns, rows) for columns, rows in SIZES}
     run = tuple(sizes[name] for name in chosen(only, sizes))
     curve_sizes = [size for size in CURVE_SIZES if size in run]
-    if image is not None and not curve_sizes:
+    if picture is not None and not curve_sizes:
         drawn = " and ".join(f"{columns}x{rows}" for columns, rows in CURVE_SIZES)
-        raise BenchError(f"--image: latency is measured for {drawn} alone")
+        raise BenchError(f"--picture: latency is measured for {drawn} alone")
     results = ResultCache("network_rows")
     stress: dict[str, dict[str, int]] = {}
     for case in stress_cases(run, flits=flits, seed=seed):
@@ -401,8 +401,8 @@ def network(
         yield Measurement(f"{key}_limit", curve.limit, "flits a cycle and vault")
         yield Measurement(f"{key}_most", curve.saturation, "flits a cycle and vault", 0.01, True)
         yield Measurement(f"{key}_idle_latency", curve.points[0].mean, "cycles", 0.01)
-    if image is not None:
-        draw_curves(curves, image)
+    if picture is not None:
+        draw_curves(curves, picture)
 
 
 def measure_curve(size: tuple[int, int], destinations: Destinations, seed: int) -> LoadCurve:

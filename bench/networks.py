@@ -27,12 +27,13 @@ from soc.generate.presets import chip_preset
 from soc.host.driver import Host
 from soc.host.transport import Blocking, run
 from support.cache import build_folder
+from support.errors import unknown
 from support.picture import COLOURS, picture
 from vip.cli.commands.option_groups.machine import TimedOption
 from vip.cli.commands.options import PresetOption
 
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment, say
-from .harness.options import ImageOption
+from .harness.options import PictureOption
 from .harness.runs import MEMORY_WAITS, model_key
 
 __all__ = [
@@ -171,7 +172,7 @@ def measure_network(
     of its last checkpoint, at most 20 seconds and a launch before.
 
     Parameters:
-        name, config, batch: as of :func:`network_of`.
+        name, config, batch: as for :func:`network_of`.
         on: the Verilog, or the timing model.
 
     Raises:
@@ -264,7 +265,7 @@ def measure_host(name: str, config: ChipConfig) -> tuple[int, int]:
     Verilog of an idle chip, and reads the last layer's output. The result is cached on disk.
 
     Parameters:
-        name, config: as of :func:`network_of`.
+        name, config: as for :func:`network_of`.
 
     Raises:
         CosimError: what is in the DRAM then is not the image.
@@ -349,13 +350,14 @@ def _machine(columns: int, rows: int) -> ChipConfig:
 
 @experiment(presets=("thesis", "tiny"), tools=SIMULATION, minutes=120)
 def networks(
-    network: Annotated[
-        str | None, typer.Option(help=f"This one alone: {', '.join(NETWORKS)}.", metavar="NAME")
+    only: Annotated[
+        str | None,
+        typer.Option(help=f"This network alone: {' or '.join(NETWORKS)}.", metavar="NAME"),
     ] = None,
     preset_name: PresetOption = _CHIP,
-    batch: Annotated[int, typer.Option(help="Images of --network.", min=1, max=64)] = 1,
+    batch: Annotated[int, typer.Option(help="Images of --only.", min=1, max=64)] = 1,
     on: TimedOption = "model",
-    image: ImageOption = None,
+    picture: PictureOption = None,
 ) -> Iterator[Measurement]:
     """Whole networks on all engines of a chip, layer by layer; every activation is checked.
 
@@ -365,18 +367,18 @@ def networks(
     through the host port of the Verilog. And a small CNN on the Verilog of four vaults beside the
     model. Or one network on one chip, which the picture shows. An interrupted run goes on.
 
-    Example: vip bench networks --network little --preset tiny --json little.json
+    Example: vip bench networks --only little --preset tiny --json little.json
     """
-    if network is None and (preset_name, batch, on, image) != (_CHIP, 1, "model", None):
-        raise BenchError("--preset, --batch, --on and --image go with --network")
-    if network is not None:
-        if network not in NETWORKS:
-            raise BenchError(f"--network {network}: there are {', '.join(NETWORKS)}")
-        run = measure_network(network, chip_preset(preset_name), batch=batch, on=on)
-        if image is not None:
-            draw_network(run, image)
-        yield from _totals(network, run)
-        yield from _layers(network, run)
+    if only is None and (preset_name, batch, on, picture) != (_CHIP, 1, "model", None):
+        raise BenchError("--preset, --batch, --on and --picture go with --only")
+    if only is not None:
+        if only not in NETWORKS:
+            raise BenchError(f"--only: {unknown('network', only, NETWORKS)}")
+        run = measure_network(only, chip_preset(preset_name), batch=batch, on=on)
+        if picture is not None:
+            draw_network(run, picture)
+        yield from _totals(only, run)
+        yield from _layers(only, run)
         return
     for columns, rows, batch in _RUNS:
         run = measure_network(_NETWORK, _machine(columns, rows), batch=batch)

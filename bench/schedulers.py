@@ -250,7 +250,7 @@ def measure_alone(
     run: RunTraffic = run_traffic,
 ) -> dict[str, tuple[int, ...]]:
     """By mix, the cycles of each requester until its last response when it is alone, with
-    :data:`BASELINE`; parameters and errors as of :func:`measure_policy`."""
+    :data:`BASELINE`; parameters and errors as for :func:`measure_policy`."""
     vault = policy_vault(BASELINE)
     jobs = [
         mix_job(

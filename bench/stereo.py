@@ -15,7 +15,7 @@ from sim_tb.runner.build import need_simulator
 from soc.generate.presets import tile_preset
 
 from .harness.experiment import SIMULATION, BenchError, Measurement, experiment
-from .harness.options import ImageOption
+from .harness.options import PictureOption
 from .harness.runs import exact
 
 __all__ = ["stereo"]
@@ -39,7 +39,7 @@ def stereo(
     verilog: Annotated[
         bool, typer.Option("--verilog", help="On a vault's Verilog too: minutes or more.")
     ] = False,
-    image: ImageOption = None,
+    picture: PictureOption = None,
 ) -> Iterator[Measurement]:
     """Hierarchical BP-M on the Motorcycle pair: disparities, and their error against the truth.
 
@@ -47,15 +47,15 @@ def stereo(
     with every pixel; or on another grid alone. Pixels are wrong that are off by more than a label.
     The picture has photograph, truth, and the first result.
 
-    Example: vip bench stereo --width 96 --height 64 --image stereo.png
+    Example: vip bench stereo --width 96 --height 64 --picture stereo.png
     """
     if width is None and height != _GRID[1]:
         raise BenchError("--height goes with --width")
     if width is not None:
         grid = (width, height, count)
-        yield from _measure(grid, coarse, iterations, verilog=verilog, image=image)
+        yield from _measure(grid, coarse, iterations, verilog=verilog, picture=picture)
         return
-    yield from _measure((*_GRID, count), coarse, iterations, verilog=True, image=image)
+    yield from _measure((*_GRID, count), coarse, iterations, verilog=True, picture=picture)
     for number in (1, 5):
         yield from _measure((*_EVERY_PIXEL, count), coarse, number, verilog=False)
 
@@ -66,7 +66,7 @@ def _measure(
     iterations: int,
     *,
     verilog: bool,
-    image: ImageOption = None,
+    picture: PictureOption = None,
 ) -> Iterator[Measurement]:
     """One grid, on the golden model and perhaps on Verilog, which leaves the same messages."""
     if verilog:
@@ -93,6 +93,6 @@ def _measure(
     key = f"{grid[0]}x{grid[1]}_{coarse}_{iterations}"
     yield Measurement(f"{key}_wrong", round(wrong, 2), "%", 0.001)
     yield Measurement(f"{key}_mean_error", round(float(errors.mean()), 2), "pixels", 0.001)
-    if image is not None:
+    if picture is not None:
         machine = "Verilog" if verilog else "golden model"
-        draw(scene, chosen, image, caption=f"{machine}, {coarse} + {iterations} iterations")
+        draw(scene, chosen, picture, caption=f"{machine}, {coarse} + {iterations} iterations")

@@ -20,7 +20,7 @@ from .harness.experiment import (
     say,
     say_stage,
 )
-from .harness.options import ImageOption, NamesOption
+from .harness.options import NamesOption, PictureOption
 
 __all__ = ["fit", "trim"]
 
@@ -62,7 +62,7 @@ def fit(only: NamesOption = None) -> Iterator[Measurement]:
 @experiment(presets=("pe", "pe-logistic"), tools=(*CELLS, *SIMULATION[1:]), minutes=130)
 def trim(
     only: NamesOption = None,
-    image: ImageOption = None,
+    picture: PictureOption = None,
     scheduler: SchedulerOption = None,
     jobs: JobsOption = None,
 ) -> Iterator[Measurement]:
@@ -77,8 +77,8 @@ def trim(
     Example: vip bench trim --only bp --only k-means --json trim.json
     """
     rows = measure_trims(tuple(only or ()), scheduler=scheduler, jobs=jobs, progress=say_stage)
-    if image is not None:
-        draw_trims(rows, estimate_gains(rows, say), image)
+    if picture is not None:
+        draw_trims(rows, estimate_gains(rows, say), picture)
     for row in rows:
         if not (row.match and row.exact):
             raise CosimError(f"{row.name}: a trimmed engine does not do what the full one does")

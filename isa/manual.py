@@ -193,6 +193,8 @@ def _instructions() -> str:
         groups.setdefault(_group(row), []).append(row)
     for title, rows in groups.items():
         parts.append(f"### {title}\n")
+        if rows[0].reduction is not None:
+            parts.append(_compositions(rows))
         lines = []
         for family in _families(rows):
             first = family[0]
@@ -212,6 +214,23 @@ def _instructions() -> str:
         parts.append(_table(("instruction", "what it does", "exactly", "word"), lines))
         parts.append(_roles(rows))
     return "\n".join(parts)
+
+
+def _compositions(rows: Iterable[Instruction]) -> str:
+    """The instructions by element-wise operation and reduction."""
+    names: dict[str, dict[ReductionOp, str]] = {}
+    for row in rows:
+        assert row.reduction is not None
+        operation, _, _ = row.mnemonic.removeprefix("m.v.").partition(".")
+        names.setdefault(operation, {})[row.reduction] = f"`{row.mnemonic}`"
+    heads = [f"reduced by {reduction.name.lower()}" for reduction in ReductionOp]
+    return _table(
+        ("element-wise", *heads),
+        (
+            (f"`{operation}`", *(by.get(reduction, "") for reduction in ReductionOp))
+            for operation, by in names.items()
+        ),
+    )
 
 
 def _roles(rows: Iterable[Instruction]) -> str:
@@ -305,11 +324,11 @@ def _timing() -> str:
 
 def _ours() -> str:
     families = _families(row for row in INSTRUCTIONS if row.origin is Origin.OURS)
-    lines = [f"- {_syntax(family[0])}: {family[0].summary}\n" for family in families]
+    names = ", ".join(f"`{family[0].mnemonic}`" for family in families)
     return (
         "## Additions to the thesis\n\nTable 4.1 of the thesis has all instructions but these. The "
         "encoding, the fixed point of products, the start state and the faults are additions, too: "
-        "the thesis does not define them.\n\n" + "".join(lines)
+        "the thesis does not define them.\n\n" + names + "\n"
     )
 
 

@@ -98,7 +98,9 @@ NUMBERS = """\
 - An element of `m.v.dot.*` is a pair of signed numbers of half its width. The products of all
   numbers of a row and the vector are exact; their sum is shifted, rounded and saturated as above,
   once.
-- A reduction by `add` is exact and saturates once, when the element is written.
+- A reduction by `add` is exact and saturates once, when the element is written. For sums that need
+  more bits than the data, keep the data in the wider width, or let `m.v.mul.add` with a vector of
+  ones and FX = k write the sum shifted right by k bits, which saturates only if that does not fit.
 - Only products and the functions of special units use FX.
 - Hardware does not report saturation. `vip run` counts such values and reports them in one
   line (`--no-saturation` leaves it out): sums and differences of elements, also those that are

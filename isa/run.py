@@ -68,7 +68,8 @@ class EngineEnd:
         in_flight: entries of the array range check, and memory requests, in use at once, as far as
             that decides whether anything waits; None unless the engine is watched.
         pe, vault, slot: the engine's numbers in the chip, of its vault, and in its vault.
-        instruction: text of the one that faulted; "" if its program or the word is not known.
+        fault: one line about it, as of :func:`isa.iss.explain.fault_line`; "" without one, or if
+            the program is not known.
         executed: instructions, where the machine counts them.
     """
 
@@ -84,7 +85,7 @@ class EngineEnd:
     pe: int = 0
     vault: int = 0
     slot: int = 0
-    instruction: str = ""
+    fault: str = field(default="", compare=False)
     executed: int = 0
 
     @property
@@ -97,11 +98,8 @@ class EngineEnd:
         where = f"PE {self.pe} (vault {self.vault}, slot {self.slot})"
         cause = self.cause.name.lower().replace("_", " ")
         both = self.memory_error and self.cause is not FaultCause.MEMORY_ERROR
-        return (
-            f"{where}: {cause} at word {self.pc}"
-            + (f": {self.instruction}" if self.instruction else "")
-            + ("; also a memory error" if both else "")
-        )
+        fault = self.fault or f"{cause} at word {self.pc}"
+        return f"{where}: {fault}" + ("; also a memory error" if both else "")
 
 
 @dataclass(frozen=True, kw_only=True)

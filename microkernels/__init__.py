@@ -1,4 +1,4 @@
-"""Microkernels: assembly and its generators, data layouts, golden models."""
+"""Microkernels: assembly programs and their generators, data layouts, golden models."""
 
 from vip_rooms import check_rooms
 

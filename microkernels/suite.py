@@ -1,10 +1,10 @@
-"""The applications that trimming is measured on: those of SCRATCH's evaluation on integers, and the
-thesis's workloads at small sizes. This is the only list of them.
+"""The applications that trimming is measured on: the integer applications of SCRATCH's evaluation
+and the thesis's workloads at small sizes. This is the only list of them.
 
-Each is one or more launches of one engine, with the expected outputs of a golden model for each.
-Data are real where available: a photograph of scikit-image, its stereo pair, scikit-learn's digits;
-otherwise random numbers from a fixed seed. Sizes are such that an engine ends within some ten
-thousand cycles.
+Each is one or more launches of one engine; a golden model gives the expected outputs of each
+launch. Real data is used where available (a photograph from scikit-image, its stereo pair,
+scikit-learn's digits), otherwise random numbers from a fixed seed. Sizes are chosen so that an
+engine finishes within roughly ten thousand cycles.
 """
 
 from collections.abc import Callable
@@ -52,7 +52,7 @@ _LABELS = 16
 #: Highest pixel values of the photograph, and of a digit.
 _WHITE = 255
 _HIGHEST_PIXEL = 16
-#: Share of pixels that are black or white by mistake.
+#: Fraction of pixels that are wrongly black or white.
 _NOISE = 0.05
 
 _Make = Callable[[], tuple[KernelJob, ...]]
@@ -64,8 +64,8 @@ class SuiteApplication:
 
     Attributes:
         name: its name in commands. summary: computation and data.
-        preset: name of the full engine that it is written for.
-        make: makes its jobs.
+        preset: name of the full engine it is written for.
+        make: creates its jobs.
     """
 
     name: str
@@ -75,7 +75,7 @@ class SuiteApplication:
 
     @cached_property
     def jobs(self) -> tuple[KernelJob, ...]:
-        """Its launches in order. The initial memory of each follows from the golden models of the
+        """Its launches, in order. The initial memory of each follows from the golden models of the
         launches before it; the expected outputs follow from its own golden model."""
         return self.make()
 
@@ -94,7 +94,7 @@ def suite() -> tuple[SuiteApplication, ...]:
 
 
 def _application(name: str, summary: str, preset: str = "pe") -> Callable[[_Make], _Make]:
-    """Adds the application that the function makes to the suite."""
+    """Add the application that the function creates to the suite."""
 
     def listed(make: _Make) -> _Make:
         _SUITE.append(SuiteApplication(name=name, summary=summary, preset=preset, make=make))
@@ -104,7 +104,6 @@ def _application(name: str, summary: str, preset: str = "pe") -> Callable[[_Make
 
 
 def _values(*shape: int, limit: int = 1000) -> Elements:
-    """Random elements from -``limit`` to ``limit``."""
     rng = np.random.default_rng([_SEED, *shape])
     return rng.integers(-limit, limit, shape, np.int16, endpoint=True)
 
@@ -124,7 +123,7 @@ def matrix_multiplication() -> tuple[KernelJob, ...]:
 
 @_application("matrix-transposition", "a photograph of 100 x 60 pixels")
 def matrix_transposition() -> tuple[KernelJob, ...]:
-    """The photograph at 100 x 60 pixels, rows and columns exchanged."""
+    """The photograph at 100 x 60 pixels, transposed."""
     return (matrix_transpose_job(photograph(100, 60)),)
 
 
@@ -142,7 +141,6 @@ def bitonic_sort() -> tuple[KernelJob, ...]:
 
 
 def _maps() -> Elements:
-    """32 digits, as channels of a map."""
     digits = load_digits().test_images[:32]
     return to_fixed(digits.transpose(3, 1, 2, 0), ACTIVATION_FRACTION)
 
@@ -209,7 +207,7 @@ def network_in_network() -> tuple[KernelJob, ...]:
 
 
 def _collect(jobs: list[KernelJob]) -> Callable[[KernelJob], Elements]:
-    """A function that returns the expected outputs of a job, and appends the job to ``jobs``."""
+    """Return a function that returns a job's expected outputs and appends the job to ``jobs``."""
 
     def run(job: KernelJob) -> Elements:
         jobs.append(job)
@@ -220,7 +218,7 @@ def _collect(jobs: list[KernelJob]) -> Callable[[KernelJob], Elements]:
 
 @_application("bp", "an iteration of belief propagation, 16 labels")
 def belief_propagation() -> tuple[KernelJob, ...]:
-    """An iteration of BP-M on the Motorcycle pair at 12 x 9 pixels, 16 labels."""
+    """One iteration of BP-M on the Motorcycle pair at 12 x 9 pixels, 16 labels."""
     return (bp_job(motorcycle(12, 9, _LABELS).problem),)
 
 

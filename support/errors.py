@@ -1,6 +1,12 @@
 """Base class of the exceptions for invalid input, and text helpers for messages."""
 
-__all__ = ["VipError", "clipped", "counted", "printable"]
+from collections.abc import Collection
+from difflib import get_close_matches
+
+__all__ = ["VipError", "clipped", "counted", "printable", "suggestion", "unknown"]
+
+#: Beyond these, looking for names that are near takes too long: characters, and known names.
+_LONGEST_GUESS, _MOST_GUESSES = 64, 2000
 
 
 def printable(text: str) -> str:
@@ -26,6 +32,19 @@ def clipped(text: str, limit: int) -> str:
         return text
     half = (limit - 5) // 2
     return f"{text[:half]} ... {text[-half:]}"
+
+
+def suggestion(name: str, names: Collection[str]) -> str:
+    """``; did you mean ...?`` with the names in ``names`` that are near ``name``, or nothing."""
+    if len(name) > _LONGEST_GUESS or len(names) > _MOST_GUESSES:
+        return ""
+    near = get_close_matches(name, sorted(names), n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(near)}?" if near else ""
+
+
+def unknown(what: str, name: str, names: Collection[str]) -> str:
+    """The message on ``name``, which is none of ``names``, all of them ``what``."""
+    return f"unknown {what} {name!r}; there are: {', '.join(names)}{suggestion(name, names)}"
 
 
 def counted(number: int, noun: str, plural: str = "") -> str:

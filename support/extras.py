@@ -1,13 +1,16 @@
 """Packages that only some commands need, provided by extras of VIP."""
 
+import json
 import os
 import re
 import shlex
 import tomllib
 from collections.abc import Iterator
-from importlib.metadata import PackageNotFoundError, metadata, requires
+from importlib.metadata import PackageNotFoundError, distribution, metadata, requires
 from importlib.util import find_spec
 from pathlib import Path
+from urllib.parse import urlsplit
+from urllib.request import url2pathname
 
 from .errors import VipError
 
@@ -41,14 +44,15 @@ def need(package: str, purpose: str) -> None:
     """Check before the work that a package of an extra is installed.
 
     Parameters:
-        package: import name, provided by an extra.
-        purpose: what needs it, in the plural; begins the message.
+        package: as it is imported or installed, one of those that an extra brings.
+        purpose: needs it, in the plural; begins the message.
 
     Raises:
         MissingExtraError: it is not installed.
     """
-    if _installed(package):
-        for variable, value in _OFFLINE.get(package, {}).items():
+    imported = next((key for key, name in _DISTRIBUTIONS.items() if name == package), package)
+    if _installed(imported):
+        for variable, value in _OFFLINE.get(imported, {}).items():
             os.environ.setdefault(variable, value)
         return
     name = _DISTRIBUTIONS.get(package, package)
@@ -59,7 +63,32 @@ def need(package: str, purpose: str) -> None:
     ]
     extra, lines = min(bringing, key=lambda item: len(item[1]), default=("", [name]))
     of = f" (extra {extra})" if extra else ""
-    raise MissingExtraError(f"{purpose} need {package}{of}: pip install {shlex.join(lines)}")
+    words = _vip_with(extra) if extra else []
+    command = shlex.join(words or lines)
+    raise MissingExtraError(f"{purpose} need {imported}{of}: pip install {command}")
+
+
+def _vip_with(extra: str) -> list[str]:
+    """What pip takes to install VIP again, with an extra, from where it came; empty: not known, or
+    no longer there.
+
+    An index may have another package of VIP's name, or none.
+    """
+    try:
+        text = distribution(_VIP).read_text("direct_url.json")
+    except PackageNotFoundError:
+        text = None
+    origin = json.loads(text) if text else {}
+    if _PROJECT.is_file():
+        path = _PROJECT.parent
+    else:
+        url = urlsplit(origin.get("url", ""))
+        path = Path(url2pathname(url.path))
+        if url.scheme != "file" or not path.exists():
+            return []
+    place = "." if path == Path.cwd() else str(path)
+    editable = ["--editable"] if origin.get("dir_info", {}).get("editable") else []
+    return [*editable, f"{place}[{extra}]"]
 
 
 def _installed(package: str) -> bool:

@@ -3,12 +3,15 @@
 from pathlib import Path
 
 from hdl.config import ConfigurationError
+from isa.faults import FaultCause
+from isa.program import Program
+from isa.table import find
 from pe.config import PeConfig
 from soc.generate.configuration_file import read_configuration
 from soc.generate.designs import Configuration
-from soc.generate.presets import any_preset, preset
+from soc.generate.presets import PRESETS, any_preset, preset
 
-__all__ = ["Design", "design", "engine"]
+__all__ = ["Design", "advised", "design", "engine"]
 
 #: A configuration, the name of a preset, or a JSON file with a configuration.
 Design = Configuration | Path | str
@@ -39,3 +42,24 @@ def engine(config: Design) -> PeConfig:
     if not isinstance(configuration, PeConfig):
         raise ConfigurationError(f"one engine is needed here, not a {configuration.title}")
     return configuration
+
+
+def advised(fault: str, program: Program, cause: FaultCause, pc: int, config: Configuration) -> str:
+    """``fault``, a line about a fault of ``program`` at word ``pc``, with the presets that have
+    the instruction there, if ``config`` lacks it."""
+    row = find(program.words[pc]) if 0 <= pc < len(program.words) else None
+    if cause is not FaultCause.ILLEGAL_INSTRUCTION or row is None:
+        return fault
+    if row.key in config.pe.instructions:
+        return fault
+    names = [
+        name
+        for name, other in PRESETS.items()
+        if other.kind == config.kind and row.key in other.pe.instructions
+    ]
+    match names:
+        case []:
+            return f"{fault}; no preset has it"
+        case [name]:
+            return f"{fault}; the preset {name} has it"
+    return f"{fault}; the presets {', '.join(names)} have it"

@@ -17,12 +17,11 @@ from soc.generate.designs import Configuration
 from soc.generate.presets import PRESETS
 from soc.tile.config import VaultTileConfig
 from synth.physical.chip_area import design_area
-from synth.physical.devices import DEVICES, Budget, find_budget
+from synth.physical.devices import DEVICES
 
 from .progress import Progress, naming, silent
 
 __all__ = [
-    "FPGAS",
     "MEASURED",
     "Areas",
     "PresetList",
@@ -34,8 +33,6 @@ __all__ = [
     "recorded_presets",
 ]
 
-#: Devices for which the fit of presets is computed.
-FPGAS = ("xc7vx690t", *DEVICES)
 #: Target -> measures that are recorded for each preset.
 MEASURED: Mapping[str, Sequence[str]] = {
     "generic": ("logic_ge", "sram_bits"),
@@ -56,8 +53,8 @@ class PresetRow:
         engines, vaults: numbers of them. ports: its interfaces, in words.
         memory_bytes: of DRAM that it addresses.
         areas: as measured; None: not known.
-        fits: devices of :data:`FPGAS` that it fits, with a share of at most
-            :data:`synth.physical.devices.FILL`; None: not known.
+        fits: those of :data:`synth.physical.devices.DEVICES` that it fits, within their usable
+            parts; None: not known.
     """
 
     name: str
@@ -82,7 +79,11 @@ class PresetList:
         presets = {row.name: asdict(row) for row in self.rows}
         for values in presets.values():
             del values["name"]
-        return {"areas": self.origin, "presets": presets}
+        devices = {
+            name: {"part": one.part, **one.capacity, "source": one.source}
+            for name, one in DEVICES.items()
+        }
+        return {"areas": self.origin, "presets": presets, "devices": devices}
 
 
 def list_presets(*, measure: bool = False, progress: Progress = silent) -> PresetList:
@@ -158,8 +159,7 @@ def preset_rows(areas: Mapping[str, Areas]) -> tuple[PresetRow, ...]:
 def _row(name: str, config: Configuration, areas: Areas | None) -> PresetRow:
     fits = None
     if areas is not None:
-        budgets = (find_budget(device) for device in FPGAS)
-        fits = tuple(one.name for one in budgets if _fits(one, areas))
+        fits = tuple(name for name, one in DEVICES.items() if one.fits(areas[one.target]))
     return PresetRow(
         name=name,
         kind=config.kind,
@@ -170,10 +170,6 @@ def _row(name: str, config: Configuration, areas: Areas | None) -> PresetRow:
         areas=areas,
         fits=fits,
     )
-
-
-def _fits(budget: Budget, areas: Areas) -> bool:
-    return budget.fits(areas[budget.target])
 
 
 def _ports(config: Configuration) -> str:

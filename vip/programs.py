@@ -16,7 +16,10 @@ if TYPE_CHECKING:
 
     from isa.image import DramImage
 
-__all__ = ["Dump", "DumpError", "assemble", "fill", "load_program", "memory_contents"]
+__all__ = ["LIMIT", "Dump", "DumpError", "assemble", "fill", "load_program", "memory_contents"]
+
+#: Instructions or cycles after which a run is given up, unless another number is asked for.
+LIMIT = 100_000_000
 
 
 class DumpError(VipError):

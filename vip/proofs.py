@@ -10,6 +10,7 @@ from isa.program import Program
 from pe.config import PeConfig
 from sim_tb.cosim.applications import ApplicationError, applications
 from soc.generate.presets import preset
+from support.errors import unknown
 from support.processes import workers
 from synth.analysis.trim import Known, trim
 from synth.formal.induction import Progress as Steps
@@ -112,5 +113,5 @@ def _launches(what: Sequence[str | Path], full: PeConfig) -> dict[str, list[tupl
         elif Path(each).is_file():
             programs[name] = [(load_program(Path(each), full.instruction_words), Known())]
         else:
-            raise ApplicationError(f"{name}: no such file, and no application ({', '.join(suite)})")
+            raise ApplicationError(f"no such file, and {unknown('application', name, suite)}")
     return programs

@@ -2,7 +2,7 @@
 
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,8 +17,8 @@ from isa.program import Program
 from synth.analysis.facts import Facts
 from synth.analysis.profile import Profile, profile_of, recorder
 
-from .configurations import Design, engine
-from .programs import Dump, fill, load_program, memory_contents
+from .configurations import Design, advised, engine
+from .programs import LIMIT, Dump, fill, load_program, memory_contents
 from .progress import Progress, silent
 
 __all__ = ["ProgramRun", "run"]
@@ -32,7 +32,8 @@ class ProgramRun:
     """A run on the instruction set simulator.
 
     Attributes:
-        program: that ran. outcome: its end, or the limit.
+        program: that ran. outcome: its end, or the limit; of a fault ``outcome.fault`` says where,
+            why and what is allowed, in one line.
         executed: instruction -> number of executions.
         registers: 64-bit patterns.
         hazards: uses of the scratchpad before the vector unit is done, for which hardware may
@@ -60,6 +61,7 @@ class ProgramRun:
             "state": self.outcome.state,
             "cause": self.outcome.cause.name,
             "pc": self.outcome.pc,
+            "fault": self.outcome.fault,
             "instructions": self.outcome.instructions,
             "executed": dict(self.executed),
             "registers": list(self.registers),
@@ -74,7 +76,7 @@ def run(
     *,
     memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
-    limit: int = 100_000_000,
+    limit: int = LIMIT,
     dump: Dump | None = None,
     hazards: bool = True,
     saturation: bool = True,
@@ -132,10 +134,11 @@ def run(
             outcome = simulator.run(min(step, limit - outcome.instructions))
         seconds = time.perf_counter() - started
         dumped = b"" if dump is None else dump.take(image)
+    fault = advised(outcome.fault, loaded, outcome.cause, outcome.pc, chosen)
     met = simulator.hazards if isinstance(simulator, CheckingSimulator) else log.hazards
     return ProgramRun(
         program=loaded,
-        outcome=outcome,
+        outcome=replace(outcome, fault=fault),
         executed=dict(simulator.executed),
         registers=tuple(simulator.registers),
         hazards=tuple(met) if hazards else None,

@@ -1,28 +1,38 @@
-"""``vip bench`` and ``python -m bench``: run experiments, compare with their records, record."""
+"""``vip bench``: run experiments, compare with their records, record."""
 
 import inspect
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any, ClassVar, get_type_hints
 
 import typer
-from rich.table import Table
 
 from sim_tb.runner.build import need_simulator
 from soc.generate.generate import configuration_json
 from soc.generate.presets import any_preset
+from support.extras import need
 from vip.cli.commands.options import JsonOption
-from vip.cli.console import console
+from vip.cli.console import console, table
 from vip.cli.lazy import CommandEntry, LazyGroup
 from vip.output import write_json
 
-from .experiment import BenchError, Experiment, Measurement, cpu_seconds, find, listed, say
+from .experiment import (
+    SIMULATION,
+    SYNTHESIS,
+    BenchError,
+    Experiment,
+    Measurement,
+    cpu_seconds,
+    find,
+    listed,
+    say,
+)
 from .record import Record, clean_commit, read_record, tool_versions, write_record
 from .sources import fingerprints
 
 __all__ = ["Experiments", "app", "verdict"]
 
 #: Options of experiments that move no figure: files to write, and where work is done.
-_FREE = ("image", "jobs", "scheduler")
+_FREE = ("picture", "jobs", "scheduler")
 _COMMON: dict[str, Any] = {
     "more": Annotated[
         list[str] | None,
@@ -62,15 +72,15 @@ def _say_stale(name: str, experiment: Experiment) -> None:
 
 def _show(name: str, results: Sequence[Measurement], recorded: Record) -> bool:
     """Show results beside the record; whether anything got worse."""
-    table = Table("figure", "value", "recorded", "unit", "", title=name)
+    rows = table("figure", "value", "recorded", "unit", "", left=("figure", "unit", ""), title=name)
     worse = False
     for item in results:
         before = recorded.results.get(item.name, {}).get("value")
         judged = verdict(item, before) if recorded.format else ""
         worse |= judged == "WORSE"
         old = "" if before is None else f"{before:,.2f}"
-        table.add_row(item.name, f"{item.value:,.2f}", old, item.unit, judged)
-    console.print(table)
+        rows.add_row(item.name, f"{item.value:,.2f}", old, item.unit, judged)
+    console.print(rows)
     return worse
 
 
@@ -84,6 +94,10 @@ def _measure(
     machine = {"on": _defaults(experiment).get("on", "rtl"), **options}["on"]
     if "verilator" in experiment.tools and machine == "rtl":
         need_simulator()
+    # On the timing model nothing is emitted.
+    emitting = {*SIMULATION, *SYNTHESIS} if machine != "rtl" else set()
+    for package in sorted({*experiment.tools} - emitting):
+        need(package, f"figures of {name}")
     commit = clean_commit() if record else ""
     recorded = Record() if other else read_record(name)
     before = cpu_seconds()

@@ -21,7 +21,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 import bench
-from support.errors import VipError
+from support.errors import VipError, unknown
 
 __all__ = [
     "AMARANTH",
@@ -154,7 +154,7 @@ def find(name: str) -> Experiment:
     """
     experiments = listed()
     if name not in experiments:
-        raise BenchError(f"{name}: there are {', '.join(experiments)}")
+        raise BenchError(unknown("experiment", name, experiments))
     import_module(experiments[name].module)
     return _EXPERIMENTS[name]
 

@@ -6,14 +6,15 @@ from typing import Annotated
 
 import typer
 
+from support.errors import unknown
 from vip.cli.commands.options import drawing
 from vip.cli.errors import UserError
 
-__all__ = ["ImageOption", "NamesOption", "SeedOption", "chosen"]
+__all__ = ["NamesOption", "PictureOption", "SeedOption", "chosen"]
 
-ImageOption = Annotated[
+PictureOption = Annotated[
     Path | None,
-    typer.Option("--image", metavar="FILE", callback=drawing(), help="Draw as PNG or SVG."),
+    typer.Option("--picture", metavar="FILE", callback=drawing(), help="Draw as PNG or SVG."),
 ]
 NamesOption = Annotated[
     list[str] | None,
@@ -31,5 +32,5 @@ def chosen(names: list[str] | None, parts: Iterable[str]) -> list[str]:
     every = list(parts)
     for name in names or ():
         if name not in every:
-            raise UserError(f"--only {name}: there are {', '.join(every)}")
+            raise UserError(f"--only: {unknown('part', name, every)}")
     return [name for name in every if not names or name in names]

@@ -14,6 +14,7 @@ from typing import Annotated
 import typer
 
 from support.command import run_command
+from support.errors import unknown
 from support.files import write_atomically
 from support.picture import SUFFIXES
 from vip.cli.console import console
@@ -29,7 +30,7 @@ FILE = "{file}"
 #: Picture -> arguments of ``vip``.
 COMMANDS: Mapping[str, tuple[str, ...]] = {
     **{
-        name: ("bench", name, "--image", FILE)
+        name: ("bench", name, "--picture", FILE)
         for name in ("bp_energies", "mrf_energies", "instruction_types", "scaling", "stereo")
     },
     "motorcycle": (
@@ -37,17 +38,17 @@ COMMANDS: Mapping[str, tuple[str, ...]] = {
         *("--iterations", "5", "--latency", "60", "--picture", FILE),
     ),
     "vault_bandwidth": (
-        *("cosim", "bp", "--preset", "vault", "--iterations", "1", "--plot", FILE),
+        *("cosim", "bp", "--preset", "vault", "--iterations", "1", "--bandwidth-picture", FILE),
     ),
-    "roofline": ("bench", "kernels", "--on", "model", "--image", FILE),
-    "whole_networks": ("bench", "networks", "--network", "vgg16", "--image", FILE),
-    "trimming": ("bench", "trim", "--image", FILE),
-    "engine_units": ("diagram", FILE),
-    "tile_units": ("diagram", FILE, "--preset", "tiny", "--module", "chip_tile"),
-    "chip_units": ("diagram", FILE, "--preset", "tiny"),
+    "roofline": ("bench", "kernels", "--on", "model", "--picture", FILE),
+    "whole_networks": ("bench", "networks", "--only", "vgg16", "--picture", FILE),
+    "trimming": ("bench", "trim", "--picture", FILE),
+    "engine_units": ("diagram", "-o", FILE),
+    "tile_units": ("diagram", "--preset", "tiny", "--module", "chip_tile", "-o", FILE),
+    "chip_units": ("diagram", "--preset", "tiny", "-o", FILE),
     "network": (
         *("bench", "network", "--flits", "1000000", "--only", "4x4", "--only", "8x4"),
-        *("--image", FILE),
+        *("--picture", FILE),
     ),
 }
 #: Picture -> its name among those of ``vip report``, which writes both kinds at once.
@@ -62,7 +63,7 @@ def draw(name: str, folder: Path = _IMAGES) -> None:
     """
     if name in REPORTED:
         with TemporaryDirectory() as page:
-            _run(name, ("report", page))
+            _run(name, ("report", "-o", page))
             for suffix in SUFFIXES:
                 content = (Path(page) / f"{REPORTED[name]}{suffix}").read_bytes()
                 write_atomically(folder / f"{name}{suffix}", content)
@@ -90,7 +91,7 @@ def main(
     pictures = (*COMMANDS, *REPORTED)
     for name in names or pictures:
         if name not in pictures:
-            raise BenchError(f"unknown picture {name!r}; there are: {', '.join(pictures)}")
+            raise BenchError(unknown("picture", name, pictures))
     for name in names or pictures:
         console.rule(name)
         draw(name)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from isa.program import NAME_PATTERN, Program, SourceLine
-from isa.table import BY_KEY, encode, find, operand_range
-from support.errors import VipError, clipped, printable
+from isa.table import BY_KEY, Role, encode, find, operand_range
+from support.errors import VipError, clipped, counted, printable, suggestion
 from support.files import read_bytes
 
 from .operands import (
@@ -21,7 +21,6 @@ from .operands import (
     is_register_name,
     load_constant,
     register_number,
-    suggestion,
 )
 from .syntax import (
     RESULTS,
@@ -44,29 +43,41 @@ SOURCE_BYTES = 1 << 20
 _EXCERPT_CHARACTERS = 160
 _MESSAGE_CHARACTERS = 400
 
+#: Mistakes that a message shows.
+_MOST_MISTAKES = 20
+
 _WORDS = range(1 << 32)
 _NAME = re.compile(NAME_PATTERN)
+#: The beginning of a line that defines a name.
+_DEFINITION = re.compile(rf"\s*\.(equ|reg)\s+({NAME_PATTERN})")
 #: Directive -> its arguments.
 _DIRECTIVES = {".equ": "NAME, value", ".reg": "NAME, register", ".word": "value"}
 
 
 class AssemblyError(VipError):
-    """A mistake in a program: ``file:line:column: message``, the line, and a caret below it.
+    """Mistakes in a program, each as ``file:line:column: message``, the line, and a caret below.
 
     Attributes:
         message: the mistake.
         file: name of the source.
         line, column: from 1; 0 when the mistake belongs to no line (a file that can't be read).
         text: of the line.
+        rest: the further mistakes, in the order of their lines; the message shows the first twenty.
     """
 
-    lines = 3
-
     def __init__(
-        self, message: str, file: str, line: int = 0, column: int = 0, text: str = ""
+        self,
+        message: str,
+        file: str,
+        line: int = 0,
+        column: int = 0,
+        text: str = "",
+        rest: "tuple[AssemblyError, ...]" = (),
     ) -> None:
-        # Passing them all as arguments of the exception lets it be pickled.
-        super().__init__(message, file, line, column, text)
+        # All of them as arguments of the exception, so that it can be pickled.
+        super().__init__(message, file, line, column, text, rest)
+        self.rest = rest
+        self.lines = 3 * min(_MOST_MISTAKES, 1 + len(rest)) + (len(rest) >= _MOST_MISTAKES)
         self.message = message
         self.file = file
         self.line = line
@@ -74,6 +85,13 @@ class AssemblyError(VipError):
         self.text = text
 
     def __str__(self) -> str:
+        shown = [self, *self.rest[: _MOST_MISTAKES - 1]]
+        parts = [error._described() for error in shown]
+        if left := 1 + len(self.rest) - len(shown):
+            parts.append(f"and {counted(left, 'more mistake')}")
+        return "\n".join(parts)
+
+    def _described(self) -> str:
         if not self.line:
             return printable(f"{self.file}: {self.message}")
         where = printable(f"{self.file}:{self.line}:{self.column}")
@@ -113,7 +131,7 @@ def assemble(
         max_words: refuse a longer program (a machine's instruction buffer).
 
     Raises:
-        AssemblyError: the first mistake in the source, or a bad name in ``constants``.
+        AssemblyError: the mistakes in the source, or a bad name in ``constants``.
     """
     lines = tuple(line.removesuffix("\r") for line in text.split("\n"))
     return _Assembler(name, lines, dict(constants or {}), max_words).run()
@@ -136,8 +154,11 @@ def assemble_file(
     except OSError as error:
         raise AssemblyError(f"can't be read: {error.strerror}", file=str(path)) from error
     except UnicodeDecodeError as error:
+        before = error.object[: error.start].decode("utf-8-sig")
+        byte = error.object[error.start]
+        line = before.count("\n") + 1
         raise AssemblyError(
-            f"is not UTF-8 text: {error.reason} at byte {error.start}", file=str(path)
+            f"line {line} is not UTF-8 text (byte {byte:#x}); save the file as UTF-8", str(path)
         ) from error
     return assemble(text, name=str(path), constants=constants, max_words=max_words)
 
@@ -170,17 +191,27 @@ class _Assembler:
                     file=self.name,
                 )
             self.defined[name] = "a constant given to the assembler"
+        mistakes: list[AssemblyError] = []
         for number, text in enumerate(self.lines, 1):
             try:
                 self.line(number, parse_line(text))
             except LineError as error:
-                self.check_targets_above(number)
-                raise self.error(number, error) from None
+                mistakes.append(self.error(number, error))
+                self.recover(text)
+            if self.max_words is not None and len(self.words) > self.max_words:
+                break
         for address, target in self.branches.items():
+            # The word that makes a program too long has no source.
+            if address not in self.source:
+                continue
             try:
                 self.words[address] = self.resolve(address, target)
             except LineError as error:
-                raise self.error(self.source[address].line, error) from None
+                mistakes.append(self.error(self.source[address].line, error))
+        if mistakes:
+            first, *rest = sorted(mistakes, key=lambda mistake: (mistake.line, mistake.column))
+            place = (first.line, first.column, first.text)
+            raise AssemblyError(first.message, first.file, *place, tuple(rest))
         return Program(tuple(self.words), self.symbols, self.constants, self.source)
 
     def error(self, number: int, error: LineError) -> AssemblyError:
@@ -192,16 +223,13 @@ class _Assembler:
             text=self.lines[number - 1],
         )
 
-    def check_targets_above(self, bad: int) -> None:
-        """Report an undefined label above line ``bad``: it is the first mistake."""
-        labels = set(self.symbols)
-        for text in self.lines[bad - 1 :]:
-            labels.update(leading_labels(text))
-        for address, target in self.branches.items():
-            # A branch on the bad line itself has no source yet.
-            source = self.source.get(address)
-            if source is not None and target.text not in labels:
-                raise self.error(source.line, _undefined(target, labels))
+    def recover(self, text: str) -> None:
+        """Define what a line with a mistake defines, so that nothing is said about its uses."""
+        for label in leading_labels(text):
+            self.symbols.setdefault(label, len(self.words))
+        if match := _DEFINITION.match(text):
+            names: dict[str, int] = self.constants if match[1] == "equ" else self.aliases
+            names.setdefault(match[2], 1)
 
     def line(self, number: int, line: Line) -> None:
         for label in line.labels:
@@ -230,6 +258,7 @@ class _Assembler:
         form = _DIRECTIVES.get(directive.name)
         if form is None:
             near = suggestion(directive.name, _DIRECTIVES)
+            near = near or f"; there are {', '.join(_DIRECTIVES)}"
             raise LineError(f"unknown directive {directive.name}{near}", directive.column)
         arguments = directive.arguments
         if len(arguments) != form.count(",") + 1:
@@ -272,6 +301,8 @@ class _Assembler:
             elif isinstance(written, Immediate):
                 label = f"operand {index} of {statement.mnemonic}"
                 hint = f"; {LOAD_IMMEDIATE} takes any" if row is BY_KEY["mov.imm"] else ""
+                if row.scalar is not None and operand.role is not Role.SHIFT:
+                    hint = f"; {LOAD_IMMEDIATE} loads a larger constant into a register"
                 allowed = operand_range(operand)
                 values.append(constant_value(label, written, allowed, self.constants, hint))
             else:
@@ -306,6 +337,10 @@ class _Assembler:
         if statement.width is not None:
             raise LineError(f"{LOAD_IMMEDIATE} takes no width", statement.width_column)
         operands = statement.operands
+        if len(operands) == 2 and isinstance(operands[1], Name):
+            name = operands[1]
+            if name.text not in self.aliases and not is_register_name(name.text):
+                raise LineError(f"a constant operand is written #{name.text}", name.column)
         if len(operands) != 2 or not isinstance(operands[1], Immediate):
             raise LineError(f"write {LOAD_IMMEDIATE} register, #constant", statement.column)
         register = register_number(operands[0], self.aliases)

@@ -5,7 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from isa.program import Program
 from isa.table import Instruction, Role, decode, operand_range
 
-__all__ = ["disassemble", "instruction_text"]
+__all__ = ["disassemble", "instruction_text", "located", "text_at"]
 
 _INDENT = "    "
 
@@ -54,6 +54,21 @@ def disassemble(program: Program | Iterable[int]) -> str:
         lines.append(_INDENT + _line(address, word, instruction, labels))
     lines += [f"{name}:" for name in at.get(len(program.words), [])]
     return "".join(f"{line}\n" for line in lines)
+
+
+def located(program: Program, address: int) -> str:
+    """The place of the word at ``address``, source line or address, and its instruction:
+    ``kernel.s:3: ld.reg [64-bit] r9, r1``."""
+    source = program.source.get(address)
+    place = f"word {address}" if source is None else f"{source.file}:{source.line}"
+    return f"{place}: {text_at(program, address)}"
+
+
+def text_at(program: Program, address: int) -> str:
+    """The word at ``address`` as assembly writes it, with the label of a branch if it has one."""
+    names = {at: name for name, at in reversed(list(program.symbols.items()))}
+    word = program.words[address]
+    return _line(address, word, decode(word), names)
 
 
 def _line(

@@ -4,8 +4,7 @@ The pseudo-instruction ``li`` loads any 64-bit constant with instructions on one
 """
 
 import re
-from collections.abc import Collection, Mapping
-from difflib import get_close_matches
+from collections.abc import Mapping
 from functools import lru_cache
 
 from isa.table import (
@@ -19,7 +18,7 @@ from isa.table import (
     Role,
     Width,
 )
-from support.errors import counted
+from support.errors import counted, suggestion
 
 from .syntax import Immediate, LineError, Name, Statement
 
@@ -31,7 +30,6 @@ __all__ = [
     "is_register_name",
     "load_constant",
     "register_number",
-    "suggestion",
 ]
 
 #: Constants that ``li`` takes: every signed and every unsigned 64-bit number.
@@ -119,14 +117,23 @@ def load_constant(value: int) -> tuple[tuple[str, int], ...]:
 #: The pseudo-instruction that loads any 64-bit constant.
 LOAD_IMMEDIATE = "li"
 
-#: Above these limits, searching for similar names takes too long: characters, and known names.
-_LONGEST_GUESS = 64
-_MOST_GUESSES = 2000
-
 _IMMEDIATE_SUFFIX = ".imm"
+#: Registers that a name may be meant as.
+_LOWEST = tuple(f"r{number}" for number in range(REGISTERS))
 _REGISTER = re.compile(r"r([0-9]+)")
 _WIDTH = re.compile(r"([0-9]+)\s*-\s*bit")
 _WIDTHS = {width.bits: width for width in Width}
+
+
+#: Mnemonics of other machines, and what to write here.
+_ELSEWHERE = {
+    **dict.fromkeys(("j", "b", "br", "goto"), "write jmp"),
+    **dict.fromkeys(("ret", "exit", "end", "stop"), "write halt"),
+    **dict.fromkeys(("lw", "lh", "lb", "ld", "load"), "write ld.reg or ld.sram"),
+    **dict.fromkeys(("sw", "sh", "sb", "st", "store"), "write st.reg or st.sram"),
+    "mul": "there is no scalar product; v.v.mul and v.s.mul multiply vectors",
+    "nop": "no instruction is needed to wait; v.drain waits for the vector unit",
+}
 
 
 def _by_spelling() -> dict[str, tuple[Instruction, ...]]:
@@ -139,14 +146,6 @@ def _by_spelling() -> dict[str, tuple[Instruction, ...]]:
 
 
 _BY_SPELLING = _by_spelling()
-
-
-def suggestion(name: str, names: Collection[str]) -> str:
-    """``; did you mean ...?`` with the members of ``names`` similar to ``name``, or ""."""
-    if len(name) > _LONGEST_GUESS or len(names) > _MOST_GUESSES:
-        return ""
-    near = get_close_matches(name, sorted(names), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
 
 
 def is_register_name(name: str) -> bool:
@@ -166,7 +165,8 @@ def register_number(operand: Name | Immediate, aliases: Mapping[str, int]) -> in
         return number
     match = _REGISTER.fullmatch(operand.text)
     if match is None:
-        near = suggestion(operand.text, aliases)
+        near = suggestion(operand.text, {*aliases, *_LOWEST})
+        near = near or f"; registers are r0 to r{REGISTERS - 1}"
         raise LineError(f"{operand.text!r} is not a register{near}", operand.column)
     if len(match[1]) > len(str(REGISTERS)) or int(match[1]) >= REGISTERS:
         raise LineError(
@@ -201,13 +201,19 @@ def choose(statement: Statement) -> Instruction:
     rows = _BY_SPELLING.get(statement.mnemonic)
     if rows is None:
         near = suggestion(statement.mnemonic.lower(), {*_BY_SPELLING, LOAD_IMMEDIATE})
+        if meant := _ELSEWHERE.get(statement.mnemonic.lower()):
+            near = f"; {meant}"
+        elif not near and not statement.operands:
+            near = f"; a label ends with a colon: {statement.mnemonic}:"
         raise LineError(f"unknown instruction {statement.mnemonic!r}{near}", statement.column)
     rows = _with_width(statement, rows)
     count = len(rows[0].operands)
     if len(statement.operands) != count:
         extra = statement.operands[count:]
+        ignored = rows[0].operands[-1:] and rows[0].operands[-1].role is Role.IGNORED
+        unread = "; the last one is not read: name any register, such as r0" if ignored else ""
         raise LineError(
-            f"{statement.mnemonic} takes {_form(rows)}, not {len(statement.operands)}",
+            f"{statement.mnemonic} takes {_form(rows)}, not {len(statement.operands)}{unread}",
             extra[0].column if extra else statement.column,
         )
     for number, operand in enumerate(statement.operands):
@@ -236,7 +242,7 @@ def _with_width(statement: Statement, rows: tuple[Instruction, ...]) -> tuple[In
     width = _WIDTHS.get(int(match[1])) if match and len(match[1]) < 4 else None
     if width not in allowed:
         raise LineError(
-            f"[{statement.width}] is not a width of {statement.mnemonic}: {widths}",
+            f"[{statement.width}] is not a width of {statement.mnemonic}; write {widths}",
             statement.width_column,
         )
     return tuple(row for row in rows if row.width is width)

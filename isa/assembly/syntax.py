@@ -74,6 +74,8 @@ class Name:
         """
         value = constants.get(self.text)
         if value is None:
+            if not re.fullmatch(NAME_PATTERN, self.text):
+                raise LineError(f"{self.text} is a register, written without #", self.column)
             raise LineError(f"no constant {self.text!r} is defined above this line", self.column)
         return value
 
@@ -294,12 +296,31 @@ def _too_deep() -> LineError:
     return LineError("the expression is nested too deeply", 1)
 
 
+#: What is meant by characters that no line has.
+_HINTS = {
+    **dict.fromkeys("[]", "; a width is written like [16-bit]"),
+    "=": "; write .equ NAME, value",
+    "$": "; constants begin with #",
+}
+
+
 def _syntax_error(text: str, error: UnexpectedInput) -> LineError:
     if isinstance(error, UnexpectedCharacters):
         character = text[error.column - 1]
-        hint = "; a width is written like [16-bit]" if character in "[]" else ""
+        hint = _HINTS.get(character, "")
         return LineError(f"unexpected {character!r}{hint}", error.column)
     assert isinstance(error, UnexpectedToken)
+    token = str(error.token)
+    if error.token.type in ("HASH", "SLASH") and not text[: error.column - 1].rstrip().endswith(
+        ","
+    ):
+        code = text[: error.column - 1].strip()
+        if not code or error.token.type == "SLASH" or text[error.column : error.column + 1] == " ":
+            return LineError(f"unexpected {token!r}; comments begin with ;", error.column)
+    if "COMMA" in error.expected and error.token.type in ("NAME", "NUMBER", "HASH"):
+        return LineError(f"a comma is missing before {token!r}", error.column)
+    if token.startswith("["):
+        return LineError(f"unexpected {token!r}; an address has no brackets", error.column)
     names = [_EXPECTED[name] for name in sorted(error.expected) if name in _EXPECTED]
     hint = f"; expected {' or '.join(names)}" if names else ""
     if error.token.type == "$END":

@@ -99,6 +99,7 @@ class SimulatedMachine(Machine):
                     vault=vault,
                     slot=slot,
                     executed=outcome.instructions,
+                    fault=outcome.fault,
                 )
                 for (vault, slot), simulator, outcome in zip(
                     places, simulators, outcomes, strict=True

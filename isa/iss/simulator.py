@@ -8,7 +8,7 @@ addresses than the operand's own, or a program breaks the timing rules of :mod:`
 
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import repeat
 from typing import Literal
 
@@ -33,6 +33,7 @@ from isa.table import (
 from support.checks import Checks
 from support.errors import VipError
 
+from .explain import fault_line
 from .operations import Halt, Operation, ProcessorFault, ProcessorState, bind
 
 __all__ = ["Observer", "Outcome", "Simulator", "SimulatorError", "every"]
@@ -72,12 +73,15 @@ class Outcome:
         pc: word address of the ``halt``, of the faulting instruction, or of the next one. With
             ``PC_OUT_OF_PROGRAM`` the address that is outside; it may be negative.
         instructions: executed since the launch, the ``halt`` included, a faulting one not.
+        fault: one line about it: source line, instruction, operands, cause, and what is allowed; ""
+            without a fault.
     """
 
     state: Literal["halted", "faulted", "limit"]
     cause: FaultCause
     pc: int
     instructions: int
+    fault: str = field(default="", compare=False)
 
 
 _CHECK = Checks(SimulatorError)
@@ -157,6 +161,7 @@ class Simulator:
             wide = name == "parameters" or register_width == REGISTER_WIDTH
             _CHECK.within(name, value, 0, (1 << (64 if wide else 16)) - 1)
         words = tuple(program.words if isinstance(program, Program) else program)
+        self._source = program
         if len(words) > instruction_words:
             raise SimulatorError(
                 f"a program of {len(words)} words does not fit the instruction buffer of "
@@ -211,7 +216,7 @@ class Simulator:
         self._load(words, rows, observer)
         self._end: Outcome | None = None
         if register_width < REGISTER_WIDTH and parameters >> address_bits:
-            self._end = Outcome("faulted", FaultCause.REGISTER_RANGE, 0, 0)
+            self._end = _no_address(parameters, address_bits)
 
     def _load(
         self, words: Sequence[int], rows: Sequence[Instruction | None], observer: Observer | None
@@ -278,7 +283,15 @@ class Simulator:
             raise SimulatorError(f"limit must be 0 or more, not {limit}")
         if self._end is None:
             self._end = self._execute(limit)
+            if self._end is not None and self._end.state == "faulted":
+                self._end = replace(self._end, fault=self._fault(self._end))
         return self._end or Outcome("limit", FaultCause.NONE, self.pc, sum(self._counts))
+
+    def _fault(self, end: Outcome) -> str:
+        program = self._source
+        if not isinstance(program, Program):
+            program = Program(tuple(program))
+        return fault_line(program, end.cause, end.pc, self._state)
 
     def _execute(self, limit: int | None) -> Outcome | None:
         """Execute until the program ends; None: it goes on after ``limit`` instructions."""
@@ -298,3 +311,10 @@ class Simulator:
         finally:
             self.pc = pc
         return None
+
+
+def _no_address(parameters: int, address_bits: int) -> Outcome:
+    """The end of a launch with parameters that a narrow engine can't hold."""
+    last = (1 << address_bits) - 1
+    fault = f"launch: the parameter (r5) {parameters:#x} is not an address from 0x0 to {last:#x}"
+    return Outcome("faulted", FaultCause.REGISTER_RANGE, 0, 0, fault)

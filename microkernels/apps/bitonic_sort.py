@@ -83,7 +83,7 @@ def bitonic_sort_program(rows: int, length: int) -> Program:
         length: a power of two, 8..256.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
     CHECK.within("rows", rows, 1, _MOST_ROWS)
     CHECK.within("elements of a row", length, _LEAST, MAX_VL)

@@ -49,7 +49,7 @@ class ImageFilter:
         shift: bits by which sums are shifted right, with rounding; 0..15.
 
     Raises:
-        KernelError: a value outside its range, or rows of different length.
+        KernelError: a value out of range, or rows of different length.
     """
 
     taps: tuple[tuple[int, ...], ...]
@@ -198,7 +198,7 @@ def convolve_image_job(kernel: ImageFilter, image: Elements) -> KernelJob:
     """The convolution of an image, height x width elements, by ``kernel``.
 
     Raises:
-        KernelError: as :func:`convolve_image`.
+        KernelError: as for :func:`convolve_image`.
     """
     shape = kernel.shape(image.shape)
     factors, source, target, _ = shape.places(len(kernel.factors), Width.W16)

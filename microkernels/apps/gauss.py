@@ -281,7 +281,7 @@ class _Gauss:
 
 
 def gauss_job(systems: Elements) -> KernelJob:
-    """The solutions of systems; parameters and errors as of :func:`solve`."""
+    """The solutions of systems; parameters and errors as for :func:`solve`."""
     count, unknowns = _sizes(systems)
     constants, start, source, target, _ = _places(count, unknowns)
     first_values = np.array([0] * unknowns + [_ONE], _NUMBER)

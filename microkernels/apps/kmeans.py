@@ -54,7 +54,7 @@ class KmeansShape:
         points: 1..65536. coordinates: of each, 1..255. centres: 1..32.
 
     Raises:
-        KernelError: a value outside its range, or centres that do not fit the scratchpad.
+        KernelError: a value out of range, or centres that do not fit the scratchpad.
     """
 
     points: int
@@ -259,7 +259,7 @@ def _program(shape: KmeansShape) -> Program:
 
 
 def kmeans_job(points: Elements, centres: Elements) -> KernelJob:
-    """The assignment of points to centres; parameters as of :func:`assign`.
+    """The assignment of points to centres; parameters as for :func:`assign`.
 
     Raises:
         KernelError: arrays that do not fit each other or the kernel, or values beyond 16 bits.

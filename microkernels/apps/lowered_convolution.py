@@ -178,8 +178,8 @@ def upsampled_convolution_job(
             phase; else a row for each pixel of the upsampled image, which is stored with its zeros.
 
     Raises:
-        KernelError: as of :func:`lowered_convolution_job`,
-            an even kernel, or a factor outside its range.
+        KernelError: as for :func:`lowered_convolution_job`, an even kernel, or a factor outside its
+            range.
         isa.workspace.WorkspaceError: sizes that no workspace has.
     """
     CHECK.within("factor", factor, 2, _MOST_FACTOR)

@@ -53,7 +53,7 @@ class MultiplyShape:
             1..256. columns: of the second one, 1..4096.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     rows: int

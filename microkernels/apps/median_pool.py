@@ -148,7 +148,7 @@ class _MedianPool:
 
 @CHECK.arguments
 def median_pool_job(image: Elements, stride: int = 1) -> KernelJob:
-    """Medians of the windows of an image; parameters and errors as of :func:`median_pool`."""
+    """Medians of the windows of an image; parameters and errors as for :func:`median_pool`."""
     shape = _shape(image.shape, stride)
     picker = _picker(stride)
     places = shape.places(picker.size, Width.W8)

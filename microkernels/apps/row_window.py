@@ -32,7 +32,7 @@ class WindowShape:
         stride: pixels from a window to the next one, at least 1.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     height: int

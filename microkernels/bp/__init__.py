@@ -1,1 +1,1 @@
-"""Belief propagation (BP-M) on one level and on two: golden models, layouts, kernels, jobs."""
+"""Belief propagation (BP-M) on one and two levels: golden models, layouts, kernels, jobs."""

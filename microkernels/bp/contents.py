@@ -1,6 +1,6 @@
-"""Memory contents of belief propagation before and after a launch: writing and reading them.
+"""Reads and writes the memory contents of belief propagation before and after a launch.
 
-Everything lies where :mod:`microkernels.bp.layout` says.
+:mod:`microkernels.bp.layout` defines all addresses.
 """
 
 from collections.abc import Iterator
@@ -29,16 +29,16 @@ def _check(layout: BpLayout, problem: BpProblem) -> None:
             + "the problem needs {} x {}, {} of {}".format(*needed)
         )
     if layout.shifts is not None and layout.shifts.transform != transform_of(problem.smoothness):
-        raise KernelError("the layout is for other shifts than those of the smoothness costs")
+        raise KernelError("the layout's shifts differ from those of the smoothness costs")
     if layout.variant.weighted != (problem.weights is not None):
-        raise KernelError("the layout is for edge weights or the problem has some, but not both")
+        raise KernelError("the layout and the problem must both have edge weights, or neither")
     if layout.symmetric and not problem.symmetric:
         raise KernelError("the layout is for symmetric smoothness costs; the problem's are not")
 
 
 def row_tiles(layout: BpLayout, vault: int | None = None) -> Iterator[Tile]:
-    """All rows of records of all tiles of ``vault`` (None: of all vaults), each as a tile of one
-    row; those that fill up the last block lie beyond the image."""
+    """All rows of records of all tiles of ``vault`` (None: of all vaults), each as a one-row tile;
+    rows that fill up the last block are outside the image."""
     vaults = range(layout.ring.vaults) if vault is None else (vault,)
     for tile in (tile for number in vaults for tile in layout.grid.tiles(number)):
         height = layout.grid.block * layout.grid.blocks(tile.height)
@@ -55,10 +55,11 @@ def contents(
 ) -> Iterator[tuple[int, bytes]]:
     """Memory contents required before the launch: addresses, ascending in each vault, and bytes.
 
-    Parameter blocks, flags, smoothness costs, data costs and messages (None: all 0).
+    The contents are parameter blocks, flags, smoothness costs, data costs and messages (None: all
+    0).
 
     Raises:
-        KernelError: a layout for another problem, negative iterations, messages of a wrong shape.
+        KernelError: a layout for another problem, negative iterations, messages of the wrong shape.
     """
     _check(layout, problem)
     start = problem.no_messages() if messages is None else check_messages(problem, messages)
@@ -98,7 +99,7 @@ def _tails(problem: BpProblem) -> dict[MessageDirection | None, Messages]:
     if problem.weights is None:
         return {}
     dtype = element_type(problem.bits)
-    # A weight that does not fit multiplies smoothness costs of 0.
+    # A weight that does not fit multiplies only smoothness costs of 0.
     right, down = (
         one.clip(max=np.iinfo(dtype).max).astype(dtype)
         for one in (problem.weights.right, problem.weights.down)
@@ -111,8 +112,8 @@ def _tails(problem: BpProblem) -> dict[MessageDirection | None, Messages]:
 def _vectors(
     data: np.ndarray, layout: BpLayout, direction: MessageDirection | None, *, tail: bool = False
 ) -> np.ndarray:
-    """View ``[x, byte]`` of one vector of every record of a row, or of what follows its labels;
-    None: of the data costs."""
+    """View ``[x, byte]`` of one vector in every record of a row, or of the elements after its
+    labels; None: the data costs."""
     place = COST_PLACE if direction is None else PLACE[direction]
     records = data.reshape(-1, layout.record_bytes)
     size = layout.bits // 8
@@ -136,7 +137,7 @@ def pack(
 
 
 def unpack(layout: BpLayout, memory: Readable) -> Messages:
-    """Read the messages of all directions back."""
+    """Read back the messages of all directions."""
     dtype = element_type(layout.bits)
     shape = (len(MessageDirection), layout.grid.height, layout.grid.width, layout.labels)
     messages = np.empty(shape, dtype)

@@ -1,8 +1,8 @@
-"""The frame of the belief propagation kernels: parameters, iterations, runs and flags; and of those
-that work on lines in turns also loads, stores and ends of lines.
+"""The frame shared by the belief propagation kernels: parameters, iterations, runs and flags.
+Kernels that interleave lines also share loads, stores and line ends.
 
-The code that updates the lines of a run, and the smoothness costs that it needs, are those of the
-kernel (:mod:`microkernels.bp.kernel`, :mod:`microkernels.bp.shifts.kernel`).
+Each kernel adds the code that updates a run's lines, and its smoothness costs
+(:mod:`microkernels.bp.kernel`, :mod:`microkernels.bp.shifts.kernel`).
 """
 
 from abc import ABC, abstractmethod
@@ -24,19 +24,18 @@ _LOG_WORD = 3
 
 
 class BpFrame(ABC):
-    """Frame of a program. The attributes that are names of registers have the purposes that the
-    program lists.
+    """Frame of a program. Attributes that name registers have the purposes that the program lists.
 
     Parameters:
-        title: lines of text for the head of the program.
+        title: lines of text at the top of the program.
         labels, bits: of the problem.
-        temporaries: names and purposes of registers for the moment; the first is ``scratch``.
+        temporaries: names and purposes of temporary registers; the first is ``scratch``.
         vault_bits: as for :func:`microkernels.bp.kernel.bp_builder`.
         first_messages: names and purposes of registers right after the word ``first_message``.
-        place_drains: as of :class:`microkernels.common.builder.KernelBuilder`.
+        place_drains: as for :class:`microkernels.common.builder.KernelBuilder`.
 
     Attributes:
-        run: registers with the words of a run.
+        run: registers that contain the words of a run.
         source, target: addresses of the next vectors to load, and of the next messages to store.
     """
 
@@ -81,7 +80,7 @@ class BpFrame(ABC):
 
     @cached_property
     def flags(self) -> FlagCode:
-        """Code for flags; registers of the streams hold nothing between runs."""
+        """Code for flags; the registers of the streams are unused between runs."""
         load, store = self.source, self.target
         scratch = (load[0], load[1], store[0], store[1], self.left, self.load_left)
         return FlagCode(self.writer, event=self.event, scratch=scratch, one="one")
@@ -96,12 +95,12 @@ class BpFrame(ABC):
 
     @abstractmethod
     def emit_streams(self) -> None:
-        """Write the code for the lines of a run. It calls :meth:`describe` once on each of its
-        ways, where it needs the run's words no more, and goes to ``run_end`` when the messages'
-        stores are issued and no vector instruction is left."""
+        """Write the code for a run's lines. It calls :meth:`describe` once on each path, where the
+        run's words are no longer needed, and jumps to ``run_end`` once the messages' stores are
+        issued and no vector instruction is left."""
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w, run, zero = self.writer, self.run, self.zero
         self._start()
         w.note("Nothing to do in this sweep.")
@@ -158,8 +157,8 @@ class BpFrame(ABC):
         w.op("mov", self.run.flags_to_wait, zero)
 
     def describe(self) -> None:
-        """Read the next run's words except those about its end: the previous run still needs its
-        own.
+        """Read the next run's description, except for the words about its end, which the previous
+        run still needs.
 
         The loads are in flight while that run ends.
         """
@@ -168,7 +167,7 @@ class BpFrame(ABC):
             self.writer.read(word, self.described)
 
     def _begin_run(self) -> None:
-        """Read the words about the run's end; wait for its flag; count runs and iterations."""
+        """Read the words about the run's end, wait for its flag, and count runs and iterations."""
         w, run, zero = self.writer, self.run, self.zero
         for word in run.words()[-END_WORDS:]:
             w.read(word, self.described)
@@ -182,19 +181,19 @@ class BpFrame(ABC):
 
 
 class LaneFrame(BpFrame):
-    """Frame of a kernel that works on several lines in turns, the lanes, and that has the addresses
-    of its slots in registers.
+    """Frame of a kernel that interleaves several lines, called lanes, and keeps its slots'
+    addresses in registers.
 
     Parameters:
-        title, labels, bits, vault_bits, place_drains: as of :class:`BpFrame`.
+        title, labels, bits, vault_bits, place_drains: as for :class:`BpFrame`.
         lanes: 1, 2 or 4.
-        pad: the scratchpad, with its ring.
-        variant: of the updates; usual in a kernel on blocks.
-        in_blocks: of the kernel on blocks of pixels
+        pad: the scratchpad with its ring.
+        variant: of the updates; the default one in a kernel on blocks.
+        in_blocks: this is the kernel on blocks of pixels
             (:mod:`microkernels.bp.shifts.block_kernel`).
-        first_message: offset in a slot at which the message that begins a line is loaded with the
-            inputs, and after it the one that damping mixes with the new one; None: the kernel loads
-            them in another way.
+        first_message: offset in a slot at which the inputs' load also loads the message that begins
+            a line, followed by the one that damping mixes with the new one; None: the kernel loads
+            them differently.
     """
 
     def __init__(
@@ -256,8 +255,8 @@ class LaneFrame(BpFrame):
         self.message = [f"m{n}" for n in range(lanes)]
 
     def set_places(self) -> None:
-        """Allocate the constants that all such kernels have; the messages of the lanes are at the
-        places ``m0``, ``m1`` and so on."""
+        """Allocate the constants common to all such kernels; the lanes' messages are at the places
+        ``m0``, ``m1`` and so on."""
         w, vector = self.writer, self.pad.vector
         last = vector // self.size if self.in_blocks else self.labels + self.variant.tail
         w.constant("one", 1, "1")
@@ -273,13 +272,13 @@ class LaneFrame(BpFrame):
                 w.constant(f"u{n}", self.pad.ring + n * self.pad.slot, f"slot {n}")
 
     def set_lengths(self) -> None:
-        """One row."""
+        """Write the setting for one row."""
         self.writer.op("set.vl", "labels")
         self.writer.op("set.mr", "one")
         self.set_fraction()
 
     def set_fraction(self) -> None:
-        """Write the setting of the fraction bits, if there are products."""
+        """Write the setting of the fraction bits if there are products."""
         w = self.writer
         if self.variant.damped and not self.variant.weighted:
             w.op("mov", self.y, DAMPING_BITS)
@@ -288,8 +287,8 @@ class LaneFrame(BpFrame):
             w.op("set.fx", w.zero)
 
     def _find_weight(self) -> None:
-        """Write where in a slot a run finds its weights, if there are any: that of the edge forward
-        comes first, then that of the edge back."""
+        """Write code that finds a run's weights in a slot, if there are any: the forward edge's
+        weight comes first, then the backward edge's."""
         if not self.variant.weighted:
             return
         w = self.writer
@@ -300,13 +299,13 @@ class LaneFrame(BpFrame):
     def damp(
         self, step: str, slot: str, message: str, *, fresh: int, replaced: int, damping: int
     ) -> None:
-        """Write a step of mixing a new message with the one that it replaces: ``n``, ``d``, ``f``
-        or ``m`` (:mod:`microkernels.bp.problem`).
+        """Write one step of mixing a new message with the one it replaces: ``n``, ``d``, ``f`` or
+        ``m`` (:mod:`microkernels.bp.problem`).
 
         Parameters:
             slot: register with the address of the raw message, then of ``d`` and ``f``.
             message: register with the address of ``m``.
-            fresh, replaced: offsets in the slot of ``n`` and of the message that is replaced.
+            fresh, replaced: offsets in the slot of ``n`` and of the replaced message.
             damping: scratchpad address of the sixteenths.
         """
         w = self.writer
@@ -323,7 +322,7 @@ class LaneFrame(BpFrame):
             w.vector("v.v.add", message, self.x, slot, note="m = n + f")
 
     def take_share(self, vector: str, damping: int) -> None:
-        """Write the share of a difference that a message keeps; ``damping`` is the scratchpad
+        """Write the fraction of a difference that a message keeps; ``damping`` is the scratchpad
         address of the sixteenths."""
         w = self.writer
         if self.variant.weighted:
@@ -343,7 +342,7 @@ class LaneFrame(BpFrame):
         return update % self.lanes
 
     def begin(self) -> None:
-        """Begin a run whose words are those for the number of lanes: load all slots."""
+        """Begin a run whose words match the number of lanes: load all slots."""
         w, run = self.writer, self.run
         self._find_weight()
         w.op("add", self.target[0], run.first_message, run.pixel_pitch)
@@ -364,7 +363,7 @@ class LaneFrame(BpFrame):
             self.load(update)
 
     def spread(self) -> None:
-        """Adapt the run's words to the number of lanes: the first code of a run."""
+        """Write the first code of a run, which adapts its words to the number of lanes."""
         w, run = self.writer, self.run
         if self.lanes == 1:
             w.note("Line after line, those of a pair in turns.")
@@ -388,7 +387,7 @@ class LaneFrame(BpFrame):
                 w.op("sra", self.half, run.lane_pitch, 1)
 
     def start_line(self) -> None:
-        """Place the load stream at the first pixel of its line."""
+        """Move the load stream to the first pixel of its line."""
         w, run = self.writer, self.run
         w.op("mov", self.load_left, run.updates)
         w.op("mov", self.source[0], run.load_start)
@@ -399,13 +398,13 @@ class LaneFrame(BpFrame):
                 self._old_at_end()
 
     def _old_at_end(self) -> None:
-        """The last message of a line may lie elsewhere."""
+        """Account for a line's last message, which may be elsewhere."""
         w, run = self.writer, self.run
         w.op("sub", self.old, self.old, run.pixel_pitch)
         w.op("add", self.old, self.old, run.last_pitch)
 
     def lane_address(self, result: str, base: str, lane: int) -> None:
-        """``result``, the address of ``lane`` - 1 (or ``base`` for lane 0), moves to ``lane``."""
+        """Move ``result``, the address for ``lane`` - 1 (or ``base`` for lane 0), to ``lane``."""
         w, run = self.writer, self.run
         if lane == 2:
             w.op("add", result, base, self.half)
@@ -413,7 +412,7 @@ class LaneFrame(BpFrame):
             w.op("add", result, base if lane == 1 else result, run.line_pitch)
 
     def load(self, update: int) -> None:
-        """Load stream: ``update`` into its slot."""
+        """Load ``update`` of the load stream into its slot."""
         w, run = self.writer, self.run
         lane, slot = self.lane(update), self.slot(update)
         done = w.new_label("loaded")
@@ -446,7 +445,7 @@ class LaneFrame(BpFrame):
         w.label(done)
 
     def load_next_line(self) -> None:
-        """Place the load stream at its next line."""
+        """Move the load stream to its next line."""
         w, run = self.writer, self.run
         w.op("sub", self.load_groups, self.load_groups, 1)
         w.op("add", run.load_start, run.load_start, run.lane_pitch)
@@ -456,7 +455,7 @@ class LaneFrame(BpFrame):
         self.start_line()
 
     def store(self, update: int) -> None:
-        """Store the message of an update."""
+        """Store an update's message."""
         w, run = self.writer, self.run
         lane = self.lane(update)
         w.store(self.target[lane > 0], self.message[lane], "labels", note=f"message of lane {lane}")
@@ -470,7 +469,7 @@ class LaneFrame(BpFrame):
         w.label(on)
 
         def end() -> None:
-            # The last message of a line may leave the tile; after it comes another line.
+            # A line's last message may leave the tile; the next one belongs to another line.
             w.op("beq", self.store_left, self.zero, moved)
             w.op("add", self.target[0], self.target[0], run.last_pitch)
             w.op("jmp", on)
@@ -483,11 +482,11 @@ class LaneFrame(BpFrame):
         w.detour(end_of_line, on, end)
 
     def end_of_update(self, finish: str, next_line: Callable[[], None] | None = None) -> None:
-        """After the update of the last lane: its line may end.
+        """End the last lane's update, and its line if this was the last.
 
         Parameters:
             finish: label of the code after the last line.
-            next_line: writes code that begins another line.
+            next_line: writes the code that begins another line.
         """
         w, run = self.writer, self.run
         w.op("sub", self.left, self.left, 1)
@@ -502,7 +501,7 @@ class LaneFrame(BpFrame):
         w.seldom("beq", self.left, self.zero, end_of_line)
 
     def store_last(self) -> None:
-        """Write the end of a run on one lane, from the label ``last`` on."""
+        """Write the end of a run on one lane, from label ``last``."""
         w = self.writer
         w.note("Last message.")
         w.label("last")

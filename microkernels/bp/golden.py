@@ -1,17 +1,17 @@
-"""Golden model of BP-M: equations 2.10 and 2.11 of the thesis, bit for bit as the machine computes.
+"""Golden model of BP-M: equations 2.10 and 2.11 of the thesis, bit-exact with the machine.
 
-One update computes the message from pixel ``v`` to its neighbour ``w`` in the direction of the
-sweep. Every addition and subtraction saturates at the element width
-(docs/decisions/machine.md), so its order matters and is part of the contract:
+One update computes the message from pixel ``v`` to its neighbour ``w`` in the sweep's direction.
+Every addition and subtraction saturates at the element width (docs/decisions/machine.md), so its
+order matters and is part of the contract:
 
-1. ``t = ((a + b) + c) + m``, with ``m`` the message that arrived at ``v`` in the direction of the
-   sweep, and
+1. ``t = ((a + b) + c) + m``, with ``m`` the message that arrived at ``v`` in the sweep's direction,
+   and
 
    - moving right or left: ``a``, ``b``, ``c`` = message moving up, message moving down, data cost,
    - moving down or up: ``a``, ``b``, ``c`` = data cost, message moving left, message moving right,
 
-   all of them at ``v``. The order is that of the vectors in memory (:mod:`microkernels.bp.layout`),
-   so that one body of code serves all directions. Only the last addition depends on the message
+   all at ``v``. This is the order of the vectors in memory (:mod:`microkernels.bp.layout`),
+   so one body of code serves all directions. Only the last addition depends on the message
    that the previous update produced.
 2. ``r[o] = min over i of (S[o, i] + t[i])``, with ``S`` the smoothness costs, transposed when the
    sweep moves left or up.
@@ -21,9 +21,9 @@ With edge weights (equation 3.1a) ``S`` is multiplied by the weight of the edge 
 ``w``. With damping, ``d`` sixteenths of the old message ``o`` remain in the new one, ``n``, which
 is then ``n + (o - n) * d / 16``, the product rounded half up.
 
-A sweep goes through each line (row or column) from one end to the other; each update uses the
-message that the previous update produced. Lines do not depend on each other. Messages that arrive
-at the first pixel of a line are read like any other and never written.
+A sweep traverses each line (row or column) from end to end; each update uses the message that the
+previous update produced. Lines are independent of each other. Messages that arrive at a line's
+first pixel are read like any other and never written.
 
 *Hierarchical BP-M* (thesis 7.2.1, and 3.1 after Felzenszwalb and Huttenlocher) has two levels. A
 pixel of the *coarse* problem stands for a block of 2 x 2 pixels of the *fine* one:
@@ -32,8 +32,8 @@ pixel of the *coarse* problem stands for a block of 2 x 2 pixels of the *fine* o
    ``(top left + top right) + (bottom left + bottom right)``, each addition saturating
    (docs/decisions/machine.md); pixels of a block beyond the image's edge cost 0;
 2. BP-M on the coarse problem, with messages initialised to 0;
-3. *copy*: each message of the fine problem is initialised with the message of the same direction
-   at the coarse pixel of its block;
+3. *copy*: each message of the fine problem is initialised with the message of the same direction at
+   its block's coarse pixel;
 4. BP-M on the fine problem, starting from these messages.
 
 The weight of an edge between two blocks is half the sum of those of the edges between their pixels
@@ -65,14 +65,14 @@ __all__ = [
     "sweep",
 ]
 
-#: Pixels of a side of a block (epsilon in equation 3.1b).
+#: Side of a block in pixels (epsilon in equation 3.1b).
 BLOCK = 2
 #: Steps of damping.
 _SIXTEENTHS = 16
 
 
 def check_damping(damping: int) -> None:
-    """Check a number of sixteenths of the old message in a new one.
+    """Check the old message's share of a new one, in sixteenths.
 
     Raises:
         KernelError: not within 0 to 15.
@@ -83,10 +83,11 @@ def check_damping(damping: int) -> None:
 def sweep(
     problem: BpProblem, messages: Messages, direction: MessageDirection, damping: int = 0
 ) -> None:
-    """Update in place every message of ``messages`` (see :data:`Messages`) that moves so.
+    """Update in place every message of ``messages`` (see :data:`Messages`) that moves in this
+    direction.
 
     Parameters:
-        damping: as of :func:`iterate`.
+        damping: as for :func:`iterate`.
     """
     up, down = messages[MessageDirection.UP], messages[MessageDirection.DOWN]
     left, right = messages[MessageDirection.LEFT], messages[MessageDirection.RIGHT]
@@ -108,7 +109,7 @@ def sweep(
         weights = None if weights is None else weights[::-1]
         parts = tuple(part[::-1] for part in parts)
         moving = moving[::-1]
-    # Axis 0 now goes along the lines, axis 1 across them. Nothing is sent from the last place.
+    # Axis 0 now runs along the lines, axis 1 across them. The last place sends nothing.
     first, second, third = (part[: len(moving) - 1] for part in parts)
     lines = add(add(first, second), third)
     for step in range(len(lines)):
@@ -135,7 +136,7 @@ def least_sums(matrix: Elements, totals: Elements) -> Elements:
     if least < limits.min or largest > limits.max:
         saturated: Elements = add(matrix[None, :, :], totals[:, None, :]).min(axis=2)
         return saturated
-    # No sum saturates, so none has to be counted: a column of the matrix at a time stays in caches.
+    # No sum saturates, so none needs counting: one matrix column at a time stays in the caches.
     by_label = np.ascontiguousarray(totals.T)
     raw: Elements = np.add.outer(matrix[:, 0], by_label[0])
     sums = np.empty_like(raw)
@@ -154,11 +155,11 @@ def iterate(
     """Messages after ``iterations`` (0 or more) iterations of sweeps right, left, down and up.
 
     Parameters:
-        messages: where to begin; None: all 0. Not changed.
+        messages: initial messages; None: all 0. Not changed.
         damping: sixteenths of the old message in a new one, 0 to 15.
 
     Raises:
-        KernelError: a negative number of iterations, messages of a wrong shape or range, damping
+        KernelError: a negative number of iterations, messages of the wrong shape or range, damping
             out of range.
     """
     if iterations < 0:
@@ -185,10 +186,10 @@ def labels(problem: BpProblem, messages: Messages) -> NDArray[np.int64]:
 
 
 def energy(problem: BpProblem, chosen: NDArray[np.integer]) -> int:
-    """Total cost of a labelling ``[y, x]``: data costs plus smoothness costs of all edges.
+    """Total cost of a labelling ``[y, x]``: data costs plus the smoothness costs of all edges.
 
     Raises:
-        KernelError: a wrong shape, or labels outside the problem's.
+        KernelError: wrong shape, or labels that the problem doesn't have.
     """
     grid = np.asarray(chosen)
     if grid.shape != (problem.height, problem.width):
@@ -213,7 +214,7 @@ def coarse_smoothness(smoothness: NDArray[np.integer]) -> NDArray[np.int64]:
     ``V((d - 1) / 2) + V((d + 1) / 2)``.
 
     Parameters:
-        smoothness: ``[a, b]``, a function of ``a - b`` alone.
+        smoothness: ``[a, b]``, a function of ``a - b`` only.
 
     Raises:
         KernelError: ``smoothness`` is not such a function.
@@ -224,8 +225,8 @@ def coarse_smoothness(smoothness: NDArray[np.integer]) -> NDArray[np.int64]:
     by_difference = np.concatenate([matrix[0, :0:-1], matrix[:, 0]])
     if (by_difference[difference + labels - 1] != matrix).any():
         raise KernelError(
-            "the smoothness costs are no function of the difference of labels: give those of the "
-            "coarse problem too"
+            "the smoothness costs do not depend only on the labels' difference: also give those "
+            "of the coarse problem"
         )
     low, high = difference // BLOCK, -(-difference // BLOCK)
     result: NDArray[np.int64] = by_difference[low + labels - 1] + by_difference[high + labels - 1]
@@ -233,7 +234,7 @@ def coarse_smoothness(smoothness: NDArray[np.integer]) -> NDArray[np.int64]:
 
 
 def coarse_problem(problem: BpProblem, smoothness: NDArray[np.integer] | None = None) -> BpProblem:
-    """The coarse problem of ``problem``; an odd row or column at the end makes a block too.
+    """The coarse problem of ``problem``; an odd last row or column also forms a block.
 
     Parameters:
         smoothness: of the coarse problem; None: :func:`coarse_smoothness` of the problem's.
@@ -264,10 +265,10 @@ def _coarse_weights(weights: EdgeWeights) -> EdgeWeights:
 
 
 def copied(problem: BpProblem, coarse: Messages) -> Messages:
-    """Messages of the fine ``problem``, begun from those of its coarse one.
+    """Initial messages of the fine ``problem``, copied from those of its coarse one.
 
     Raises:
-        KernelError: messages of a wrong shape or range.
+        KernelError: messages of the wrong shape or range.
     """
     fine = coarse.repeat(BLOCK, axis=1).repeat(BLOCK, axis=2)
     return check_messages(problem, fine[:, : problem.height, : problem.width])
@@ -286,11 +287,11 @@ def iterate_levels(
 
     Parameters:
         smoothness: of the coarse problem; see :func:`coarse_problem`.
-        damping: as of :func:`microkernels.bp.golden.iterate`.
-        messages: where the coarse problem begins; None: all 0.
+        damping: as for :func:`microkernels.bp.golden.iterate`.
+        messages: initial messages of the coarse problem; None: all 0.
 
     Raises:
-        KernelError: as :func:`coarse_problem`, or negative iterations.
+        KernelError: as for :func:`coarse_problem`, or negative iterations.
     """
     coarse = iterate(coarse_problem(problem, smoothness), coarse_iterations, messages, damping)
     return iterate(problem, iterations, copied(problem, coarse), damping)

@@ -1,4 +1,4 @@
-"""Belief propagation on one level and on two as jobs of an engine, a vault or a chip."""
+"""Belief propagation on one and two levels as jobs of an engine, a vault or a chip."""
 
 from dataclasses import replace
 
@@ -27,7 +27,7 @@ from .tiles import TileCut
 
 __all__ = ["bp_between_job", "bp_construct_job", "bp_copy_job", "bp_job", "bp_levels_job"]
 
-#: Upper limit of the cycles: of a launch, and for each message that the launch updates.
+#: Maximum cycles of a launch, and per message that the launch updates.
 _START_CYCLES = 1_000_000
 _UPDATE_CYCLES = 20_000
 
@@ -51,23 +51,23 @@ def bp_job(
     choose: bool = False,
     damping: int = 0,
 ) -> KernelJob:
-    """``iterations`` (0 or more) BP-M iterations of four directions each; the outputs are all
+    """Run ``iterations`` (0 or more) BP-M iterations of four directions each; the outputs are all
     messages.
 
-    A further launch continues with the same number of iterations; nothing has to be rewritten.
+    Another launch continues with the same number of iterations; nothing needs rewriting.
 
     Parameters:
-        problem: what to solve; any size.
-        ring: of the vaults that share it; None: there is one, without a chip around it.
-        pes: of each vault that work.
-        messages: where to begin; None: all 0.
-        scratchpad_bytes: of an engine.
-        instruction_words: of an engine, for programs by shifts.
-        form: how new messages are computed; the messages are the same.
+        problem: the problem to solve, of any size.
+        ring: of the vaults that share it; None: a single vault without a chip around it.
+        pes: engines per vault that work.
+        messages: initial messages; None: all 0.
+        scratchpad_bytes: per engine.
+        instruction_words: per engine, for programs by shifts.
+        form: how new messages are computed; it does not change their values.
         cut: of the image into tiles (:func:`microkernels.bp.tiles.fastest_cut`); None: as many
-            columns and rows as vaults. The messages are the same.
-        choose: choose the labels, too (:func:`microkernels.bp.labels.with_labels`).
-        damping: as of :func:`microkernels.bp.golden.iterate`.
+            columns and rows as vaults. It does not change the messages.
+        choose: also choose the labels (:func:`microkernels.bp.labels.with_labels`).
+        damping: as for :func:`microkernels.bp.golden.iterate`.
 
     Raises:
         KernelError: tiles that don't fit their vault, labels that don't fit the scratchpad,
@@ -104,7 +104,7 @@ def bp_job(
         declared=layout.declared,
         pes=pes,
         ring=ring,
-        # Three sums of vectors and a difference; a sum and a minimum for each pair of labels.
+        # Three sums of vectors and a difference, plus a sum and a minimum for each pair of labels.
         operations=updates * (4 * labels + 2 * labels * labels),
         updates=updates,
         remote_bytes=layout.remote_share,
@@ -113,7 +113,7 @@ def bp_job(
 
 
 def _vault_bits(ring: VaultRing | None) -> int | None:
-    """Bits of an address within a vault; None: there is no chip around it."""
+    """Bits of an address within a vault; None: there is no chip."""
     return None if ring is None else ring.address_bits
 
 
@@ -129,8 +129,8 @@ def _program(layout: BpLayout, scratchpad_bytes: int, ring: VaultRing | None) ->
 
 
 class _Levels:
-    """Common part of the jobs on two levels (:mod:`microkernels.bp.golden`); parameters as of
-    :func:`bp_levels_job`, but that without a ring there is no chip.
+    """Common part of the two-level jobs (:mod:`microkernels.bp.golden`); parameters as for
+    :func:`bp_levels_job`, except that without a ring there is no chip.
 
     Attributes:
         coarse: the coarse problem. unmade: the same before construct has run, without data costs.
@@ -228,7 +228,7 @@ class _Levels:
         smoothness: NDArray[np.integer] | None,
         messages: Messages | None,
     ) -> KernelJob:
-        """All four launches; parameters as of :func:`bp_levels_job`."""
+        """All four launches; parameters as for :func:`bp_levels_job`."""
         problem, damping = self.problem, self.layout.fine.variant.damping
 
         def prepare(memory: Writable) -> None:
@@ -280,19 +280,19 @@ def bp_levels_job(
     damping: int = 0,
     messages: Messages | None = None,
 ) -> KernelJob:
-    """Hierarchical BP-M: the launches ``construct``, ``coarse``, ``copy`` and ``fine``; the outputs
-    are the messages of the fine level.
+    """Hierarchical BP-M: the launches ``construct``, ``coarse``, ``copy`` and ``fine``. The outputs
+    are the fine level's messages.
 
     Parameters:
         coarse_iterations, iterations: of BP-M on the two levels, 0 or more.
-        ring: of the vaults; None: a chip of one.
+        ring: of vaults; None: a chip with one vault.
         smoothness: of the coarse problem (:func:`microkernels.bp.golden.coarse_problem`).
-        messages: where the coarse problem begins; None: all 0.
+        messages: initial messages of the coarse problem; None: all 0.
         problem, pes, scratchpad_bytes, form, instruction_words, cut, choose, damping: as for
             :func:`bp_job`.
 
     Raises:
-        KernelError: as :func:`bp_job` and :func:`microkernels.bp.golden.coarse_problem`.
+        KernelError: as for :func:`bp_job` and :func:`microkernels.bp.golden.coarse_problem`.
     """
     CHECK.at_least("coarse_iterations", coarse_iterations, 0)
     CHECK.at_least("iterations", iterations, 0)
@@ -322,16 +322,16 @@ def bp_between_job(
     pes: int = 1,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> KernelJob:
-    """Construct and copy on the first vault of a ring: they need no other vault. The outputs are
-    all bytes of its tiles, on both levels.
+    """Construct and copy on the first vault of a ring; they need no other vault. The outputs are
+    all bytes of its tiles on both levels.
 
     Parameters:
-        problem: of even sides, so that all blocks are full.
-        messages: of the coarse level, from which copy begins.
+        problem: with even sides, so that all blocks are full.
+        messages: of the coarse level, which copy starts from.
         ring, pes, scratchpad_bytes: as for :func:`bp_job`.
 
     Raises:
-        KernelError: an odd side, messages of a wrong shape, or as :func:`bp_job`.
+        KernelError: an odd side, messages of the wrong shape, or as :func:`bp_job`.
     """
     if problem.width % BLOCK or problem.height % BLOCK:
         raise KernelError(f"{problem.width} x {problem.height} pixels: both sides must be even")
@@ -365,7 +365,7 @@ def bp_between_job(
 
 
 class _FirstVault:
-    """The first vault of a chip's memory: nothing else is written."""
+    """The first vault of a chip's memory; writes to the rest are ignored."""
 
     def __init__(self, memory: Writable, ring: VaultRing) -> None:
         self._memory = memory
@@ -408,7 +408,7 @@ def bp_construct_job(problem: BpProblem) -> KernelJob:
 @CHECK.arguments
 def bp_copy_job(problem: BpProblem, iterations: int = 1) -> KernelJob:
     """The initial messages of ``problem``, copied from those of the coarse problem after
-    ``iterations`` (0 or more) iterations there.
+    ``iterations`` (0 or more) iterations.
 
     Raises:
         KernelError: a problem that the kernel can't solve.

@@ -1,54 +1,53 @@
-"""Generator of the BP-M kernel: all four directions of a tile, any number of iterations.
+"""Generates the BP-M kernel: all four directions of a tile, any number of iterations.
 
-The program reads everything about the tile from the parameter block
-(:mod:`microkernels.bp.runs`); only the number of labels and the element width are built into
-its code. Its arithmetic is that of :mod:`microkernels.bp.golden`.
+The program reads everything about the tile from the parameter block (:mod:`microkernels.bp.runs`);
+only the number of labels and the element width are built into the code. Its arithmetic is that of
+:mod:`microkernels.bp.golden`.
 
-An engine works through *runs* of lines, in pairs or one by one. Before a run the engine may wait
-for the flag of another engine, and after a run it may write flags. After the last run of a tile it
-may wait until other engines have reached the same point (:mod:`microkernels.runtime.barrier`,
-:mod:`microkernels.bp.runs`). The description of a run is read while the previous run ends. The
-last message of a line may go into another vault, in which the line continues.
+An engine processes *runs* of lines, in pairs or one by one. Before a run the engine may wait for
+another engine's flag, and after a run it may write flags. After a tile's last run it may wait until
+other engines have reached the same point (:mod:`microkernels.runtime.barrier`,
+:mod:`microkernels.bp.runs`). A run's description is read while the previous run ends. A line's last
+message may go to another vault, where the line continues.
 
-Two streams go over the lines of a run, without a stop at their ends: the *load stream* fills the
+Two streams traverse the lines of a run without stopping at line ends: the *load stream* fills the
 ring of slots and is ahead of the *update stream* by the ring's length.
 
-The following rules keep the program correct under any timing of the memory and the front end. The
-vector unit has no interlock. It holds at most :data:`isa.timing.VECTOR_HELD` (2) instructions. So
-when it takes an instruction, the one two places before has read its last operands, and every
+The following rules keep the program correct for any timing of the memory and the front end. The
+vector unit has no interlock. It contains at most :data:`isa.timing.VECTOR_HELD` (2) instructions.
+So when it accepts an instruction, the one two places earlier has read its last operands, and every
 instruction before that one ended at least the beats between them earlier.
 
-- *Vector after vector*: at least :data:`isa.timing.VECTOR_LATENCY` cycles apart even when the unit
-  never waits, which is the worst case, as a stall only adds cycles
-  (:meth:`MatrixKernel.space`).
-- *Store after vector* (a message): a store may issue at once, while instructions before it wait in
-  the vector unit. ``m`` is stored after the ``q`` that follows the ``r`` computed from ``m``. Pair:
-  ``m p r' q t m' p r q``, store; lone: ``m t p r q``, store. When the vector unit has taken the
-  last ``q``, ``p`` has read its operands, and ``m`` was complete before the instructions between
-  them.
-- *Load after vector* (a slot): slot ``h`` is reloaded after the same instruction. Its three
-  vectors were last read by ``q`` and ``p`` of earlier updates, its first message by ``t`` of update
-  ``h``; all of these come before the ``p`` that has read its operands.
-- *Vector after store* (``m`` computed anew while it is being stored) and *vector after load*: the
-  array range check of the hardware holds the vector instruction.
-- *Load after store* in memory: a sweep reads no message that it writes, with one exception: the
-  message from which the rest of a cut line continues (:mod:`microkernels.bp.runs`). A
-  ``memfence`` and a flag separate two sweeps, and the first part of such a line from its rest.
+- *Vector after vector*: at least :data:`isa.timing.VECTOR_LATENCY` cycles apart even if the unit
+  never waits. That is the worst case, as a stall only adds cycles (:meth:`MatrixKernel.space`).
+- *Store after vector* (a message): a store may issue immediately, while earlier instructions wait
+  in the vector unit. ``m`` is stored after the ``q`` that follows the ``r`` computed from ``m``.
+  Pair: ``m p r' q t m' p r q``, store; lone: ``m t p r q``, store. When the vector unit has
+  accepted the last ``q``, ``p`` has read its operands, and ``m`` was complete before the
+  instructions between them.
+- *Load after vector* (a slot): slot ``h`` is reloaded after the same instruction. Its three vectors
+  were last read by ``q`` and ``p`` of earlier updates, its first message by ``t`` of update ``h``;
+  all of these precede the ``p`` that has read its operands.
+- *Vector after store* (``m`` is recomputed while it is being stored) and *vector after load*: the
+  hardware's array range check stalls the vector instruction.
+- *Load after store* in memory: a sweep reads no message that it writes, except the message from
+  which the rest of a cut line continues (:mod:`microkernels.bp.runs`). A ``memfence`` and a flag
+  separate two sweeps, and the first part of such a line from its rest.
 
 *Spacing.* A vector of ``b`` beats (64-bit words) read by one instruction must have been produced
-:data:`isa.timing.VECTOR_LATENCY` cycles before. The kernel works on two lines at a time, X and Y,
-so that between two steps of one line there is always work of the other. The instructions in the
-order of the vector unit, with ``a b c`` the loaded vectors and ``m`` the latest message::
+:data:`isa.timing.VECTOR_LATENCY` cycles before. The kernel interleaves two lines, X and Y, so there
+is always work of one line between two steps of the other. The instructions in the vector unit's
+order, with ``a b c`` the loaded vectors and ``m`` the latest message::
 
     q = a + b   t = Xp + Xm   Ym = Yr - Yr[0]   Yp = q + c   Xr = min(S + t)
     q = a + b   t = Yp + Ym   Xm = Xr - Xr[0]   Xp = q + c   Yr = min(S + t)
 
 ``q`` is read three instructions later, ``t`` three, the last elements of ``r`` three, ``p`` and
-``m`` after a long instruction: vectors of 3 beats or more are far enough apart. Shorter ones get
-*pads* between them: instructions that add smoothness costs into a vector that is not used. Pads
+``m`` after a long instruction: vectors of 3 beats or more are far enough apart. Between shorter
+ones the kernel inserts *pads*: instructions that add smoothness costs into an unused vector. Pads
 cost fewer cycles than ``v.drain``.
 
-A lone line (the last of an odd number) has no partner; pads take the place of the other line::
+A lone line (the last of an odd number) has no partner; pads replace the other line::
 
     q = a + b   pad   m = r - r[0]   pad   pad   t = p + m   pad   p = q + c   r = min(S + t)
 """
@@ -78,20 +77,20 @@ __all__ = [
 ]
 
 #: Slots of the ring. An update is loaded ``slots`` - 2 updates ahead: with 16 labels of 16 bits
-#: more than 480 cycles, enough for a DRAM that four engines share.
+#: this is more than 480 cycles, enough for a DRAM shared by four engines.
 DEFAULT_SLOTS = 8
-#: Fewest slots: a lone line looks two updates ahead while it reads one.
+#: Minimum slots: a lone line looks two updates ahead while it reads one.
 MIN_SLOTS = 4
-#: The two lines worked on at a time.
+#: The two interleaved lines.
 LINES = "XY"
 
 
 def _pad(labels: int, bits: int, slots: int) -> ScratchpadPlan:
-    """The places, and a ring of ``slots`` slots. A slot holds the three loaded vectors and, after
-    them, at the first update of a line, the message that begins the line."""
+    """The places, and a ring of ``slots`` slots. A slot contains the three loaded vectors and, at a
+    line's first update, the message that begins the line."""
     vector = vector_stride(labels, bits)
     pad = ScratchpadPlan(align=8)
-    # So that slots share no range, and none waits for a load into another one.
+    # Slots share no range, so none waits for a load into another.
     pad.take("S", round_up(labels * labels * element_type(bits).itemsize, RANGE_BYTES))
     for name in ("q", "p", "t", "pad", "Xr", "Yr", "Xm", "Ym"):
         pad.take(name, vector)
@@ -101,7 +100,7 @@ def _pad(labels: int, bits: int, slots: int) -> ScratchpadPlan:
 
 @CHECK.arguments
 def most_labels(bits: int, scratchpad_bytes: int) -> int:
-    """The largest number of labels whose working set fits; 0 when none does."""
+    """Maximum number of labels whose working set fits; 0 if none does."""
     labels = 0
     while labels < MAX_VL and _pad(labels + 1, bits, MIN_SLOTS).used <= scratchpad_bytes:
         labels += 1
@@ -110,10 +109,10 @@ def most_labels(bits: int, scratchpad_bytes: int) -> int:
 
 @CHECK.arguments
 def matrix_pad(labels: int, bits: int, slots: int, scratchpad_bytes: int) -> ScratchpadPlan:
-    """The scratchpad with a ring of ``slots`` slots, or of fewer (at least 4) when they don't fit.
+    """The scratchpad with a ring of ``slots`` slots, or fewer (at least 4) if they don't fit.
 
     Raises:
-        KernelError: an element width, number of labels or of slots that is not allowed.
+        KernelError: an invalid element width, number of labels or number of slots.
     """
     if slots < MIN_SLOTS or slots % len(LINES):
         raise KernelError(f"slots must be an even number of at least {MIN_SLOTS}, not {slots}")
@@ -121,7 +120,7 @@ def matrix_pad(labels: int, bits: int, slots: int, scratchpad_bytes: int) -> Scr
     if not 1 <= labels <= limit:
         raise KernelError(
             f"{labels} labels of {bits} bits do not fit a scratchpad of {scratchpad_bytes} bytes; "
-            f"1 to {limit} do"
+            f"1 to {limit} fit"
         )
     while _pad(labels, bits, slots).used > scratchpad_bytes:
         slots -= len(LINES)
@@ -156,16 +155,16 @@ def bp_builder(
     """BP-M on the tiles that a parameter block describes.
 
     Parameters:
-        labels: 1 up to what fits the scratchpad.
+        labels: from 1 to as many as fit the scratchpad.
         bits: element width, 8, 16 or 32.
-        slots: update inputs held or in flight; even, at least 4. Fewer when they don't fit.
+        slots: update inputs loaded or in flight; even, at least 4. Fewer if they don't fit.
         scratchpad_bytes: size of the scratchpad.
-        vault_bits: bits of an address within a vault, if each vault has a block of its own; the
-            start register ``parameters`` is then its address within the vault, the same for all
-            engines of the chip. None: it is the address of the only block.
+        vault_bits: bits of an address within a vault, if each vault has its own block; the start
+            register ``parameters`` is then the block's address within the vault, the same for all
+            engines of the chip. None: it is the only block's address.
 
     Raises:
-        KernelError: a value outside its range; names the most labels that fit.
+        KernelError: a value out of range; the message names the maximum number of labels that fit.
     """
     pad = matrix_pad(labels, bits, slots, scratchpad_bytes)
     return MatrixKernel(labels, bits, pad, vault_bits).build()
@@ -197,13 +196,13 @@ class MatrixKernel(BpFrame):
         self.pad = pad
         #: Offset in a slot of the message that begins a line.
         self.first_place = LOADED_VECTORS * pad.vector
-        #: Instructions from the one that makes a vector to the first that may read it.
+        #: Instructions from the one that produces a vector to the first that may read it.
         self.apart = -(-VECTOR_LATENCY // -(-labels * bits // 8 // WORD_BYTES))
         self.first_messages = (self.run.first_message, "first_message_y")
         reg = self.writer.register
 
         def pair(stem: str, purpose: str) -> list[str]:
-            """A register for each line."""
+            """Allocate a register per line."""
             return [reg(f"{stem}_{line.lower()}", f"{purpose} line {line}") for line in LINES]
 
         self.source = pair("load", "address of the next a, b, c of")
@@ -222,7 +221,6 @@ class MatrixKernel(BpFrame):
         self.message = ("Xm", "Ym")
 
     def _set_places(self) -> None:
-        """Allocate the constants."""
         pad, labels = self.pad, self.labels
         for name, value, purpose in (
             ("one", 1, "1"),
@@ -244,16 +242,16 @@ class MatrixKernel(BpFrame):
             self.writer.constant(name, value, purpose)
 
     def set_lengths(self) -> None:
-        """All rows of the matrix."""
+        """Set the vector length and all rows of the matrix."""
         self.writer.op("set.vl", "labels")
         self.writer.op("set.mr", "labels")
 
     def load_costs(self) -> None:
-        """The matrix."""
+        """Load the matrix."""
         self.writer.load("S", self.run.costs, "matrix_elements")
 
     def emit_streams(self) -> None:
-        """Lines in pairs, and lines one by one."""
+        """Write streams of lines in pairs, and of lines one by one."""
         w = self.writer
         w.op("beq", self.run.lanes, "one", "lone")
         w.note("Lines in pairs.")
@@ -263,7 +261,7 @@ class MatrixKernel(BpFrame):
         _Stream(self, lanes=1, name="lone").emit()
 
     def normalise(self, lane: int) -> None:
-        """New message of line ``lane`` (0: X, 1: Y): subtract the first entry from every entry."""
+        """Subtract the first entry of line ``lane``'s (0: X, 1: Y) new message from every entry."""
         self.writer.vector(
             "v.s.sub",
             self.message[lane],
@@ -278,15 +276,15 @@ class MatrixKernel(BpFrame):
         self.writer.store(self.target[lane], self.message[lane], "labels", note=note)
 
     def add_presum(self) -> None:
-        """``q`` of the slot that ``a`` and ``b`` point into."""
+        """Compute ``q`` of the slot that ``a`` and ``b`` point into."""
         self.writer.vector("v.v.add", "q", self.a, self.b, note="q = a + b")
 
     def add_partial(self) -> None:
-        """``p`` of the slot that ``c`` points into."""
+        """Compute ``p`` of the slot that ``c`` points into."""
         self.writer.vector("v.v.add", "p", "q", self.c, note="p = q + c")
 
     def space(self, between: int) -> None:
-        """Pads after ``between`` instructions, so that the result before these may be read."""
+        """Pad after ``between`` instructions, so that the result before these may be read."""
         for _ in range(self.apart - 1 - between):
             self.writer.vector("v.v.add", "pad", "S", "S", note="pad")
 
@@ -294,12 +292,12 @@ class MatrixKernel(BpFrame):
 class _Stream:
     """Updates all lines of a run (:class:`microkernels.bp.runs.SweepRun`), in pairs or one by one.
 
-    At the beginning of the code the run's words are in their registers; at its end every vector
+    When the code begins, the run's words are in their registers; when it ends, every vector
     instruction is complete and the messages' stores are issued.
 
     Parameters:
-        kernel: registers and instructions; the code goes to its writer.
-        lanes: lines worked on at a time, 2 or 1.
+        kernel: registers and instructions; the code goes to its builder.
+        lanes: lines interleaved, 2 or 1.
         name: stem of the labels.
     """
 
@@ -309,7 +307,6 @@ class _Stream:
         self.name = name
 
     def emit(self) -> None:
-        """Append the stream's code."""
         p, w = self.kernel, self.kernel.writer
         self._set_up()
         self._fill(f"{self.name}_fill")
@@ -336,7 +333,7 @@ class _Stream:
         w.label(f"{self.name}_end")
         p.describe()
         w.op("v.drain")
-        # A pair's X was normalised after the last update of Y.
+        # In a pair, X was normalised after the last update of Y.
         last = self.lanes - 1
         p.normalise(last)
         for lane in range(last):
@@ -363,7 +360,7 @@ class _Stream:
             w.op("add", p.store_step[lane], p.first_messages[lane], p.scratch)
 
     def _load_line(self) -> None:
-        """Place the load stream at the first pixel of its line."""
+        """Move the load stream to the first pixel of its line."""
         p, w = self.kernel, self.kernel.writer
         w.op("mov", p.load_left, p.run.updates)
         w.op("mov", p.source[0], p.run.load_start)
@@ -381,7 +378,7 @@ class _Stream:
         w.op("bne", p.this_slot, "ring_end", label)
 
     def _presum(self) -> None:
-        """Partial sum of update 0, presum of update 1."""
+        """Compute the partial sum of update 0 and the presum of update 1."""
         p, w = self.kernel, self.kernel.writer
         w.note("Sums ahead of the first update.")
         w.op("mov", p.this_slot, "ring")
@@ -406,12 +403,12 @@ class _Stream:
         w.op("v.drain")
 
     def _update(self, lane: int) -> None:
-        """Update h of one line; its message of update h - 1 is normalised and stored. A run's first
-        update has no such message: its normalised vector is not used."""
+        """Write update h of one line; the message of update h - 1 is normalised and stored. A run's
+        first update has no such message, so its normalised vector is not used."""
         p, w = self.kernel, self.kernel.writer
         w.note(f"Update h of line {LINES[lane]}.")
         if self.lanes > 1:
-            # Between p and the t that reads it come r, of one row for each label, and q.
+            # Between p and the t that reads it are r, with one row per label, and q.
             p.space(p.labels + 1)
         else:
             p.space(1)
@@ -456,7 +453,7 @@ class _Stream:
         w.op("add", p.c, slot, 2 * p.pad.vector)
 
     def _load(self, lane: int) -> None:
-        """Load stream: the next update of one line into the slot ``this_slot``."""
+        """Load the next update of one line of the load stream into the slot ``this_slot``."""
         p, w = self.kernel, self.kernel.writer
         done = w.new_label("loaded")
         w.op("beq", p.load_groups, p.zero, done)
@@ -470,7 +467,7 @@ class _Stream:
         w.label(done)
 
     def _load_first(self, lane: int) -> None:
-        """The message that begins the line of the load stream."""
+        """Load the message that begins the load stream's line."""
         p, w = self.kernel, self.kernel.writer
         w.op("add", p.first, p.this_slot, p.first_place)
         note = f"message that begins line {LINES[lane]}"

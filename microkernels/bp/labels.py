@@ -1,20 +1,20 @@
-"""Labels on the machine: the kernel that chooses them (equation 2.11), a launch after those of a
-job, and the memory that it needs.
+"""Chooses labels on the machine: the kernel (equation 2.11), launched after a job's other launches,
+and the memory that it needs.
 
 A belief is ``((((up + down) + cost) + left) + right)``, saturated as in
-:mod:`microkernels.bp.golden`. The label is the place of the least belief, the lowest of equal ones.
-With ``g`` the least belief, ``b - g`` is 0 there and 1 or more elsewhere; times a factor it is more
-than any label, so the label is ``min over i of ((b[i] - g) * factor + i)``, in which products and
-sums may saturate.
+:mod:`microkernels.bp.golden`. The label is the index of the smallest belief, the lowest index if
+several are equal. With ``g`` the smallest belief, ``b - g`` is 0 there and 1 or more elsewhere;
+times a factor it exceeds any label, so the label is ``min over i of ((b[i] - g) * factor + i)``,
+where products and sums may saturate.
 
-Pixels of a row are worked on in *groups*, so that instructions of other pixels hide the latency of
-results. The group after this one is loaded meanwhile, if the scratchpad has room for two. Where
-records hold blocks of pixels (:mod:`microkernels.bp.record`), a group is a block.
+Pixels of a row are processed in *groups*, so that instructions of other pixels hide the latency of
+results. The next group is loaded in the meantime if the scratchpad has room for two. If records are
+blocks of pixels (:mod:`microkernels.bp.record`), a group is a block.
 
-Behind everything else of a job lie, in each vault alike, the parameter block, the constants
-(:attr:`LabelsKernel.constants`) and the labels: one element a pixel, the rows of the vault's tiles
-one after the other, each filled up to whole groups. Rows go to the engines of a vault in turns.
-Rows of blocks are two rows of pixels, block after block.
+After all other data of a job, each vault contains the parameter block, the constants
+(:attr:`LabelsKernel.constants`) and the labels: one element per pixel, the rows of the vault's
+tiles one after the other, each padded to whole groups. The vault's engines take turns on the rows.
+A row of blocks is two rows of pixels, block after block.
 """
 
 from dataclasses import dataclass, replace
@@ -60,19 +60,19 @@ _ALIGNMENT = 4096
 #: Words of the parameter block before the table of parts: engines that share the rows, address of
 #: the constants.
 _HEADER_WORDS = 2
-#: Words of a row: address of its first record, of its first label, groups.
+#: Words per row: address of its first record, address of its first label, groups.
 _ROW_WORDS = 3
 _LOG_WORD = 3
-#: Pixels of a group, and groups that are loaded or worked on, from the best to the smallest.
+#: Pixels per group, and number of groups loaded or processed, from the best to the smallest.
 _GROUPS = ((4, 2), (2, 2), (4, 1), (1, 2), (1, 1))
 _BLOCK_GROUPS = ((BLOCK * BLOCK, 2), (BLOCK * BLOCK, 1))
-#: Upper limit of the cycles: of a launch, and for each pixel.
+#: Maximum cycles of a launch, and per pixel.
 _START_CYCLES = 1_000_000
 _PIXEL_CYCLES = 20_000
 
 
 def machine_labels(problem: BpProblem, messages: Messages) -> NDArray[np.int64]:
-    """``[y, x]``, the labels that the kernel chooses: those of
+    """``[y, x]``, the labels that the kernel chooses. They equal those of
     :func:`microkernels.bp.golden.labels` where no belief saturates."""
     total = add(messages[MessageDirection.UP], messages[MessageDirection.DOWN])
     for part in (
@@ -86,7 +86,7 @@ def machine_labels(problem: BpProblem, messages: Messages) -> NDArray[np.int64]:
 
 
 def split_outputs(problem: BpProblem, outputs: Elements) -> tuple[Messages, NDArray[np.int64]]:
-    """Messages and labels ``[y, x]`` of the outputs of a job of :func:`with_labels`."""
+    """Messages and labels ``[y, x]`` from the outputs of a job of :func:`with_labels`."""
     pixels = problem.height * problem.width
     shape = problem.no_messages().shape
     labels = outputs[-pixels:].reshape(problem.height, problem.width)
@@ -97,13 +97,13 @@ class LabelsKernel:
     """The kernel that chooses labels.
 
     Parameters:
-        labels, bits: of the problem. tail: elements after the labels of a vector.
-        group: pixels of a group. buffers: groups that are loaded or worked on, 1 or 2.
-        in_blocks: a record holds a block, which is a group.
+        labels, bits: of the problem. tail: elements after a vector's labels.
+        group: pixels per group. buffers: groups loaded or processed, 1 or 2.
+        in_blocks: each record is a block, which is a group.
 
     Attributes:
-        pad: ``index``, the numbers of the labels, and after it the ``factor``; the least belief
-            ``g`` of each pixel; the ``chosen`` labels; and a ring of loaded records.
+        pad: ``index``, the label numbers, followed by the ``factor``; the smallest belief ``g`` of
+            each pixel; the ``chosen`` labels; and a ring of loaded records.
         constant_bytes: of :attr:`constants`.
     """
 
@@ -152,7 +152,7 @@ class LabelsKernel:
 
     @property
     def constants(self) -> NDArray[np.signedinteger]:
-        """The numbers of the labels, and the factor."""
+        """The label numbers and the factor."""
         dtype = element_type(self.bits)
         elements = np.zeros(self.constant_bytes // self.size, dtype)
         elements[: self.labels] = np.arange(self.labels)
@@ -160,7 +160,7 @@ class LabelsKernel:
         return elements
 
     def place(self, buffer: int, pixel: int, vector: int) -> int:
-        """Address of a vector of a pixel of a group."""
+        """Address of one vector of a pixel in a group."""
         pad = self.pad
         if self.in_blocks:
             at = pad.ring + buffer * pad.slot
@@ -168,7 +168,8 @@ class LabelsKernel:
         return pad.ring + (buffer * self.group + pixel) * pad.slot + vector * pad.vector
 
     def build(self, vault_bits: int | None) -> KernelBuilder:
-        """The whole program; ``vault_bits`` as for :func:`microkernels.bp.kernel.bp_builder`."""
+        """Write the complete program; ``vault_bits`` as for
+        :func:`microkernels.bp.kernel.bp_builder`."""
         w = self.writer
         w.note("Parameter block.")
         if vault_bits is not None:
@@ -263,14 +264,15 @@ class LabelsKernel:
 def labels_kernel(
     labels: int, bits: int, scratchpad_bytes: int, *, in_blocks: bool = False, tail: int = 0
 ) -> LabelsKernel:
-    """The kernel with the largest group that is of use and fits.
+    """The kernel with the largest group that helps and fits.
 
     Parameters:
-        in_blocks: records hold blocks.
-        tail: elements after the labels of a vector.
+        in_blocks: records are blocks.
+        tail: elements after a vector's labels.
 
     Raises:
-        KernelError: labels whose numbers don't fit an element, or a record that does not fit.
+        KernelError: label numbers that don't fit an element, or a record that does not fit the
+            scratchpad.
     """
     if labels > (1 << bits - 1) - 1:
         raise KernelError(f"labels 0 to {labels - 1} on an engine need more than {bits} bits")
@@ -293,12 +295,12 @@ def labels_kernel(
 def with_labels(
     job: KernelJob, problem: BpProblem, layout: BpLayout, scratchpad_bytes: int
 ) -> KernelJob:
-    """``job`` with the launch ``labels`` after its own; the outputs are its messages and then the
-    labels, as one line of elements.
+    """Append the launch ``labels`` to ``job``; the outputs are its messages and then the labels, as
+    one row of elements.
 
     Parameters:
         job: belief propagation whose outputs are the messages of ``problem``.
-        layout: of these messages. scratchpad_bytes: of an engine.
+        layout: of these messages. scratchpad_bytes: per engine.
 
     Raises:
         KernelError: labels or records that don't fit an engine.
@@ -352,7 +354,7 @@ class _Places:
     """Memory of the launch.
 
     Attributes:
-        layout: of the messages. kernel: that chooses. base: offset in each vault.
+        layout: of the messages. kernel: the program. base: offset in each vault.
     """
 
     layout: BpLayout
@@ -392,7 +394,7 @@ class _Places:
         return round_up(self._groups(row) * self.kernel.group * self._dtype.itemsize, COLUMN_BYTES)
 
     def _rows(self, vault: int) -> list[tuple[Tile, int]]:
-        """Rows of a vault with the chip addresses of their labels."""
+        """A vault's rows with the chip addresses of their labels."""
         rows: list[tuple[Tile, int]] = []
         at = self._labels
         for row in self._image_rows[vault]:
@@ -402,7 +404,7 @@ class _Places:
 
     @cached_property
     def end(self) -> int:
-        """First offset after everything."""
+        """First offset after all data."""
         longest = max(sum(map(self._row_bytes, rows)) for rows in self._image_rows)
         # A group may read records after the last row.
         return self._labels + longest + self.kernel.group * self.layout.record_bytes
@@ -423,19 +425,18 @@ class _Places:
 
     @property
     def constants(self) -> tuple[Span, ...]:
-        """Memory that is fixed with the problem."""
+        """Memory that is fixed by the problem."""
         blocks = map(self._block, range(self.layout.ring.vaults))
         return tuple(Span(base, len(data)) for base, data in blocks)
 
     def pack(self, memory: Writable) -> None:
-        """Write what is required before the launch."""
+        """Write what the launch needs."""
         numbers = self.kernel.constants.tobytes()
         for vault in range(self.layout.ring.vaults):
             memory.write(*self._block(vault))
             memory.write(self.layout.ring.address(vault, self._numbers), numbers)
 
     def unpack(self, memory: Readable) -> Elements:
-        """Read the labels ``[y, x]``."""
         result = np.zeros((self.layout.grid.height, self.layout.grid.width), self._dtype)
         for vault in range(self.layout.ring.vaults):
             for row, address in self._rows(vault):

@@ -1,13 +1,13 @@
-"""DRAM layout of belief propagation: the tiles of each vault, and the data of its program.
+"""DRAM layout of belief propagation: each vault's tiles and its program's data.
 
-From ``base`` on, in each vault alike: the parameter block (:mod:`microkernels.bp.runs`),
-the flags (:mod:`microkernels.runtime.barrier`), the smoothness costs and their transpose, and the
-tiles, the one of column ``c`` (:mod:`microkernels.bp.tiles`) in place ``c``. All tiles have the
-pitch and the room of the largest. One vault has one tile, the whole image.
+From ``base`` on, every vault contains the parameter block (:mod:`microkernels.bp.runs`), the flags
+(:mod:`microkernels.runtime.barrier`), the smoothness costs and their transpose, and the tiles; the
+tile of column ``c`` (:mod:`microkernels.bp.tiles`) is in place ``c``. All tiles have the pitch and
+size of the largest. A single vault has one tile, the complete image.
 
-A record holds a pixel (:mod:`microkernels.bp.record`), or with a kernel on blocks 2 x 2 pixels
-(:mod:`microkernels.bp.record`): then tiles are cut between blocks, and lines, pairs of lines and
-updates of a run are those of blocks.
+A record is one pixel (:mod:`microkernels.bp.record`) or, with a kernel on blocks, 2 x 2 pixels. In
+the latter case tiles are cut between blocks, and a run's lines, pairs of lines and updates are
+those of blocks.
 """
 
 from collections.abc import Iterator
@@ -60,7 +60,7 @@ _ALIGNMENT = BANKS * ROW_BYTES
 
 
 def _unit(shifts: Shifts | None) -> int:
-    """Pixels of a side of a record."""
+    """Side of a record in pixels."""
     return BLOCK if shifts is not None and shifts.in_blocks else 1
 
 
@@ -68,22 +68,22 @@ def _unit(shifts: Shifts | None) -> int:
 class BpLayout:
     """Addresses of a problem; see the module's text.
 
-    Offsets are addresses within a vault, all others are chip addresses; with one vault the two are
+    Offsets are addresses within a vault; all others are chip addresses. With one vault the two are
     the same.
 
     Attributes:
-        grid: of the tiles, cut between records.
+        grid: of tiles, cut between records.
         labels: at least 1.
         bits: element width (:data:`microkernels.bp.problem.BP_WIDTHS`).
-        base: first offset; a multiple of 4096 (all banks' rows).
-        sharers: engines of a vault that share its tiles; at least 1.
+        base: first offset; a multiple of 4096 (one row in every bank).
+        sharers: engines per vault that share its tiles; at least 1.
         symmetric: the smoothness costs are their own transpose, so engines load them once.
-        shifts: the kernel by shifts, whose constants take the place of the smoothness costs; None:
-            the kernel by a matrix.
+        shifts: the kernel by shifts, whose constants replace the smoothness costs; None: the kernel
+            by a matrix.
         variant: of the updates.
 
     Raises:
-        KernelError: a value outside its range, or tiles that don't fit their vault.
+        KernelError: a value out of range, or tiles that don't fit their vault.
     """
 
     grid: TileGrid
@@ -106,7 +106,7 @@ class BpLayout:
             raise KernelError(f"base must be a multiple of {_ALIGNMENT}, not {self.base}")
         if self.end > 1 << self.ring.address_bits:
             raise KernelError(
-                f"the tiles of a vault end at byte {self.end}, the vault has "
+                f"a vault's tiles end at byte {self.end}, but the vault has "
                 f"{1 << self.ring.address_bits} bytes"
             )
 
@@ -123,13 +123,13 @@ class BpLayout:
         cut: TileCut | None = None,
         damping: int = 0,
     ) -> "BpLayout":
-        """The layout of ``problem``; errors as of the class.
+        """The layout of ``problem``; errors as for the class.
 
         Parameters:
-            ring, cut: of the vaults, and of the tiles.
-            block: tiles are cut between blocks of so many pixels a side, with a kernel on blocks
-                between these. Pixels that fill up the last block of a row or column have records
-                too.
+            ring, cut: of the vaults, of the tiles.
+            block: side in pixels of the blocks between which tiles are cut; with a kernel on
+                blocks, one of those. Pixels that fill up the last block of a row or column have
+                records too.
         """
         grid = TileGrid(
             width=problem.width,
@@ -151,17 +151,16 @@ class BpLayout:
 
     @property
     def ring(self) -> VaultRing:
-        """The ring of the vaults."""
         return self.grid.ring
 
     @property
     def in_blocks(self) -> bool:
-        """Whether a record holds a block."""
+        """Whether a record is a block."""
         return self.unit > 1
 
     @property
     def unit(self) -> int:
-        """Pixels of a side of a record."""
+        """Side of a record in pixels."""
         return _unit(self.shifts)
 
     @property
@@ -184,7 +183,7 @@ class BpLayout:
     @cached_property
     def flags(self) -> FlagTable:
         """The flags of a vault, at their offset."""
-        # After the parameter block, hence never at address 0, which stands for no flag.
+        # After the parameter block, so never at address 0, which means no flag.
         steps = sum(self.grid.steps(direction) for direction in MessageDirection)
         block = 8 * most_words(self.sharers, most_runs(self.lanes) * steps)
         base = self.base + round_up(block, COLUMN_BYTES)
@@ -193,15 +192,15 @@ class BpLayout:
 
     @property
     def lanes(self) -> int:
-        """Lines that the kernel works on at a time, at most."""
+        """Maximum number of lines that the kernel interleaves."""
         if self.shifts is not None:
             return self.shifts.lanes // self.unit
         return PAIR if self.variant.usual else 1
 
     @property
     def matrix(self) -> int:
-        """Offset of the smoothness costs, rows contiguous, and after them the damping if there is
-        any; or of the constants of shifts."""
+        """Offset of the smoothness costs (rows contiguous), followed by the damping if there is
+        any; or of the shifts' constants."""
         return self.flags.end
 
     @property
@@ -224,12 +223,12 @@ class BpLayout:
 
     @cached_property
     def tile_bytes(self) -> int:
-        """Bytes from a vault's tile to its next."""
+        """Bytes from one of a vault's tiles to the next."""
         return round_up(self.grid.tile_height // self.unit * self.pitch, _ALIGNMENT)
 
     @property
     def end(self) -> int:
-        """First offset after everything."""
+        """First offset after all data."""
         return (
             self.tile
             + (self.grid.columns - 1) * self.tile_bytes
@@ -237,7 +236,7 @@ class BpLayout:
         )
 
     def message(self, direction: MessageDirection, x: int, y: int) -> int:
-        """Address of the message that arrives at pixel (x, y), moving in ``direction``."""
+        """Address of the message that arrives at pixel (x, y) moving in ``direction``."""
         return self._vector(direction, x, y)
 
     def data_cost(self, x: int, y: int) -> int:
@@ -257,7 +256,7 @@ class BpLayout:
         return self.record(tile, x - tile.x, y - tile.y)
 
     def row_bytes(self, tile: Tile) -> int:
-        """Bytes of the records of a row of ``tile``, the last block filled up."""
+        """Bytes of a row of records of ``tile``, with the last block filled up."""
         return self.grid.block * self.grid.blocks(tile.width) // self.unit * self.record_bytes
 
     def record(self, tile: Tile, x: int, y: int) -> int:
@@ -268,8 +267,8 @@ class BpLayout:
         return self.ring.address(tile.vault, offset)
 
     def sweep(self, direction: MessageDirection, tile: Tile) -> SweepRun[int]:
-        """The words that all runs of a sweep of ``tile`` have: those of line 0 and its neighbours.
-        A tile with one pixel in a line may have no updates."""
+        """The words common to all runs of a sweep of ``tile``: those of line 0 and its neighbours.
+        A tile with one pixel per line may have no updates."""
         along, across = self.record_bytes, self.pitch
         pixels, first_place = tile.width, PLACE[MessageDirection.UP]
         if not direction.horizontal:
@@ -278,7 +277,7 @@ class BpLayout:
         load, message = first_place * self.vector_bytes, PLACE[direction] * self.vector_bytes
         updates = pixels - 1
         if self.in_blocks:
-            # Both pixels of a block are updated; at the image's end the last message is lost.
+            # Both pixels of a block are updated; at the edge of the image the last message is lost.
             load, message = loaded(direction), message_place(direction)
             updates = pixels // BLOCK
         step = -along if direction.reverse else along
@@ -301,21 +300,21 @@ class BpLayout:
         )
 
     def _border(self, tile: Tile, direction: MessageDirection, *, leaving: bool) -> int:
-        """The record of the first pixel of line 0, or of its last."""
+        """The record of the first or last pixel of line 0."""
         far = direction.reverse != leaving
         if direction.horizontal:
             return self.record(tile, tile.width - 1 if far else 0, 0)
         return self.record(tile, 0, tile.height - 1 if far else 0)
 
     def runs(self, member: int, vault: int = 0) -> list[SweepRun[int]]:
-        """An iteration's runs of the engine in slot ``member`` (0..sharers - 1) of ``vault``."""
+        """One iteration's runs of the engine in slot ``member`` (0..sharers - 1) of ``vault``."""
         runs = []
         costs = 0
         for direction in MessageDirection:
             if member not in sweep_team(direction, self.sharers):
                 continue
             for run in self._sweep_runs(direction, vault, member):
-                # The smoothness costs of the previous run stay in the scratchpad.
+                # The previous run's smoothness costs are still in the scratchpad.
                 runs.append(replace(run, costs=0) if run.costs == costs else run)
                 costs = run.costs or costs
         return runs
@@ -355,8 +354,8 @@ class BpLayout:
         """
         flags, team = self._flags_of(vault), sweep_team(direction, self.sharers)
         before, after = (self._flags_of(self.ring.next(vault, step)) for step in (-1, 1))
-        # An engine whose team sweeps in one direction only has ended its part; the only team of an
-        # odd number of engines sweeps the reverse direction next.
+        # An engine whose team sweeps in one direction only has finished its part; the only team of
+        # an odd number of engines sweeps the reverse direction next.
         if last and (direction.reverse or len(team) < flags.members):
             signals = [flags.arrival(member)]
             if flags.ring:
@@ -371,7 +370,7 @@ class BpLayout:
 
     @cached_property
     def declared(self) -> Declared:
-        """The memory that is fixed with the problem: parameter blocks and flags of each vault."""
+        """The memory that is fixed by the problem: each vault's parameter blocks and flags."""
         blocks: list[Span] = []
         numbers: list[Numbers] = []
         for vault in range(self.ring.vaults):
@@ -396,12 +395,12 @@ class BpLayout:
         )
 
     def sweep_bytes(self, direction: MessageDirection) -> int:
-        """Bytes that the engines read and write in a sweep: data costs and messages, without flags,
-        parameters, smoothness costs.
+        """Bytes that the engines read and write per sweep: data costs and messages, without flags,
+        parameters or smoothness costs.
 
-        Each update reads three vectors and writes one, and a line begins with one more read. Of
+        Each update reads three vectors and writes one, and a line begins with one more read. With
         blocks, an update has four times and a line twice as many vectors, whose messages move in
-        pairs; short vectors are read with the bytes after them.
+        pairs; short vectors are read together with the bytes after them.
         """
         message = self._message_bytes
         read = LOADED_VECTORS * (PART if self.in_blocks else message)
@@ -414,8 +413,8 @@ class BpLayout:
         return total
 
     def remote_bytes(self, direction: MessageDirection) -> int:
-        """Those of :meth:`sweep_bytes` that go to another vault, one link away: the last write of a
-        line goes to the following tile, if there is one (thesis 6.1)."""
+        """The part of :meth:`sweep_bytes` that goes to another vault, one link away: a line's last
+        write goes to the following tile, if there is one (thesis 6.1)."""
         return self._message_bytes * sum(
             self._lines(direction, tile)
             for vault in range(self.ring.vaults)
@@ -425,11 +424,11 @@ class BpLayout:
 
     @property
     def _message_bytes(self) -> int:
-        """Bytes of the messages that begin a line, of pixels or of blocks."""
+        """Bytes of the messages that begin a line of pixels or blocks."""
         return COLUMN_BYTES if self.in_blocks else self.labels * element_type(self.bits).itemsize
 
     @property
     def remote_share(self) -> float:
-        """Part of the bytes of an iteration that goes to another vault; 0 without any."""
+        """Fraction of an iteration's bytes that goes to another vault; 0 if there is none."""
         total = sum(map(self.sweep_bytes, MessageDirection))
         return sum(map(self.remote_bytes, MessageDirection)) / total if total else 0.0

@@ -1,9 +1,9 @@
 """Both levels of hierarchical BP-M (:mod:`microkernels.bp.golden`): their DRAM layout, and the
-programs between them, construct and copy, with their partition over engines.
+programs that connect them, construct and copy, with their partition over engines.
 
-Each vault holds the coarse pixels of the blocks that it holds: the coarse image is cut like the
-fine one, whose tiles are cut between blocks only (:mod:`microkernels.bp.tiles`). So construct and
-copy touch the own vault only, and engines need not wait for each other. After the fine level (from
+Each vault stores the coarse pixels of its own blocks: the coarse image is cut like the fine one,
+whose tiles are cut only between blocks (:mod:`microkernels.bp.tiles`). Construct and copy therefore
+touch only their own vault, and engines need not wait for each other. After the fine level (from
 offset 0 on) come the coarse one and the parameter blocks of construct and copy, 64-bit
 little-endian words::
 
@@ -17,31 +17,30 @@ little-endian words::
         input of the first block; rows of blocks, and in the 13 bits below blocks of a
         row; the address of the first result
 
-In construct the engines of a vault take the rows of blocks of its tiles in turns. So rows that are
-processed at the same time are neighbours, and their pixels lie in different banks
-(:mod:`microkernels.bp.record`). In copy one engine takes all rows: one engine keeps the memory
-busy, and several engines that access the same bank would close each other's DRAM rows between the
-four columns of a pixel.
+In construct, a vault's engines take turns on its tiles' rows of blocks. Rows processed at the same
+time are then neighbours, and their pixels are in different banks (:mod:`microkernels.bp.record`).
+In copy, one engine takes all rows: one engine keeps the memory busy, and several engines accessing
+the same bank would close each other's DRAM rows between a pixel's four columns.
 
-*Programs.* Both process blocks of 2 x 2 pixels. The inputs of a block are loaded into a ring of
-*batches* of a few blocks each: while the loads of some batches are in flight, the program works on
-one batch. Both programs are limited by the memory.
+*Programs.* Both process blocks of 2 x 2 pixels. A block's inputs are loaded into a ring of
+*batches* of a few blocks each: the program works on one batch while other batches are being loaded.
+Both programs are memory-bound.
 
-Two streams go along the rows of blocks of *runs*, one run after the other, in the order of the
-parameter block: the load stream and the store stream. They do not stop between runs, as the words
-of the next run have been read well in advance.
+Two streams, the load stream and the store stream, traverse the rows of blocks of one *run* after
+the other, in the parameter block's order. They do not stop between runs, as the next run's words
+are read well in advance.
 
 *construct*: four data costs are added, one vector is stored. The costs of each of the four pixels
-are contiguous over a batch, so that each addition is one instruction for all of its blocks. A
-``v.drain`` comes before the stores, after the next loads, and between the additions of batches that
-are too short.
+are contiguous over a batch, so each addition is one instruction for all of its blocks. A
+``v.drain`` precedes the stores, after the next loads; if batches are too short, further ones
+separate the additions.
 
-*copy*: two pairs of messages are loaded (``up down`` and ``left right``; the data costs lie between
-the pairs), and stored to each of four pixels. The vector unit is idle.
+*copy*: two pairs of messages are loaded (``up down`` and ``left right``; the data costs are between
+the pairs) and stored to each of four pixels. The vector unit is idle.
 
 A batch may be reloaded while stores from it still wait in the load-store unit. This is safe: the
-unit works in order and reads the source of a store before it requests the data of a later load. The
-vector instructions of the batch have ended, as a drain comes before its stores.
+unit works in order and reads a store's source before it requests a later load's data. The batch's
+vector instructions have ended, as a drain precedes its stores.
 """
 
 from collections.abc import Callable, Iterator
@@ -71,24 +70,25 @@ _COLUMNS_BITS = 13
 _MOST_COLUMNS = (1 << _COLUMNS_BITS) - 1
 _RUN_WORDS = 3
 _HEADER_WORDS = 4
-#: Engines of a vault that copy.
+#: Engines per vault that copy.
 _COPY_SHARERS = 1
 _ALIGNMENT = 4096
 
 _LOG_WORD = 3
-#: Vectors of a block.
+#: Vectors per block.
 _BLOCK_VECTORS = 4
-#: Blocks of a batch and batches, fewer where they don't fit. Construct has as many loads on their
-#: way as the array range check takes; copy lets the memory change seldom from reading to writing.
+#: Blocks per batch and number of batches; fewer if they don't fit. Construct has as many loads in
+#: flight as the array range check allows; copy makes the memory switch rarely from reading to
+#: writing.
 _CONSTRUCT_RING = 2, 6
 _COPY_RING = 16, 2
 _FEWEST_BATCHES = 2
-#: Vector of a record at which its second pair of messages begins.
+#: The vector at which a record's second pair of messages begins.
 _SECOND_PAIR = PLACE[MessageDirection.LEFT]
 #: Streams, and the words of a run that each reads, in order. The store stream skips the source.
 _LOADED, _STORED = "source", "target"
 _READ = {_LOADED: ("place", "size"), _STORED: ("size", "place")}
-#: Registers of each stream, and of both, with their purposes.
+#: Registers per stream, and of both, with their purposes.
 _STREAM_REGISTERS = {
     "at": "address of the block",
     "left": "blocks left in its row",
@@ -120,12 +120,12 @@ class LevelsLayout:
 
     Attributes:
         fine: the fine level, whose tiles are cut between blocks. Both levels have its engines, cut
-            and variant of the updates.
+            and update variant.
         coarse_symmetric: the coarse problem's smoothness costs are their own transpose.
-        coarse_shifts: the kernel by shifts of the coarse level; None: by a matrix.
+        coarse_shifts: the coarse level's kernel by shifts; None: by a matrix.
 
     Raises:
-        KernelError: a value outside its range, or levels that don't fit their vault.
+        KernelError: a value out of range, or levels that don't fit their vault.
     """
 
     fine: BpLayout
@@ -135,13 +135,14 @@ class LevelsLayout:
     def __post_init__(self) -> None:
         CHECK.fields(self)
         if self.fine.grid.block != BLOCK or self.fine.base:
-            raise KernelError(f"the fine level has blocks of {BLOCK} pixels, and begins at 0")
+            raise KernelError(f"the fine level must have blocks of {BLOCK} pixels and begin at 0")
         columns = self.fine.grid.tile_width // BLOCK
         if columns > _MOST_COLUMNS:
             raise KernelError(
-                f"tiles of {columns} blocks in a row; construct and copy take up to {_MOST_COLUMNS}"
+                f"{columns} blocks in a row of tiles; "
+                f"construct and copy take at most {_MOST_COLUMNS}"
             )
-        # Raises KernelError if the levels do not fit.
+        # Raises KernelError if the levels don't fit.
         _ = self.coarse
 
     @property
@@ -152,7 +153,7 @@ class LevelsLayout:
     @property
     def copy_parameters(self) -> int:
         """Offset of copy's parameter block."""
-        # An engine has at most one run in a tile, and one run that ends its list.
+        # An engine has at most one run per tile, and one run that ends its list.
         sharers = self.fine.sharers
         runs = (self.fine.grid.columns + 1) * sharers
         words = _HEADER_WORDS + sharers + runs * _RUN_WORDS
@@ -178,7 +179,7 @@ class LevelsLayout:
 
     @cached_property
     def declared(self) -> Declared:
-        """The memory that is fixed with the problem: all parameter blocks, and flags."""
+        """The memory that is fixed by the problem: all parameter blocks, and flags."""
         levels = [self.fine.declared, self.coarse.declared]
         blocks = [
             Span(address, len(data))
@@ -192,7 +193,7 @@ class LevelsLayout:
         )
 
     def parameters(self, vault: int) -> Iterator[tuple[int, bytes]]:
-        """Chip addresses and contents of the parameter blocks of construct and copy."""
+        """Chip addresses and contents of construct's and copy's parameter blocks."""
         for offset, levels, sharers in (
             (self.construct_parameters, (self.fine, self.coarse), self.fine.sharers),
             (self.copy_parameters, (self.coarse, self.fine), _COPY_SHARERS),
@@ -206,8 +207,8 @@ class LevelsLayout:
             yield base, block_bytes(base, parts, header=(sharers, self.fine.pitch, *across))
 
     def _runs(self, vault: int, member: int, sharers: int, *, construct: bool) -> Iterator[int]:
-        """The words of the runs of ``member``: every ``sharers``-th row of blocks of the vault,
-        tile by tile."""
+        """The words of ``member``'s runs: every ``sharers``-th row of blocks in the vault, tile by
+        tile."""
         vector = COST_PLACE * self.fine.vector_bytes if construct else 0
         before = 0
         for tiles in zip(self.fine.grid.tiles(vault), self.coarse.grid.tiles(vault), strict=True):
@@ -236,12 +237,12 @@ def construct_program(
 
     Parameters:
         labels, bits: of the problem.
-        scratchpad_bytes: of an engine.
+        scratchpad_bytes: per engine.
         vault_bits: as for :func:`microkernels.bp.kernel.bp_builder`.
-        tail: elements after the labels of a vector.
+        tail: elements after a vector's labels.
 
     Raises:
-        KernelError: vectors that don't fit the scratchpad, an element width that is not allowed.
+        KernelError: vectors that don't fit the scratchpad, an invalid element width.
     """
     kernel = _LevelKernel(
         "construct", labels, bits, scratchpad_bytes, ring=_CONSTRUCT_RING, summed=True, tail=tail
@@ -263,7 +264,8 @@ def copy_program(
     vault_bits: int | None = None,
     tail: int = 0,
 ) -> Program:
-    """The program that copies messages to the fine problem; as :func:`construct_program`."""
+    """The program that copies messages to the fine problem; parameters as for
+    :func:`construct_program`."""
     kernel = _LevelKernel(
         "copy", labels, bits, scratchpad_bytes, ring=_COPY_RING, summed=False, tail=tail
     )
@@ -273,13 +275,13 @@ def copy_program(
 
 
 class _LevelKernel:
-    """Common frame of both programs, and the code of each for a batch and for a block of it.
+    """Common frame of both programs, and each one's code for a batch and for one of its blocks.
 
     Parameters:
-        ring: most blocks of a batch, and batches.
-        summed: the first vectors of all blocks of a batch lie together, then the second ones and so
-            on, to be added; otherwise the vectors of a block lie together.
-        tail: elements after the labels of a vector.
+        ring: maximum blocks per batch, and number of batches.
+        summed: to be added, the first vectors of all blocks of a batch are contiguous, then the
+            second ones and so on; otherwise each block's vectors are contiguous.
+        tail: elements after a vector's labels.
     """
 
     def __init__(
@@ -303,13 +305,13 @@ class _LevelKernel:
             raise _too_many(labels, bits, tail, scratchpad_bytes)
         most_blocks, most_batches = ring
         batches = min(most_batches, fitting)
-        # One vector instruction takes no more.
+        # A vector instruction handles no more than this.
         widest = MAX_VL * size // self._vector
         blocks = max(1, min(most_blocks, fitting // batches, widest))
         self._blocks = blocks
         self._batch = blocks * block
         self._last = (batches - 1) * self._batch
-        # From a block to the next, and from one of its vectors or pairs to the next.
+        # From one block to the next, and between vectors or pairs of a block.
         self._step = self._vector if summed else block
         self._apart = blocks * self._vector if summed else 2 * self._vector
         steps = [BLOCK * self._record, self._record]
@@ -340,9 +342,9 @@ class _LevelKernel:
         """The assembled program.
 
         Parameters:
-            load: writes code that loads the block at the load stream's place to ``here``.
-            store: writes code that stores the results at ``here`` to the store stream's place.
-            work: writes code that makes the results of a batch.
+            load: writes code that loads the block at the load stream's position to ``here``.
+            store: writes code that stores the results at ``here`` at the store stream's position.
+            work: writes code that computes a batch's results.
         """
         w = self._writer
         self._start(vault_bits)
@@ -372,7 +374,7 @@ class _LevelKernel:
         return w.program(self._name)
 
     def _load_batch(self, load: Callable[[], None]) -> None:
-        """Load blocks into ``spare``, as many as there are."""
+        """Load blocks into ``spare`` until it is full or none is left."""
         loaded = self._writer.new_label("loaded")
         self._each_block(_LOADED, "spare", load, after=loaded)
         self._writer.label(loaded)
@@ -432,8 +434,8 @@ class _LevelKernel:
     def _each_block(
         self, stream: str, batch: str, write: Callable[[], None], *, after: str
     ) -> None:
-        """Code for each block of ``batch`` at the stream's place; goes to ``after`` when the
-        stream is over."""
+        """Write code for each block of ``batch`` at the stream's position; it goes to ``after``
+        when the stream ends."""
         w = self._writer
         again, turn, on = (w.new_label(f"{stream}_{name}") for name in ("block", "turn", "on"))
         w.detour(turn, on, partial(self._next_row, stream, on))
@@ -450,7 +452,7 @@ class _LevelKernel:
         w.op("bne", "here", "batch_end", again)
 
     def _next_row(self, stream: str, on: str) -> None:
-        """Code for the end of a row, which goes on at ``on``."""
+        """Write code for the end of a row; it continues at ``on``."""
         w = self._writer
         w.op("mov", f"{stream}_left", f"{stream}_columns")
         w.op("add", f"{stream}_row", f"{stream}_row", f"{stream}_across")
@@ -460,7 +462,7 @@ class _LevelKernel:
         self._enter(stream)
 
     def load_costs(self) -> None:
-        """The data costs of four pixels."""
+        """Load the data costs of four pixels."""
         w = self._writer
         place = f"{_LOADED}_at"
         w.load("here", place, "elements", note="top left")
@@ -475,7 +477,7 @@ class _LevelKernel:
         w.load("other", "scratch", "elements", note="bottom right")
 
     def add_costs(self) -> None:
-        """The sums of four pixels' data costs."""
+        """Add four pixels' data costs."""
         w = self._writer
         w.op("add", "other", "batch", self._apart)
         w.vector("v.v.add", "batch", "batch", "other", note="top")
@@ -487,11 +489,11 @@ class _LevelKernel:
         w.vector("v.v.add", "batch", "batch", "other")
 
     def store_costs(self) -> None:
-        """The sum of four pixels' data costs."""
+        """Store the sum of four pixels' data costs."""
         self._writer.store(f"{_STORED}_at", "here", "elements")
 
     def load_messages(self) -> None:
-        """The messages of a coarse pixel."""
+        """Load a coarse pixel's messages."""
         w = self._writer
         place = f"{_LOADED}_at"
         w.load("here", place, "elements", note="up, down")
@@ -500,7 +502,7 @@ class _LevelKernel:
         w.load("other", "scratch", "elements", note="left, right")
 
     def store_messages(self) -> None:
-        """The messages of four pixels."""
+        """Store the messages of four pixels."""
         w = self._writer
         places = (("top left", None), ("top right", self._record), ("bottom right", "pitch"))
         w.op("add", "other", "here", self._apart)
@@ -515,7 +517,7 @@ class _LevelKernel:
 
 
 def _too_many(labels: int, bits: int, tail: int, scratchpad_bytes: int) -> KernelError:
-    """The error of labels whose vectors don't fit; names those that do."""
+    """The error for labels whose vectors don't fit; it names those that do."""
     vectors = _FEWEST_BATCHES * _BLOCK_VECTORS
     fitting = [
         count
@@ -524,5 +526,5 @@ def _too_many(labels: int, bits: int, tail: int, scratchpad_bytes: int) -> Kerne
     ]
     return KernelError(
         f"{labels} labels of {bits} bits do not fit {vectors} vectors in a scratchpad of "
-        f"{scratchpad_bytes} bytes; " + (f"1 to {fitting[-1]} do" if fitting else "none do")
+        f"{scratchpad_bytes} bytes; " + (f"1 to {fitting[-1]} fit" if fitting else "none fit")
     )

@@ -1,10 +1,10 @@
-"""Generator of the BP-M kernel with a matrix, one line at a time, for variants of the update.
+"""Generates the BP-M kernel with a matrix, one line at a time, for variants of the update.
 
 It computes what :mod:`microkernels.bp.kernel` does, with edge weights or damping
 (:mod:`microkernels.bp.problem`), in the frame of the kernels by shifts
-(:class:`microkernels.bp.frame.LaneFrame`). A body for each slot ``a b c`` of the ring, after a
-``v.drain``, when the last update is complete: its message is stored, a new update is loaded into
-its slot, and then ::
+(:class:`microkernels.bp.frame.LaneFrame`). There is one body per ring slot ``a b c``. After a
+``v.drain``, which completes the last update, its message is stored, a new update is loaded into its
+slot, and then ::
 
     W = S * weight                             the matrix of this edge; without weights it is S
     a = a + incoming                           t
@@ -14,8 +14,7 @@ its slot, and then ::
     c = b - b[0]                               n, without damping the message
     a = o - c    a = a * damping    m = c + a  with damping
 
-The products with a matrix take most of the time, so further drains between short vectors cost
-little.
+Products with a matrix take most of the time, so more drains between short vectors cost little.
 """
 
 from functools import lru_cache
@@ -32,14 +31,14 @@ from .record import LOADED_VECTORS, vector_stride
 
 __all__ = ["plain_program"]
 
-#: Slots of the ring; a program with more would not fit an engine.
+#: Slots of the ring; with more, a program would not fit an engine.
 _FEWEST_SLOTS, _MOST_SLOTS = 2, 4
 
 
 def _pad(labels: int, bits: int, scratchpad_bytes: int, variant: UpdateVariant) -> ScratchpadPlan:
-    """The ``matrix`` and after it, with damping, the sixteenths; with weights the matrix times one;
-    the message. A slot holds ``a``, ``b``, ``c``, the first message of a line, and with damping the
-    message that is replaced."""
+    """The ``matrix``, followed with damping by the sixteenths; with weights, the matrix times one;
+    the message. A slot contains ``a``, ``b``, ``c``, a line's first message, and with damping the
+    message being replaced."""
     size = element_type(bits).itemsize
     pad = ScratchpadPlan()
     pad.take("matrix", (labels * labels + variant.damped) * size)
@@ -62,15 +61,16 @@ def plain_program(
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     vault_bits: int | None = None,
 ) -> Program:
-    """The program.
+    """Return the program.
 
     Parameters:
         labels, bits, scratchpad_bytes, vault_bits: as for
             :func:`microkernels.bp.kernel.bp_builder`.
-        variant: of the updates, not the usual one.
+        variant: of the updates, not the default one.
 
     Raises:
-        KernelError: two slots do not fit the scratchpad; names the most labels that do.
+        KernelError: two slots do not fit the scratchpad; the message names the maximum number of
+            labels.
     """
     pad = _pad(labels, bits, scratchpad_bytes, variant)
     if pad.slots < _FEWEST_SLOTS:
@@ -80,14 +80,14 @@ def plain_program(
         kind = "edge weights" if variant.weighted else "damping"
         raise KernelError(
             f"{labels} labels of {bits} bits with {kind} do not fit a scratchpad of "
-            f"{scratchpad_bytes} bytes by a matrix; 1 to {limit} do"
+            f"{scratchpad_bytes} bytes by a matrix; 1 to {limit} fit"
         )
     builder = _PlainKernel(labels, bits, pad, vault_bits, variant).build()
     return builder.program(f"bp_m_variant_{labels}x{bits}.s")
 
 
 class _PlainKernel(LaneFrame):
-    """The program."""
+    """The kernel with a matrix, one line at a time."""
 
     def __init__(
         self,
@@ -118,17 +118,17 @@ class _PlainKernel(LaneFrame):
         self.z = self.writer.register("z", "an operand")
 
     def set_lengths(self) -> None:
-        """All rows of the matrix."""
+        """Set the vector length and all rows of the matrix."""
         self._set_rows()
         self.set_fraction()
 
     def _set_rows(self) -> None:
-        # Repeated after labels, so that the builder knows the lengths and places drains.
+        # Repeated after labels so that the builder knows the lengths and places drains.
         self.writer.op("set.vl", "labels")
         self.writer.op("set.mr", "labels")
 
     def load_costs(self) -> None:
-        """The matrix, and the sixteenths of damping."""
+        """Load the matrix, and the sixteenths of damping."""
         w = self.writer
         w.op("mov", self.x, self.pad["matrix"])
         w.op("li", self.y, self.labels * self.labels + self.variant.damped)
@@ -163,7 +163,7 @@ class _PlainKernel(LaneFrame):
         self.writer.op("add", self.incoming[0], self.slot(n), self.first_place)
 
     def _presum(self, n: int, *, both: bool = True) -> None:
-        """``q`` of an update and, unless it has been written before, ``p``."""
+        """Compute ``q`` of an update and, unless already written, ``p``."""
         w = self.writer
         slot = self.slot(n)
         w.op("add", self.x, slot, self.pad.vector)
@@ -201,7 +201,7 @@ class _PlainKernel(LaneFrame):
         w.vector("v.v.add", self.message[0], self.x, a, note="m = n + f")
 
     def _scale(self, slot: str) -> None:
-        """The matrix of an edge: as few instructions as vector lengths allow."""
+        """Scale an edge's matrix with as few instructions as vector lengths allow."""
         w, pad = self.writer, self.pad
         elements = self.labels * self.labels
         w.op("add", self.y, slot, self.weight)

@@ -1,20 +1,20 @@
 """Belief propagation on a grid (thesis 2.1.2): the problem, the names of its directions, and
-variants of an update: with weights of the edges, with damping.
+variants of an update (edge weights, damping).
 
-*Weights.* The weight of an edge multiplies its smoothness costs (equation 3.1a). Two elements
-follow the labels of a vector: after the data costs the weights of the edges to the right and to
-the left of the pixel, after the messages that move right those of the edges down and up. So they
-end the three vectors that a sweep reads (:mod:`microkernels.bp.record`), the one of the edge that
-the sweep goes along first, then that of the edge back, and no message is stored over them. Vectors
-are as far apart as those of two more labels.
+*Weights.* An edge's weight multiplies its smoothness costs (equation 3.1a). Two elements follow a
+vector's labels: after the data costs, the weights of the edges to the right and left of the pixel;
+after the messages that move right, those of the edges down and up. They thus end the three vectors
+that a sweep reads (:mod:`microkernels.bp.record`), first the weight of the edge that the sweep
+follows, then that of the edge back, and no message is stored over them. Vectors are as far apart as
+those with two more labels.
 
-*Damping.* A new message ``n`` is mixed with the one that it replaces, ``o``, as
-:func:`microkernels.bp.golden.sweep` says::
+*Damping.* A new message ``n`` is mixed with the one it replaces, ``o``, as described in
+:func:`microkernels.bp.golden.sweep`::
 
     m = n + (((o - n) * damping + 8) >> 4)
 
-each sum and difference saturated: three instructions of the vector unit with 4 fraction bits, and
-the load of ``o``.
+with each sum and difference saturated: three vector instructions with 4 fraction bits, and the load
+of ``o``.
 """
 
 from dataclasses import dataclass
@@ -44,7 +44,7 @@ __all__ = [
 #: Element widths (bits) that the kernel and its golden model support.
 BP_WIDTHS = (8, 16, 32)
 
-#: Largest weight of an edge.
+#: Largest edge weight.
 MOST_WEIGHT = 255
 
 #: Messages of all directions: ``messages[direction, y, x, label]``; see :class:`MessageDirection`.
@@ -54,7 +54,8 @@ Messages = NDArray[np.signedinteger]
 class MessageDirection(IntEnum):
     """Direction in which a message moves, in the order of BP-M's sweeps.
 
-    ``messages[direction, y, x]`` is the message that *arrives* at pixel (x, y), moving so.
+    ``messages[direction, y, x]`` is the message that *arrives* at pixel (x, y) moving in
+    ``direction``.
     """
 
     RIGHT = 0
@@ -64,12 +65,12 @@ class MessageDirection(IntEnum):
 
     @property
     def horizontal(self) -> bool:
-        """Whether it moves along a row of pixels."""
+        """Whether the message moves along a row of pixels."""
         return self in (MessageDirection.RIGHT, MessageDirection.LEFT)
 
     @property
     def reverse(self) -> bool:
-        """Whether it moves against the order of pixels in memory."""
+        """Whether the message moves against the order of pixels in memory."""
         return self in (MessageDirection.LEFT, MessageDirection.UP)
 
 
@@ -86,8 +87,8 @@ def element_type(bits: int) -> np.dtype[np.signedinteger]:
 
 
 def message_updates(width: int, height: int) -> int:
-    """Message updates in one iteration over all four directions on ``width`` x ``height`` pixels:
-    one for each pixel and direction, but for the pixels at the border that a direction begins at.
+    """Message updates per iteration over all four directions on ``width`` x ``height`` pixels: one
+    per pixel and direction, except for the border pixels where a direction begins.
     """
     return 2 * (height * (width - 1) + width * (height - 1))
 
@@ -116,11 +117,11 @@ def _elements(name: str, values: NDArray[np.integer], bits: int) -> NDArray[np.s
 
 @dataclass(frozen=True, eq=False)
 class EdgeWeights:
-    """Factors of the smoothness costs of single edges (equation 3.1a).
+    """Factors for the smoothness costs of single edges (equation 3.1a).
 
     Attributes:
-        right: ``[y, x]``, of the edge from pixel (x, y) to its right neighbour, 0 to
-            :data:`MOST_WEIGHT`. down: the same to the one below.
+        right: ``[y, x]``, weight of the edge from pixel (x, y) to its right neighbour, 0 to
+            :data:`MOST_WEIGHT`. down: the same to the pixel below.
     """
 
     right: NDArray[np.int64]
@@ -142,7 +143,7 @@ class EdgeWeights:
 
     @property
     def most(self) -> int:
-        """The largest; 0 without edges."""
+        """The largest weight; 0 without edges."""
         return max(int(one.max(initial=0)) for one in (self.right, self.down))
 
 
@@ -151,17 +152,17 @@ class BpProblem:
     """A Markov random field on a grid of pixels.
 
     Attributes:
-        data_costs: ``[y, x, label]``, the cost of giving pixel (x, y) that label.
+        data_costs: ``[y, x, label]``, the cost of assigning that label to pixel (x, y).
         smoothness: ``[a, b]``, the cost of label ``a`` at a pixel whose left or upper neighbour has
-            label ``b`` (theta_{v,w} of equation 2.10; any matrix, symmetric or not).
+            label ``b`` (theta_{v,w} of equation 2.10); any matrix, symmetric or not.
         bits: element width, one of :data:`BP_WIDTHS`.
         weights: of the edges; None: all are 1.
 
     The arrays are copied, converted to :func:`element_type` and made read-only.
 
     Raises:
-        KernelError: wrong dimensions, an empty grid, more than 256 labels, values that ``bits``
-            bits can't hold, weights of another size.
+        KernelError: wrong dimensions, an empty grid, more than 256 labels, values that don't fit in
+            ``bits`` bits, or weights of another size.
     """
 
     data_costs: NDArray[np.signedinteger]
@@ -179,7 +180,7 @@ class BpProblem:
             )
         labels = costs.shape[2]
         if labels > 256:
-            raise KernelError(f"{labels} labels: a vector holds at most 256")
+            raise KernelError(f"{labels} labels: at most 256 fit in a vector")
         if matrix.shape != (labels, labels):
             raise KernelError(
                 f"the smoothness costs of {labels} labels must have the shape "
@@ -201,27 +202,27 @@ class BpProblem:
 
     @property
     def height(self) -> int:
-        """Rows of pixels."""
+        """Number of rows of pixels."""
         return int(self.data_costs.shape[0])
 
     @property
     def width(self) -> int:
-        """Columns of pixels."""
+        """Number of columns of pixels."""
         return int(self.data_costs.shape[1])
 
     @property
     def labels(self) -> int:
-        """Labels that a pixel may have."""
+        """Number of labels that a pixel may have."""
         return int(self.data_costs.shape[2])
 
     @property
     def symmetric(self) -> bool:
-        """The smoothness costs are their own transpose."""
+        """Whether the smoothness costs are their own transpose."""
         return bool(np.array_equal(self.smoothness, self.smoothness.T))
 
     @property
     def updates(self) -> int:
-        """Message updates in one iteration over all four directions."""
+        """Message updates per iteration over all four directions."""
         return message_updates(self.width, self.height)
 
     def no_messages(self) -> Messages:
@@ -233,7 +234,7 @@ def check_messages(problem: BpProblem, messages: NDArray[np.integer]) -> Message
     """A fresh copy of ``messages`` in the problem's element type.
 
     Raises:
-        KernelError: their shape is not that of the problem's messages, or a value does not fit.
+        KernelError: the shape is not that of the problem's messages, or a value does not fit.
     """
     expected = (len(MessageDirection), *problem.data_costs.shape)
     if np.shape(messages) != expected:
@@ -241,20 +242,20 @@ def check_messages(problem: BpProblem, messages: NDArray[np.integer]) -> Message
     return _elements("messages", messages, problem.bits).copy()
 
 
-#: Weights after the labels of a vector.
+#: Weights after a vector's labels.
 TAIL = 2
-#: Fraction bits of damping: it counts sixteenths.
+#: Fraction bits of damping, which is in sixteenths.
 DAMPING_BITS = 4
 
 
 @dataclass(frozen=True)
 class UpdateVariant:
-    """How an update differs from the usual one.
+    """How an update differs from the default one.
 
     Attributes:
         weighted: the problem has edge weights.
         damping: sixteenths of the old message in a new one; 0: none. Programs are the same for all
-            others.
+            values above 0.
     """
 
     weighted: bool = False
@@ -262,17 +263,17 @@ class UpdateVariant:
 
     @property
     def damped(self) -> bool:
-        """There is damping."""
+        """Whether there is damping."""
         return self.damping > 0
 
     @property
     def usual(self) -> bool:
-        """Neither weights nor damping."""
+        """Whether there are neither weights nor damping."""
         return not (self.weighted or self.damped)
 
     @property
     def tail(self) -> int:
-        """Elements after the labels of a vector."""
+        """Elements after a vector's labels."""
         return TAIL if self.weighted else 0
 
 

@@ -1,36 +1,36 @@
-"""How a pixel of belief propagation, and a tile of them, lie in DRAM.
+"""How belief propagation stores a pixel, and a tile of pixels, in DRAM.
 
-The data of a pixel are one *record* of five vectors of labels, in this order::
+A pixel's data is one *record* of five vectors of labels, in this order::
 
     up | down | data cost | left | right        (messages named as in bp_problem.MessageDirection)
 
-A sweep along rows reads the first three, a sweep along columns the last three, so one load of three
-vectors fetches all inputs of an update except the message that the previous update produced; the
-update then writes one vector of the next record. Vectors of up to 32 bytes are padded to a power of
-two of at least 8 bytes and never cross a 32-byte DRAM column; longer ones are padded to a multiple
-of 8. Records are padded to a power of two that divides a 256-byte DRAM row, or to a multiple of
-rows. For 16 labels of 16 bits a record is one row (160 of 256 bytes used), and each update opens
-one row.
+A sweep along rows reads the first three vectors, a sweep along columns the last three, so one load
+of three vectors fetches all inputs of an update except the message that the previous update
+produced; the update then writes one vector of the next record. Vectors of up to 32 bytes are padded
+to a power of two of at least 8 bytes and never cross a 32-byte DRAM column; longer ones are padded
+to a multiple of 8. Records are padded to a power of two that divides a 256-byte DRAM row, or to a
+multiple of rows. For 16 labels of 16 bits a record is one row (160 of 256 bytes used), and each
+update opens one row.
 
-Rows of pixels follow each other at a *pitch* of :data:`BANK_SKEW` DRAM rows more than a multiple of
-all banks. Neighbouring lines, which are processed at the same time, then lie in different banks in
-both directions: eight rows at one column take the banks 0 9 2 11 4 13 6 15, eight columns at one
-row the banks 0 to 7 and, one row on, 9 to 16.
+Rows of pixels are spaced at a *pitch* of :data:`BANK_SKEW` DRAM rows more than a multiple of all
+banks. Neighbouring lines, which are processed at the same time, are then in different banks in both
+directions: eight rows at one column use banks 0 9 2 11 4 13 6 15; eight columns use banks 0 to 7 at
+one row and 9 to 16 at the next.
 
-*Blocks*, for short vectors. A vector of 16 bytes fills half a column of 32. So the vectors of two
+*Blocks*, for short vectors. A 16-byte vector fills half a 32-byte column, so the vectors of two
 lines, or of two pixels of a line, share a column. A sweep along rows reads vectors of two rows and
 writes messages of two rows, a sweep along columns those of two columns. A *block* of 2 x 2 pixels
-suits both: its vectors of a kind are read at once, and its messages are written two at a time, each
-pair into one column::
+suits both: its vectors of one kind are read together, and its messages are written two at a time,
+each pair into one column::
 
     up | down | data cost | spare || data cost | left | right | spare
 
 Each part has :data:`PART` bytes, the vectors of the four pixels; four parts are a DRAM row. A sweep
 along rows reads the first three parts, a sweep along columns the three after the bars; the data
-costs are there twice. In the first row the pixels of a part are in the order
-``(x, y), (x + 1, y), (x, y + 1), (x + 1, y + 1)``, in the second one row and column are exchanged:
-so a sweep finds those of a line one after the other in both, and messages that it makes at a time
-are neighbours. Messages that leave the image go to a spare part.
+costs are stored twice. In the first row a part's pixels are in the order ``(x, y), (x + 1, y), (x,
+y + 1), (x + 1, y + 1)``; in the second, row and column are exchanged. Either sweep thus finds the
+vectors of a line one after the other, and messages that it computes together are neighbours.
+Messages that leave the image go to a spare part.
 """
 
 import numpy as np
@@ -68,11 +68,11 @@ __all__ = [
 BANKS = 16
 #: DRAM rows by which the pitch exceeds a multiple of all banks.
 BANK_SKEW = 9
-#: Vectors in a record, and how many of them an update loads at once.
+#: Vectors per record, and number of vectors that an update loads at once.
 RECORD_VECTORS = 5
 LOADED_VECTORS = 3
 
-#: Place of each vector in a record.
+#: Position of each vector in a record.
 PLACE = {
     MessageDirection.UP: 0,
     MessageDirection.DOWN: 1,
@@ -83,7 +83,7 @@ COST_PLACE = 2
 
 
 def vector_stride(labels: int, bits: int) -> int:
-    """Bytes from a vector of ``labels`` elements of ``bits`` bits to the next one of its record."""
+    """Bytes from one vector of ``labels`` elements of ``bits`` bits to the next in its record."""
     used = labels * element_type(bits).itemsize
     if used > COLUMN_BYTES:
         return round_up(used, 8)
@@ -91,24 +91,24 @@ def vector_stride(labels: int, bits: int) -> int:
 
 
 def record_stride(labels: int, bits: int) -> int:
-    """Bytes from a pixel's record to the next one of its row."""
+    """Bytes from one pixel's record to the next in its row."""
     used = RECORD_VECTORS * vector_stride(labels, bits)
     return round_up(used, ROW_BYTES) if used > ROW_BYTES else 1 << (used - 1).bit_length()
 
 
 def row_stride(used: int) -> int:
-    """Bytes from a row of pixels with ``used`` bytes of records to the next: the pitch."""
+    """Pitch: bytes from a row of pixels with ``used`` bytes of records to the next."""
     skew = BANK_SKEW * ROW_BYTES
     return round_up(max(0, used - skew), BANKS * ROW_BYTES) + skew
 
 
-#: Pixels of a side of a block.
+#: Side of a block in pixels.
 BLOCK = 2
-#: Bytes of a vector, of the vectors of a block's pixels, and of a block.
+#: Bytes per vector, per part (the vectors of a block's pixels), and per block.
 _VECTOR = COLUMN_BYTES // 2
 PART = BLOCK * BLOCK * _VECTOR
 BLOCK_BYTES = 2 * ROW_BYTES
-#: First byte of each part in a block. Sweeps along rows take the data costs from the first place.
+#: First byte of each part in a block. Sweeps along rows take the data costs from the first one.
 _COSTS = (2 * PART, ROW_BYTES)
 _MESSAGES = {
     MessageDirection.UP: 0,
@@ -122,7 +122,7 @@ ROW_MESSAGES = _MESSAGES[MessageDirection.LEFT]
 
 
 def block_fit(width: int, height: int, labels: int, bits: int) -> bool:
-    """Whether blocks suit an image: 9 to 16 labels of 8 bits, an even number of pixels a side."""
+    """Whether blocks suit an image: 9 to 16 labels of 8 bits, an even number of pixels per side."""
     even = width % BLOCK == 0 and height % BLOCK == 0
     return bits == 8 and vector_stride(labels, bits) == _VECTOR and even
 
@@ -142,7 +142,8 @@ def pixel_place(place: MessageDirection | None, x: int, y: int) -> int:
     """Offset in a block of a vector of its pixel (x, y), each 0 or 1.
 
     Parameters:
-        place: of the message that moves so; None: of the data costs, for sweeps along rows.
+        place: of the message that moves in this direction; None: the data costs for sweeps along
+            rows.
     """
     part = _COSTS[0] if place is None else _MESSAGES[place]
     return _place(part, x, y)
@@ -156,8 +157,9 @@ def loaded_place(number: int, x: int, y: int) -> int:
 
 
 def message_place(direction: MessageDirection) -> int:
-    """Offset in a block of the two messages, side by side, that arrive at the first two pixels that
-    a sweep comes to; those of the other two lie a column after it, or before if it is reverse."""
+    """Offset in a block of the two adjacent messages that arrive at the first two pixels that a
+    sweep reaches; those of the other two are one column later, or earlier if the sweep is
+    reverse."""
     return _MESSAGES[direction] + (COLUMN_BYTES if direction.reverse else 0)
 
 
@@ -169,7 +171,7 @@ def spare(direction: MessageDirection) -> int:
 
 
 def _views(blocks: NDArray[np.uint8], part: int, size: int) -> NDArray[np.uint8]:
-    """View ``[y, block, x, byte]`` of the vectors of a part, of ``size`` bytes each."""
+    """View ``[y, block, x, byte]`` of a part's vectors, ``size`` bytes each."""
     shape = (len(blocks), BLOCK, BLOCK, _VECTOR)
     vectors = blocks[:, part : part + PART].reshape(shape)[..., :size]
     return vectors.transpose((1, 0, 2, 3) if part < ROW_BYTES else (2, 0, 1, 3))
@@ -181,7 +183,7 @@ def fill_blocks(
     """Put vectors into a row of blocks.
 
     Parameters:
-        data: bytes of the blocks. place: as of :func:`pixel_place`; data costs go to both places.
+        data: the blocks' bytes. place: as for :func:`pixel_place`; data costs go to both places.
         rows: ``[y, x, byte]``, the vectors of two rows of pixels.
     """
     blocks = data.reshape(-1, BLOCK_BYTES)
@@ -194,7 +196,7 @@ def fill_blocks(
 def read_blocks(
     data: NDArray[np.uint8], place: MessageDirection | None, size: int
 ) -> NDArray[np.uint8]:
-    """The vectors ``[y, x, byte]``, of ``size`` bytes each, of a row of blocks; parameters as of
+    """The vectors ``[y, x, byte]``, of ``size`` bytes each, of a row of blocks; parameters as for
     :func:`fill_blocks`."""
     blocks = data.reshape(-1, BLOCK_BYTES)
     part = _COSTS[0] if place is None else _MESSAGES[place]

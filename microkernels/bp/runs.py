@@ -2,22 +2,20 @@
 
 A vault sweeps its tiles one after the other (:mod:`microkernels.bp.tiles`), each a *step*; all
 vaults go through the same steps. Sweeps to the right and left read the messages that move down and
-up, and sweeps down and up read the messages that move right and left. Neither sweep of such a pair
-writes a message that the other one uses. So the engines of a vault form two groups, called *teams*:
-one half sweeps to the right while the other half sweeps to the left, then down and up. That gives
-an engine fewer and longer pieces of a sweep. An odd number of engines is one team: it sweeps to the
-right, then to the left.
+up; sweeps down and up read the messages that move right and left. Neither sweep of such a pair
+writes a message that the other one uses, so a vault's engines form two groups, called *teams*: one
+half sweeps right while the other half sweeps left, then down and up. This gives each engine fewer
+and longer pieces of a sweep. An odd number of engines is one team: it sweeps right, then left.
 
 Between two steps of a sweep a team waits for the messages that arrive at its next tile. Each engine
 writes the messages that leave its tile into the following tile, then a flag in the vault of that
 tile, and the team of that vault gathers these flags. Steps are counted, so a flag serves all steps.
 
-One barrier follows each pair of sweeps, among the engines of a vault and those of its neighbours in
-the ring. After the barrier all messages of both sweeps are in memory, and no engine reads the
-messages that the next two sweeps will overwrite. Vaults two links apart never access the same
-messages.
+One barrier follows each pair of sweeps, among a vault's engines and those of its neighbours in the
+ring. After the barrier all messages of both sweeps are in memory, and no engine reads the messages
+that the next two sweeps will overwrite. Vaults two links apart never access the same messages.
 
-*Parameter block* of a vault, 64-bit little-endian words, the header first::
+A vault's *parameter block* consists of 64-bit little-endian words, the header first::
 
     0  iterations
     1  engines that share the vault's tiles
@@ -29,21 +27,21 @@ An engine's part::
     1  runs in an iteration
     2  the runs, SweepRun.length() words each
 
-A *run* is a number of lines that an engine works on without a stop, in pairs or one by one; see
+A *run* is a number of lines that an engine processes without stopping, in pairs or one by one; see
 :class:`SweepRun` for its words. With one engine the slot is ignored. All addresses are those that
 engines use; on a chip of several vaults, chip addresses.
 
-*Shares of a sweep.* All engines of a vault end at the same time. Lines do not depend on each other,
-and two at a time are fastest (:mod:`microkernels.bp.kernel`). But 34 lines are 17 pairs, which
-gives 2 engines 9 and 8 pairs. So pairs can be cut: one engine computes the first messages of a
-pair, its *head*, before all its other work, and another engine computes the rest, its *tail*, after
-all its other work. The tail needs two messages that the head produced almost a sweep earlier, so it
+*Shares of a sweep.* All engines of a vault finish at the same time. Lines are independent, and two
+at a time are fastest (:mod:`microkernels.bp.kernel`). But 34 lines are 17 pairs, which gives 2
+engines 9 and 8 pairs. Pairs can therefore be cut: one engine computes the first messages of a pair,
+its *head*, before all its other work, and another engine computes the rest, its *tail*, after all
+its other work. The tail needs two messages that the head produced almost a sweep earlier, so it
 does not wait. This is the wrap-around rule for preemptive scheduling (McNaughton 1959): an odd
 line, then the pairs one after the other, cut into parts that take equal time, one for each engine.
-With fewer than two lines for each engine no pair is cut, as a part would be shorter than a pair.
+With fewer than two lines per engine no pair is cut, as a part would be shorter than a pair.
 
-Whole pairs are assigned to the engines in turns, so that lines processed at the same time are
-neighbours, which lie in different banks (:mod:`microkernels.bp.layout`).
+Whole pairs are dealt to the engines in turn, so lines processed at the same time are neighbours,
+which are in different banks (:mod:`microkernels.bp.layout`).
 """
 
 from collections.abc import Sequence
@@ -73,13 +71,13 @@ __all__ = [
     "sweep_team",
 ]
 
-#: Overhead of a piece of its own, begin and end, in units of one update; no cut piece is shorter.
+#: Overhead of a separate piece (start and end), in units of one update; no cut piece is shorter.
 START_UPDATES = 4
-#: Lines of a pair. Pair ``p`` is the lines ``2 p`` and ``2 p + 1``.
+#: Lines per pair. Pair ``p`` is lines ``2 p`` and ``2 p + 1``.
 PAIR = 2
-#: Time of an update of a line in a pair, and of one of a line alone.
+#: Time of an update of a line in a pair, and of a single line.
 TIME, TIME_ALONE = 5, 6
-#: 64-bit words before the table of parts, and before the runs of a part.
+#: 64-bit words before the table of parts, and before a part's runs.
 HEADER_WORDS = 2
 PART_WORDS = 2
 _ALIGNMENT = 4
@@ -87,8 +85,8 @@ _ALIGNMENT = 4
 
 @dataclass(frozen=True, kw_only=True)
 class SweepRun(WordRecord[Word]):
-    """Lines that an engine works on without a stop: the words of its description, or the registers
-    of a program that hold them. Without numbers it is a run with nothing to do."""
+    """Lines that an engine processes without stopping: the words of the description, or a program's
+    registers for them. Without numbers it is a run with nothing to do."""
 
     lanes: Word = word("lines worked on at a time, 2 or 1; 0: nothing to do", default=0)
     wait: Word = word("address of a flag to wait for before it; 0: none", default=0)
@@ -112,18 +110,18 @@ class SweepRun(WordRecord[Word]):
     signal_1: Word = word("address of flag 1 to write after it, or 0", default=0)
     signal_2: Word = word("address of flag 2 to write after it, or 0", default=0)
     signal_3: Word = word("address of flag 3 to write after it, or 0", default=0)
-    #: 0: no step of a sweep is over after the run.
+    #: 0: no step of a sweep ends after the run.
     flags_to_wait: Word = word("address of the first flag to wait for after it, or 0", default=0)
-    #: Equal to ``flags_to_wait``: the step is over, and there is no flag to wait for.
+    #: Equal to ``flags_to_wait``: the step ends, and there is no flag to wait for.
     flags_end: Word = word("end of those flags", default=0)
 
     @property
     def signals(self) -> tuple[Word, Word, Word]:
-        """Flags to write after the run: for the own vault and its two neighbours."""
+        """Flags to write after the run: for its own vault and the two neighbours."""
         return self.signal_1, self.signal_2, self.signal_3
 
 
-#: The words about the end of a run, which the run before must not overwrite.
+#: The words about the end of a run, which the previous run must not overwrite.
 END_WORDS = 5
 
 
@@ -132,7 +130,8 @@ def _table_end(sharers: int) -> int:
 
 
 def most_words(sharers: int, runs: int) -> int:
-    """Words that suffice for any block with ``sharers`` engines and at most ``runs`` runs each."""
+    """Number of words sufficient for any block with ``sharers`` engines and at most ``runs`` runs
+    each."""
     return _table_end(sharers) + sharers * (PART_WORDS + runs * SweepRun.length())
 
 
@@ -144,7 +143,7 @@ def block_bytes(
     Parameters:
         iterations: 0 or more.
         flags: for each slot, word 0 of its part.
-        plans: for each slot, its engine's runs.
+        plans: for each slot, the engine's runs.
 
     Raises:
         KernelError: a negative number of iterations.
@@ -159,14 +158,14 @@ def block_bytes(
     return parameter_block.block_bytes(base, parts, header=header, align=_ALIGNMENT)
 
 
-#: A step's runs: head, pairs, a line alone, tail.
+#: A step's runs: head, pairs, a single line, tail.
 _RUNS = 4
-#: Pairs of a run with four lines at a time.
+#: Pairs per run with four lines at a time.
 _PAIRS = 2
 
 
 def most_runs(lanes: int) -> int:
-    """Most runs of an engine in a step, for a kernel that works on so many lines at a time."""
+    """Maximum runs of an engine per step, for a kernel that interleaves this many lines."""
     return _RUNS + (lanes > PAIR)
 
 
@@ -180,22 +179,22 @@ def sweep_team(direction: MessageDirection, sharers: int) -> range:
 
 def end_words(signals: Sequence[int], gather: tuple[int, int]) -> dict[str, int]:
     """The words of a step's last run that say how it ends: flags to write after it, and first and
-    end address of those to wait for."""
+    end address of the flags to wait for."""
     words = {f"signal_{number}": flag for number, flag in enumerate(signals, 1)}
     return words | {"flags_to_wait": gather[0], "flags_end": gather[1]}
 
 
 @dataclass(frozen=True)
 class Piece:
-    """Lines of a sweep that an engine works on without a stop.
+    """Lines of a sweep that an engine processes without stopping.
 
     Attributes:
-        groups: numbers of the groups of lines: pairs, or lines alone.
-        lanes: lines of a group, :data:`PAIR` or 1.
+        groups: numbers of the groups of lines: pairs, or single lines.
+        lanes: lines per group, :data:`PAIR` or 1.
         first: first update of each line (0: that into the second pixel). If above 0, the piece is a
             tail, whose head the previous engine computes.
-        updates: how many of each line; at least 1. If the sweep has more after them, the piece is a
-            head, whose tail the next engine computes.
+        updates: number of updates of each line; at least 1. If more of the sweep follows, the piece
+            is a head, whose tail the next engine computes.
     """
 
     groups: range
@@ -208,21 +207,21 @@ def share_sweep(
     lines: int, updates: int, sharers: int, alone_time: int = TIME_ALONE
 ) -> list[list[Piece]]:
     """The pieces of each engine, in the order in which it computes them. A head is never the only
-    piece: the flag after the head is its own, and the end of the sweep is signalled after another
-    run.
+    piece: the flag after it is used by the head, and the end of the sweep is signalled after
+    another run.
 
     Parameters:
         lines: of the tile; at least 1.
-        updates: in a line; 0 or more.
+        updates: per line; 0 or more.
         sharers: engines; at least 1.
-        alone_time: of an update of a line alone, in the unit of :data:`TIME`.
+        alone_time: time of an update of a single line, in units of :data:`TIME`.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
     if lines < 1 or updates < 0 or sharers < 1:
         raise KernelError(
-            f"{lines} lines of {updates} updates for {sharers} PEs: give at least 1 line, "
+            f"{lines} lines of {updates} updates for {sharers} PEs: allowed are at least 1 line, "
             "0 updates and 1 PE"
         )
     if not updates:
@@ -238,7 +237,7 @@ def share_sweep(
     turns = [range(turn, pairs, sharers) for turn in range(sharers)]
     if lines >= PAIR * sharers:
         parts = _parts(lines, updates, sharers, alone_time)
-        # An engine with more pairs takes an earlier turn.
+        # An engine with more pairs comes first.
         ranks = sorted(range(sharers), key=lambda pe: -parts[pe][0])
         pairs_of = [turns[ranks.index(pe)][:count] for pe, (count, _) in enumerate(parts)]
         if [len(turn) for turn in pairs_of] == [count for count, _ in parts]:
@@ -264,14 +263,14 @@ def share_sweep(
 
 def _parts(lines: int, updates: int, sharers: int, alone_time: int) -> list[tuple[int, int]]:
     """Parts of equal time of the sequence of lines: for each engine the number of whole pairs, and
-    updates of a head after them. Before them come the rest of the pair before, and of the first
-    engine a line alone. The time includes the overhead to begin each piece."""
+    the updates of a head after them. They are preceded by the rest of the previous pair or, for the
+    first engine, a single line. The time includes the overhead of starting each piece."""
     start = START_UPDATES * TIME
     line, pair = updates * alone_time, PAIR * updates * TIME
     pairs, alone, tail = lines // PAIR, lines % PAIR == 1, 0
     parts = []
     for left in range(sharers, 1, -1):
-        # Whole pairs for each engine, and two pieces at each cut between them.
+        # Whole pairs per engine, and two pieces at each cut between them.
         begins = left + 2 * (left - 1) + alone + (tail > 0)
         work = pairs * pair + tail * PAIR * TIME + alone * line
         time = (work + begins * start) // left
@@ -298,16 +297,16 @@ def step_runs(
     end: dict[str, int],
     lanes: int = PAIR,
 ) -> list[SweepRun[int]]:
-    """The runs of one engine in one step.
+    """One engine's runs in one step.
 
     Parameters:
-        tile: the words that all runs on the tile have (:meth:`.layout.BpLayout.sweep`); None: the
+        tile: the words that all runs on the tile share (:meth:`.layout.BpLayout.sweep`); None: the
             vault has no tile in this step.
         share: the engine's part of it.
         flags: of its vault.
         member: its slot.
         end: words of the last run (:func:`end_words`).
-        lanes: lines that the kernel works on at a time; with 4, pairs go in twos.
+        lanes: lines that the kernel interleaves; with 4, pairs are processed in twos.
     """
     runs = [] if tile is None else _work(tile, share, flags, member, lanes)
     runs = runs or [SweepRun[int]()]
@@ -324,8 +323,8 @@ def _work(
         return lane_pitch - (updates - 1) * tile.pixel_pitch - last_pitch + first
 
     def lines(first: int, lanes: int, stride: int, groups: int) -> SweepRun[int]:
-        """Groups of ``lanes`` lines each, every ``stride``-th group from line ``first`` on. Of four
-        lines, the second pair is half as far from the first as the next group."""
+        """Groups of ``lanes`` lines each, every ``stride``-th group from line ``first`` on. With
+        four lines, the second pair is half as far from the first as the next group."""
         lane_pitch = lanes * stride * tile.line_pitch
         return replace(
             tile,
@@ -338,8 +337,8 @@ def _work(
         )
 
     def cut(run: SweepRun[int], piece: Piece) -> SweepRun[int]:
-        """The run of a head or tail: it hands over to the next engine, or waits for the one
-        before."""
+        """The run of a head or tail: it hands over to the next engine, or waits for the previous
+        one."""
         skipped = piece.first * tile.pixel_pitch
         words = {"last_pitch": tile.pixel_pitch, "signal_1": flags.handover(member)}
         if piece.first:
@@ -352,7 +351,7 @@ def _work(
             **words,
         )
         if most_lanes < PAIR:
-            # The lines of the pair are worked on one after the other.
+            # The pair's lines are processed one after the other.
             line_wrap = wrap(run.lane_pitch, piece.updates, run.last_pitch)
             run = replace(run, line_wrap=line_wrap)
         return run

@@ -1,26 +1,26 @@
-"""Partition of the image over the vaults: thesis section 6.1 and Figure 6.2.
+"""Partition of the image over vaults: thesis section 6.1 and Figure 6.2.
 
-The image is cut into tiles, as many in a row and in a column as there are vaults, or fewer where it
-has fewer pixels or a :class:`TileCut` says so. Tile (column, row) belongs to the vault at position
-``column + row`` of the ring (:mod:`microkernels.runtime.ring`). So
+The image is cut into as many columns and rows of tiles as there are vaults, or fewer if it has
+fewer pixels or a :class:`TileCut` says so. Tile (column, row) belongs to the vault at position
+``column + row`` of the ring (:mod:`microkernels.runtime.ring`). Hence
 
-- each row and each column of tiles lies on different vaults: a sweep in any direction goes from one
-  column (or row) of tiles to the next, and each vault always has one tile of it;
-- tiles that touch each other lie one link apart: messages that move right or down go to the next
-  vault of the ring, messages that move left or up to the vault before.
+- each row and each column of tiles is spread over different vaults: a sweep in any direction goes
+  from one column (or row) of tiles to the next, and each vault always has one of its tiles;
+- adjacent tiles are one link apart: messages that move right or down go to the next vault of the
+  ring, messages that move left or up to the previous one.
 
-A vault's tiles have a *place* each in its memory: the number of their column.
+Each tile of a vault has a *place* in its memory: the tile's column number.
 
-Tiles may be cut between *blocks* of pixels only, so that the pixels of a block, which are one pixel
-of a coarser image (:mod:`microkernels.bp.golden`), are never apart.
+Tiles may be required to be cut only between *blocks* of pixels, so that a block's pixels, which
+form one pixel of a coarser image (:mod:`microkernels.bp.golden`), stay together.
 
-*Few large tiles, or many small ones.* A sweep passes along a line one pixel at a time, so it lasts
-as long as its longest lines, whatever the number of tiles along it. More tiles across it leave
-fewer lines to an engine, until each has one. Each tile along it costs the start of a run and the
-wait for the flag of the tile before. So a small image is faster in fewer tiles than the machine has
-vaults.
+*Few large tiles, or many small ones.* A sweep advances along a line one pixel at a time, so it
+takes as long as its longest lines, regardless of the number of tiles along it. More tiles across it
+leave fewer lines per engine, until each has one. Each tile along it costs the start of a run and
+the wait for the previous tile's flag. A small image is therefore faster in fewer tiles than the
+machine has vaults.
 
-Times are in updates of a message, from the rates of :mod:`microkernels.bp.runs`.
+Times are in message updates, from the rates of :mod:`microkernels.bp.runs`.
 """
 
 from dataclasses import dataclass
@@ -36,7 +36,7 @@ __all__ = ["Tile", "TileCut", "TileGrid", "fastest_cut", "predicted_updates"]
 
 @dataclass(frozen=True)
 class TileCut:
-    """The most columns and rows of tiles of an image, at least 1 each."""
+    """Maximum columns and rows of an image's tiles, at least 1 each."""
 
     columns: int
     rows: int
@@ -49,11 +49,11 @@ class TileCut:
 
 @dataclass(frozen=True, kw_only=True)
 class Tile:
-    """One tile.
+    """A tile of the image.
 
     Attributes:
         column, row: its place in the square of tiles.
-        vault: index of the vault that holds it.
+        vault: index of the vault that stores it.
         x, y: its first pixel.
         width, height: pixels, at least 1 each.
     """
@@ -68,7 +68,7 @@ class Tile:
 
     @property
     def pixels(self) -> tuple[slice, slice]:
-        """Index of its pixels in an array ``[y, x]`` of the image."""
+        """Index of the tile's pixels in an image array ``[y, x]``."""
         return slice(self.y, self.y + self.height), slice(self.x, self.x + self.width)
 
 
@@ -77,13 +77,13 @@ class TileGrid:
     """Partition of an image into tiles.
 
     Attributes:
-        width, height: of the image, in pixels; at least 1 each.
+        width, height: image size in pixels; at least 1 each.
         ring: of the vaults.
-        block: pixels of a side of a block, at least 1.
-        cut: at most so many columns and rows of tiles; None: as many as vaults.
+        block: side of a block in pixels, at least 1.
+        cut: maximum columns and rows of tiles; None: as many as vaults.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     width: int
@@ -111,12 +111,14 @@ class TileGrid:
 
     @property
     def tile_width(self) -> int:
-        """Pixels across the widest tile, the last block filled up; others have a block less."""
+        """Width in pixels of the widest tile, with the last block filled up; others are one block
+        narrower."""
         return self.block * -(-self.blocks(self.width) // self.columns)
 
     @property
     def tile_height(self) -> int:
-        """Pixels down the highest tile, the last block filled up; others have a block less."""
+        """Height in pixels of the highest tile, with the last block filled up; others are one block
+        lower."""
         return self.block * -(-self.blocks(self.height) // self.rows)
 
     def blocks(self, pixels: int) -> int:
@@ -131,7 +133,7 @@ class TileGrid:
         return Tile(column=column, row=row, vault=vault, x=x, y=y, width=width, height=height)
 
     def tile_of(self, x: int, y: int) -> Tile:
-        """The tile that holds pixel (x, y) of the image."""
+        """The tile that contains pixel (x, y) of the image."""
         return self.tile(
             _holder(self.blocks(self.width), self.columns, x // self.block),
             _holder(self.blocks(self.height), self.rows, y // self.block),
@@ -144,7 +146,7 @@ class TileGrid:
         return [self.tile(column, row) for column, row in enumerate(rows) if row < self.rows]
 
     def step(self, direction: MessageDirection, vault: int, step: int) -> Tile | None:
-        """The tile that ``vault`` sweeps in step ``step`` of a sweep; None: it has none in it."""
+        """The tile that ``vault`` sweeps in step ``step`` of a sweep; None if there is none."""
         along, across = self.columns, self.rows
         if not direction.horizontal:
             along, across = across, along
@@ -155,7 +157,7 @@ class TileGrid:
         return self.tile(first, other) if direction.horizontal else self.tile(other, first)
 
     def steps(self, direction: MessageDirection) -> int:
-        """Steps of a sweep."""
+        """Number of steps of a sweep."""
         return self.columns if direction.horizontal else self.rows
 
     def following(self, direction: MessageDirection, tile: Tile) -> Tile | None:
@@ -180,20 +182,20 @@ def _part(blocks: int, parts: int, number: int) -> tuple[int, int]:
 
 
 def _holder(blocks: int, parts: int, block: int) -> int:
-    """The part that holds ``block``; see :func:`_part`."""
+    """The part that contains ``block``; see :func:`_part`."""
     length, over = divmod(blocks, parts)
     longer = over * (length + 1)
     return block // (length + 1) if block < longer else over + (block - longer) // length
 
 
 def fastest_cut(width: int, height: int, *, vaults: int, pes: int, block: int = 1) -> TileCut:
-    """The cut with the shortest predicted time; among equals the one with more tiles, whose vaults
-    hold less each.
+    """The cut with the shortest predicted time; among equals the one with more tiles, so that each
+    vault stores less.
 
     Parameters:
-        width, height: of the image, in pixels.
-        vaults: of the machine. pes: engines of a vault that work.
-        block: pixels of a side of a block (:mod:`microkernels.bp.tiles`).
+        width, height: image size in pixels.
+        vaults: of the machine. pes: engines per vault that work.
+        block: side of a block in pixels (:mod:`microkernels.bp.tiles`).
     """
     return TileCut(
         columns=_fastest_parts(width, height, vaults, pes, block),
@@ -202,8 +204,7 @@ def fastest_cut(width: int, height: int, *, vaults: int, pes: int, block: int = 
 
 
 def predicted_updates(width: int, height: int, cut: TileCut, pes: int, block: int = 1) -> float:
-    """Predicted time of an iteration on an image in the tiles of ``cut``, in updates of a
-    message."""
+    """Predicted time of an iteration on an image in the tiles of ``cut``, in message updates."""
     return 2 * (
         _time(width, height, cut.columns, pes, block) + _time(height, width, cut.rows, pes, block)
     )
@@ -215,11 +216,11 @@ def _fastest_parts(side: int, length: int, vaults: int, pes: int, block: int) ->
 
 
 def _time(side: int, length: int, parts: int, pes: int, block: int) -> float:
-    """Time that depends on the number of ``parts`` of ``side``: of a sweep across them, along lines
-    of ``length`` pixels of which each part has its share, and of the starts of a sweep along
-    them."""
+    """Time that depends on the number of ``parts`` of ``side``: of a sweep across them, along
+    lines of ``length`` pixels of which each part has its share, and of the starts of a sweep
+    along them."""
     lines = block * -(-side // (block * parts))
     share = -(-lines // pes)
-    # Pairs are cut so that all engines end together; two lines of an engine are a pair.
+    # Pairs are cut so that all engines finish together; two lines of an engine are a pair.
     per_pixel = TIME_ALONE / TIME if share == 1 else max(2.0, lines / pes)
     return length * per_pixel + parts * START_UPDATES

@@ -1,1 +1,1 @@
-"""Common parts of kernels: the builder of programs, fixed point, schedules, feature maps."""
+"""Parts shared by kernels: the program builder, fixed point, schedules, feature maps."""

@@ -1,4 +1,4 @@
-"""The builder for the programs of all kernels."""
+"""The builder for all kernels' programs."""
 
 import contextlib
 import sys
@@ -23,10 +23,10 @@ __all__ = [
     "launch_registers",
 ]
 
-#: Bytes of the scratchpad, and words of the instruction buffer (thesis 5.1).
+#: Bytes in the scratchpad, and words in the instruction buffer (thesis 5.1).
 DEFAULT_SCRATCHPAD = 4096
 INSTRUCTION_WORDS = 1024
-#: Bytes of a word of a parameter block.
+#: Bytes per word of a parameter block.
 WORD_BYTES = 8
 _LOG_WORD = 3
 _WIDE = "[64-bit]"
@@ -39,7 +39,7 @@ _NOTE_COLUMN = 60
 
 @dataclass(eq=False)
 class _Entry:
-    """Text, and its meaning for the check of hazards: an instruction, a label, an assumption."""
+    """Text, and what it means to the hazard check: an instruction, a label, an assumption."""
 
     text: str
     line: WrittenLine | None = None
@@ -48,22 +48,21 @@ class _Entry:
 
 
 def _line_text(line: WrittenLine, note: str) -> str:
-    """The text of an instruction, with its note where there is one."""
     operands = [f"#{operand}" if isinstance(operand, int) else operand for operand in line.operands]
     text = f"    {line.mnemonic} {', '.join(operands)}".rstrip()
     return f"{text:<{_NOTE_COLUMN}}; {note}" if note else text
 
 
 def launch_registers(vault_bits: int | None) -> tuple[str, ...]:
-    """Start registers of a program whose engines find their parts of the parameter block
+    """Start registers for a program whose engines find their own parts of the parameter block
     (:meth:`KernelBuilder.start`)."""
     return ("slot", "parameters") if vault_bits is None else ("vault", "slot", "parameters")
 
 
 class KernelBuilder:
-    """Writes the program of a kernel: assembly with named registers and scratchpad places.
+    """Writes a kernel's program: assembly with named registers and scratchpad places.
 
-    :meth:`register`, :meth:`constant` and :meth:`variable` allocate registers, :meth:`place`
+    :meth:`register`, :meth:`constant` and :meth:`variable` allocate registers; :meth:`place`
     allocates places in the scratchpad. All return an operand for instructions: the name of a
     register, which :meth:`program` shows in the text, or an address. :meth:`release` frees them,
     :meth:`temporary` allocates a register for a ``with`` statement. When none is left, the error
@@ -71,11 +70,11 @@ class KernelBuilder:
 
     Every instruction is checked as it is written (:mod:`microkernels.common.hazard_check`). An
     instruction that comes too early for the vector unit is an error; the message names the calls
-    that wrote it and the earlier instruction. With ``place_drains`` a ``v.drain`` is placed before
-    it instead. A kernel whose order of instructions needs no drains leaves ``place_drains`` off.
+    that wrote it and the earlier instruction. ``place_drains`` inserts a ``v.drain`` before it
+    instead. Leave it off for a kernel scheduled so that it needs no drains.
 
-    The sum of two vectors of 64 elements, which lie one after the other in memory from the
-    parameter block's address on; the result follows them::
+    This example adds two vectors of 64 elements, stored back to back from the parameter block's
+    address on; the result follows them::
 
         k = KernelBuilder("Sum of two vectors.", launch=("parameters",), place_drains=True)
         count = k.constant("count", 64, "elements")
@@ -94,15 +93,15 @@ class KernelBuilder:
     ``docs/writing_kernels.md`` is the guide.
 
     Parameters:
-        title: lines of text for the head of the program.
-        width: of the elements.
-        launch: start registers that the program reads (:data:`isa.launch.START_REGISTERS`); these
-            names are operands. If empty, all start registers are free for the program.
+        title: lines of text at the top of the program.
+        width: element width.
+        launch: start registers that the program reads (:data:`isa.launch.START_REGISTERS`); their
+            names are operands. If empty, the program may use all start registers.
         scratchpad_bytes: size of the scratchpad.
-        place_drains: see above.
+        place_drains: insert ``v.drain`` where an instruction comes too early.
 
     Attributes:
-        zero: name of the register that holds 0.
+        zero: name of the register that contains 0.
     """
 
     def __init__(
@@ -139,20 +138,20 @@ class KernelBuilder:
     # Registers.
 
     def register(self, name: str, purpose: str) -> str:
-        """Allocate a register for ``purpose``, which is listed in the head of the text.
+        """Allocate a register for ``purpose``, which is listed at the top of the text.
 
         Returns ``name``, the operand for instructions.
 
         Raises:
-            KernelError: the name is taken, or no register is left; the message lists the names of
-                those in use.
+            KernelError: the name is taken, or no register is free; the message lists the names in
+                use.
         """
         if name in self._names and name not in self._released:
             raise KernelError(f"the name {name!r} is taken: {self._names[name][1]}")
         if not self._free:
             holders = (holder for holder in self._names.items() if holder[0] not in self._released)
             raise KernelError(
-                f"no scalar register is left for {name} ({purpose}); they are held by: "
+                f"no scalar register is left for {name} ({purpose}); in use: "
                 + "; ".join(f"{holder} ({use})" for holder, (_, use) in holders)
             )
         number = self._free[0]
@@ -167,13 +166,13 @@ class KernelBuilder:
 
     def constant(self, name: str, value: int, purpose: str) -> str:
         """Allocate a register that :meth:`set_constants` sets to ``value`` and that never changes;
-        otherwise as :meth:`register`."""
+        otherwise like :meth:`register`."""
         self._check.constant(name, value)
         return self.variable(name, value, f"constant {value}: {purpose}")
 
     def variable(self, name: str, value: int, purpose: str) -> str:
         """Allocate a register with the initial ``value``, set by :meth:`set_constants`; otherwise
-        as :meth:`register`."""
+        like :meth:`register`."""
         self._constants.append((self.register(name, purpose), value))
         return name
 
@@ -192,13 +191,13 @@ class KernelBuilder:
         Returns the address.
 
         Parameters:
-            name: for messages, and for the head of the text.
-            align: the address is a multiple of it. An access to the same unit of
-                :data:`isa.timing.RANGE_BYTES` as a load in flight would wait for the load.
+            name: for messages and the top of the text.
+            align: the address is a multiple of this. An access to the same
+                :data:`isa.timing.RANGE_BYTES` unit as a load in flight would wait for the load.
 
         Raises:
-            KernelError: the name is taken, or there is no room; the message lists the places in
-                use.
+            KernelError: the name is taken, or there isn't enough room; the message lists the places
+                in use.
         """
         CHECK.at_least(f"bytes for {name}", size, 1)
         if name in self._places:
@@ -210,19 +209,19 @@ class KernelBuilder:
             at = max(at, -(-end // align) * align)
         if at + size > self._scratchpad_bytes:
             uses = "; ".join(
-                f"{name} ({end - start} from {start} on)"
+                f"{name} ({end - start} from {start})"
                 for name, (start, end) in self._places.items()
             )
             raise KernelError(
-                f"no {size} bytes are left for {name} in a scratchpad of {self._scratchpad_bytes}; "
-                f"it is held by: {uses or 'nobody'}"
+                f"there is no room for {name} ({size} bytes) in a scratchpad of "
+                f"{self._scratchpad_bytes}; in use: {uses or 'nothing'}"
             )
         self._places[name] = (at, at + size)
         self._listed.append(f";   {at:>4} {name}, {size} bytes")
         return at
 
     def release(self, *names: str) -> None:
-        """Free registers or places of the scratchpad, by name.
+        """Free registers or scratchpad places, by name.
 
         Raises:
             KernelError: one of the names is not allocated.
@@ -234,18 +233,18 @@ class KernelBuilder:
                 self._free = sorted([*self._free, self._names[name][0]])
                 self._released.add(name)
             else:
-                raise KernelError(f"there is no register and no place called {name!r} to release")
+                raise KernelError(f"there is no register or place called {name!r} to release")
 
     @contextlib.contextmanager
     def temporary(self, name: str, purpose: str) -> Iterator[str]:
-        """A register for a ``with`` statement; otherwise as :meth:`register`."""
+        """A register for a ``with`` statement; otherwise like :meth:`register`."""
         yield self.register(name, purpose)
         self.release(name)
 
     # Text.
 
     def note(self, *lines: str) -> None:
-        """Write a comment of its own, after an empty line."""
+        """Write a separate comment after an empty line."""
         self._body += [_Entry(""), *(_Entry(f"    ; {line}") for line in lines)]
 
     def new_label(self, stem: str) -> str:
@@ -260,12 +259,13 @@ class KernelBuilder:
 
     @contextlib.contextmanager
     def loop(self, label: str, counter: str | None = None) -> Iterator[str]:
-        """A loop over the code written in a ``with`` statement, checked for two iterations.
+        """Write a loop around the code in a ``with`` statement, and check two iterations for
+        hazards.
 
         Parameters:
-            label: stands at the beginning of the loop.
-            counter: register with the remaining iterations, at least 1: each one subtracts 1, and
-                the last one leaves 0. None: the body itself ends with a branch to ``label``.
+            label: at the start of the loop.
+            counter: register with the remaining iterations, at least 1; each iteration subtracts 1,
+                and the last one leaves 0. None: the body itself ends with a branch to ``label``.
 
         Raises:
             KernelError: a hazard between the end of an iteration and the next one.
@@ -290,7 +290,7 @@ class KernelBuilder:
 
     @contextlib.contextmanager
     def unless(self, branch: str, first: str, second: str) -> Iterator[None]:
-        """The program skips the code written in a ``with`` statement if the condition holds.
+        """Skip the code written in a ``with`` statement if the condition holds.
 
         Parameters:
             branch: ``beq``, ``bne``, ``blt`` or ``bge``: how ``first`` and ``second`` compare.
@@ -301,10 +301,10 @@ class KernelBuilder:
         self.label(label)
 
     def seldom(self, branch: str, first: str, second: str, write: Callable[[], None]) -> None:
-        """Code for a rare case, out of line: a branch taken costs three cycles.
+        """Move code for a rare case out of line: a taken branch costs three cycles.
 
         Parameters:
-            branch: to the code: how ``first`` and ``second`` compare.
+            branch: jumps to the code; how ``first`` and ``second`` compare.
             write: writes the code when :meth:`emit_detours` is called.
         """
         start, back = self.new_label("seldom"), self.new_label("on")
@@ -313,11 +313,11 @@ class KernelBuilder:
         self.detour(start, back, write)
 
     def detour(self, start: str, back: str, write: Callable[[], None]) -> None:
-        """Out of line, code from the label ``start`` on, which goes on at ``back``."""
+        """Write code out of line from label ``start``; it continues at ``back``."""
         self._detours.append((start, back, write))
 
     def emit_detours(self) -> None:
-        """Write the code out of line here, where no instruction before goes on into it."""
+        """Write the out-of-line code at a point that no preceding instruction falls through to."""
         detours, self._detours = self._detours, []
         for start, back, write in detours:
             self.label(start)
@@ -325,7 +325,7 @@ class KernelBuilder:
             self.op("jmp", back)
 
     def op(self, mnemonic: str, *operands: str | int, note: str = "") -> None:
-        """Write one instruction; numbers become ``#`` immediates.
+        """Write one instruction. Numbers become ``#`` immediates.
 
         Raises:
             KernelError: the instruction comes too early for the vector unit.
@@ -354,15 +354,15 @@ class KernelBuilder:
         return _Entry(_line_text(line, ""), line)
 
     def assume(self, name: str, base: str, offset: int = 0) -> None:
-        """For the check of hazards, assume that register ``name`` holds ``base + offset``. Where
-        the value depends on the run, give the worst one."""
+        """Tell the hazard check to assume that register ``name`` contains ``base + offset``. If the
+        value depends on the run, give the worst case."""
         self._check.assume(name, base, offset)
         self._body.append(_Entry("", assumed=(name, base, offset)))
 
     # Instructions on elements and memory.
 
     def vector(self, mnemonic: str, *operands: str, note: str = "") -> None:
-        """A vector instruction, load or store on elements; otherwise as :meth:`op`."""
+        """A vector instruction, load or store of elements; otherwise like :meth:`op`."""
         self.op(f"{mnemonic} [{self._width.bits}-bit]", *operands, note=note)
 
     def load(self, scratchpad: str, memory: str, elements: str, note: str = "") -> None:
@@ -374,16 +374,16 @@ class KernelBuilder:
         self.vector("st.sram", memory, scratchpad, elements, note=note)
 
     def offset(self, result: str, base: str, distance: int, note: str = "") -> None:
-        """``result = base + distance`` for any distance."""
+        """Compute ``result = base + distance`` for any distance."""
         if distance in IMM14.range:
             self.op("add", result, base, distance, note=note)
         else:
-            self._far = self._far or self.register("far", "distance that no immediate holds")
+            self._far = self._far or self.register("far", "distance too large for an immediate")
             self.op("li", self._far, distance)
             self.op("add", result, base, self._far, note=note)
 
     def swap(self, first: str, second: str, between: str) -> None:
-        """Exchange two registers by way of a third."""
+        """Exchange two registers through a third."""
         self.op("mov", between, first)
         self.op("mov", first, second)
         self.op("mov", second, between)
@@ -395,7 +395,7 @@ class KernelBuilder:
             self.op("mov", pointer, start)
 
     def read(self, word: str, pointer: str) -> None:
-        """Read a 64-bit word of a parameter block, and advance the pointer to the next one."""
+        """Read a 64-bit word of a parameter block and advance the pointer to the next."""
         self.op(f"ld.reg {_WIDE}", word, pointer)
         self.op("add", pointer, pointer, WORD_BYTES)
 
@@ -404,11 +404,11 @@ class KernelBuilder:
         (:func:`microkernels.common.parameter_block.block_bytes`), and read its first words.
 
         Parameters:
-            words: registers to read, in the order of the part.
-            pointer: register that then holds the address of the word after those read.
+            words: registers to read, in the part's order.
+            pointer: register that afterwards contains the address of the next word.
             vault_bits: address bits of a vault, if ``parameters`` is an address within the engine's
-                own vault; ``vault`` must then be among the start registers. None: ``parameters`` is
-                the whole address.
+                own vault; the start registers must then include ``vault``. None: ``parameters`` is
+                the complete address.
         """
         self.set_constants()
         self.note("This PE's part of the parameter block.")
@@ -435,7 +435,7 @@ class KernelBuilder:
         """The assembled program.
 
         Parameters:
-            name: of its text, for messages.
+            name: of the text, for messages.
 
         Raises:
             isa.assembly.syntax.AssemblyError: an instruction that does not exist.
@@ -451,7 +451,7 @@ class KernelBuilder:
 
 
 def _site() -> str:
-    """File and line of the call of the builder."""
+    """File and line that called the builder."""
     frame = sys._getframe(1)
     inside = (__file__, contextlib.__file__)
     while frame.f_code.co_filename in inside and frame.f_back is not None:

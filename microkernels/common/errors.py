@@ -1,4 +1,4 @@
-"""The exception of the kernels' functions for input that they can't use."""
+"""The exception that kernel functions raise for input they can't use."""
 
 from support.checks import Checks
 from support.errors import VipError
@@ -7,7 +7,7 @@ __all__ = ["CHECK", "KernelError"]
 
 
 class KernelError(VipError):
-    """Input that a kernel can't use; the message is one line: input, place, allowed values."""
+    """Input that a kernel can't use. The message is one line: input, place, allowed values."""
 
 
 #: Checks that raise :class:`KernelError`.

@@ -1,10 +1,10 @@
-"""DRAM layout of the feature maps of a convolutional network.
+"""DRAM layout of a convolutional network's feature maps.
 
-The channels of a map are cut into *slices* of ``depth`` channels. A slice is a plane of its own,
-column by column of pixels: the rows of a column follow each other, the channels of a pixel too. A
-column of a convolution's window, all channels of a slice, is then one contiguous piece of memory.
-Pixels around the map (``padding``) lie in the plane, too, so that a kernel needs no case for edges.
-Channels that only fill up the last slice hold zeros.
+A map's channels are divided into *slices* of ``depth`` channels. Each slice is a separate plane,
+stored column by column: a column's rows are contiguous, and so are a pixel's channels. One column
+of a convolution window, with all channels of a slice, is then one contiguous piece of memory. The
+pixels around the map (``padding``) are part of the plane, so kernels need no special case at the
+edges. Channels that only fill up the last slice contain zeros.
 """
 
 from dataclasses import dataclass
@@ -17,13 +17,13 @@ from .memory import Readable, Writable
 
 __all__ = ["COLUMN_BYTES", "ROW_BYTES", "FeatureMap", "PartMap", "StripMap", "round_up"]
 
-#: Bytes of a DRAM column, the unit of a request, and of a DRAM row (thesis, section 5.2).
+#: Bytes in a DRAM column, the unit of a request, and in a DRAM row (thesis, section 5.2).
 COLUMN_BYTES = 32
 ROW_BYTES = 256
 
 
 def round_up(value: int, multiple: int) -> int:
-    """The first multiple of ``multiple`` from ``value`` on."""
+    """Round ``value`` up to a multiple of ``multiple``."""
     return -(-value // multiple) * multiple
 
 
@@ -34,11 +34,11 @@ class FeatureMap:
     Attributes:
         base: address of the first byte; a multiple of 32.
         width, height, channels: at least 1 each.
-        depth: channels of a slice, at least 1.
+        depth: channels per slice, at least 1.
         padding: pixels around the map, 0 or more.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     base: int
@@ -61,7 +61,7 @@ class FeatureMap:
         """Check that the map, which messages call ``name``, has this size.
 
         Raises:
-            KernelError: the map has another size.
+            KernelError: the size differs.
         """
         size, expected = (self.width, self.height, self.channels), (width, height, channels)
         if size != expected:
@@ -72,7 +72,7 @@ class FeatureMap:
 
     @property
     def slices(self) -> int:
-        """Slices of the channels."""
+        """Number of slices."""
         return -(-self.channels // self.depth)
 
     @property
@@ -82,7 +82,7 @@ class FeatureMap:
 
     @property
     def x_step(self) -> int:
-        """Bytes from a pixel to the one on its right."""
+        """Bytes from a pixel to the one to its right."""
         return (self.height + 2 * self.padding) * self.y_step
 
     @property
@@ -100,8 +100,8 @@ class FeatureMap:
         return self.base + self.slices * self.slice_step
 
     def address(self, x: int, y: int, channel: int = 0) -> int:
-        """Address of a channel of a pixel; pixels around the map have negative coordinates, or
-        those beyond its size."""
+        """Address of one channel of a pixel. Pixels around the map have negative coordinates or
+        coordinates beyond its size."""
         piece, inside = divmod(channel, self.depth)
         return (
             self.base
@@ -115,11 +115,11 @@ class FeatureMap:
         """Put height x width x channels elements into ``memory``.
 
         Parameters:
-            around: value of the pixels around the map: 0, or
+            around: value of the pixels around the map: 0 or
                 :data:`microkernels.common.fixed_point.LOWEST` for a maximum over windows.
 
         Raises:
-            KernelError: values of another shape or beyond 16 bits, or another ``around``.
+            KernelError: wrong shape, values that don't fit in 16 bits, or another ``around``.
             isa.image.ImageError: the map lies outside the memory.
         """
         if around not in (0, LOWEST):
@@ -135,7 +135,7 @@ class FeatureMap:
             self._store_plane(memory, self.base + number * self.slice_step, part)
 
     def _store_plane(self, memory: Writable, base: int, plane: Elements) -> None:
-        """Put a slice, down x across x channels with the pixels around, at ``base``."""
+        """Write one slice (down x across x channels, with the pixels around it) at ``base``."""
         columns = np.ascontiguousarray(plane.transpose(1, 0, 2))
         memory.write(base, columns.astype(ELEMENT).tobytes())
 
@@ -159,18 +159,18 @@ class FeatureMap:
 
 @dataclass(frozen=True, kw_only=True)
 class StripMap(FeatureMap):
-    """A map in which each row of windows has a strip of ``rows`` rows of pixels for itself.
+    """A map in which each row of windows has its own strip of ``rows`` rows of pixels.
 
-    Within a strip, pixels lie as in a :class:`FeatureMap` of its height. A whole window of a slice
-    is then one contiguous piece of memory, at the price of rows that are stored more than once. It
-    suits a network's first image, which has few channels and comes from the host.
+    Within a strip, pixels are laid out as in a :class:`FeatureMap` of the strip's height. A
+    complete window of a slice is then one contiguous piece of memory, but some rows are stored more
+    than once. This suits a network's first image, which has few channels and comes from the host.
 
     Attributes:
-        rows: pixels down of a window, at least 1.
-        stride: pixels from a row of windows to the next one, at least 1.
+        rows: height of a window in pixels, at least 1.
+        stride: pixels from one row of windows to the next, at least 1.
 
     Raises:
-        KernelError: a value outside its range, or windows higher than the padded map.
+        KernelError: a value out of range, or windows higher than the padded map.
     """
 
     rows: int
@@ -186,7 +186,7 @@ class StripMap(FeatureMap):
 
     @property
     def strips(self) -> int:
-        """Rows of windows."""
+        """Number of strips."""
         return (self.height + 2 * self.padding - self.rows) // self.stride + 1
 
     @property
@@ -208,14 +208,14 @@ class StripMap(FeatureMap):
         return self.strip_step
 
     def address(self, x: int, y: int, channel: int = 0) -> int:
-        """Address of a channel of a pixel in the uppermost row of a strip.
+        """Address of one channel of a pixel in the uppermost row of a strip.
 
         Raises:
-            KernelError: no strip begins at ``y``.
+            KernelError: no strip starts at ``y``.
         """
         strip, inside = divmod(y + self.padding, self.stride)
         if inside or not 0 <= strip < self.strips:
-            raise KernelError(f"no strip begins at row {y}")
+            raise KernelError(f"no strip starts at row {y}")
         piece, rest = divmod(channel, self.depth)
         return (
             self.base
@@ -226,7 +226,7 @@ class StripMap(FeatureMap):
         )
 
     def load(self, memory: Readable) -> Elements:
-        """The height x width x channels elements in ``memory``; rows in no strip are 0."""
+        """The height x width x channels elements in ``memory``; rows outside all strips are 0."""
         across = self.width + 2 * self.padding
         shape = (self.height + 2 * self.padding, across, self.slices * self.depth)
         values = np.zeros(shape, ELEMENT)
@@ -250,15 +250,15 @@ class StripMap(FeatureMap):
 
 @dataclass(frozen=True, kw_only=True)
 class PartMap(FeatureMap):
-    """A rectangle of another map, with all channels: its pixels lie where they lie there.
+    """A rectangle of another map, with all channels; pixels keep their addresses.
 
-    A layer that writes into the inside of its successor's input has such a map as its target.
+    A layer that writes into the interior of its successor's input uses such a map as its target.
 
     Attributes:
-        whole: the other map. left, top: pixel of it that is the first of this one.
+        whole: the other map. left, top: the pixel of ``whole`` that is this map's first.
 
     Raises:
-        KernelError: the rectangle is not inside ``whole`` and the pixels around it.
+        KernelError: the rectangle is not inside ``whole`` including its padding.
     """
 
     whole: FeatureMap
@@ -280,7 +280,7 @@ class PartMap(FeatureMap):
 
     @classmethod
     def of(cls, whole: FeatureMap, *, left: int, top: int, width: int, height: int) -> "PartMap":
-        """The rectangle of ``width`` x ``height`` pixels of ``whole`` that begins there."""
+        """The ``width`` x ``height`` rectangle of ``whole`` that starts at a pixel."""
         return cls(
             whole=whole,
             left=left,
@@ -307,7 +307,7 @@ class PartMap(FeatureMap):
         return self.whole.address(self.left + x, self.top + y, channel)
 
     def store(self, memory: Writable, values: Elements, *, around: int = 0) -> None:
-        """Not for a part.
+        """Not supported for a part.
 
         Raises:
             KernelError: always.

@@ -1,15 +1,15 @@
-"""Fixed-point arithmetic of the vector unit on NumPy arrays, for the golden models of the kernels.
+"""The vector unit's fixed-point arithmetic on NumPy arrays, for the kernels' golden models.
 
 Elements are signed 16-bit numbers with :data:`FRACTION_LIMIT` or fewer fraction bits. A sum of
-products is exact, is shifted right by the fraction bits with halves rounded up, and saturates once;
+products is exact, shifted right by the fraction bits with halves rounded up, and saturated once;
 additions saturate (docs/decisions/machine.md).
 
-*Values that saturate are counted.* A value counts once each time that it is limited to the width of
-an element: a sum or difference of elements (also one that is only reduced further), the sum of a
-row, a scaled product. The instruction set simulator counts the same
+*Values that saturate are counted.* A value counts once each time it is limited to an element's
+width: a sum or difference of elements (even if it is only an input of a reduction), the sum of a
+row, a scaled product. The instruction set simulator counts the same way
 (:attr:`isa.iss.simulator.Simulator.saturated`), and the two agree if a program computes exactly the
-operations of its golden model. A program may compute more: unused elements at the end of a last
-vector, or a sum that only takes time.
+operations of its golden model. A program may compute more than that, such as unused elements at the
+end of the last vector or a sum whose only purpose is to take time.
 """
 
 from collections.abc import Iterator
@@ -41,15 +41,15 @@ __all__ = [
     "to_fixed",
 ]
 
-#: Arrays of elements, and of anything else.
+#: Arrays of elements, and of any type.
 Elements = np.ndarray[Any, Any]
 
-#: Type of an element in memory and in the scratchpad.
+#: Type of an element in memory and the scratchpad.
 ELEMENT = np.dtype("<i2")
 ELEMENT_BYTES = ELEMENT.itemsize
 LOWEST = -(1 << 15)
 HIGHEST = (1 << 15) - 1
-#: Fraction bits of an element at most.
+#: Maximum fraction bits of an element.
 FRACTION_LIMIT = 15
 
 
@@ -65,7 +65,7 @@ _active: list[SaturationCount] = []
 
 @contextmanager
 def count_saturation() -> Iterator[SaturationCount]:
-    """Counts values that golden models limit while the context is open."""
+    """Count the values that golden models limit while the context is open."""
     count = SaturationCount()
     _active.append(count)
     try:
@@ -75,7 +75,7 @@ def count_saturation() -> Iterator[SaturationCount]:
 
 
 def clip(values: NDArray[np.integer], low: int, high: int) -> NDArray[np.integer]:
-    """``values`` limited to ``low``..``high``, and counted if they are beyond."""
+    """Limit ``values`` to ``low``..``high`` and count those outside."""
     limited: NDArray[np.integer] = np.clip(values, low, high)
     if _active:
         clipped = int(np.count_nonzero(limited != values))
@@ -95,7 +95,7 @@ def _round_shift(values: Elements, fraction: int) -> Elements:
 
 
 def check_fraction(fraction: int) -> None:
-    """Check that ``fraction`` is a number of fraction bits.
+    """Check that ``fraction`` is a valid number of fraction bits.
 
     Raises:
         KernelError: ``fraction`` is not within 0..:data:`FRACTION_LIMIT`.
@@ -106,13 +106,14 @@ def check_fraction(fraction: int) -> None:
 def check_elements(
     name: str, values: Elements, shape: tuple[int | str, ...], dtype: np.dtype[Any] = ELEMENT
 ) -> Elements:
-    """``values`` as elements of ``dtype``, which must be whole numbers of it in this shape.
+    """``values`` as elements of ``dtype``; they must be whole numbers in its range and have this
+    shape.
 
     Parameters:
-        shape: numbers; a text is what messages call a size that may have any value.
+        shape: numbers; a string is the name that messages use for a dimension of any size.
 
     Raises:
-        KernelError: another shape, no whole numbers, or numbers beyond the element.
+        KernelError: wrong shape, not whole numbers, or out of the element's range.
     """
     fixed = all(isinstance(size, int) for size in shape)
     expected = str(shape) if fixed else " x ".join(map(str, shape))
@@ -139,7 +140,7 @@ def check_elements(
 
 
 def _wide(first: Elements, second: Elements) -> type[np.signedinteger[Any]]:
-    """A type that holds every sum and difference; a small one is faster."""
+    """A type wide enough for every sum and difference; a narrow one is faster."""
     narrow = max(first.dtype.itemsize, np.asarray(second).dtype.itemsize) < np.int32().itemsize
     return np.int32 if narrow else np.int64
 
@@ -164,10 +165,10 @@ def dot(rows: Elements, columns: Elements, fraction: int) -> Elements:
     """Matrix product whose elements are those of ``m.v.mul.add``.
 
     Parameters:
-        rows: matrix of n x m elements, or a stack of such. columns: m x p elements.
-        fraction: bits to shift the sums right by.
+        rows: matrix of n x m elements, or a stack of such matrices. columns: m x p elements.
+        fraction: number of bits to shift the sums right by.
     """
-    # Sums of 256 products have 39 bits, far less than 53: floating point is exact, and fast.
+    # Sums of 256 products have 39 bits, far fewer than 53, so floating point is exact, and fast.
     exact = rows.astype(np.float64) @ columns.astype(np.float64)
     return _saturate(_round_shift(exact.astype(np.int64), fraction))
 
@@ -176,11 +177,11 @@ def to_fixed(values: Elements, fraction: int) -> Elements:
     """Real numbers as elements with ``fraction`` fraction bits, rounded to nearest, saturated.
 
     Raises:
-        KernelError: ``fraction`` outside its range, or a value that is no number.
+        KernelError: ``fraction`` is out of range, or a value is not a number.
     """
     check_fraction(fraction)
     scaled = np.asarray(values, np.float64) * (1 << fraction)
     if not np.all(np.isfinite(scaled)):
         raise KernelError("values must be finite numbers")
-    # This is not arithmetic of an engine, so values limited here are not counted as saturated.
+    # The engine doesn't do this arithmetic, so values limited here don't count as saturated.
     return np.clip(np.floor(scaled + 0.5), LOWEST, HIGHEST).astype(ELEMENT)

@@ -1,10 +1,10 @@
-"""Finds hazards of the vector unit while a kernel is written.
+"""Finds vector unit hazards while a kernel is being written.
 
-:class:`HazardCheck` follows the text of a kernel from its beginning to its end. It knows the values
-of registers that follow from constants, and treats all others as addresses far apart from each
-other. A hazard of :class:`isa.hazards.HazardModel` on this path through the text is real if the
-program can take the path. A hazard that depends on a register with an unknown value is not found
-here: :class:`microkernels.common.schedule.ScheduleModel` checks every executed instruction.
+:class:`HazardCheck` follows a kernel's text from start to end. It knows the values of registers
+that depend only on constants, and assumes that all others are addresses far apart. A hazard
+reported by :class:`isa.hazards.HazardModel` on this path is real if the program can take the path.
+Hazards that depend on registers with unknown values are missed;
+:class:`microkernels.common.schedule.ScheduleModel` checks every executed instruction.
 """
 
 import re
@@ -18,7 +18,7 @@ from isa.vector_operation import VectorOperation
 __all__ = ["HazardCheck", "WrittenLine"]
 
 _MNEMONIC = re.compile(r"(\S+) \[(\d+)-bit\]")
-#: Mnemonics of instructions that write their first operand, and of branches.
+#: Mnemonics of branches and of instructions that write their first operand.
 _WRITING = {"li"} | {
     row.mnemonic
     for row in INSTRUCTIONS
@@ -28,20 +28,20 @@ _BRANCHES = {
     row.mnemonic for row in INSTRUCTIONS if row.operands and row.operands[-1].role is Role.TARGET
 }
 _ENDS = ("jmp", "halt")
-#: Assumed distance in bytes of addresses whose distance is unknown.
+#: Assumed distance in bytes between addresses whose distance is unknown.
 _APART = 1 << 48
 
-#: Values of registers, by name; the value of a register without an entry is unknown.
+#: Register values by name; a register without an entry has an unknown value.
 _Values = dict[str, int]
 
 
 class WrittenLine(NamedTuple):
-    """An instruction as it is written.
+    """One written instruction.
 
     Attributes:
-        mnemonic: with the width, such as ``v.v.add [16-bit]``.
-        operands: names of registers and labels, and numbers.
-        site: the call that wrote it: file and line.
+        mnemonic: including the width, such as ``v.v.add [16-bit]``.
+        operands: register names, labels and numbers.
+        site: file and line of the call that wrote it.
     """
 
     mnemonic: str
@@ -50,7 +50,7 @@ class WrittenLine(NamedTuple):
 
     @property
     def row(self) -> Instruction | None:
-        """Row of the instruction table, if a width is written."""
+        """Row of the instruction table, if the mnemonic has a width."""
         match = _MNEMONIC.fullmatch(self.mnemonic)
         return BY_KEY.get(f"{match[1]}[{match[2]}]") if match else None
 
@@ -59,7 +59,8 @@ class WrittenLine(NamedTuple):
 
 
 class HazardCheck:
-    """See the module's text. Call :meth:`before` and then :meth:`done` once for each line."""
+    """Checks a kernel's lines; see the module's text. Call :meth:`before`, then :meth:`done`, once
+    per line."""
 
     def __init__(self) -> None:
         self._model = HazardModel()
@@ -68,21 +69,22 @@ class HazardCheck:
         self._values: _Values = {}
         self._unknown = 0
         self._settings: dict[str, int | None] = {"set.vl": 1, "set.mr": 1}
-        # Values of registers at the jumps to a label further down.
+        # Register values at jumps to a label further down.
         self._arrivals: dict[str, list[_Values]] = {}
         self._reached = True
 
     def constant(self, name: str, value: int) -> None:
-        """Register ``name`` holds ``value`` wherever it is read."""
+        """Declare that register ``name`` contains ``value`` wherever it is read."""
         self._constants[name] = value
 
     def assume(self, name: str, base: str, offset: int) -> None:
-        """Assume that register ``name`` holds ``base + offset``."""
+        """Assume that register ``name`` contains ``base + offset``."""
         self._values[name] = self._value(base) + offset
 
     def label(self, name: str) -> None:
-        """A label: a register stays known if it holds the same value on all paths that lead here
-        from above. Without a jump from above none is known, as the jumps come from below then."""
+        """Enter a label. A register stays known if it has the same value on all paths that reach
+        the label from above. If no jump from above reaches it, no register is known: the jumps come
+        from below."""
         ways = self._arrivals.pop(name, [])
         if not self._reached:
             self._model = HazardModel()
@@ -96,7 +98,7 @@ class HazardCheck:
         self._reached = True
 
     def before(self, line: WrittenLine) -> list[str]:
-        """The hazards of ``line`` if it comes next, each as a message."""
+        """The hazards of ``line`` if it comes next, one message each."""
         row = line.row
         hazards: list[Hazard] = []
         if row is not None and row.unit is Unit.VECTOR:
@@ -115,15 +117,15 @@ class HazardCheck:
 
     def _message(self, line: WrittenLine, hazard: Hazard) -> str:
         if hazard.what is HazardKind.OWN_OPERAND:
-            return f"{line} overwrites an operand of its own that it still has to read"
+            return f"{line} overwrites one of its own operands before reading it"
         does, did = DOES[hazard.what]
         return (
             f"{line} {does} what {self._issued[hazard.other]} {did}: distance {hazard.distance} "
-            f"cycles, {hazard.needed} needed; v.drain must stand between"
+            f"cycles, {hazard.needed} needed; put a v.drain between them"
         )
 
     def done(self, line: WrittenLine) -> None:
-        """``line`` comes next."""
+        """Record that ``line`` comes next."""
         mnemonic, operands, row = line.mnemonic, line.operands, line.row
         if row is not None and row.unit is Unit.VECTOR:
             operation = self._operation(row, line)
@@ -145,7 +147,7 @@ class HazardCheck:
             self._reached = False
 
     def _write(self, mnemonic: str, target: str | int, *sources: str | int) -> None:
-        """An instruction that writes a register."""
+        """Record an instruction that writes a register."""
         values = [self._value(source) for source in sources]
         is_number = [value < _APART // 2 for value in values]
         self._values.pop(str(target), None)
@@ -167,7 +169,7 @@ class HazardCheck:
         return self._values[operand]
 
     def _operation(self, row: Instruction, line: WrittenLine) -> VectorOperation | None:
-        """The vector instruction of ``line``; None: its length is unknown."""
+        """The vector instruction of ``line``; None if its length is unknown."""
         vl, mr = self._settings["set.vl"], self._settings["set.mr"]
         if row.reduction is None:
             mr = 1

@@ -1,7 +1,7 @@
-"""Golden model of ``v.sigmoid`` and ``v.tanh``, on NumPy arrays.
+"""Golden model of ``v.sigmoid`` and ``v.tanh`` on NumPy arrays.
 
-Written from the manual's description of the table, not from the simulator's code: the parabolas
-come from a linear system for each segment, and the segment of an element is found by a search.
+It follows the manual's description of the table, not the simulator's code: the parabolas come from
+a linear system per segment, and a search finds each element's segment.
 """
 
 import numpy as np
@@ -13,7 +13,7 @@ __all__ = ["sigmoid", "tanh"]
 _PLACES = 1 << 12
 _VALUE_ONE = 1 << 18
 _U_ONE = 1 << 16
-#: Starts of the segments in units of 1/65536, and the table's end.
+#: Segment starts in units of 1/65536, and the table's end.
 _EDGES = np.array(
     [edge * _U_ONE // 16 for edge in (*range(32), *range(32, 64, 2), *range(64, 129, 8))], np.int64
 )
@@ -21,7 +21,7 @@ _STARTS, _LENGTHS = _EDGES[:-1], np.diff(_EDGES)
 
 
 def _parabolas() -> tuple[Elements, Elements, Elements]:
-    """Constant, slope and bend (downwards) of each segment, in units of 2**-18."""
+    """Constant, slope and (downward) bend of each segment, in units of 2**-18."""
     nodes = (1 + np.cos(np.pi * (2 * np.arange(3) + 1) / 6)) / 2
     u = (_STARTS[:, None] + nodes * _LENGTHS[:, None]) / _U_ONE
     constant, slope, curve = np.linalg.solve(np.vander(nodes, increasing=True), np.tanh(u).T)

@@ -1,4 +1,4 @@
-"""The memory interface that jobs need: any host can implement it, whatever its transport."""
+"""The memory interface that jobs need; any host can implement it over any transport."""
 
 from typing import Protocol
 
@@ -9,11 +9,11 @@ class Writable(Protocol):
     """A memory that can be written, such as :class:`isa.image.DramImage`."""
 
     def write(self, address: int, data: bytes, /) -> None:
-        """Write ``data`` from ``address`` on."""
+        """Write ``data`` at ``address``."""
 
 
 class Readable(Protocol):
     """A memory that can be read."""
 
     def read(self, address: int, n: int, /) -> bytes:
-        """The ``n`` bytes from ``address`` on."""
+        """Read ``n`` bytes at ``address``."""

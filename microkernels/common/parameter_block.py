@@ -1,9 +1,10 @@
-"""Parameter blocks: after a kernel-specific header, one 64-bit word for each engine of the vault,
-the address of that engine's part. Each kernel defines the contents of the parts.
+"""Parameter blocks: after a kernel-specific header, one 64-bit word per engine of the vault, which
+is the address of that engine's part. Each kernel defines what its parts contain.
 
-A *record* describes words of a part once: a frozen dataclass whose fields are :func:`word`, its
-words in their order, each with its purpose. The host makes records of numbers. A program has one of
-register names (:func:`word_registers`), reads the words into them, and lists their purposes.
+A *record* describes words of a part once: a frozen dataclass whose fields, made by :func:`word`,
+are the words in order, each with its purpose. The host creates records of numbers. A program has a
+record of register names (:func:`word_registers`), reads the words into them, and lists their
+purposes.
 """
 
 from collections.abc import Mapping, Sequence
@@ -26,33 +27,33 @@ __all__ = [
     "word_registers",
 ]
 
-#: Words of an engine's part that no kernel's fixed words exceed.
+#: Maximum number of fixed words that any kernel has in an engine's part.
 _IDLE_WORDS = 16
 
 
 def part_sizes(lines: int, sharers: int, *, fixed: int, each: int) -> list[int]:
-    """Words of each engine's part, where ``sharers`` engines take ``lines`` in turns and a further
-    line ends each list.
+    """Words in each engine's part if ``sharers`` engines take ``lines`` in turns and one extra line
+    ends each list.
 
     Parameters:
-        fixed: words of a part beside its lines. each: words of a line.
+        fixed: words of a part besides its lines. each: words per line.
     """
     return [fixed + each * (len(range(slot, lines, sharers)) + 1) for slot in range(sharers)]
 
 
 def block_size(parts: Sequence[int]) -> int:
-    """Bytes of a parameter block without a header; ``parts`` are the words of each part."""
+    """Bytes in a parameter block without header; ``parts`` gives the words of each part."""
     return WORD_BYTES * (len(parts) + sum(parts))
 
 
 def block_bytes(
     base: int, parts: Sequence[Sequence[int]], *, header: Sequence[int] = (), align: int = 1
 ) -> bytes:
-    """The parameter block at address ``base``; ``parts`` are the words of each engine, by slot.
+    """The parameter block at address ``base``; ``parts`` contains each engine's words, by slot.
 
     Parameters:
-        header: words before the addresses.
-        align: the parts begin at a multiple of ``align`` words.
+        header: words before the part addresses.
+        align: parts start at a multiple of ``align`` words.
     """
     start = round_up(len(header) + len(parts), align)
     starts = start + np.cumsum([0, *map(len, parts)])[:-1]
@@ -66,7 +67,7 @@ def block_bytes(
 def idle_block(base: int, sharers: int) -> bytes:
     """A parameter block that gives ``sharers`` engines nothing to do: all words of a part are 0.
 
-    For kernels that read at most 16 words before they test for work, and take 0 for none.
+    For kernels that read at most 16 words before checking for work and treat 0 as none.
     """
     return block_bytes(base, [[0] * _IDLE_WORDS] * sharers)
 
@@ -75,20 +76,20 @@ Word = TypeVar("Word", int, str)
 
 
 def word(purpose: str, **options: Any) -> Any:
-    """A field of a record.
+    """Declare a field of a record.
 
     Parameters:
-        purpose: of the word, for the head of the program.
-        options: of :func:`dataclasses.field`, such as a default.
+        purpose: of the word, listed at the top of the program.
+        options: passed to :func:`dataclasses.field`, such as a default.
     """
     return field(metadata={"purpose": purpose}, **options)
 
 
 class WordRecord(Generic[Word]):
-    """Words of a parameter block: numbers, or the registers that hold them."""
+    """Words of a parameter block: numbers, or the registers that contain them."""
 
     def words(self) -> list[Word]:
-        """The words in their order."""
+        """The words, in order."""
         return [getattr(self, one.name) for one in fields(self)]  # type: ignore[arg-type]
 
     @classmethod
@@ -103,12 +104,12 @@ def word_registers(
     stem: str,
     followers: Mapping[str, Mapping[str, str]] | None = None,
 ) -> dict[str, str]:
-    """Registers for the words of a record, by the names of its fields.
+    """Registers for a record's words, by field name.
 
     Parameters:
-        stem: of the purposes that the program lists.
-        followers: by the name of a field, names and purposes of registers that are allocated right
-            after that field's.
+        stem: start of the purposes that the program lists.
+        followers: by field name: names and purposes of registers to allocate right after that
+            field's.
     """
     result = {}
     for one in fields(record):  # type: ignore[arg-type]

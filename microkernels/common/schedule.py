@@ -1,14 +1,14 @@
-"""Follows a kernel as it runs: hazards that the hardware does not detect, and cycles.
+"""Follows a running kernel and finds hazards that the hardware does not detect; estimates cycles.
 
 :class:`ScheduleModel` receives every instruction that a program executes, in order, and computes
 two results.
 
-*Hazards*: found by :mod:`isa.hazards` and collected here.
+*Hazards*: detected by :mod:`isa.hazards` and collected here.
 
-*Cycles*: in-order issue of one instruction a cycle, three more cycles for a taken branch, a vector
-unit that works on one instruction and holds another, loads that make their readers wait, and a
-memory that answers each 32-byte column after a fixed latency, one word a cycle. The result is an
-estimate for scheduling; the cosimulation measures the cycles.
+*Cycles*: in-order issue of one instruction per cycle, three more cycles for a taken branch, a
+vector unit that executes one instruction and queues another, loads that stall their readers, and a
+memory that answers each 32-byte column after a fixed latency, at one word per cycle. The result is
+an estimate for scheduling; cosimulation measures the real cycles.
 """
 
 from isa.hazards import Hazard, HazardLog
@@ -21,18 +21,18 @@ from isa.vector_operation import VectorOperation
 __all__ = ["Hazard", "ScheduleModel", "Watched", "watch"]
 
 _COLUMN_BYTES = 32
-#: Cycles that a taken branch costs beside its own.
+#: Extra cycles of a taken branch.
 _BRANCH_PENALTY = 3
 
 
 class ScheduleModel:
-    """See the module's text.
+    """Hazards and estimated cycles of a run; see the module's text.
 
     Parameters:
         latency: cycles from the request of a column to its first word.
 
     Attributes:
-        cycles: cycle in which the last instruction issued.
+        cycles: cycle in which the last instruction was issued.
         vector_busy: beats of the vector unit.
     """
 
@@ -53,7 +53,7 @@ class ScheduleModel:
 
     @property
     def hazards(self) -> list[Hazard]:
-        """Hazards found, each pair of instruction and kind once."""
+        """Hazards, each pair of instruction and kind once."""
         return self._log.hazards
 
     def step(
@@ -66,15 +66,15 @@ class ScheduleModel:
         mr: int,
         branched: bool,
     ) -> None:
-        """One executed instruction.
+        """Process one executed instruction.
 
         Parameters:
-            pc: word address of the instruction.
+            pc: the instruction's word address.
             instruction: its table row.
-            numbers: operand fields as encoded (register numbers, immediates), in assembly's order.
-            values: values of the register operands before it; immediates as they are.
-            vl, mr: vector settings.
-            taken: the branch was taken.
+            numbers: operand fields as encoded (register numbers, immediates), in assembly order.
+            values: register operands' values before it; immediates unchanged.
+            vl, mr: the vector settings.
+            taken: whether the branch was taken.
         """
         time = self._issue
         for operand, number in zip(instruction.operands, numbers, strict=True):
@@ -114,7 +114,7 @@ class ScheduleModel:
     def _clear(
         time: int, ranges: list[tuple[int, int]], transfers: list[tuple[int, int, int]]
     ) -> int:
-        """First cycle in which no range overlaps a transfer; removes transfers that have ended."""
+        """First cycle in which no transfer overlaps a range; removes finished transfers."""
         for start, end, done in transfers:
             if any(low < end and start < high for low, high in ranges):
                 time = max(time, done)
@@ -155,7 +155,7 @@ class ScheduleModel:
         return time
 
     def _request(self, time: int, address: int, length: int, *, words_out: int) -> tuple[int, int]:
-        """Estimate of a transfer: the cycles in which its last request is sent and answered."""
+        """Estimate when a transfer's last request is sent and answered."""
         columns = (address + length - 1) // _COLUMN_BYTES - address // _COLUMN_BYTES + 1
         words = 0 if words_out else -(-length // WORD_BYTES)
         self._unit_free = max(self._unit_free, time + 1) + max(columns, words_out)
@@ -168,8 +168,9 @@ class Watched:
     """A simulator, launched with ``program``, that passes every executed instruction to ``model``.
 
     Attributes:
-        simulator, model: as given.
-        instruction: the next instruction; None: the next word is no instruction, and will fault.
+        simulator, model: see above.
+        instruction: the next instruction; None: the next word is not an instruction, and will
+            fault.
     """
 
     def __init__(self, program: Program, simulator: Simulator, model: ScheduleModel) -> None:
@@ -187,7 +188,6 @@ class Watched:
 
     @property
     def instruction(self) -> Instruction | None:
-        """See the class."""
         return self._next()[0]
 
     def step(self) -> Outcome:
@@ -209,7 +209,7 @@ class Watched:
 
 
 def watch(program: Program, simulator: Simulator, model: ScheduleModel) -> Outcome:
-    """Run ``simulator``, launched with ``program``, to its end; pass every step to ``model``."""
+    """Run ``simulator``, launched with ``program``, to the end and pass every step to ``model``."""
     watched = Watched(program, simulator, model)
     while (outcome := watched.step()).state == "limit":
         pass

@@ -1,4 +1,4 @@
-"""Places of vectors in an engine's scratchpad, before the program that uses them is written."""
+"""Allocates vectors in an engine's scratchpad before the program that uses them is written."""
 
 from collections.abc import Mapping
 
@@ -10,19 +10,19 @@ _ALIGN = 16
 
 
 class ScratchpadPlan:
-    """Named places, one after the other from address 0 on, and after them a ring of equal slots.
+    """Named places from address 0 on, followed by a ring of equal slots.
 
     ``places["sums"]`` is the address of a place.
 
     Parameters:
-        sizes: bytes of the first places, by name.
-        align: places and slots begin at a multiple of it, so that an access to one doesn't wait for
-            a transfer to the place beside it.
+        sizes: of the first places in bytes, by name.
+        align: places and slots start at a multiple of this, so that an access to one doesn't wait
+            for a transfer to its neighbour.
 
     Attributes:
-        used: bytes of all places, and of the ring.
-        ring, slot, slots: address of the ring, bytes of a slot, and how many.
-        vector: bytes from a vector of a slot to the next.
+        used: bytes of all places and the ring.
+        ring, slot, slots: address of the ring, bytes per slot, number of slots.
+        vector: bytes from one vector of a slot to the next.
     """
 
     def __init__(self, sizes: Mapping[str, int] | None = None, *, align: int = _ALIGN) -> None:
@@ -43,20 +43,20 @@ class ScratchpadPlan:
         return start
 
     def take_each(self, stem: str, count: int, size: int) -> None:
-        """Allocate ``size`` bytes for each of ``stem0``, ``stem1`` and so on."""
+        """Allocate ``size`` bytes each for ``stem0``, ``stem1`` and so on."""
         for number in range(count):
             self.take(f"{stem}{number}", size)
 
     def take_ring(
         self, vectors: int, vector: int, *, most: int, room: int | None = None, step: int = 1
     ) -> int:
-        """Allocate the ring with as many slots as fit; returns their number, which may be too
+        """Allocate the ring with as many slots as fit. Returns their number, which may be too
         small.
 
         Parameters:
-            vectors: of a slot. vector: bytes from one to the next.
-            most: slots at most. step: their number is a multiple of it.
-            room: bytes of the scratchpad; None: there is room for all.
+            vectors: per slot. vector: bytes from one to the next.
+            most: maximum number of slots. step: their number is a multiple of this.
+            room: bytes in the scratchpad; None: unlimited.
         """
         slot = round_up(vectors * vector, self._align)
         fitting = most if room is None else max(0, room - self.used) // slot
@@ -64,6 +64,6 @@ class ScratchpadPlan:
         return self.slots
 
     def set_ring(self, ring: int, slot: int, slots: int, vector: int) -> None:
-        """Put the ring at the address ``ring``, after all places."""
+        """Place the ring at address ``ring``, after all places."""
         self.ring, self.slot, self.slots, self.vector = ring, slot, slots, vector
         self.used = ring + slot * slots

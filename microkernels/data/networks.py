@@ -1,4 +1,4 @@
-"""Weights and images for whole networks: seeded weights of usual size, and a photograph."""
+"""Weights and images for complete networks: seeded weights of typical size, and a photograph."""
 
 from importlib.resources import as_file, files
 
@@ -20,8 +20,8 @@ _BIAS = 0.05
 
 
 def usual_network_weights(network: Network, seed: int = 1) -> dict[str, Weights]:
-    """Random weights, so large that activations neither vanish nor grow from layer to layer: their
-    variance is 2 over the inputs of an output (He et al. 2015, equation 10)."""
+    """Random weights, scaled so that activations neither vanish nor grow from layer to layer: their
+    variance is 2 divided by the number of inputs per output (He et al. 2015, equation 10)."""
     random = np.random.default_rng(seed)
     by_layer = {}
     for layer in network.layers:
@@ -37,11 +37,11 @@ def usual_network_weights(network: Network, seed: int = 1) -> dict[str, Weights]
 
 
 def photographs(size: MapSize, batch: int = 1) -> Elements:
-    """``batch`` images of three channels: a photograph of scikit-image, turned by a quarter for
-    each further image. Each channel has mean 0 and standard deviation 1, with 8 fraction bits.
+    """``batch`` images of three channels: a scikit-image photograph, rotated by another 90 degrees
+    for each image. Each channel has mean 0 and standard deviation 1, with 8 fraction bits.
 
     Parameters:
-        size: of an image; as wide as high. batch: at least 1.
+        size: width and height of an image. batch: at least 1.
 
     Returns:
         batch x height x width x 3 elements.

@@ -1,7 +1,7 @@
 """Pictures from files: photographs, and pictures whose samples are numbers, such as masks.
 
-All pictures of users are read here: with all bits of their samples, upright (by their EXIF
-orientation), without alpha, and with the colours of their palette.
+All user pictures are read here, with all bits of their samples, upright (by their EXIF
+orientation), without alpha, and with their palette's colours.
 """
 
 import re
@@ -35,32 +35,32 @@ __all__ = [
     "read_samples",
 ]
 
-#: ``[y, x, rgb]`` in grey levels, 0 to 255: with fractions where samples have more than 8 bits.
+#: ``[y, x, rgb]`` in grey levels, 0 to 255; fractional if samples have more than 8 bits.
 Photograph = NDArray[np.uint8 | np.float32]
-#: Pixels of a picture: work on it takes some 30 bytes a pixel.
+#: Maximum pixels of a picture; processing takes about 30 bytes per pixel.
 MAX_PIXELS = 1 << 24
-#: What parts the words of a header of portable maps: white space and comments.
+#: Separators of words in a portable map's header: white space and comments.
 HEADER_GAP = rb"(?:\s|#[^\r\n]*[\r\n])+"
 
 _MAX_BYTES = 1 << 28
 _LEVELS = 255
 _DEEPEST = (1 << 16) - 1
-#: Bits of the numbers in samples of 16 bits, as cameras have them.
+#: Bits per number in 16-bit samples, as cameras produce them.
 _DEPTHS = (8, 10, 12, 14, 16)
-#: Pillow's names of the formats that are read.
+#: Pillow's names of the supported formats.
 _FORMATS = ("PNG", "JPEG", "PPM", "BMP", "TIFF", "WEBP", "GIF")
-#: Pillow's modes of at most 8 bits a sample -> grey or RGB.
+#: Pillow's modes with at most 8 bits per sample -> grey or RGB.
 _MODES = {"1": "1", "L": "L", "LA": "L", "RGB": "RGB"} | dict.fromkeys(
     ("CMYK", "P", "PA", "RGBA", "RGBX", "YCbCr"), "RGB"
 )
-#: Pillow's layouts of few bits a sample, which it multiplies by this factor.
+#: Pillow's layouts with few bits per sample, which it multiplies by this factor.
 _SPREAD = {"L;2": 85, "L;4": 17}
-#: Of layouts of 16 bits a sample Pillow takes the more significant bytes: in the other order of
-#: bytes those are the less significant ones.
+#: Pillow takes the more significant bytes of layouts with 16 bits per sample; in the other byte
+#: order those are the less significant ones.
 _OTHER = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
-#: What libtiff has brought into the machine's order of bytes.
+#: Layouts that libtiff has converted to the machine's byte order.
 _NATIVE = {"F;32BF": "F;32NF", "I;16BS": "I;16NS", "I;32BS": "I;32NS"}
-#: Tags of TIFF; channels that lie apart.
+#: Tags of TIFF; planar channels.
 _BITS, _PHOTOMETRIC, _PLANES, _ORIENTATION = 258, 262, 284, 274
 _APART = 2
 _TURNS: dict[int, Callable[[NDArray[Any]], NDArray[Any]]] = {
@@ -81,13 +81,13 @@ _PORTABLE = re.compile(
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Samples:
-    """A picture as its file has it.
+    """A picture's samples as stored in its file.
 
     Attributes:
-        values: ``[y, x, channel]``: grey, or red, green and blue; whole numbers or, of TIFF,
-            floating point.
-        limit: the largest number that the format allows, 1 (of a bitmap) to 65535; 0: floating
-            point, or more than 16 bits.
+        values: ``[y, x, channel]``: grey, or red, green and blue; whole numbers, or floating point
+            in TIFF.
+        limit: the largest number the format allows, from 1 (bitmap) to 65535; 0: floating point, or
+            more than 16 bits.
     """
 
     values: NDArray[np.integer | np.floating]
@@ -95,14 +95,14 @@ class Samples:
 
     @property
     def grey(self) -> NDArray[np.integer | np.floating] | None:
-        """``[y, x]``: samples of a picture whose channels are equal; None: it is in colour."""
+        """``[y, x]``: samples of a picture whose channels are equal; None: it is coloured."""
         if (self.values != self.values[..., :1]).any():
             return None
         return self.values[..., 0]
 
 
 def read_content(path: Path) -> bytes:
-    """The bytes of a file that holds a picture or a map.
+    """The bytes of a picture or map file.
 
     Raises:
         KernelError: it can't be read; one line.
@@ -117,8 +117,8 @@ def read_samples(path: Path) -> Samples:
     """The samples of a picture: PNG, JPEG, PGM, PPM, PBM, BMP, TIFF, WebP, or the first of a GIF.
 
     Raises:
-        KernelError: a file that is missing, damaged, too large, no picture, or of a kind that would
-            lose bits or colours; one line.
+        KernelError: a file that is missing, damaged, too large, not a picture, or of a kind that
+            would lose bits or colours; one line.
         MissingExtraError: Pillow is not installed.
     """
     content = read_content(path)
@@ -131,14 +131,14 @@ def read_samples(path: Path) -> Samples:
     except KernelError:
         raise
     except Exception as error:
-        # Pillow's decoders raise many kinds of exceptions on damaged files.
+        # Pillow's decoders raise many kinds of exceptions for damaged files.
         raise KernelError(f"{path}: not a readable image") from error
 
 
 def _check_size(path: Path, width: int, height: int) -> None:
     if width * height > MAX_PIXELS:
         raise KernelError(
-            f"{path}: the image has {width} x {height} pixels; at most {MAX_PIXELS:,} can be taken"
+            f"{path}: the image has {width} x {height} pixels; at most {MAX_PIXELS:,} are allowed"
         )
 
 
@@ -163,7 +163,7 @@ def _portable(path: Path, head: re.Match[bytes], content: bytes) -> Samples:
 
 
 def _decoded(path: Path, content: bytes) -> Samples:
-    """A picture that Pillow reads."""
+    """Read a picture with Pillow."""
     with _opened(content) as image:
         _check_size(path, image.width, image.height)
         mode, layout = image.mode, _layout(image)
@@ -172,8 +172,8 @@ def _decoded(path: Path, content: bytes) -> Samples:
         apart = tags.get(_PLANES) == _APART and bits > 8
         inverted = tags.get(_PHOTOMETRIC) == 0
     if apart:
-        # Pillow takes such planes for those of 8 bits.
-        raise KernelError(f"{path}: channels of {bits} bits that lie apart can't be read")
+        # Pillow mistakes such planes for 8-bit ones.
+        raise KernelError(f"{path}: planar channels of {bits} bits can't be read")
     if mode.startswith("I;16"):
         limit = (1 << bits) - 1
         values = _pixels(content).astype(np.uint16)
@@ -204,7 +204,8 @@ def _opened(content: bytes) -> Any:
 
 
 def _layout(image: Any) -> str:
-    """Pillow's name of the layout of samples in a PNG or TIFF, such as ``RGB;16B``; "": others."""
+    """Pillow's name of the sample layout in a PNG or TIFF, such as ``RGB;16B``; "" for other
+    formats."""
     if image.format not in ("PNG", "TIFF") or not image.tile:
         return ""
     args = image.tile[0].args
@@ -214,11 +215,11 @@ def _layout(image: Any) -> str:
 def _pixels(
     content: bytes, change: Callable[[str], str] = lambda name: name, to: str = ""
 ) -> NDArray[Any]:
-    """``[y, x, channel]``: upright pixels as Pillow decodes them.
+    """``[y, x, channel]``: upright pixels, as Pillow decodes them.
 
     Parameters:
-        change: the layout to read the file by, for that which it has.
-        to: mode to convert the picture to; "": it stays.
+        change: layout in the file -> layout to read it as.
+        to: mode to convert the picture to; "": no conversion.
     """
     with _opened(content) as image:
         if _layout(image):
@@ -240,13 +241,13 @@ def _renamed(codec: str, args: Any, change: Callable[[str], str]) -> Any:
 
 
 def read_photographs(*paths: Path) -> list[Photograph]:
-    """Photographs that belong together, in grey or colour.
+    """Read photographs that belong together, in grey or colour.
 
-    A sample of 16 bits is taken for a number of 8, 10, 12, 14 or 16 bits: of the fewest that hold
-    the largest sample of all of them, of which white is the largest number.
+    16-bit samples are taken as numbers of 8, 10, 12, 14 or 16 bits: the fewest that can represent
+    the largest sample of all photographs. The largest such number is white.
 
     Raises:
-        KernelError: as of :func:`read_samples`, or samples in floating point or of more than 16
+        KernelError: as for :func:`read_samples`, or samples in floating point or of more than 16
             bits; one line.
         MissingExtraError: Pillow is not installed.
     """
@@ -262,7 +263,7 @@ def read_photographs(*paths: Path) -> list[Photograph]:
 def _photograph(path: Path, picture: Samples, white: int) -> Photograph:
     if not white:
         raise KernelError(
-            f"{path}: a photograph must have whole numbers of at most 16 bits a sample, not "
+            f"{path}: a photograph must have whole numbers of at most 16 bits per sample, not "
             f"{picture.values.dtype}"
         )
     values: Photograph
@@ -274,18 +275,18 @@ def _photograph(path: Path, picture: Samples, white: int) -> Photograph:
 
 
 def displayed(photograph: NDArray[np.integer | np.floating]) -> NDArray[np.uint8]:
-    """A photograph with 8 bits a channel, for display."""
+    """A photograph with 8 bits per channel, for display."""
     levels: NDArray[np.uint8] = np.rint(photograph).astype(np.uint8)
     return levels
 
 
-#: Pixels across and down of the whole photograph.
+#: Width and height of the full photograph in pixels.
 SIDE = 512
 
 
 def photograph(height: int, width: int) -> Elements:
-    """The photograph's middle, shrunk to height x width pixels (1..512 each) from 0 to 255, 16-bit
-    elements.
+    """The middle of the photograph, shrunk to height x width pixels (1..512 each), as 16-bit
+    elements from 0 to 255.
 
     Raises:
         KernelError: a size outside its range.

@@ -1,15 +1,15 @@
-"""Depth from stereo: from two photographs to a belief propagation problem, and back to a picture.
+"""Depth from stereo: from two photographs to a belief propagation problem and back to a picture.
 
 The photographs are rectified: a point at column ``x`` of the left photograph is at column ``x - d``
-of the same row of the right one; the disparity ``d`` is larger for nearer objects. The grid of the
-problem is coarser than the photographs: each of its pixels is a *cell* of ``f x f`` photograph
-pixels. A grid that is finer than the photographs repeats the costs of a coarser one: each of its
-pixels stands for ``e x e`` of the grid.
+of the same row of the right one; the disparity ``d`` is larger for nearer objects. The problem's
+grid is coarser than the photographs: each of its pixels is a *cell* of ``f x f`` photograph pixels.
+A grid finer than the photographs repeats the costs of a coarser one: each cell becomes ``e x e``
+pixels of the grid.
 
-Data costs: for every whole disparity of the photographs, the absolute difference of the two in grey
-(0..255), truncated, is averaged over each cell; a label stands for a range of disparities and has
-the least of their costs. Smoothness costs are truncated linear in the difference of labels. Both
-are integers, in units of 1/16 grey level.
+Data costs: for every whole disparity of the photographs, the absolute difference of their grey
+levels (0..255), truncated, is averaged over each cell. A label represents a range of disparities
+and has the smallest of their costs. Smoothness costs are truncated linear in the difference of
+labels. Both are integers, in units of 1/16 grey level.
 """
 
 from dataclasses import dataclass
@@ -37,25 +37,25 @@ __all__ = [
     "stereo_scene",
 ]
 
-#: Units of cost in a grey level.
+#: Cost units per grey level.
 COST_UNITS = 16
-#: Grey levels at which a difference of the photographs is truncated.
+#: Truncation of the photographs' difference, in grey levels.
 DATA_TRUNCATION = 20.0
-#: Grey levels that a difference of one label between neighbours costs.
+#: Cost of a difference of one label between neighbours, in grey levels.
 SMOOTHNESS_WEIGHT = 1.0
-#: Labels at which that difference is truncated.
+#: Truncation of that difference, in labels.
 SMOOTHNESS_TRUNCATION = 3
-#: Fewest columns and rows of the problem's grid, and most of its data costs.
+#: Minimum columns and rows of the problem's grid, and maximum number of its data costs.
 MIN_SIDE = 2
 MAX_COSTS = 1 << 28
 
-#: Shares of red, green and blue in the luminance of ITU-R BT.709.
+#: Weights of red, green and blue in the luminance of ITU-R BT.709.
 _LUMINANCE = (0.2125, 0.7154, 0.0721)
 
-#: The Motorcycle pair's disparities (pixels): the least and the greatest true one, rounded outward.
+#: The Motorcycle pair's smallest and largest true disparity in pixels, rounded outward.
 _MOTORCYCLE_DISPARITIES = (7, 60)
 
-#: Width of a panel of a picture, and colour of what is not known in it.
+#: Width of a picture's panel, and the colour of unknown parts.
 _PANEL_INCHES = 4.0
 _UNKNOWN = "lightgrey"
 
@@ -64,7 +64,7 @@ _Pixel = TypeVar("_Pixel", bound=np.generic)
 
 
 class StereoError(KernelError):
-    """Photographs or parameters that depth can't be computed from; one line."""
+    """Photographs or parameters from which depth can't be computed; one line."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,10 +72,11 @@ class StereoScene:
     """A stereo problem with the data needed to show its result.
 
     Attributes:
-        problem: the belief propagation problem; one label a range of disparities, far to near.
+        problem: the belief propagation problem; each label is a range of disparities, from far to
+            near.
         picture: ``[y, x, rgb]``, 0..255: the part of the left photograph that the grid covers.
-        disparities: ``[label]``: the middle of each label's range, in pixels of the photographs.
-        truth: ``[y, x]``: label of the true disparity, -1 where it is not known; None: no truth.
+        disparities: ``[label]``: the middle of each label's range, in photograph pixels.
+        truth: ``[y, x]``: label of the true disparity, -1 where unknown; None: no ground truth.
         name: for captions.
     """
 
@@ -87,7 +88,7 @@ class StereoScene:
 
 
 def read_pair(left: Path, right: Path) -> tuple[Photograph, Photograph]:
-    """Read two photographs of equal size (:func:`microkernels.data.pictures.read_photographs`).
+    """Read two photographs of the same size (:func:`microkernels.data.pictures.read_photographs`).
 
     Raises:
         StereoError: images of different sizes.
@@ -106,14 +107,14 @@ def _same_size(left: Photograph, right: Photograph) -> None:
 
 
 def motorcycle(width: int = 64, height: int = 48, labels: int = 16) -> StereoScene:
-    """The Motorcycle pair of the Middlebury set with its true disparities, from scikit-image.
+    """The Motorcycle pair of the Middlebury set, with its true disparities, from scikit-image.
 
     Parameters:
-        width, height: grid, as of :func:`stereo_scene`; the photographs have 741 x 500 pixels.
+        width, height: grid, as for :func:`stereo_scene`; the photographs have 741 x 500 pixels.
         labels: at least 2.
 
     Raises:
-        StereoError: a size or number of labels that is not allowed.
+        StereoError: a size or number of labels out of range.
         MissingExtraError: scikit-image or Pillow is not installed.
     """
     need("skimage", "photographs")
@@ -149,21 +150,19 @@ def stereo_scene(
     truth: NDArray[np.floating] | None = None,
     name: str = "stereo",
 ) -> StereoScene:
-    """The belief propagation problem of a pair of photographs.
+    """The belief propagation problem of two photographs.
 
     Parameters:
         left, right: ``[y, x, rgb]``.
-        width, height: grid, at least 2 a side. Its cells are the largest squares of whole pixels
-            for which the grid fits; they cover the middle of the left photograph. Of a grid that is
-            larger than the photographs, squares of the fewest pixels with which it fits share a
-            cell.
+        width, height: grid, at least 2 per side. Its cells are the largest squares of whole pixels
+            for which the grid fits; they cover the middle of the left photograph. In a grid larger
+            than the photographs, squares of as few pixels as possible share a cell.
         labels: at least 2.
-        disparities: least and greatest, in pixels of the photographs; the labels share the range
-            evenly.
+        disparities: smallest and largest, in photograph pixels; the labels share the range evenly.
         truth: ``[y, x]``, disparities of the left photograph's pixels; not finite where unknown.
 
     Raises:
-        StereoError: arguments that don't fit each other.
+        StereoError: arguments that don't fit together.
     """
     _same_size(left, right)
     rows, columns = left.shape[:2]
@@ -173,7 +172,7 @@ def stereo_scene(
     edges = np.linspace(disparities[0], disparities[1] + 1, labels + 1)
 
     def enlarged(values: NDArray[_Pixel]) -> NDArray[_Pixel]:
-        """``[y, x, ...]`` of the cells, which then have one pixel, on a finer grid."""
+        """Enlarge ``[y, x, ...]`` from one pixel per cell to a finer grid."""
         if times == 1:
             return values
         return values.repeat(times, axis=0).repeat(times, axis=1)[:height, :width]
@@ -194,7 +193,6 @@ def _check_scene(
     disparities: tuple[int, int],
     truth: NDArray[np.floating] | None,
 ) -> None:
-    """Check arguments of :func:`stereo_scene`; ``size``: rows and columns of the photographs."""
     (rows, columns), (height, width) = size, grid
     if min(width, height) < MIN_SIDE:
         raise StereoError(
@@ -219,8 +217,8 @@ def _check_scene(
     count = width * height * labels
     if count > MAX_COSTS:
         raise StereoError(
-            f"{width} x {height} pixels with {labels} labels have {count:,} costs; at most "
-            f"{MAX_COSTS:,} can be taken"
+            f"{width} x {height} pixels with {labels} labels give {count:,} costs; at most "
+            f"{MAX_COSTS:,} are allowed"
         )
 
 
@@ -235,7 +233,7 @@ class _Cells:
         self.left = (columns - width * self.side) // 2
 
     def cut(self, image: NDArray[_Pixel]) -> NDArray[_Pixel]:
-        """The part of a photograph that the grid covers."""
+        """The part of a photograph covered by the grid."""
         return image[
             self.top : self.top + self.height * self.side,
             self.left : self.left + self.width * self.side,
@@ -248,7 +246,7 @@ class _Cells:
 
 
 def _grey(image: Photograph) -> NDArray[np.float32]:
-    """``[y, x]``, 0 to 255: luminance; a test holds it against scikit-image's, bit for bit."""
+    """``[y, x]``, 0 to 255: luminance; a test compares it with scikit-image's, bit for bit."""
     share = np.multiply(image, 1 / 255, dtype=np.float64) @ np.array(_LUMINANCE)
     grey: NDArray[np.float32] = 255 * share.astype(np.float32)
     return grey
@@ -283,17 +281,17 @@ def _smoothness(labels: int) -> NDArray[np.int64]:
 def _true_labels(
     truth: NDArray[np.floating], cells: _Cells, edges: NDArray[np.float64]
 ) -> NDArray[np.int64]:
-    """Label of the median true disparity of each cell; -1 where less than half of it is known."""
+    """Label of each cell's median true disparity; -1 where less than half of it is known."""
     inside = cells.split(np.where(np.isfinite(truth), truth, np.nan))
     finite = np.isfinite(inside)
     enough = 2 * finite.sum(axis=2) > inside.shape[2]
     middle = np.full(enough.shape, edges[0])
-    # The lower median is a disparity that occurs, where the mean of two would invent one.
+    # The lower median is an actual disparity; the mean of two would invent one.
     place = (finite[enough].sum(axis=1) - 1) // 2
-    # What is unknown comes last.
+    # Unknown values sort last.
     ordered = np.sort(inside[enough], axis=1)
     middle[enough] = np.take_along_axis(ordered, place[:, None], axis=1)[:, 0]
-    # A label's range of whole disparities reaches half a pixel to either side.
+    # A label's range of whole disparities extends half a pixel to either side.
     labels = np.searchsorted(edges - 0.5, middle, side="right") - 1
     return np.where(enough, np.clip(labels, 0, len(edges) - 2), -1)
 
@@ -301,10 +299,10 @@ def _true_labels(
 def percent_wrong(
     labels: NDArray[np.integer], truth: NDArray[np.integer], *, tolerance: int = 1
 ) -> float:
-    """Percentage of the pixels of known truth (not -1) that are more than ``tolerance`` labels off.
+    """Percentage of pixels with known truth (not -1) that are more than ``tolerance`` labels off.
 
     Raises:
-        StereoError: different shapes; no pixel of known truth.
+        StereoError: different shapes, or no pixel with known truth.
     """
     if labels.shape != truth.shape:
         raise StereoError(f"labels of shape {labels.shape} for a truth of shape {truth.shape}")
@@ -324,7 +322,7 @@ def draw(scene: StereoScene, labels: NDArray[np.integer], path: Path, *, caption
         caption: title of the computed disparities, e.g. ``BP-M on the PE, 5 iterations``.
 
     Raises:
-        StereoError: labels of another size, or a file that can't be written.
+        StereoError: labels of another size, or the file can't be written.
     """
     expected = (scene.problem.height, scene.problem.width)
     if labels.shape != expected:
@@ -332,7 +330,7 @@ def draw(scene: StereoScene, labels: NDArray[np.integer], path: Path, *, caption
     panels: list[tuple[str, NDArray[np.number]]] = [(f"{scene.name}, left image", scene.picture)]
     if scene.truth is not None:
         panels.append(("true disparities", _in_pixels(scene, scene.truth)))
-        caption += f": {percent_wrong(labels, scene.truth):.1f} % off by more than a label"
+        caption += f": {percent_wrong(labels, scene.truth):.1f} % off by more than one label"
     panels.append((caption, _in_pixels(scene, labels)))
 
     height = _PANEL_INCHES * expected[0] / expected[1] + 0.6

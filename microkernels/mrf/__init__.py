@@ -1,1 +1,1 @@
-"""Markov random fields of a user: pictures and costs in, labels, energies and errors out."""
+"""User-supplied Markov random fields: pictures and costs in; labels, energies and errors out."""

@@ -1,4 +1,4 @@
-"""Disparity maps as files, and their error in the measures of the Middlebury stereo pages."""
+"""Disparity map files, and errors as measured by the Middlebury stereo pages."""
 
 import re
 from dataclasses import asdict, dataclass
@@ -25,29 +25,29 @@ __all__ = [
     "stereo_errors",
 ]
 
-#: Endings of the files that a disparity map is written to.
+#: File suffixes for disparity maps.
 ENDINGS = (".png", ".npy", ".pfm")
 #: ``[y, x]``, in pixels; not finite where unknown.
 Disparities = NDArray[np.float64]
 #: Type of one value of an array over pixels.
 Value = TypeVar("Value", bound=np.generic)
-#: White of masks of 1, 8 and 16 bits.
+#: White in masks of 1, 8 and 16 bits.
 _WHITES = (1, 255, 65535)
 _SCALE = rb"([-+]?(?:\d{1,9}(?:\.\d{0,9})?|\.\d{1,9})(?:[eE][-+]?\d{1,2})?)"
 _PFM = re.compile(HEADER_GAP.join([rb"Pf", rb"(\d{1,5})", rb"(\d{1,5})", _SCALE]))
-#: What parts the header of a portable float map from its numbers.
+#: Separator of a portable float map's header and its numbers.
 _PFM_END = re.compile(rb"[ \t]*(?:\r\n|\s)")
 
 
 def encoded(disparities: Disparities, ending: str) -> bytes:
-    """The file of a disparity map.
+    """A disparity map's file contents.
 
     Parameters:
         ending: ``.npy`` (32-bit floating point), ``.pfm`` (the same, portable float map, rows from
             the bottom) or ``.png`` (8 bits, times :func:`png_factor`).
 
     Raises:
-        MissingExtraError: Pillow is not installed, which PNG needs.
+        MissingExtraError: ``ending`` is ``.png`` and Pillow is not installed.
     """
     single = np.ascontiguousarray(disparities, "<f4")
     target = BytesIO()
@@ -66,8 +66,8 @@ def encoded(disparities: Disparities, ending: str) -> bytes:
 
 
 def png_factor(disparities: Disparities) -> int:
-    """Grey levels of a pixel of disparity in a PNG: the largest whole number, 1 to 255, with which
-    the largest disparity fits 8 bits."""
+    """Grey levels per pixel of disparity in a PNG: the largest whole number, 1 to 255, for which
+    the largest disparity fits in 8 bits."""
     largest = float(disparities.max())
     return max(1, min(255, int(255 // largest))) if largest > 0 else 1
 
@@ -77,12 +77,12 @@ def read_truth(path: Path, factor: float) -> Disparities:
 
     Parameters:
         path: PNG or another picture with one channel, where 0 means unknown; PFM, whose scale is
-            not applied; or an array of NumPy (``.npy``, or the only one of ``.npz``).
+            not applied; or a NumPy array (``.npy``, or the only one in an ``.npz``).
         factor: the file's numbers are disparities times ``factor``, above 0.
 
     Raises:
-        KernelError: a file that holds no such map.
-        MissingExtraError: Pillow is not installed, which pictures need.
+        KernelError: the file does not contain such a map.
+        MissingExtraError: the file is a picture and Pillow is not installed.
     """
     ending = path.suffix.lower()
     if ending in (".npy", ".npz"):
@@ -96,19 +96,18 @@ def read_truth(path: Path, factor: float) -> Disparities:
 
 
 def read_mask(path: Path) -> NDArray[np.bool_]:
-    """``[y, x]``: the pixels of a picture that are white, as Middlebury marks those that both
-    pictures of a pair show. White is 1, 255 or 65535, whichever is the picture's largest sample.
+    """``[y, x]``: the white pixels of a picture, with which Middlebury marks those visible in both
+    pictures of a pair. White is 1, 255 or 65535, whichever is the picture's largest sample.
 
     Raises:
-        KernelError: no picture of one channel, or another largest sample.
+        KernelError: the picture has several channels, or another largest sample.
         MissingExtraError: Pillow is not installed.
     """
     samples = _numbers(path)
     white = samples.max()
     if white not in _WHITES:
         raise KernelError(
-            f"{path}: a mask must be white (1, 255 or 65535) where it holds; its largest number is "
-            f"{white}"
+            f"{path}: a mask's white must be 1, 255 or 65535; the largest number is {white}"
         )
     mask: NDArray[np.bool_] = samples == white
     return mask
@@ -124,8 +123,8 @@ def _array(path: Path, content: bytes) -> Disparities:
             raise ValueError
         result: Disparities = array.astype(np.float64)
     except Exception as error:
-        # NumPy raises many kinds of exceptions on damaged files.
-        raise KernelError(f"{path}: no array of NumPy with one number for each pixel") from error
+        # NumPy raises many kinds of exceptions for damaged files.
+        raise KernelError(f"{path}: not a NumPy array with one number per pixel") from error
     return result
 
 
@@ -133,11 +132,11 @@ def _float_map(path: Path, content: bytes) -> Disparities:
     head = _PFM.match(content)
     scale = float(head[3]) if head else 0.0
     if head is None or not scale:
-        raise KernelError(f"{path}: no portable float map with one channel (Pf)")
+        raise KernelError(f"{path}: not a portable float map with one channel (Pf)")
     width, height = int(head[1]), int(head[2])
     kind = np.dtype("<f4" if scale < 0 else ">f4")
     size = width * height * kind.itemsize
-    # The numbers, the last of the file, may begin with bytes that are white space.
+    # The numbers end the file and may start with bytes that are white space.
     end = len(content) - size
     if not size or end <= head.end() or not _PFM_END.fullmatch(content, head.end(), end):
         raise KernelError(
@@ -153,12 +152,12 @@ def _numbers(path: Path) -> NDArray[np.integer | np.floating]:
     """``[y, x]``: samples of a grey picture."""
     grey = read_samples(path).grey
     if grey is None:
-        raise KernelError(f"{path}: an image with one channel is needed, this one is in colour")
+        raise KernelError(f"{path}: the image must have one channel; this one is in colour")
     return grey
 
 
 def sampled(values: NDArray[Value], shape: tuple[int, int]) -> NDArray[Value]:
-    """``values[y, x]`` on a grid of ``shape``: for each pixel of the grid the nearest value."""
+    """``values[y, x]`` on a grid of ``shape``: the nearest value for each pixel of the grid."""
     rows, columns = (
         np.minimum(((np.arange(new) + 0.5) * old / new).astype(int), old - 1)
         for new, old in zip(shape, values.shape, strict=True)
@@ -168,12 +167,12 @@ def sampled(values: NDArray[Value], shape: tuple[int, int]) -> NDArray[Value]:
 
 @dataclass(frozen=True, kw_only=True)
 class StereoErrors:
-    """Errors of disparities over a set of pixels, in percent of them or in pixels.
+    """Errors of disparities over a set of pixels, as percentages or in pixels.
 
     Attributes:
-        pixels: whose truth is known.
-        bad_1, bad_2: percent that are off by more than 1.0 or 2.0 pixels.
-        mean: absolute error. rms: root of the mean square.
+        pixels: number with known truth.
+        bad_1, bad_2: percentage off by more than 1.0 or 2.0 pixels.
+        mean: mean absolute error. rms: root mean square error.
     """
 
     pixels: int
@@ -190,7 +189,7 @@ class StereoErrors:
 def stereo_errors(
     disparities: Disparities, truth: Disparities, mask: NDArray[np.bool_] | None = None
 ) -> StereoErrors:
-    """Errors over all pixels of known truth, or over those of them in ``mask``.
+    """Errors over all pixels with known truth, or those of them in ``mask``.
 
     Raises:
         KernelError: different shapes; no pixel to compare.

@@ -1,8 +1,8 @@
-"""Data costs of a stereo pair in whole numbers: absolute differences, Birchfield-Tomasi, census.
+"""Integer data costs of a stereo pair: absolute differences, Birchfield-Tomasi, census.
 
-Label ``l`` stands for the disparity ``first + l``: the pixel at column ``x`` of the left picture is
-compared with the one at column ``x - first - l`` of the same row of the right picture. Where that
-column lies outside of the right picture, the cost is the largest that the kind of cost has.
+Label ``l`` stands for disparity ``first + l``: the pixel at column ``x`` of the left picture is
+compared with the one at column ``x - first - l`` in the same row of the right picture. If that
+column is outside the right picture, the cost is the largest of its kind.
 """
 
 from collections.abc import Callable
@@ -21,9 +21,9 @@ __all__ = ["CENSUS_SIDE", "Cost", "matching_costs"]
 Cost = Literal["ad", "bt", "census"]
 #: Side of the census transform's window in pixels.
 CENSUS_SIDE = 5
-#: Shares of red, green and blue in the luminance of ITU-R BT.709, of 10,000.
+#: Weights of red, green and blue in the luminance of ITU-R BT.709, of 10,000.
 _LUMINANCE = (2125, 7154, 721)
-#: Costs, or values of a picture: whole numbers, or with fractions where samples have many bits.
+#: Costs or picture values: whole numbers, or fractional if samples have many bits.
 _Plane = NDArray[np.int16 | np.float32]
 
 
@@ -40,9 +40,9 @@ def matching_costs(
 
     - ``ad``: the mean of the channels' absolute differences, 0 to 255, rounded.
     - ``bt``: the same with the dissimilarity of Birchfield and Tomasi (1998), which compares each
-      pixel with the range of values within half a pixel of the other, both ways.
-    - ``census``: bits in which the census transforms of the luminances differ, 0 to
-      :data:`CENSUS_SIDE` squared less 1; a bit says that a neighbour is darker than the middle.
+      pixel with the range of values within half a pixel of the other, in both directions.
+    - ``census``: number of differing bits in the census transforms of the luminances, 0 to
+      :data:`CENSUS_SIDE` squared less 1; a bit is set if a neighbour is darker than the middle.
 
     Parameters:
         left, right: ``[y, x, rgb]`` of equal size.
@@ -51,8 +51,8 @@ def matching_costs(
         truncation: largest cost, at least 1; None: no limit.
 
     Raises:
-        KernelError: pictures of different sizes, a value outside its range, or disparities beyond
-            the width of the pictures.
+        KernelError: pictures of different sizes, a value out of range, or disparities beyond the
+            width of the pictures.
     """
     if left.shape != right.shape:
         sizes = " and ".join(f"{one.shape[1]} x {one.shape[0]}" for one in (left, right))
@@ -78,30 +78,27 @@ def matching_costs(
 
 
 class _Comparison(Protocol):
-    """A kind of costs on a pair; ``largest`` is the largest."""
+    """A kind of cost for a pair; ``largest`` is the highest cost."""
 
     largest: int
 
     def at(self, columns: slice, shifted: slice) -> _Plane:
-        """Costs of ``columns`` of the left picture beside ``shifted`` of the right one."""
+        """Costs of ``columns`` of the left picture against ``shifted`` of the right one."""
 
 
 class _Differences:
-    """Absolute differences."""
-
     largest = 255
 
     def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _values(left), _values(right)
 
     def at(self, columns: slice, shifted: slice) -> _Plane:
-        """As of :class:`_Comparison`."""
         differences = np.abs(self._left[:, columns] - self._right[:, shifted])
         return _mean(differences, self._left.shape[2])
 
 
 class _BirchfieldTomasi:
-    """Birchfield and Tomasi's dissimilarity; inside in half grey levels, which are exact."""
+    """Birchfield and Tomasi's dissimilarity, computed in half grey levels, which are exact."""
 
     largest = 255
 
@@ -109,7 +106,6 @@ class _BirchfieldTomasi:
         self._left, self._right = _Range(left), _Range(right)
 
     def at(self, columns: slice, shifted: slice) -> _Plane:
-        """As of :class:`_Comparison`."""
         left, right = self._left, self._right
         ways = (
             right.distance(left.value[:, columns], shifted),
@@ -119,7 +115,7 @@ class _BirchfieldTomasi:
 
 
 class _Range:
-    """Twice the values of a picture, and twice the least and the largest within half a pixel."""
+    """Twice a picture's values, and twice their minimum and maximum within half a pixel."""
 
     def __init__(self, picture: Photograph) -> None:
         values = _values(picture)
@@ -137,15 +133,12 @@ class _Range:
 
 
 class _Census:
-    """Census transforms."""
-
     largest = CENSUS_SIDE * CENSUS_SIDE - 1
 
     def __init__(self, left: Photograph, right: Photograph) -> None:
         self._left, self._right = _census(left), _census(right)
 
     def at(self, columns: slice, shifted: slice) -> _Plane:
-        """As of :class:`_Comparison`."""
         differing = np.bitwise_count(self._left[:, columns] ^ self._right[:, shifted])
         result: _Plane = differing.astype(np.int16)
         return result
@@ -154,7 +147,7 @@ class _Census:
 def _census(picture: Photograph) -> NDArray[np.uint32]:
     grey = picture.astype(np.float64) @ np.array(_LUMINANCE) / sum(_LUMINANCE)
     if picture.dtype == np.uint8:
-        # Whole grey levels, as the picture has.
+        # Whole grey levels if the picture has whole grey levels.
         grey = np.floor(grey)
     reach = CENSUS_SIDE // 2
     padded = np.pad(grey, reach, mode="edge")

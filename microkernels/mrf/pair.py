@@ -27,16 +27,16 @@ _MOST_THRESHOLD = 255
 def edge_weights(name: str, picture: Photograph) -> EdgeWeights:
     """Weights of all edges by name.
 
-    ``gradient:T,P``: P for an edge between pixels of like colour, else 1, as the option of that
-    name in MRF 2.2. Colours are alike if the root mean square of their channels' differences is
-    below T grey levels.
+    ``gradient:T,P``: P for an edge between pixels of similar colour, otherwise 1, like the option
+    of that name in MRF 2.2. Colours are similar if the root mean square of their channels'
+    differences is below T grey levels.
 
     Parameters:
         name: of the weights; T is from 1 to 255, P from 1 to 255.
         picture: ``[y, x, channel]``.
 
     Raises:
-        KernelError: another name, or numbers out of range.
+        KernelError: unknown name, or numbers out of range.
     """
     kind, _, numbers = name.partition(":")
     parameters = numbers.split(",")
@@ -48,7 +48,7 @@ def edge_weights(name: str, picture: Photograph) -> EdgeWeights:
         or not 1 <= int(parameters[1]) <= MOST_WEIGHT
     ):
         raise KernelError(
-            f"unknown edges {clipped(name, 40)!r}; there is gradient:T,P with a threshold T from 1 "
+            f"unknown edges {clipped(name, 40)!r}; allowed: gradient:T,P with a threshold T from 1 "
             f"to {_MOST_THRESHOLD} and a weight P from 1 to {MOST_WEIGHT}"
         )
     threshold, weight = map(int, parameters)
@@ -68,17 +68,17 @@ Values = TypeVar("Values", NDArray[np.float64], NDArray[np.bool_])
 
 @dataclass(frozen=True, kw_only=True)
 class PairOptions:
-    """How a pair becomes a Markov random field.
+    """How to convert a pair to a Markov random field.
 
     Attributes:
         labels: disparities, 2 to 256; a label is one pixel of the scaled pictures.
         first: disparity of label 0 in pixels of the scaled pictures.
-        scale: factor on both sides of the pictures, above 0 and up to 1; with antialiasing.
+        scale: factor for both sides of the pictures, above 0 and up to 1, with antialiasing.
         cost: kind of data costs. truncation: their largest; None: no limit
             (:func:`microkernels.mrf.matching.matching_costs`).
         smooth: name of the smoothness costs. weight: their factor
             (:func:`microkernels.mrf.smoothness.smoothness_costs`).
-        edges: name of weights of the edges, which follow the left picture
+        edges: name of edge weights, which follow the left picture
             (:func:`microkernels.mrf.pair.edge_weights`); None: all are 1.
         bits: element width, 8, 16 or 32.
     """
@@ -100,9 +100,9 @@ class StereoField:
 
     Attributes:
         problem: the Markov random field of the scaled pair.
-        options: that it was made with.
-        truth: true disparities at the problem's pixels, in pixels of the files; None: not given.
-        visible: pixels that both pictures show; None: not given.
+        options: from which it was created.
+        truth: true disparities at the problem's pixels, in pixels of the files; None: unknown.
+        visible: pixels visible in both pictures; None: unknown.
     """
 
     problem: BpProblem
@@ -111,12 +111,12 @@ class StereoField:
     visible: NDArray[np.bool_] | None
 
     def disparities(self, labels: NDArray[np.integer]) -> Disparities:
-        """``[y, x]``: the disparity of each label, in pixels of the scaled pair."""
+        """``[y, x]``: each label's disparity, in pixels of the scaled pair."""
         return labels.astype(np.float64) + self.options.first
 
     def errors(self, labels: NDArray[np.integer]) -> dict[str, StereoErrors]:
-        """Errors in pixels of the files: of ``all`` pixels of known truth, and of those of them
-        that are ``visible`` in both pictures; none without truth."""
+        """Errors in pixels of the files: ``all`` for all pixels with known truth, ``visible`` for
+        those of them visible in both pictures; empty without truth."""
         if self.truth is None:
             return {}
         in_files = self.disparities(labels) / self.options.scale
@@ -140,20 +140,21 @@ def stereo_field(
     Parameters:
         left, right: image files of equal size, both grey or both in colour.
         truth: file of the left picture's true disparities.
-        truth_factor: of its numbers; None: 1 (:func:`microkernels.mrf.disparities.read_truth`).
-        mask: picture that is white where both photographs show a point; only with ``truth``.
+        truth_factor: factor of the truth's numbers; None: 1
+            (:func:`microkernels.mrf.disparities.read_truth`).
+        mask: picture that is white at points visible in both photographs; only with ``truth``.
 
     Raises:
-        KernelError: a file or value that can't be used, or costs that ``options.bits`` bits can't
-            hold; one line.
+        KernelError: a file or value that can't be used, or costs that don't fit in ``options.bits``
+            bits; one line.
         MissingExtraError: Pillow or scikit-image is not installed.
     """
     if not 2 <= options.labels <= 256:
         raise KernelError(f"labels must be from 2 to 256, not {options.labels}")
     if truth is None and (mask is not None or truth_factor is not None):
-        raise KernelError("a mask and a factor of the truth need a truth, which is not given")
+        raise KernelError("a mask or a truth factor needs a truth, but none is given")
     if truth_factor is not None and not 0 < truth_factor < math.inf:
-        raise KernelError(f"the factor of the truth must be above 0, not {truth_factor}")
+        raise KernelError(f"the truth factor must be above 0, not {truth_factor}")
     pair = read_pair(left, right)
     _check_kinds(*pair)
     size = pair[0].shape[:2]
@@ -186,7 +187,7 @@ def _check_kinds(left: Photograph, right: Photograph) -> None:
     if grey[0] != grey[1]:
         kinds = ["grey" if one else "in colour" for one in grey]
         raise KernelError(
-            f"the left image is {kinds[0]}, the right one {kinds[1]}: both must be alike"
+            f"the left image is {kinds[0]}, the right one {kinds[1]}; they must match"
         )
 
 
@@ -201,7 +202,7 @@ def _scaled(picture: Photograph, scale: float) -> Photograph:
     height, width = (round(side * scale) for side in picture.shape[:2])
     if min(height, width) < _LEAST_SIDE:
         raise KernelError(
-            f"scale {scale} leaves {width} x {height} pixels; at least {_LEAST_SIDE} a side are "
+            f"scale {scale} leaves {width} x {height} pixels; at least {_LEAST_SIDE} per side are "
             "needed"
         )
     result: Disparities = resize(  # type: ignore[no-untyped-call]

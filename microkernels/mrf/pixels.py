@@ -1,4 +1,4 @@
-"""Markov random fields of one picture, for denoising and segmentation, and of costs in a file."""
+"""Markov random fields of one picture (denoising, segmentation), and of costs in a file."""
 
 from io import BytesIO
 from pathlib import Path
@@ -30,7 +30,7 @@ _LARGEST = 1 << 31
 
 
 def grey_levels(labels: int) -> NDArray[np.int64]:
-    """The grey level, 0 to 255, of each of ``labels`` evenly spaced labels, 2 to 256."""
+    """The grey levels, 0 to 255, of ``labels`` evenly spaced labels, 2 to 256."""
     CHECK.within("labels", labels, 2, _GREY_LEVELS)
     return np.rint(np.linspace(0, _GREY_LEVELS - 1, labels)).astype(np.int64)
 
@@ -38,15 +38,15 @@ def grey_levels(labels: int) -> NDArray[np.int64]:
 def denoising_costs(
     picture: Photograph, labels: int, truncation: int | None = None
 ) -> NDArray[np.int64]:
-    """``[y, x, label]``: the absolute difference of each pixel and the label's grey level.
+    """``[y, x, label]``: the absolute difference between each pixel and the label's grey level.
 
     Parameters:
-        picture: ``[y, x, rgb]``, grey: with equal channels.
+        picture: ``[y, x, rgb]``, grey (equal channels).
         labels: 2 to 256 (:func:`grey_levels`).
         truncation: largest cost, at least 1; None: no limit.
 
     Raises:
-        KernelError: a picture in colour, or a value outside its range.
+        KernelError: a picture in colour, or a value out of range.
     """
     if (picture != picture[..., :1]).any():
         raise KernelError("denoising needs a grey image; this one is in colour")
@@ -59,18 +59,18 @@ def segmentation_costs(
     seeds: NDArray[np.integer],
     truncation: int | None = None,
 ) -> NDArray[np.int64]:
-    """``[y, x, label]``: the mean of the channels' absolute differences of each pixel and the mean
-    colour of the label's seeds, rounded; at a seed 0 for its own label, and the largest cost for
-    all others.
+    """``[y, x, label]``: the channels' mean absolute difference between each pixel and the mean
+    colour of the label's seeds, rounded; a seed costs 0 for its own label and the maximum for all
+    others.
 
     Parameters:
         picture: ``[y, x, rgb]``.
-        seeds: ``[y, x]``: 0 for pixels that are none, else label + 1; each label needs a seed.
+        seeds: ``[y, x]``: 0 where there is no seed, otherwise label + 1; each label needs a seed.
         truncation: largest cost, at least 1; None: 255.
 
     Raises:
-        KernelError: shapes that differ, no two labels, a label without a seed, or a value outside
-            its range.
+        KernelError: different shapes, fewer than two labels, a label without a seed, or a value out
+            of range.
     """
     if seeds.shape != picture.shape[:2]:
         raise KernelError(
@@ -81,7 +81,7 @@ def segmentation_costs(
     counts = np.bincount(seeds.ravel(), minlength=labels + 1)[1:]
     if labels < 2 or not counts.all():
         raise KernelError(
-            "seeds must have the numbers from 1 on, at least 1 and 2, each at one pixel or more; "
+            "seeds must be numbered from 1, at least 1 and 2, each on at least one pixel; "
             f"the largest is {labels}, {int((counts == 0).sum())} are missing"
         )
     values = picture.astype(np.float64)
@@ -106,10 +106,10 @@ def _truncated(costs: NDArray[np.int64], truncation: int | None) -> NDArray[np.i
 
 
 def read_costs(path: Path) -> NDArray[np.int64]:
-    """Data costs ``[y, x, label]`` from a file of NumPy.
+    """Data costs ``[y, x, label]`` from a NumPy file.
 
     Raises:
-        KernelError: no such array, costs that are no whole numbers (or NaN) or too large.
+        KernelError: not such an array, or costs that are not whole numbers (or NaN) or too large.
     """
     try:
         content = read_bytes(path, _MOST_BYTES)
@@ -120,8 +120,8 @@ def read_costs(path: Path) -> NDArray[np.int64]:
         if not isinstance(costs, np.ndarray) or costs.dtype.kind not in "iuf":
             raise ValueError
     except Exception as error:
-        # NumPy raises many kinds of exceptions on damaged files.
-        raise KernelError(f"{path}: no array of numbers of NumPy (.npy)") from error
+        # NumPy raises many kinds of exceptions for damaged files.
+        raise KernelError(f"{path}: not a NumPy array of numbers (.npy)") from error
     if costs.ndim != 3 or 0 in costs.shape:
         raise KernelError(
             f"{path}: costs must have the shape (height, width, labels), not {costs.shape}"
@@ -137,12 +137,12 @@ def read_seeds(path: Path) -> NDArray[np.int64]:
     """Seeds ``[y, x]`` from a grey picture whose pixels are 0 or label + 1.
 
     Raises:
-        KernelError: no readable picture, or one in colour.
+        KernelError: not a readable picture, or one in colour.
     """
     grey = read_samples(path).grey
     if grey is None or not np.isin(grey, range(_GREY_LEVELS + 1)).all():
         raise KernelError(
-            f"{path}: seeds must be a grey image: 0 for none, else label + 1, at most "
+            f"{path}: seeds must be a grey image: 0 for none, otherwise label + 1, at most "
             f"{_GREY_LEVELS}"
         )
     return grey.astype(np.int64)
@@ -157,15 +157,15 @@ def denoising_problem(
     weight: int = 2,
     bits: int = 16,
 ) -> BpProblem:
-    """The problem of a grey picture with noise; its labels are :func:`grey_levels`.
+    """The denoising problem of a grey picture; its labels are :func:`grey_levels`.
 
     Parameters:
-        picture: image file. labels, truncation: as of :func:`denoising_costs`.
-        smooth, weight: as of :func:`microkernels.mrf.smoothness.smoothness_costs`.
+        picture: image file. labels, truncation: as for :func:`denoising_costs`.
+        smooth, weight: as for :func:`microkernels.mrf.smoothness.smoothness_costs`.
         bits: element width, 8, 16 or 32.
 
     Raises:
-        KernelError: as from these, or costs that ``bits`` bits can't hold.
+        KernelError: as for these, or costs that don't fit in ``bits`` bits.
     """
     (photograph,) = read_photographs(picture)
     costs = denoising_costs(photograph, labels, truncation)
@@ -181,15 +181,15 @@ def segmentation_problem(
     weight: int = 40,
     bits: int = 16,
 ) -> BpProblem:
-    """The problem of a picture with seeds of its parts.
+    """The segmentation problem of a picture with seeds.
 
     Parameters:
-        picture: image file. seeds: as of :func:`read_seeds`, of the same size.
-        truncation: as of :func:`segmentation_costs`.
-        smooth, weight, bits: as of :func:`denoising_problem`.
+        picture: image file. seeds: as for :func:`read_seeds`, of the same size.
+        truncation: as for :func:`segmentation_costs`.
+        smooth, weight, bits: as for :func:`denoising_problem`.
 
     Raises:
-        KernelError: as from these, or costs that ``bits`` bits can't hold.
+        KernelError: as for these, or costs that don't fit in ``bits`` bits.
     """
     (photograph,) = read_photographs(picture)
     costs = segmentation_costs(photograph, read_seeds(seeds), truncation)
@@ -199,15 +199,15 @@ def segmentation_problem(
 def file_problem(
     path: Path, *, smooth: str = "linear:2", weight: int = 20, bits: int = 16
 ) -> BpProblem:
-    """The problem of data costs in a file (:func:`read_costs`).
+    """The problem with data costs from a file (:func:`read_costs`).
 
     Parameters:
-        smooth, weight, bits: as of :func:`denoising_problem`.
+        smooth, weight, bits: as for :func:`denoising_problem`.
 
     Raises:
-        KernelError: as from these, or costs that ``bits`` bits can't hold.
+        KernelError: as for these, or costs that don't fit in ``bits`` bits.
     """
     costs = read_costs(path)
     if costs.shape[2] > _GREY_LEVELS:
-        raise KernelError(f"{path}: {costs.shape[2]} labels; a vector holds at most 256")
+        raise KernelError(f"{path}: {costs.shape[2]} labels; at most 256 fit in a vector")
     return BpProblem(costs, smoothness_costs(costs.shape[2], smooth, weight), bits)

@@ -12,11 +12,11 @@ from support.files import read_bytes
 
 __all__ = ["LARGEST_WEIGHT", "coarse_costs", "smoothness_costs"]
 
-#: Largest weight: costs of any width that an engine has stay far from 64 bits.
+#: Largest weight: keeps costs of any element width far from 64 bits.
 LARGEST_WEIGHT = (1 << 31) - 1
 _KINDS = ("linear", "potts", "quadratic")
 _MOST_TRUNCATION = 999_999_999
-#: Bytes of a file of 256 x 256 costs of 64 bits, with room for its header.
+#: Bytes in a file of 256 x 256 costs of 64 bits, with room for its header.
 _MOST_BYTES = 1 << 20
 
 
@@ -32,7 +32,8 @@ def smoothness_costs(labels: int, name: str, weight: int) -> NDArray[np.int64]:
         weight: factor of all costs, 0 to :data:`LARGEST_WEIGHT`.
 
     Raises:
-        KernelError: a value outside its range, an unknown name, a file that holds no such matrix.
+        KernelError: a value out of range, an unknown name, or a file that does not contain such a
+            matrix.
     """
     CHECK.within("labels", labels, 1, 256)
     CHECK.within("weight", weight, 0, LARGEST_WEIGHT)
@@ -48,20 +49,21 @@ def smoothness_costs(labels: int, name: str, weight: int) -> NDArray[np.int64]:
 def coarse_costs(
     labels: int, name: str, weight: int, levels: int = 2
 ) -> list[NDArray[np.int64]] | None:
-    """Smoothness costs of the coarse levels (thesis 3.1b): ``e V(d / e)`` for labels ``d`` apart,
-    where a pixel stands for ``e`` x ``e``, with ``V`` as :func:`smoothness_costs` defines it, also
-    between whole numbers, rounded half up.
+    """Smoothness costs of the coarse levels (thesis 3.1b), where a pixel stands for ``e`` x ``e``:
+    ``e V(d / e)`` for labels ``d`` apart, with ``V`` as defined by :func:`smoothness_costs`, also
+    for fractions, rounded half up.
 
     Parameters:
-        labels, name, weight: as of :func:`smoothness_costs`.
-        levels: with that of the pixels; ``e`` is 2 at the second, 4 at the third.
+        labels, name, weight: as for :func:`smoothness_costs`.
+        levels: number of levels, including that of the pixels; ``e`` is 2 at the second, 4 at the
+            third.
 
     Returns:
-        None for a matrix in a file, which has no costs between its labels
+        None for a matrix from a file, which has no costs between its labels
         (:func:`microkernels.bp.golden.coarse_smoothness` interpolates them).
 
     Raises:
-        KernelError: as from :func:`smoothness_costs`.
+        KernelError: as for :func:`smoothness_costs`.
     """
     CHECK.within("labels", labels, 1, 256)
     CHECK.within("weight", weight, 0, LARGEST_WEIGHT)
@@ -72,7 +74,7 @@ def coarse_costs(
     levels_costs: list[NDArray[np.int64]] = []
     for scale in (1 << level for level in range(1, levels)):
         if kind == "quadratic":
-            # e (d / e)^2, times the weight, in parts of 1 / e.
+            # e (d / e)^2, times the weight, in units of 1 / e.
             parts = np.minimum(distances * distances, scale**2 * truncation) * weight
             levels_costs.append((parts + scale // 2) // scale)
         else:
@@ -86,12 +88,12 @@ def _distances(labels: int) -> NDArray[np.int64]:
 
 
 def _parsed(name: str) -> tuple[str, int]:
-    """Kind and truncation of named costs."""
+    """Kind and truncation from the name of costs."""
     kind, colon, limit = name.partition(":")
     if kind not in _KINDS or (colon and kind == "potts"):
         raise KernelError(
-            f"unknown smoothness {clipped(name, 40)!r}; there are linear, linear:T, potts, "
-            "quadratic, quadratic:T and files .npy"
+            f"unknown smoothness {clipped(name, 40)!r}; allowed: linear, linear:T, potts, "
+            "quadratic, quadratic:T or a .npy file"
         )
     if not colon:
         return kind, 1 if kind == "potts" else _MOST_TRUNCATION
@@ -111,8 +113,8 @@ def _read(path: Path, labels: int) -> NDArray[np.int64]:
     try:
         matrix = np.load(BytesIO(content), allow_pickle=False)
     except Exception as error:
-        # NumPy raises many kinds of exceptions on damaged files.
-        raise KernelError(f"{path}: no array of NumPy (.npy)") from error
+        # NumPy raises many kinds of exceptions for damaged files.
+        raise KernelError(f"{path}: not a NumPy array (.npy)") from error
     if not isinstance(matrix, np.ndarray) or matrix.shape != (labels, labels):
         shape = matrix.shape if isinstance(matrix, np.ndarray) else "several arrays"
         raise KernelError(

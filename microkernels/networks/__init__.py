@@ -1,1 +1,2 @@
-"""Whole networks on the vaults of a chip: layers that chain, their cuts, layouts and launches."""
+"""Complete networks on a chip's vaults: chained layers, how vaults share them, layouts,
+launches."""

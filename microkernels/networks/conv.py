@@ -1,4 +1,4 @@
-"""Convolutions: of all channels, and depthwise."""
+"""Convolutions, over all channels and depthwise."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -33,14 +33,14 @@ from .stored import Windows
 
 __all__ = ["Conv", "Depthwise"]
 
-#: Words that a program has at most, for a column of a convolution's window and for a pixel of a
-#: depthwise one's.
+#: Maximum words of a program per column of a convolution's window, and per pixel of a depthwise
+#: one's.
 _COLUMN_WORDS, _PIXEL_WORDS = 64, 32
 
 
 @dataclass(frozen=True, kw_only=True)
 class _Filter(WeightLayer, WindowLayer):
-    """What both kinds of convolutions have."""
+    """Common part of both kinds of convolutions."""
 
     window_name = "kernel"
     tuples: ClassVar[Mapping[str, Constructor]] = {**WindowLayer.tuples, "kernel": Size2}
@@ -50,13 +50,13 @@ class _Filter(WeightLayer, WindowLayer):
     def _real_sums(
         self, values: Reals, size: MapSize, parameters: RealParameters, *, mixed: bool
     ) -> Reals:
-        """Sums of products; ``mixed``: of all channels, else of each."""
+        """Sums of products; ``mixed``: over all channels, otherwise per channel."""
         real = parameters.real[self.name]
         shape = (len(values), size.height, size.width, size.channels)
         total = np.broadcast_to(real.bias, shape).copy()
         for row, column, view in self.views(values, size, 0.0):
             weights = real.weights[:, row, column]
-            # BLAS takes the product of two whole matrices, not of a strided stack of them.
+            # BLAS multiplies two contiguous matrices, not a strided stack of them.
             total += (
                 (view.reshape(-1, view.shape[-1]) @ weights.T).reshape(shape)
                 if mixed
@@ -70,9 +70,9 @@ class Conv(_Filter):
     """A convolution (:mod:`microkernels.nn.conv_shape`).
 
     Attributes:
-        filters: at least 1.
+        filters: number of filters, at least 1.
         kernel, stride: pixels, the same across and down, or a pair.
-        padding: pixels of zeros around the map, the same on all sides, or a number for each.
+        padding: pixels of zeros around the map, the same on all sides, or one number per side.
         fraction: bits by which sums of products are shifted right, 0..15.
         relu: negative outputs become 0.
     """
@@ -82,7 +82,7 @@ class Conv(_Filter):
     filters: int
 
     def shape(self, size: MapSize) -> ConvShape:
-        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        """Sizes of the layer for an input of ``size``, which includes the padding."""
         across, down = self.window_size
         filters = {"filters": self.filters, "kernel": across, "kernel_down": down}
         return self.sized(ConvShape, size, **filters)
@@ -193,17 +193,17 @@ class Conv(_Filter):
 
 @dataclass(frozen=True, kw_only=True)
 class Depthwise(_Filter):
-    """A depthwise convolution (:mod:`microkernels.nn.depthwise`): a filter for each channel.
+    """A depthwise convolution (:mod:`microkernels.nn.depthwise`): one filter per channel.
 
     Attributes:
-        kernel, stride, padding, fraction, relu: as of :class:`Conv`.
+        kernel, stride, padding, fraction, relu: as for :class:`Conv`.
     """
 
     keeps_slices = True
     layouts = DepthwiseLayout
 
     def shape(self, size: MapSize) -> DepthwiseShape:
-        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        """Sizes of the layer for an input of ``size``, which includes the padding."""
         across, down = self.window_size
         filters = {"across": across, "down": down, "fraction": self.fraction, "relu": self.relu}
         return self.sized(DepthwiseShape, size, **filters)

@@ -1,8 +1,8 @@
-"""Functions of single elements as curves (:mod:`microkernels.nn.curves`).
+"""Element-wise functions as curves (:mod:`microkernels.nn.curves`).
 
-A curve is fitted on the range that the argument has on the calibration data, in elements: pieces
-are polynomials of degree 5, of which the one with the largest error is halved until the error is a
-unit and a half of the last place, or until there are as many as a curve may have.
+A curve is fitted, in elements, on the range of its argument in the calibration data. Its pieces are
+polynomials of degree 5; the piece with the largest error is divided until that error is 1.5 units
+in the last place, or until the curve has its maximum number of pieces.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -28,14 +28,14 @@ __all__ = ["FUNCTIONS", "UNFITTED", "Function", "evaluated", "fitted", "has_pole
 _Reals = NDArray[np.floating[Any]]
 
 _DEGREE = 5
-#: Error in units of the last place below which a piece is not halved.
+#: Error in units in the last place below which a piece is not divided.
 _GOOD = 1.5
-#: Arguments of a piece at which it is fitted, and at which its error is measured, at most.
+#: Maximum arguments of a piece at which it is fitted, and at which its error is measured.
 _NODES, _SAMPLES = 16, 129
-#: Of these: an error at an end would be one of all pieces beyond it.
+#: The same for end pieces: an error at an end applies to all arguments beyond it.
 _WEIGHTS = np.array([100.0, *(1.0,) * (_NODES - 2), 100.0])
 _ONE = 1 << UNIT_FRACTION
-#: Shares of a piece at one of which it is divided; functions are steep at ends.
+#: Candidate points for dividing a piece, as fractions of it; functions are steep at the ends.
 _SHARES = (1 / 16, 1 / 4, 1 / 2, 3 / 4, 15 / 16)
 
 
@@ -56,7 +56,7 @@ def _softplus(x: _Reals) -> _Reals:
 
 
 def _root_from(x: _Reals, power: float, least: float) -> _Reals:
-    # Below, where powers have few bits, less than the root.
+    # Below this, powers have few bits, fewer than the root.
     below = x * max(least, 1e-300) ** (1 / power - 1)
     return np.asarray(np.where(x >= least, np.power(x, 1 / power), below))
 
@@ -65,7 +65,7 @@ def _power(x: _Reals, exponent: float) -> _Reals:
     return np.asarray(np.power(x, exponent))
 
 
-#: Name -> function of an array and of parameters; NaN or infinite where it has no value.
+#: Name -> function of an array and parameters; NaN or infinite where undefined.
 FUNCTIONS: Mapping[str, Callable[..., _Reals]] = {
     **{
         name: getattr(np, name)
@@ -81,22 +81,22 @@ FUNCTIONS: Mapping[str, Callable[..., _Reals]] = {
     "root_from": _root_from,
 }  # fmt: skip
 
-#: Stands for a curve until calibration, as large as one may be.
+#: Placeholder until calibration, as large as a curve may be.
 UNFITTED = Curve(0, (Piece(0, 0, 0, 0, 0, 0, (0,) * (_DEGREE + 1)),) * MOST_PIECES)
 
 
 def evaluated(function: Function, values: _Reals) -> _Reals:
-    """The function of real numbers; NaN or infinite where it has no value."""
+    """The function of real numbers; NaN or infinite where undefined."""
     with np.errstate(all="ignore"):
         return FUNCTIONS[function.name](np.asarray(values, np.float64), *function.parameters)
 
 
 def has_pole(function: Function, least: float, greatest: float) -> bool:
-    """Whether the function has a pole between numbers at which it has values."""
+    """Whether the function has a pole between numbers at which it is defined."""
     name = function.name
     if name == "reciprocal" or (name == "power" and function.parameters[0] < 0):
         return least < 0 < greatest
-    # Poles of the tangent are half a turn apart.
+    # The tangent's poles are half a turn apart.
     turns = [np.floor(end / np.pi + 0.5) for end in (least, greatest)]
     return name == "tan" and turns[0] != turns[1]
 
@@ -106,8 +106,8 @@ def fitted(function: Function, least: float, greatest: float, source: int, fract
     """The curve of a function.
 
     Parameters:
-        least, greatest: argument, in real numbers; the function has finite values there.
-        source, fraction: fraction bits of argument and result.
+        least, greatest: range of the argument, in real numbers; the function is finite there.
+        source, fraction: fraction bits of the argument and the result.
     """
     low, high = (
         int(np.clip(edge, LOWEST, HIGHEST))
@@ -137,7 +137,7 @@ def fitted(function: Function, least: float, greatest: float, source: int, fract
 
 
 def _divided(low: int, high: int, target: Callable[[_Reals], _Reals]) -> int:
-    """Where to divide a piece so that the larger error of both parts is the least."""
+    """Where to divide a piece so that the larger error of its two parts is smallest."""
     places = {round(low + share * (high - low)) for share in _SHARES}
 
     def error(place: int) -> float:
@@ -160,7 +160,8 @@ def _through(edges: Sequence[int], target: Callable[[_Reals], _Reals]) -> Curve:
 
 
 def _piece(low: int, high: int, target: Callable[[_Reals], _Reals], less: int) -> Piece:
-    """The piece that is ``target`` less a number from ``low`` to ``high``, and 0 at ``low``."""
+    """The piece that equals ``target`` minus a number from ``low`` to ``high``, and 0 at
+    ``low``."""
     middle = (low + high + 1) >> 1
     half = max(high - middle, middle - low, 1)
     shift = min(half.bit_length() - 1, FRACTION_LIMIT)
@@ -180,7 +181,7 @@ def _piece(low: int, high: int, target: Callable[[_Reals], _Reals], less: int) -
     coefficients = np.floor(np.ldexp(real, UNIT_FRACTION - room) + 0.5).astype(int)
     coefficients = np.clip(coefficients, LOWEST, HIGHEST)
     piece = Piece(low, high, factor, shift, scale, right, tuple(coefficients.tolist()))
-    # At its begin it adds nothing.
+    # It adds nothing at its start.
     plain = piece._replace(scale=1, result_shift=0)
     moved = int(part(plain, np.array([low], np.int16))[0])
     last = int(np.clip(coefficients[-1] - moved, LOWEST, HIGHEST))

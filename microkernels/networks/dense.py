@@ -39,10 +39,10 @@ __all__ = ["Dense"]
 class Dense(WeightLayer):
     """A fully connected layer (:mod:`microkernels.nn.dense_plan`).
 
-    A map as its input is flattened channel by channel, each row by row, as ONNX's Flatten does.
+    A map given as input is flattened channel by channel, each row by row, like ONNX's Flatten.
 
     Attributes:
-        outputs: at least 1.
+        outputs: number of outputs, at least 1.
         fraction: bits by which sums of products are shifted right, 0..15.
         relu: negative outputs become 0.
     """
@@ -52,8 +52,8 @@ class Dense(WeightLayer):
     has_tiles = False
     mixes_channels = True
     input_refused = (
-        "a fully connected layer can't take the network's input; give it a convolution of the size "
-        "of the input"
+        "a fully connected layer can't take the network's input; use a convolution of the input's "
+        "size"
     )
 
     outputs: int
@@ -76,7 +76,7 @@ class Dense(WeightLayer):
         return -(-self.outputs // vaults)
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
-        # A vault has whole slices, about as many as another.
+        # A vault has whole slices; all vaults have about as many.
         slices = plan.cut.slices
         parts = -(-slices // -(-slices // work.engines.ring.vaults))
         return [replace(plan, cut=replace(plan.cut, parts=parts))]
@@ -139,17 +139,17 @@ class Dense(WeightLayer):
 
 @dataclass(frozen=True, kw_only=True)
 class _DenseStep(LayerStep):
-    """A fully connected layer; each vault has some of the outputs.
+    """A step of a fully connected layer; each vault computes some of the outputs.
 
     Attributes:
-        layer: of the network. part: of a vault.
+        layer: of the network. part: a vault's part.
     """
 
     layer: Dense
     part: DensePart
 
     def layout(self, vault: int) -> DenseLayout:
-        """The layout of a vault."""
+        """The layout in a vault."""
         offsets = self.maps.target.offsets
         return DenseLayout(
             plan=self.part.plan,

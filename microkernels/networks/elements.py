@@ -1,4 +1,4 @@
-"""Layers whose inputs and output have one size, element by element."""
+"""Element-wise layers, whose inputs and output have the same size."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields, replace
@@ -34,7 +34,7 @@ __all__ = ["LOGISTIC", "Activation", "Add", "Combine", "ElementWise", "Multiply"
 
 #: Functions of the logistic unit.
 LOGISTIC = ("tanh", "sigmoid")
-#: Fraction bits of functions at most.
+#: Maximum fraction bits of functions.
 _FUNCTION_BITS = dict.fromkeys(LOGISTIC, FRACTION_LIMIT) | dict.fromkeys(POLYNOMIALS, MOST_FRACTION)
 _ERF = np.frompyfunc(erf, 1, 1)
 _COMBINED = {"subtract": np.subtract, "maximum": np.maximum, "minimum": np.minimum}
@@ -42,7 +42,7 @@ _COMBINED = {"subtract": np.subtract, "maximum": np.maximum, "minimum": np.minim
 
 @dataclass(frozen=True, kw_only=True)
 class ElementWise(PixelLayer):
-    """A layer whose inputs and output have one size (:mod:`microkernels.nn.element_shape`)."""
+    """A layer whose inputs and output have the same size (:mod:`microkernels.nn.element_shape`)."""
 
     layouts = ElementLayout
     golden = staticmethod(element)
@@ -54,10 +54,10 @@ class ElementWise(PixelLayer):
 
 @dataclass(frozen=True, kw_only=True)
 class _OfTwo(ElementWise):
-    """What element-wise layers of two maps have.
+    """Common part of element-wise layers with two inputs.
 
     Attributes:
-        other: name of the second layer whose output it takes; otherwise as ``source``.
+        other: name of the second layer whose output is an input; otherwise like ``source``.
     """
 
     other: str
@@ -69,7 +69,7 @@ class _OfTwo(ElementWise):
 
 @dataclass(frozen=True, kw_only=True)
 class Add(_OfTwo):
-    """The sum of two maps, as of a residual connection.
+    """The sum of two maps, as in a residual connection.
 
     Attributes:
         relu: negative sums become 0.
@@ -142,7 +142,7 @@ class Combine(_OfTwo):
 
 @dataclass(frozen=True, kw_only=True)
 class Activation(ElementWise, ElementConstants):
-    """A function of each element, with the constants that it needs.
+    """A function of each element, with its constants.
 
     Attributes:
         function: one of :data:`microkernels.nn.element_shape.FUNCTIONS`. ``tanh`` and ``sigmoid``
@@ -187,7 +187,7 @@ class Activation(ElementWise, ElementConstants):
                 return np.asarray(_ERF(values), np.float64)
             case "gelu":
                 return np.asarray(values * (1 + np.asarray(_ERF(values / sqrt(2)), np.float64)) / 2)
-        # The logistic function, without overflow.
+        # The logistic function without overflow.
         return np.asarray((np.tanh(values / 2) + 1) / 2)
 
     @property

@@ -85,7 +85,7 @@ class WeightLayer(Layer):
 class MapLayer(Layer):
     """A layer that computes a map from regions of maps of the same slices."""
 
-    #: What its kernel's layouts are made by.
+    #: Creates the layouts of the layer's kernel.
     layouts: ClassVar[Callable[..., Any]]
 
     def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
@@ -117,7 +117,7 @@ class MapLayer(Layer):
 
     @abstractmethod
     def tile_shape(self, plan: LayerPlan) -> Any:
-        """The kernel's shape or plan of a vault's tile."""
+        """The shape or plan of the kernel for a vault's tile."""
 
     def layout(
         self,
@@ -128,12 +128,12 @@ class MapLayer(Layer):
         base: int,
         engines: ChipEngines,
     ) -> Any:
-        """The layout of a vault.
+        """The layout in a vault.
 
         Parameters:
-            tile: as of :meth:`tile_shape`.
+            tile: as for :meth:`tile_shape`.
             sources, target: maps that it reads and writes.
-            base: first address of its other data.
+            base: first address of the remaining data.
             engines: of the chip.
         """
         source, *second = sources
@@ -152,7 +152,7 @@ class MapLayer(Layer):
         return line_program(layout, vault_bits=vault_bits)
 
     def store(self, layout: Any, memory: Writable, weights: Weights | None) -> None:
-        """Put what is constant, but for parameter blocks, into a vault's ``memory``."""
+        """Write the constant data, except parameter blocks, to a vault's ``memory``."""
         layout.store(memory)
 
 
@@ -164,11 +164,11 @@ class _MapStep(LayerStep):
 
     @cached_property
     def tile(self) -> Any:
-        """The kernel's shape or plan of a tile."""
+        """The shape or plan of the kernel for a tile."""
         return self.layer.tile_shape(self.maps.plan)
 
     def layout(self, vault: int, round_: int) -> BlockLayout:
-        """The layout of a vault."""
+        """The layout in a vault."""
         layout: BlockLayout = self.layer.layout(
             self.tile,
             [source.map(vault, round_) for source in self.maps.read],
@@ -188,7 +188,7 @@ class _MapStep(LayerStep):
 
     @cached_property
     def _first(self) -> int:
-        """Bytes of a vault's data with the parameter block of the first round."""
+        """Bytes of a vault's data including the parameter block of the first round."""
         return round_up(self.layout(0, 0).end - self.offset, COLUMN_BYTES)
 
     @cached_property
@@ -202,7 +202,7 @@ class _MapStep(LayerStep):
         return self._first + self.maps.target.rounds * self._block
 
     def declared(self, launch: Launch) -> Declared:
-        # A program may read a word past its part of a block: the next round's block, or what is
+        # A program may read one word past its part of a block: in the next round's block, or
         # between this step's data and the next place, which nothing writes.
         last = launch.parameters + self._block == self.offset + self.bytes
         past = WORD_BYTES if not last or self.bytes % ALIGNMENT else 0
@@ -231,10 +231,10 @@ class _MapStep(LayerStep):
 
 @dataclass(frozen=True, kw_only=True)
 class PixelLayer(MapLayer):
-    """A layer whose output's pixels are of the pixels of its sources in the same place."""
+    """A layer that computes each output pixel from the pixels at the same place in its sources."""
 
     keeps_slices = True
-    #: Golden model of its kernel: of a shape, and of an image of each source.
+    #: Its kernel's golden model, for a shape and one image per source.
     golden: ClassVar[Callable[..., Elements]]
 
     @abstractmethod
@@ -266,14 +266,14 @@ class PixelLayer(MapLayer):
 
 @dataclass(frozen=True, kw_only=True)
 class WindowLayer(MapLayer):
-    """A layer whose output's pixels are of windows of its source.
+    """A layer that computes each output pixel from a window of its source.
 
     Attributes:
-        stride: pixels from window to window, the same across and down, or a pair.
-        padding: pixels around the map, the same on all sides, or a number for each.
+        stride: pixels from one window to the next, the same across and down, or a pair.
+        padding: pixels around the map, the same on all sides, or one number per side.
     """
 
-    #: The attribute that has the pixels of a window.
+    #: The attribute with the size of a window.
     window_name: ClassVar[str]
     tuples: ClassVar[Mapping[str, Constructor]] = {"stride": Size2, "padding": Pads}
 
@@ -282,17 +282,17 @@ class WindowLayer(MapLayer):
 
     @property
     def window_size(self) -> Size2:
-        """Pixels of a window."""
+        """Size of a window in pixels."""
         return size2(getattr(self, self.window_name))
 
     @property
     def steps(self) -> Size2:
-        """Pixels from window to window."""
+        """Pixels from one window to the next."""
         return size2(self.stride)
 
     @property
     def sides(self) -> Pads:
-        """Pixels around the map."""
+        """Padding on each side."""
         return pads(self.padding)
 
     def __post_init__(self) -> None:
@@ -310,10 +310,10 @@ class WindowLayer(MapLayer):
 
     @abstractmethod
     def shape(self, size: MapSize) -> StridedShape:
-        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        """Sizes of the layer for an input of ``size``, which includes the padding."""
 
     def sized(self, kind: Callable[..., ShapeT], size: MapSize, **attributes: Any) -> ShapeT:
-        """As of :meth:`shape`: a shape of this kind with the map and the steps of the layer."""
+        """Like :meth:`shape`: a shape of this class with the layer's map and steps."""
         padded, (across, down) = self.around(size), self.steps
         return kind(**padded._asdict(), stride=across, stride_down=down, **attributes)
 
@@ -336,12 +336,12 @@ class WindowLayer(MapLayer):
         """Whether an engine can read slices of ``depth`` channels of a map of ``size``."""
 
     def around(self, size: MapSize) -> MapSize:
-        """Size of a map with the pixels around it."""
+        """Size of a map including its padding."""
         left, top, right, bottom = self.sides
         return MapSize(size.width + left + right, size.height + top + bottom, size.channels)
 
     def windows_of(self, *, around: int = 0, parted: bool) -> tuple[Windows, ...]:
-        """The windows; parameters as of :class:`microkernels.networks.stored.Windows`."""
+        """The layer's windows; parameters as for :class:`microkernels.networks.stored.Windows`."""
         left, top, _, _ = self.sides
         return (
             Windows(
@@ -374,7 +374,7 @@ class WindowLayer(MapLayer):
 
 
 def same_size(sources: Sequence[tuple[str, MapSize]]) -> MapSize:
-    """The size of all of these.
+    """The common size of all these.
 
     Raises:
         KernelError: they differ.
@@ -383,13 +383,13 @@ def same_size(sources: Sequence[tuple[str, MapSize]]) -> MapSize:
     for name, other in further:
         if other != size:
             raise KernelError(
-                f"the maps must have one size, but {first} has {size} (width, height, channels), "
-                f"{name} {other}"
+                f"the maps must have the same size, but {first} has {size} (width, height, "
+                f"channels), {name} {other}"
             )
     return size
 
 
 def surrounded(images: NDArray[Any], sides: Pads, around: float) -> NDArray[Any]:
-    """Images x height x width x channels with the pixels around them."""
+    """Images x height x width x channels including the padding."""
     widths = ((0, 0), (sides.top, sides.bottom), (sides.left, sides.right), (0, 0))
     return np.pad(images, widths, constant_values=around)

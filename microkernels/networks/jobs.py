@@ -1,4 +1,4 @@
-"""Networks as jobs of a chip: data in place, launches, every activation as output, and the golden
+"""Networks as jobs of a chip: data in memory, launches, all activations as outputs, and the golden
 model."""
 
 from collections.abc import Callable, Mapping, Sequence
@@ -24,10 +24,10 @@ __all__ = ["NetworkJob", "activation", "activations", "check_weights", "network_
 
 
 def check_weights(network: Network, weights: Mapping[str, Weights]) -> dict[str, Weights]:
-    """``weights`` as elements, those of all layers that have some.
+    """``weights`` as elements, for all layers that have weights.
 
     Raises:
-        KernelError: no :class:`Weights`, or weights that are missing, superfluous, of another
+        KernelError: not :class:`Weights`, or weights that are missing, superfluous, of another
             shape or beyond 16 bits; the message names the layer.
     """
     CHECK.kind("weights", weights, Mapping)
@@ -54,7 +54,7 @@ def activations(
     progress: Callable[[str], None] | None = None,
     further: Mapping[str, Elements] | None = None,
 ) -> dict[str, Elements]:
-    """Outputs of all layers, bit-exact, with sums in the order of ``plan``.
+    """Outputs of all layers, bit-exact, with sums in the order given by ``plan``.
 
     Parameters:
         plan: of a layout (:attr:`microkernels.networks.layout.NetworkLayout.plan`).
@@ -64,7 +64,7 @@ def activations(
         further: values of :class:`microkernels.networks.network.Source` layers, by name.
 
     Returns:
-        batch x height x width x channels elements of each layer that is computed.
+        batch x height x width x channels elements of each computed layer.
 
     Raises:
         KernelError: arrays of another shape, or values beyond 16 bits.
@@ -83,12 +83,12 @@ def activations(
 def activation(
     plan: NetworkPlan, layer: Layer, weights: Weights | None, sources: Sequence[Elements]
 ) -> Elements:
-    """Output of one layer for those of its sources; parameters and result as of
+    """Output of one layer computed from those of its sources; parameters and result as for
     :func:`activations`.
 
     Parameters:
-        layer: of the plan's network, but for its fraction bits and constants, which may be others.
-        weights: of the layer; None: it has none.
+        layer: of the plan's network, but possibly with other fraction bits and constants.
+        weights: of the layer; None: it has no weights.
     """
     size = plan.network.sizes[layer.name]
     outputs = layer.integer(plan.layers[layer.name], sources, weights)
@@ -101,7 +101,7 @@ class NetworkJob(KernelJob):
     those that no layer uses, one after the other.
 
     Attributes:
-        layout: where everything is.
+        layout: the addresses of all data.
     """
 
     layout: NetworkLayout
@@ -112,8 +112,7 @@ class NetworkJob(KernelJob):
         return self.layout.plan
 
     def of_layers(self, outputs: Elements) -> dict[str, Elements]:
-        """Outputs of the job as batch x height x width x channels elements of each of these
-        layers."""
+        """Split the job's outputs into batch x height x width x channels elements per layer."""
         maps_of: dict[str, Elements] = {}
         first = 0
         for name, maps in self.layout.results.items():
@@ -126,7 +125,8 @@ class NetworkJob(KernelJob):
         return maps_of
 
     def step_of(self, launch: str) -> tuple[str, bool]:
-        """Layer of a launch, by the launch's name, and whether it moves the layer's input."""
+        """The layer of a launch, by the launch's name, and whether the launch moves the layer's
+        input."""
         step = self._steps[launch]
         return step.layer_name, isinstance(step, MoveStep)
 
@@ -138,7 +138,7 @@ class NetworkJob(KernelJob):
 def _check_further(
     network: Network, further: Mapping[str, Elements], batch: int
 ) -> dict[str, Elements]:
-    """``further`` as elements, those of all sources of the network."""
+    """``further`` as elements, for all sources of the network."""
     maps = {}
     for layer in network.layers:
         if not layer.computed:
@@ -161,21 +161,21 @@ def network_job(
     reuse: bool = False,
     further: Mapping[str, Elements] | None = None,
 ) -> NetworkJob:
-    """A network on all engines of a chip.
+    """Run a network on all engines of a chip.
 
     Parameters:
-        weights: of each layer that has some, by name.
-        images: batch x height x width x channels elements, a batch of at least 1.
+        weights: by layer name, for each layer that has weights.
+        images: batch x height x width x channels elements, with a batch of at least 1.
         engines: of the chip; None: four of one vault.
-        keep: the outputs of the job are those of all layers; else memory is used again, and they
-            are the outputs of the layers that no layer uses.
+        keep: the job outputs the activations of all layers; otherwise memory is reused, and the
+            outputs are those of the layers that no layer uses.
         reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
         further: batch x height x width x channels elements of each
             :class:`microkernels.networks.network.Source` layer, by name.
 
     Raises:
-        KernelError: data that do not fit the network, a layer without a cut, or a network that
-            does not fit the vaults.
+        KernelError: data that do not fit the network, a layer that can't be divided, or a network
+            that does not fit the vaults.
     """
     weights = check_weights(network, weights)
     size = network.input

@@ -1,5 +1,5 @@
-"""What a layer is: everything that planner, layout, golden model, calibration, store and importer
-ask of it. Each kind of layer answers in a class of its own."""
+"""The interface of a layer: everything that planner, layout, golden model, calibration, store and
+importer ask of it. Each kind of layer implements it in one class."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
@@ -40,22 +40,22 @@ __all__ = [
     "LayerStep",
 ]
 
-#: Makes a tuple of its items.
+#: Converts items to a tuple.
 Constructor = Callable[..., tuple[Any, ...]]
-#: Name of a network's input, where the name of a layer is expected.
+#: Name of a network's input, used in place of a layer's name.
 INPUT = "input"
-#: For estimates alone: cycles of a launch; bytes that the vault's memory moves in a cycle; products
-#: of an engine in a cycle.
+#: Used only for estimates: cycles per launch; bytes per cycle of the vault's memory; products per
+#: cycle of an engine.
 LAUNCH_CYCLES = 4000
 MEMORY_BYTES = 8
 LANES = 4
 
 
 class ChipWork(NamedTuple):
-    """What a network is planned for.
+    """The workload that a network is planned for.
 
     Attributes:
-        batch: images.
+        batch: number of images.
         engines: of the chip.
         reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
     """
@@ -69,7 +69,7 @@ class DensePart(NamedTuple):
     """A vault's part of a fully connected layer.
 
     Attributes:
-        order: index of the input element at each place of the vectors; -1: none.
+        order: index of the input element at each place of the vectors; -1: empty.
         plan: of the kernel.
     """
 
@@ -83,12 +83,12 @@ class LayerPlan:
 
     Attributes:
         layer: of the network.
-        inputs: sizes of the maps that it reads; of a source its own.
-        depth: channels in a slice of them.
-        cut: of its map, the output.
-        part: of a vault; None: its tile says all.
-        strips: the input lies in strips, of a convolution of the network's input.
-        cycles: predicted for the whole batch, without moves.
+        inputs: sizes of the maps that it reads; for a source its own.
+        depth: channels per slice of these maps.
+        cut: of its output map.
+        part: of a vault; None: its tile is sufficient.
+        strips: the input is stored in strips; for a convolution of the network's input.
+        cycles: predicted for the complete batch, without moves.
     """
 
     layer: "Layer"
@@ -111,42 +111,42 @@ class LayerPlan:
 
     @property
     def out_depth(self) -> int:
-        """Channels in a slice of the output."""
+        """Channels per slice of the output."""
         return self.cut.depth
 
     @cached_property
     def windows(self) -> tuple[Windows, ...]:
-        """Which pixels of each of its inputs the layer reads."""
+        """The pixels of each input that the layer reads."""
         return self.layer.windows(self.inputs, self.output)
 
     @property
     def tile(self) -> MapSize:
-        """Size of a tile of the output."""
+        """Size of an output tile."""
         return self.cut.tile_size
 
     @property
     def region(self) -> MapSize:
-        """Size of the region of the first map that is read for a tile."""
+        """Size of the region of the first map that a tile needs."""
         return self.windows[0].region_size(self.tile, self.input.channels)
 
     def rounds(self, batch: int) -> int:
-        """Rounds in which the vaults go through a batch."""
+        """Rounds in which the vaults process a batch."""
         return -(-batch // self.cut.images)
 
     def timed(self, cycles: float, work: ChipWork) -> "LayerPlan":
-        """The plan with its predicted cycles, of the cycles of a round's tile."""
+        """The plan with its predicted cycles, computed from those of one round's tile."""
         return replace(self, cycles=self.rounds(work.batch) * (cycles + LAUNCH_CYCLES))
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerMaps:
-    """Where the maps of a layer are.
+    """A layer's maps in memory.
 
     Attributes:
         plan: of the layer.
         engines: of the chip.
         sources: outputs of the layers that it reads; None: the network's input.
-        inputs: maps that are moved for it; None: it reads what is in ``sources``.
+        inputs: maps moved for it; None: it reads ``sources`` directly.
         target: its output.
         constants: offsets, in each vault, of zeros and of lowest elements.
     """
@@ -165,20 +165,20 @@ class LayerMaps:
         return [maps for moved, written in pairs if (maps := moved or written) is not None]
 
     def constant(self, value: int, vault: int) -> int:
-        """Address of elements of 0, or of the lowest, in a vault."""
+        """Address in a vault of elements of 0, or of the lowest value."""
         return self.engines.ring.address(vault, self.constants[value == LOWEST])
 
 
 @dataclass(frozen=True, kw_only=True)
 class LayerStep(ABC):
-    """What all vaults do for a layer: data in each, and the launches that work on them.
+    """What all vaults do for a layer: each vault's data, and the launches that process it.
 
-    The data lie at the same offset in each vault. Each round of a layer has a parameter block of
-    its own; weights and biases are there once.
+    The data is at the same offset in each vault. Each round of a layer has its own parameter block;
+    weights and biases are stored once.
 
     Attributes:
         maps: of the layer.
-        offset: of the data in each vault; 0 until they have a place.
+        offset: of the data in each vault; 0 until it is placed.
     """
 
     maps: LayerMaps
@@ -191,12 +191,12 @@ class LayerStep(ABC):
 
     @property
     def ring(self) -> VaultRing:
-        """The vaults."""
+        """The ring of vaults."""
         return self.maps.engines.ring
 
     @property
     def pes(self) -> int:
-        """Engines of a vault."""
+        """Engines per vault."""
         return self.maps.engines.pes
 
     @property
@@ -212,19 +212,19 @@ class LayerStep(ABC):
     @property
     @abstractmethod
     def launches(self) -> tuple[Launch, ...]:
-        """The launches of the step."""
+        """The step's launches."""
 
     @abstractmethod
     def declared(self, launch: Launch) -> Declared:
-        """What is fixed with the network in the first vault when ``launch``, one of the step's,
-        runs: its parameter block, and flags."""
+        """What is fixed by the network in the first vault when ``launch``, one of the step's, runs:
+        its parameter block, and flags."""
 
     @abstractmethod
     def write(self, memory: Writable, weights: Weights | None) -> None:
-        """Put parameter blocks and constants of all vaults into ``memory``.
+        """Write the parameter blocks and constants of all vaults to ``memory``.
 
         Parameters:
-            weights: of the layer; None: it has none.
+            weights: of the layer; None: it has no weights.
         """
 
     def _part(self, weights: Weights, vault: int) -> Weights:
@@ -246,35 +246,37 @@ class LayerStep(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class Layer(ABC):
-    """A layer of a network. The classes derived are the kinds of layers.
+    """A layer of a network. Each derived class is a kind of layer.
 
     Attributes:
-        name: not empty, without white space, and of one layer alone.
-        source: name of the layer whose output it takes, or :data:`INPUT`; "": the layer before.
+        name: not empty, without white space, and unique.
+        source: name of the layer whose output is the input, or :data:`INPUT`; "": the previous
+            layer.
     """
 
-    #: The layer is computed; else the host puts its map into memory.
+    #: The layer is computed; otherwise the host writes its map to memory.
     computed: ClassVar[bool] = True
-    #: The layer has launches besides those of moves.
+    #: The layer has launches besides moves.
     launched: ClassVar[bool] = True
-    #: The layer reads regions of maps, through windows; else it has what it reads by its own moves.
+    #: The layer reads regions of maps through windows; otherwise its own moves provide what it
+    #: reads.
     reads_regions: ClassVar[bool] = True
-    #: Its step has places for its inputs, so that they must be known before they are moved.
+    #: The step has places for its inputs, which must be known before the moves.
     holds_inputs: ClassVar[bool] = False
     #: Its output may be a part of the map that its only reader reads.
     has_tiles: ClassVar[bool] = True
-    #: Its output and its sources have the same slices.
+    #: Its output has the same slices as its sources.
     keeps_slices: ClassVar[bool] = False
     #: Its output and its sources have one slice each.
     one_slice: ClassVar[bool] = False
-    #: It has weights; each output is of all channels of its source.
+    #: It has weights; each output depends on all channels of its source.
     has_weights: ClassVar[bool] = False
     mixes_channels: ClassVar[bool] = False
-    #: Its output's elements are its sources'.
+    #: Its output's elements are those of its sources.
     copies: ClassVar[bool] = False
-    #: Why the layer can't take the network's input, and what would do; "": it can.
+    #: Why the layer can't take the network's input, and what would work; "": it can.
     input_refused: ClassVar[str] = ""
-    #: Attributes that are tuples -> what makes them of stored values.
+    #: Attributes that are tuples -> what converts stored values to them.
     tuples: ClassVar[Mapping[str, Constructor]] = {}
 
     name: str
@@ -282,7 +284,7 @@ class Layer(ABC):
 
     def __post_init__(self) -> None:
         CHECK.fields(self)
-        # Launches have names of their own, which are a layer's name and a word.
+        # Each launch has a name: a layer's name and a word.
         if self.name.split() != [self.name] or self.name == INPUT:
             raise KernelError(
                 f"a layer can't have the name {shown(self.name)}: a name is not empty, has no "
@@ -291,7 +293,7 @@ class Layer(ABC):
 
     @classmethod
     def stored(cls, values: Mapping[str, Any]) -> Self:
-        """The layer with attributes as JSON has them."""
+        """The layer from attributes as stored in JSON."""
         attributes = dict(values)
         for name, value in values.items():
             if isinstance(value, list):
@@ -304,51 +306,51 @@ class Layer(ABC):
 
     @property
     def sources(self) -> tuple[str, ...]:
-        """Names of the layers whose output it takes, as its attributes have them."""
+        """Names of the layers whose output it takes, as in its attributes."""
         return (self.source,)
 
     @abstractmethod
     def output(self, sources: Sequence[tuple[str, MapSize]]) -> MapSize:
-        """Size of its map for sources of these names and sizes.
+        """Size of its map for sources with these names and sizes.
 
         Raises:
-            KernelError: the sources do not fit the layer, or each other.
+            KernelError: the sources do not fit the layer or each other.
         """
 
     def weight_shape(self, source: MapSize) -> tuple[int, ...]:
-        """Shape of the weights, of a layer that has some, for a source of this size."""
+        """Shape of the weights for a source of this size, if the layer has weights."""
         raise AssertionError(f"{self.name} has no weights")
 
     def operations(self, plan: LayerPlan) -> int:
-        """Additions, multiplications and comparisons of an image."""
+        """Additions, multiplications and comparisons per image."""
         return 0
 
     # The plan.
 
     def best_depth(self, size: MapSize, engines: ChipEngines, out_depth: int) -> int | None:
-        """Channels in a slice of its source for which it is fastest; None: it does not matter.
+        """Channels per slice of its source for which it is fastest; None: it does not matter.
 
         Parameters:
-            out_depth: usual channels in a slice.
+            out_depth: default channels per slice.
         """
         return None
 
     def output_depth(self, vaults: int) -> int | None:
-        """Channels in a slice of its output, of a layer whose vaults need whole columns of memory;
+        """Channels per slice of its output, for a layer whose vaults need whole columns of memory;
         None: it does not matter."""
         return None
 
     def unreadable(self, size: MapSize, depth: int, scratchpad_bytes: int) -> str:
         """What does not fit an engine with slices of ``depth`` channels of a source of ``size``;
-        "": all does."""
+        "": everything fits."""
         return ""
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
-        """Which pixels of each of its inputs the layer reads."""
+        """The pixels of each input that the layer reads."""
         raise KernelError(f"{self.name} has no windows")
 
     def variants(self, plan: LayerPlan, work: ChipWork, *, first: bool) -> list[LayerPlan]:
-        """Plans with all cuts.
+        """Plans with all possible cuts.
 
         Parameters:
             first: the layer reads the network's input.
@@ -357,7 +359,7 @@ class Layer(ABC):
         return [replace(plan, cut=cut) for cut in every]
 
     def least_cycles(self, plan: LayerPlan, work: ChipWork) -> float:
-        """Cycles that a plan takes at least."""
+        """Lower bound of a plan's cycles."""
         return 0.0
 
     def planned(self, plan: LayerPlan, work: ChipWork) -> LayerPlan:
@@ -369,20 +371,20 @@ class Layer(ABC):
         return plan
 
     def same_tiles(self, before: LayerPlan, plan: LayerPlan) -> bool:
-        """Whether each vault reads exactly the tile that it has written for the layer before."""
+        """Whether each vault reads exactly the tile of the previous layer that it has written."""
         return False
 
     def covers(self, before: LayerPlan, plan: LayerPlan, vaults: int) -> bool:
-        """Whether the region that each vault reads has its tile of the layer before within."""
+        """Whether the region that each vault reads contains its tile of the previous layer."""
         return False
 
     def moved_elements(
         self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
     ) -> float:
-        """Elements that are moved for an input of a batch, as predicted.
+        """Predicted number of elements moved for an input of a batch.
 
         Parameters:
-            inputs: how many the layer has.
+            inputs: number of the layer's inputs.
         """
         return 0
 
@@ -391,11 +393,11 @@ class Layer(ABC):
     def placed(
         self, plan: LayerPlan, sources: Sequence[OutputMaps | None], work: ChipWork
     ) -> LayerPlan:
-        """The plan with what depends on the places of its sources."""
+        """The plan, including what depends on the places of its sources."""
         return plan
 
     def written_from(self, time: int) -> int:
-        """First time at which its map is written, if it works at ``time``, after its moves."""
+        """First time at which its map is written if it runs at ``time``, after its moves."""
         return time
 
     def step(self, maps: LayerMaps) -> LayerStep | None:
@@ -403,10 +405,10 @@ class Layer(ABC):
         return None
 
     def moves(self, maps: LayerMaps, vault: int, step: LayerStep | None) -> list[Move]:
-        """What a vault moves for the layer.
+        """The moves of a vault for the layer.
 
         Parameters:
-            step: with its place, of a layer that :attr:`holds_inputs`; else None.
+            step: with its place, for a layer that :attr:`holds_inputs`; otherwise None.
         """
         return []
 
@@ -419,13 +421,13 @@ class Layer(ABC):
         """Golden model, bit-exact: images x any shape, in the order of height, width, channels.
 
         Parameters:
-            plan: of the layer, but for fraction bits and constants.
+            plan: of the layer, except for fraction bits and constants.
             sources: images x height x width x channels each.
         """
 
     @abstractmethod
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
-        """The layer in floating point, from the definitions of ONNX's operators.
+        """The layer in floating point, as ONNX's operators are defined.
 
         Parameters:
             sources: images x height x width x channels each.
@@ -446,12 +448,12 @@ class Layer(ABC):
 
     @property
     def output_limits(self) -> tuple[int, int] | None:
-        """Least and most fraction bits of the output; None: any."""
+        """Minimum and maximum fraction bits of the output; None: any."""
         return None
 
     @property
     def source_limits(self) -> tuple[int, int] | None:
-        """Least and most fraction bits of the source; None: any."""
+        """Minimum and maximum fraction bits of the source; None: any."""
         return None
 
     @property
@@ -484,12 +486,12 @@ class Layer(ABC):
     # Other layers with the same result.
 
     def with_relu(self) -> "Layer | None":
-        """The layer with negative outputs as 0; None: it can't, or already does."""
+        """The layer with negative outputs set to 0; None: it can't, or already does."""
         return None
 
     @property
     def logistic(self) -> str:
-        """The function of the logistic unit that the layer is; "": none."""
+        """The logistic unit's function that the layer computes; "": none."""
         return ""
 
     @property
@@ -498,13 +500,13 @@ class Layer(ABC):
         return False
 
     def by_curve(self) -> "Layer":
-        """A function as a curve that is to be fitted."""
+        """A function as a curve to be fitted."""
         return self
 
     @property
     def long_program(self) -> tuple[str, float] | None:
-        """What makes the program long, and words that it has at most, infinite where they are not
-        known; None: the program is short."""
+        """What makes the program long, and its maximum words, infinite if unknown; None: the
+        program is short."""
         return None
 
 

@@ -1,4 +1,4 @@
-"""Addresses of a network in the vaults of a chip: maps, weights, parameter blocks, and steps."""
+"""Addresses of a network in a chip's vaults: maps, weights, parameter blocks, and steps."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -23,7 +23,7 @@ __all__ = ["MoveStep", "NetworkLayout"]
 
 _CONSTANT_BYTES = PIECE_ELEMENTS * ELEMENT.itemsize
 _MIB = 1 << 20
-#: From here on messages give sizes in MiB.
+#: From this size on, messages use MiB.
 _LARGE = 8 * _MIB
 
 
@@ -81,15 +81,15 @@ class NetworkLayout:
 
     Parameters:
         plan: of the network.
-        keep: every map keeps its memory, so that all activations can be read at the end; else
-            memory is used again when the last layer that needs it has ended.
+        keep: every map keeps its memory, so that all activations can be read at the end; otherwise
+            memory is reused once the last layer that needs it has ended.
 
     Attributes:
-        plan: with what depends on places.
-        inputs: maps that the layers read; there are none for fully connected layers, and for what
-            is read where it was written.
+        plan: including what depends on places.
+        inputs: maps that the layers read, except for fully connected layers and for what is read
+            where it was written.
         outputs: maps that the layers write, by name.
-        end: first byte after the part of each vault that is used.
+        end: first byte after the used part of each vault.
 
     Raises:
         KernelError: the network does not fit the vaults; the message names a grid that it fits, or
@@ -125,14 +125,14 @@ class NetworkLayout:
             for layer in network.layers
             for step in self._steps_of(layer, early.get(layer.name))
         ]
-        # A program may read a word past its part of a parameter block.
+        # A program may read one word past its part of a parameter block.
         self.end = self._places.end + COLUMN_BYTES
         self._check_room()
 
     # Places.
 
     def _place(self, step: LayerStep) -> LayerStep:
-        """A step with a place for its data."""
+        """Assign a place for a step's data."""
         with named(step.layer_name):
             return replace(step, offset=self._places.take(step.bytes))
 
@@ -146,7 +146,7 @@ class NetworkLayout:
         return tuple(first + number * step for number in range(maps.rounds))
 
     def _last_use(self, name: str) -> int:
-        """Time at which the output of a layer is read last."""
+        """Time of the last read of a layer's output."""
         plan = self.plan
         return max(
             (
@@ -203,7 +203,7 @@ class NetworkLayout:
             return
         needed = self.plan.ring.vaults * self.end
         raise KernelError(
-            f"the network needs {_amount(self.end)} in each of {self.plan.ring.vaults} vault(s), "
+            f"the network needs {_amount(self.end)} in each of the {self.plan.ring.vaults} vaults, "
             f"{_amount(self.end - room)} more than they have; weights and maps of a vault shrink "
             f"with more vaults: {-(-needed // room)} or more may do"
         )
@@ -211,7 +211,7 @@ class NetworkLayout:
     # Steps.
 
     def _placed(self, name: str) -> LayerPlan:
-        """The plan of a layer with what depends on places."""
+        """A layer's plan, including what depends on places."""
         network, plan = self.plan.network, self.plan.layers[name]
         sources = [self.outputs.get(source) for source in network.sources[name]]
         with named(name):
@@ -220,7 +220,7 @@ class NetworkLayout:
             )
 
     def _maps(self, layer: Layer) -> LayerMaps:
-        """The maps of a layer."""
+        """A layer's maps."""
         sources = self.plan.network.sources[layer.name]
         return LayerMaps(
             plan=self.plan.layers[layer.name],
@@ -234,10 +234,10 @@ class NetworkLayout:
         )
 
     def _steps_of(self, layer: Layer, placed: LayerStep | None) -> Iterator[LayerStep]:
-        """Steps of a layer.
+        """A layer's steps.
 
         Parameters:
-            placed: its step, if that has a place.
+            placed: its step, if it has a place.
         """
         maps = self._maps(layer)
         moves = [layer.moves(maps, vault, placed) for vault in range(self.plan.ring.vaults)]
@@ -249,7 +249,7 @@ class NetworkLayout:
             yield self._place(step)
 
     def launches_of(self, layer: str) -> tuple[Launch, ...]:
-        """The launches of a layer, by its name."""
+        """A layer's launches, by the layer's name."""
         steps = [step for step in self._steps if step.layer_name == layer]
         return tuple(launch for _, launch in _launches(steps))
 
@@ -260,8 +260,8 @@ class NetworkLayout:
 
     @property
     def declared(self) -> Mapping[str, Declared]:
-        """Name of each launch -> what is fixed with the network when it runs in the first vault;
-        all else, weights included, is data."""
+        """Name of each launch -> what is fixed by the network when it runs in the first vault;
+        everything else, including weights, is data."""
         return {launch.name: step.declared(launch) for step, launch in _launches(self._steps)}
 
     @property
@@ -271,8 +271,8 @@ class NetworkLayout:
 
     @property
     def results(self) -> Mapping[str, OutputMaps]:
-        """Maps that are there at the end, by the name of their layer: all outputs, or those that no
-        layer uses; not those that the host puts into memory."""
+        """Maps that remain at the end, by layer name: all outputs, or those that no layer uses; not
+        those that the host writes."""
         network = self.plan.network
         return {
             layer.name: self.outputs[layer.name]
@@ -283,7 +283,7 @@ class NetworkLayout:
     # Contents.
 
     def store(self, memory: Writable, weights: Mapping[str, Weights]) -> None:
-        """Put all but the images into ``memory``."""
+        """Write everything except the images to ``memory``."""
         constants = np.full((2, PIECE_ELEMENTS), ((0,), (LOWEST,)), ELEMENT).tobytes()
         for vault in range(self.plan.ring.vaults):
             memory.write(self.plan.ring.address(vault, self._constants), constants)
@@ -293,7 +293,7 @@ class NetworkLayout:
     def store_images(
         self, memory: Writable, images: Elements, further: Mapping[str, Elements] | None = None
     ) -> None:
-        """Put batch x height x width x channels elements into ``memory``, for all layers that read
+        """Write batch x height x width x channels elements to ``memory``, for all layers that read
         the network's input, and likewise those of :class:`microkernels.networks.network.Source`
         layers, by name."""
         for name, values in (further or {}).items():

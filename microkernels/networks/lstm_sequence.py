@@ -1,15 +1,16 @@
 """A sequence of time steps of an LSTM layer on all engines of a chip, in one launch.
 
-The layer's cells and outputs are cut into *parts* (:class:`microkernels.nn.lstm_shape.LstmPlan`): a
-vault has one or more, and the engines of a part share the batch. With fewer sequences in a batch
-than engines in a vault, more parts keep all engines at work.
+The layer's cells and outputs are divided into *parts*
+(:class:`microkernels.nn.lstm_shape.LstmPlan`): each vault has one or more, and the engines of a
+part share the batch. If a batch has fewer sequences than a vault has engines, more parts keep all
+engines busy.
 
-An input lies in chunks. Each chunk of y and of the inputs of the projection lies in the vault whose
-part computes its first element, so most vaults read it over the network; kernels load chunks ahead.
-Every step has inputs x and outputs y of its own in memory, so one barrier after each phase is
-enough: no engine reads before it what another writes in the phase. Two things are written anew in
-each step: c, of which an engine reads and writes its own part alone, and the inputs of the
-projection, which all engines have read when they pass the barrier after the projection.
+Inputs are stored in chunks. Each chunk of y and of the projection's inputs is in the vault whose
+part computes its first element, so most vaults read it over the network; kernels load chunks in
+advance. Every step has its own inputs x and outputs y in memory, so one barrier after each phase is
+sufficient: until then, no engine reads what another writes in the phase. Two things are overwritten
+in each step: c, of which an engine reads and writes only its own part, and the projection's inputs,
+which all engines have read when they pass the barrier after the projection.
 
 An engine's part of the parameter block::
 
@@ -21,9 +22,9 @@ An engine's part of the parameter block::
        common lists: of each block of its cells in the inputs of the projection, of each chunk of
        these; empty without a projection; one word more
 
-The phases of a step are those of :mod:`microkernels.nn.lstm_kernel`. The stream of weights goes on
-from step to step: after the last block come the first ones again, so that the ring is full when the
-next step begins. A barrier of all engines of the chip ends each phase.
+The phases of a step are those of :mod:`microkernels.nn.lstm_kernel`. The stream of weights
+continues from step to step: after the last block come the first ones again, so the ring is full
+when the next step begins. A barrier of all engines of the chip ends each phase.
 """
 
 from dataclasses import dataclass, replace
@@ -63,15 +64,15 @@ __all__ = ["SequenceLayout", "lstm_sequence_job", "lstm_sequence_program", "plan
 
 #: Words of an engine's part before those of the barrier.
 _FIXED_WORDS = 6
-#: Rows between the data of two parts of a vault, so that engines in step use different banks.
+#: Rows between the data of two parts of a vault, so that engines in lockstep use different banks.
 _BANKS, _SKEW_ROWS = 16, 4
-#: Cycles of a turn besides its beats, and bytes that a vault's memory gives in a cycle: for
-#: choosing alone.
+#: Cycles per iteration besides its beats, and bytes per cycle of a vault's memory; used only for
+#: choosing.
 _TURN, _BUS_BYTES = 12, 6.5
 
 
 def _cycles(plan: LstmPlan, parts: int) -> float:
-    """Predicted cycles of a time step; ``parts`` of them lie in one vault."""
+    """Predicted cycles of a time step with ``parts`` of them in one vault."""
     blocks = plan.cells * 4 * plan.input_chunks
     if plan.shape.projected:
         blocks += plan.outputs * plan.cell_chunks
@@ -83,8 +84,8 @@ def _cycles(plan: LstmPlan, parts: int) -> float:
 
 @CHECK.arguments
 def plan_sequence(shape: LstmShape, engines: ChipEngines) -> tuple[LstmPlan, int]:
-    """The plan of a part, and the number of parts in a vault, for which a step is fastest, by
-    prediction.
+    """The plan of a part, and the number of parts per vault, with the smallest predicted time per
+    step.
 
     Raises:
         KernelError: no plan fits; the message names a batch that would.
@@ -117,7 +118,7 @@ class SequenceLayout:
     """Addresses of a sequence; see the module's text.
 
     Attributes:
-        plan: of a part. parts: in each vault, at least 1.
+        plan: of a part. parts: per vault, at least 1.
         engines: of the chip.
         steps: at least 1.
 
@@ -215,11 +216,11 @@ class SequenceLayout:
 
     @property
     def end(self) -> int:
-        """First byte after the part of each vault that is used."""
+        """First byte after the used part of each vault."""
         return self._own + self.parts * self._part_bytes
 
     def part(self, number: int) -> LstmLayout:
-        """What part ``number`` alone uses."""
+        """The data used only by part ``number``."""
         vault, inside = divmod(number, self.parts)
         base = self.engines.ring.address(vault, self._own + inside * self._part_bytes)
         return LstmLayout(plan=self.plan, vault=number, base=base)
@@ -227,7 +228,7 @@ class SequenceLayout:
     # Chunks.
 
     def _home(self, element: int, share: int) -> int:
-        """Vault of the part that computes ``element``, where each part has so many."""
+        """The vault of the part that computes ``element``, with this many elements per part."""
         return min(element // share, self.plan.vaults - 1) // self.parts
 
     def _y_chunk(self, step: int, number: int) -> int:
@@ -256,7 +257,7 @@ class SequenceLayout:
     # Contents.
 
     def store(self, memory: Writable, weights: LstmWeights, c: Elements, y: Elements) -> None:
-        """Put all but the inputs x into ``memory``.
+        """Write everything except the inputs x to ``memory``.
 
         Parameters:
             weights: of the layer, checked.
@@ -270,7 +271,7 @@ class SequenceLayout:
             memory.write(base, block_bytes(base, words))
         for number in range(plan.vaults):
             self.part(number).store_own(memory, weights, c, repeats=True)
-        # Places of a chunk that no output fills are 0.
+        # Places of a chunk without an output are 0.
         values = np.zeros((len(y), plan.y_chunks * plan.chunk), ELEMENT)
         for step in range(self.steps + 1):
             if step == 0:
@@ -283,7 +284,7 @@ class SequenceLayout:
             self._store_chunk(memory, self._m_chunk(chunk), empty, chunk)
 
     def store_inputs(self, memory: Writable, x: Elements) -> None:
-        """Put steps x batch x inputs elements into ``memory``."""
+        """Write steps x batch x inputs elements to ``memory``."""
         plan = self.plan
         count = plan.input_chunks - plan.y_chunks
         for step, values in enumerate(x):
@@ -359,15 +360,15 @@ class SequenceLayout:
 def lstm_sequence_program(
     layout: SequenceLayout, *, fraction: int, weight_fraction: int | None = None
 ) -> Program:
-    """The program of a sequence.
+    """The program for a sequence.
 
     Parameters:
         layout: sizes.
-        fraction: fraction bits of all numbers but weights and peepholes, 0..15.
-        weight_fraction: of these; None: as many.
+        fraction: fraction bits of all numbers except weights and peepholes, 0..15.
+        weight_fraction: of weights and peepholes; None: the same.
 
     Raises:
-        KernelError: a fraction outside its range.
+        KernelError: a fraction out of range.
     """
     check_fraction(fraction)
     check_fraction(fraction if weight_fraction is None else weight_fraction)
@@ -398,7 +399,7 @@ class _Sequence(LstmCode):
         )
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w, plan, layout = self.writer, self.plan, self._layout
         words = (self.weights, self.starts, self.peepholes, self.state, self._steps, self._lists)
         w.start(words, self._table, vault_bits=self.vault_bits)
@@ -434,7 +435,7 @@ class _Sequence(LstmCode):
 
 
 def _checked_state(shape: LstmShape, state: LstmState | None) -> LstmState:
-    """A state whose arrays fit the shape; None: all 0."""
+    """A state whose arrays have the right shape; None: all 0."""
     before = LstmState.start(shape) if state is None else state
     return replace(
         before,
@@ -454,16 +455,16 @@ def lstm_sequence_job(
     weight_fraction: int | None = None,
     engines: ChipEngines | None = None,
 ) -> KernelJob:
-    """A sequence of time steps on all engines of a chip, in one launch.
+    """Run a sequence of time steps on all engines of a chip, in one launch.
 
-    The outputs of the job are y after each step, then c after the last one.
+    The job's outputs are y after each step, then c after the last one.
 
     Parameters:
         weights: of the layer.
         x: steps x batch x inputs elements, at least one step.
         state: before the first step; None: all 0.
-        fraction: fraction bits of all numbers but weights and peepholes, 0..15.
-        weight_fraction: of these; None: as many.
+        fraction: fraction bits of all numbers except weights and peepholes, 0..15.
+        weight_fraction: of weights and peepholes; None: the same.
         engines: of the chip; None: four of one vault.
 
     Raises:

@@ -1,8 +1,8 @@
-"""Which pieces of memory go where so that every vault has the inputs of its next layer.
+"""Moves of memory so that every vault has the inputs of its next layer.
 
-A vault reads from the owners (:mod:`microkernels.networks.sizes`), and writes into its own memory
-alone. So the moves of one layer, on all vaults at once, do not race. The engines of a vault share
-its moves; each has a part of the parameter block.
+A vault reads from the owners (:mod:`microkernels.networks.sizes`) and writes only to its own
+memory, so the moves of one layer, on all vaults at once, do not race. A vault's engines share its
+moves; each has a part of the parameter block.
 """
 
 import heapq
@@ -43,7 +43,7 @@ __all__ = [
     "move_slots",
 ]
 
-#: Elements of a piece at most.
+#: Maximum elements per piece.
 PIECE_ELEMENTS = 128
 
 
@@ -53,9 +53,9 @@ class Move:
 
     Attributes:
         source, target: chip addresses of the first piece.
-        source_step, target_step: bytes from a piece to the next one.
-        elements: of a piece, 1 to :data:`PIECE_ELEMENTS`.
-        count: pieces, at least 1.
+        source_step, target_step: bytes from one piece to the next.
+        elements: per piece, 1 to :data:`PIECE_ELEMENTS`.
+        count: number of pieces, at least 1.
     """
 
     source: int
@@ -66,7 +66,7 @@ class Move:
     count: int
 
     def halves(self) -> "tuple[Move, Move]":
-        """The first and the second half of the pieces, of at least 2."""
+        """Split the pieces, at least 2, into a first and a second half."""
         first = self.count // 2
         return self._part(0, first), self._part(first, self.count)
 
@@ -84,7 +84,7 @@ class Move:
 def _moves(
     source: int, target: int, source_step: int, target_step: int, elements: int, count: int
 ) -> Iterator[Move]:
-    """Moves of ``count`` pieces, which may be longer than a piece."""
+    """Moves of ``count`` items, each of which may exceed the maximum piece."""
     size = elements * ELEMENT_BYTES
     if source_step == target_step == size and count > 1:
         elements, count, size = elements * count, 1, size * count
@@ -121,14 +121,14 @@ def _moves(
 
 
 def map_moves(source: OutputMaps, target: StoredMaps, vault: int, constants: int) -> list[Move]:
-    """Moves of one vault for the maps that it reads.
+    """A vault's moves for the maps that it reads.
 
     Parameters:
-        constants: chip address, in the vault, of :data:`PIECE_ELEMENTS` elements of the value
+        constants: chip address, in the vault, of :data:`PIECE_ELEMENTS` elements with the value
             around the map.
 
     Raises:
-        KernelError: maps of different sizes, or slices of different depth.
+        KernelError: maps of different sizes, or slices of different depths.
     """
     if source.size != target.size or source.depth != target.depth:
         raise KernelError("a layer's maps must have the size and the slices of its source's")
@@ -191,8 +191,8 @@ def _fill(
 
 
 def flat_order(source: OutputMaps) -> NDArray[np.int64]:
-    """The order in which :func:`flat_moves` puts the elements of an image: for each place in the
-    vector the index of its element, channel by channel and row by row; -1: it holds no element.
+    """The order in which :func:`flat_moves` stores an image's elements: for each place in the
+    vector the index of its element, channel by channel and row by row; -1: empty.
     """
     size = source.size
     index = np.arange(size.elements).reshape(size.channels, size.height, size.width)
@@ -211,8 +211,8 @@ def flat_order(source: OutputMaps) -> NDArray[np.int64]:
 
 
 def flat_moves(source: OutputMaps, target: Vectors) -> list[Move]:
-    """Moves of one vault for the vectors that it multiplies: all elements of each image, in the
-    order of :func:`flat_order`.
+    """A vault's moves for the vectors that it multiplies: all elements of each image, in the order
+    of :func:`flat_order`.
 
     Parameters:
         target: chip addresses in the vault.
@@ -233,23 +233,23 @@ def flat_moves(source: OutputMaps, target: Vectors) -> list[Move]:
     return moves
 
 
-#: Bytes of a slot of the scratchpad.
+#: Bytes per slot of the scratchpad.
 SLOT_BYTES = PIECE_ELEMENTS * ELEMENT_BYTES
-#: Pieces in flight at most; the array range check has 20 entries.
+#: Maximum pieces in flight; the array range check has 20 entries.
 _MOST_SLOTS = 14
 _HEADER_WORDS = 3
 _MOVE_WORDS = 4
-#: Cycles of a piece, of an element and of a description, about: for sharing alone.
+#: Approximate cycles per piece, per element and per description; used only for sharing.
 _PIECE_COST, _ELEMENT_COST, _MOVE_COST = 40, 0.5, 120
-#: Moves are halved until each is at most one of so many parts of an engine's work.
+#: Moves are halved until each is at most this fraction of an engine's work.
 _PARTS = 8
 
 
 def move_slots(scratchpad_bytes: int = DEFAULT_SCRATCHPAD) -> int:
-    """Pieces in flight at a time.
+    """Maximum pieces in flight at a time.
 
     Raises:
-        KernelError: the scratchpad holds no two pieces.
+        KernelError: two pieces don't fit the scratchpad.
     """
     slots = min(_MOST_SLOTS, scratchpad_bytes // round_up(SLOT_BYTES, RANGE_BYTES))
     if slots < 2:
@@ -268,12 +268,12 @@ def _cost_of(elements: int, count: int) -> float:
 
 
 def _most(moves: Sequence[Move], sharers: int) -> float:
-    """Cost of a move that is small beside an engine's work."""
+    """Maximum cost of a move that is small relative to an engine's work."""
     return sum(map(_cost, moves)) / (sharers * _PARTS)
 
 
 def _parts(elements: int, count: int, limit: float) -> int:
-    """Small moves into which one is cut."""
+    """Number of small moves into which one is divided."""
     if count == 1 or _cost_of(elements, count) <= limit:
         return 1
     half = count // 2
@@ -281,7 +281,7 @@ def _parts(elements: int, count: int, limit: float) -> int:
 
 
 def _cut(moves: Sequence[Move], sharers: int) -> list[Move]:
-    """Moves that are small beside an engine's work."""
+    """Divide moves until they are small relative to an engine's work."""
     limit = _most(moves, sharers)
     waiting, cut = list(moves), []
     while waiting:
@@ -294,7 +294,7 @@ def _cut(moves: Sequence[Move], sharers: int) -> list[Move]:
 
 
 def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
-    """Moves of each engine, of about equal cost."""
+    """Each engine's moves, of about equal cost."""
     cut = _cut(moves, sharers)
     shares: list[list[Move]] = [[] for _ in range(sharers)]
     costs = [(0.0, slot) for slot in range(sharers)]
@@ -306,7 +306,7 @@ def _shares(moves: Sequence[Move], sharers: int) -> list[list[Move]]:
 
 
 def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:
-    """Bytes of :func:`move_block`, which takes longer."""
+    """Bytes of :func:`move_block`, which takes longer to compute."""
     limit = _most(moves, sharers)
     parts = sum(_parts(move.elements, move.count, limit) for move in moves)
     tables = 2 * _MOVE_WORDS * (parts + sharers)
@@ -314,10 +314,10 @@ def move_block_bytes(moves: Sequence[Move], sharers: int) -> int:
 
 
 def move_block(base: int, moves: Sequence[Move], sharers: int) -> bytes:
-    """The parameter block of a vault at chip address ``base``.
+    """A vault's parameter block at chip address ``base``.
 
     Parameters:
-        moves: of the vault. sharers: engines of the vault, at least 1.
+        moves: of the vault. sharers: engines per vault, at least 1.
 
     Raises:
         KernelError: ``sharers`` is less than 1.
@@ -345,10 +345,10 @@ def move_block(base: int, moves: Sequence[Move], sharers: int) -> bytes:
 def move_program(
     *, vault_bits: int | None = None, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 ) -> Program:
-    """The program; its parameter block is :func:`microkernels.networks.moves.move_block`.
+    """The program; :func:`microkernels.networks.moves.move_block` creates its parameter block.
 
     Parameters:
-        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+        vault_bits: address bits of a vault if the start register ``parameters`` is an address
             within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
         scratchpad_bytes: size of the scratchpad.
 
@@ -407,8 +407,6 @@ def _load(w: KernelBuilder, side: "_Side", left: str, end: str) -> None:
 
 
 class _Side:
-    """Registers of the loads or of the stores."""
-
     def __init__(self, writer: KernelBuilder, name: str, table: str) -> None:
         self._writer = w = writer
         self._table = table
@@ -424,7 +422,7 @@ class _Side:
             self._writer.read(word, self._table)
 
     def advance(self, label: str, end: str) -> None:
-        """Go on to the next piece and slot."""
+        """Advance to the next piece and slot."""
         w = self._writer
         w.op("add", self.memory, self.memory, self.step)
         w.op("sub", self.count, self.count, 1)

@@ -1,4 +1,4 @@
-"""Networks: layers by name, each with the layers whose output it takes."""
+"""Networks: layers by name, each with the layers whose outputs it takes."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -59,7 +59,7 @@ KINDS: tuple[type[Layer], ...] = (
 
 
 def kind_named(name: str) -> type[Layer]:
-    """The kind of layers with a class of this name.
+    """The kind of layer whose class has this name.
 
     Raises:
         KeyError: there is none.
@@ -69,7 +69,7 @@ def kind_named(name: str) -> type[Layer]:
 
 @contextmanager
 def named(layer: str) -> Iterator[None]:
-    """Put the name of a layer before the messages of errors."""
+    """Prefix error messages with the name of a layer."""
     try:
         yield
     except KernelError as error:
@@ -77,7 +77,7 @@ def named(layer: str) -> Iterator[None]:
 
 
 class LayerInput(NamedTuple):
-    """An input of a layer: the layer's name, and the number of the input, from 0 on."""
+    """An input of a layer: the layer's name and the input's number, from 0."""
 
     name: str
     number: int
@@ -85,15 +85,15 @@ class LayerInput(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Network:
-    """A network of layers, each after those whose output it takes.
+    """A network of layers, each listed after those whose output it takes.
 
     Attributes:
         input: size of an image.
         layers: at least one.
 
     Raises:
-        KernelError: two layers have one name, a layer takes the output of none before it, or a
-            layer does not fit its inputs; the message names the layer.
+        KernelError: two layers have the same name, a layer takes the output of a layer that is not
+            before it, or a layer does not fit its inputs; the message names the layer.
     """
 
     input: MapSize
@@ -106,7 +106,7 @@ class Network:
             CHECK.kind(f"layers[{number}]", layer, *KINDS)
         self.input.check("the input")
         if not self.layers:
-            raise KernelError("a network has at least one layer")
+            raise KernelError("a network must have at least one layer")
         _ = self.sizes
 
     @cached_property
@@ -120,7 +120,7 @@ class Network:
             sources = tuple(source or before for source in layer.sources)
             for source in sources:
                 if source != INPUT and source not in by_layer:
-                    raise KernelError(f"{layer.name}: no layer before it has the name {source!r}")
+                    raise KernelError(f"{layer.name}: no earlier layer has the name {source!r}")
             by_layer[layer.name] = sources
             before = layer.name
         return by_layer
@@ -129,7 +129,7 @@ class Network:
     def sizes(self) -> Mapping[str, MapSize]:
         """Name of each layer, and :data:`INPUT`, -> size of its output."""
         sizes = {INPUT: self.input}
-        # Errors of the chain name a layer of their own.
+        # Errors of the chain already name a layer.
         sources = self.sources
         for layer in self.layers:
             with named(layer.name):
@@ -147,7 +147,7 @@ class Network:
         return users
 
     def users(self, name: str) -> tuple[LayerInput, ...]:
-        """Inputs of layers that are the output of ``name``, which may be :data:`INPUT`."""
+        """Layer inputs that take the output of ``name``, which may be :data:`INPUT`."""
         return self._users.get(name, ())
 
     @property

@@ -1,4 +1,4 @@
-"""What is known of layers besides their sizes: weights, real parameters, fraction bits.
+"""Parameters of layers besides their sizes: weights, real parameters, fraction bits.
 
 A map's element is its real number times two to the power of the map's *fraction*, which may be
 negative, or more than 15.
@@ -31,11 +31,11 @@ Reals = NDArray[np.floating[Any]]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Weights:
-    """Weights of a layer: elements, or real numbers where fraction bits are still open.
+    """A layer's weights: elements, or real numbers until the fraction bits are decided.
 
     Attributes:
-        weights: in the shape of :attr:`microkernels.networks.network.Network.weights`.
-        bias: a number for each filter or output.
+        weights: with the shape from :attr:`microkernels.networks.network.Network.weights`.
+        bias: one number per filter or output.
     """
 
     weights: NDArray[Any]
@@ -44,14 +44,14 @@ class Weights:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RealParameters:
-    """Real parameters of layers, by the layers' names.
+    """Real parameters of layers, by layer name.
 
     Attributes:
-        real: weights of the layers that have some.
-        bounds: least and greatest result of layers that limit theirs.
+        real: weights of layers that have weights.
+        bounds: smallest and largest result of layers with limits.
         affine: factor and offset of affine layers.
         curves: functions of layers that are curves.
-        epsilons: of layers that normalise rows, what they add to the mean of the squares.
+        epsilons: for layers that normalise rows, what is added to the mean square.
     """
 
     real: Mapping[str, Weights]
@@ -62,13 +62,13 @@ class RealParameters:
 
 
 class Fractions(NamedTuple):
-    """Fraction bits of a layer.
+    """A layer's fraction bits.
 
     Attributes:
         sources, output: of its maps.
-        weights: of its weights; of the factor of an affine layer, and of the factors of the rows
-            of a layer that normalises them; else 0.
-        ends: least and greatest argument of a curve, else 0.
+        weights: of its weights; for an affine layer of its factor, and for a layer that normalises
+            rows of the rows' factors; otherwise 0.
+        ends: smallest and largest argument of a curve, otherwise 0.
     """
 
     sources: tuple[int, ...]
@@ -87,9 +87,9 @@ class Peaks(NamedTuple):
     """Largest magnitudes within a layer.
 
     Attributes:
-        inner: of what is computed on the way to the output.
-        source: of what is computed from the source with its fraction bits.
-        factor: of the factors of rows; None: it has none.
+        inner: of values computed on the way to the output.
+        source: of values computed from the source with its fraction bits.
+        factor: of the rows' factors; None: it has none.
     """
 
     inner: float = 0.0
@@ -98,12 +98,12 @@ class Peaks(NamedTuple):
 
 
 def as_elements(values: Reals, fraction: int) -> Elements:
-    """Real numbers as elements with so many fraction bits, rounded to nearest, halves up, and
+    """Real numbers as elements with ``fraction`` fraction bits, rounded to nearest, halves up, and
     limited."""
     scaled = np.floor(np.ldexp(np.asarray(values, np.float64), fraction) + 0.5)
     return np.clip(scaled, LOWEST, HIGHEST).astype(ELEMENT)
 
 
 def real_of(values: Elements, fraction: int) -> Reals:
-    """Elements with so many fraction bits as real numbers."""
+    """Elements with ``fraction`` fraction bits as real numbers."""
     return np.ldexp(values.astype(np.float64), -fraction)

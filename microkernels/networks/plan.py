@@ -1,10 +1,10 @@
 """Plans of networks: how the vaults of a chip share each layer.
 
-A tensor that convolutions read has the slices that suit them, and the output of a fully connected
-layer is one slice in each vault. Where layers that read a tensor need thinner slices, it has these.
-Pooling, depthwise and element-wise layers leave slices as they are. Layers that work on rows need
-one slice. So the maps of a layer always have the slices of its sources', and are moved as they lie
-in memory.
+A tensor that convolutions read has the slices that suit them; the output of a fully connected layer
+is one slice per vault. If layers that read a tensor need thinner slices, it has those. Pooling,
+depthwise and element-wise layers leave slices unchanged. Layers that work on rows need a single
+slice. A layer's maps thus always have the same slices as its sources, and are moved as they are in
+memory.
 
 The cuts are chosen by predicted cycles: of the layers, and of the moves between them.
 """
@@ -26,17 +26,17 @@ from .sizes import MapCut
 
 __all__ = ["NetworkPlan", "plan_network", "slice_depths"]
 
-#: Channels in a slice of a map that no convolution reads.
+#: Channels per slice of a map that no convolution reads.
 _DEPTH = 16
-#: For estimates: bytes that a vault moves in a cycle.
+#: For estimates: bytes that a vault moves per cycle.
 _MOVED_BYTES = 3.0
-#: Options of a layer that are looked at together with its neighbours', and how often.
+#: Number of a layer's options considered together with its neighbours', and of passes.
 _OPTIONS = 24
 _SWEEPS = 3
 
 
 def _groups(network: Network) -> Mapping[str, str]:
-    """Name of each tensor -> the same name for all that have the same slices."""
+    """Name of each tensor -> a name shared by all tensors with the same slices."""
     group = {INPUT: INPUT}
     for layer in network.layers:
         group[layer.name] = layer.name
@@ -49,8 +49,8 @@ def _groups(network: Network) -> Mapping[str, str]:
 def _readable(
     depth: int, step: int, readers: Sequence[tuple[Layer, MapSize]], scratchpad_bytes: int
 ) -> int:
-    """Channels of a slice that all readers can read: ``depth``, or the first that fits of its
-    half, its third and so on, each rounded up to a multiple of ``step``.
+    """Channels per slice that all readers support: ``depth``, or the first of its half, its third
+    and so on that fits, each rounded up to a multiple of ``step``.
 
     Parameters:
         readers: with the sizes of their maps.
@@ -75,7 +75,7 @@ def _readable(
             return thinner
         if thinner == step:
             break
-    where = ", the fewest of a fully connected layer's output," if step > 1 else ""
+    where = ", the minimum for a fully connected layer's output," if step > 1 else ""
     raise KernelError(
         f"{overflow(step)} of {step} channel(s){where} does not fit an engine with vectors of "
         f"{MAX_VL} elements and a scratchpad of {scratchpad_bytes} bytes"
@@ -83,10 +83,10 @@ def _readable(
 
 
 def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
-    """Channels in a slice of each tensor, such that all layers that read it can.
+    """Channels per slice of each tensor, such that all its readers support them.
 
     Raises:
-        KernelError: a layer that can read no slices; the message names it.
+        KernelError: a layer that supports no slices; the message names it.
     """
     group = _groups(network)
     depths = {group[name]: min(_DEPTH, size.channels) for name, size in network.sizes.items()}
@@ -99,7 +99,7 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
             with named(layer.name):
                 depth = layer.best_depth(size, engines, _DEPTH)
             if depth is not None:
-                # Where convolutions of one tensor want different slices, the thinnest suit all.
+                # If convolutions of one tensor prefer different slices, the thinnest suit all.
                 best[name] = min(depth, best.get(name, depth))
     steps = dict.fromkeys(depths, 1)
     depths |= best
@@ -123,18 +123,18 @@ def slice_depths(network: Network, engines: ChipEngines) -> Mapping[str, int]:
     for layer_name, name, channels in one_slice:
         if result[group[name]] != channels:
             raise KernelError(
-                f"{layer_name}: {name} must be one slice of {channels} channels, but what "
-                f"makes or reads it needs slices of {result[group[name]]}"
+                f"{layer_name}: {name} must be one slice of {channels} channels, but the "
+                f"layer that writes or reads it needs slices of {result[group[name]]}"
             )
     return {name: result[group[name]] for name in network.sizes}
 
 
 @dataclass(frozen=True, kw_only=True)
 class NetworkPlan:
-    """A plan of a network.
+    """A network's plan.
 
     Attributes:
-        network: that is planned. batch: images.
+        network: the planned network. batch: number of images.
         engines: of the chip.
         layers: by name.
         moved: predicted cycles of the moves between vaults.
@@ -148,17 +148,17 @@ class NetworkPlan:
 
     @property
     def ring(self) -> VaultRing:
-        """The vaults."""
+        """The ring of vaults."""
         return self.engines.ring
 
     @property
     def operations(self) -> int:
-        """Additions, multiplications and comparisons of an image."""
+        """Additions, multiplications and comparisons per image."""
         return sum(part.layer.operations(part) for part in self.layers.values())
 
     @cached_property
     def inputs_in_place(self) -> frozenset[LayerInput]:
-        """Inputs that layers read where their sources wrote them."""
+        """Inputs that layers read from where their sources wrote them."""
         return frozenset(
             use
             for name, plan in self.layers.items()
@@ -168,8 +168,8 @@ class NetworkPlan:
 
     @cached_property
     def outputs_written_in_place(self) -> Mapping[str, LayerInput]:
-        """Name of each layer that writes its output into the input of another layer -> that input.
-        It is the only input with this output that is not in :attr:`inputs_in_place`."""
+        """Name of each layer that writes its output into another layer's input -> that input, the
+        only one with this output that is not in :attr:`inputs_in_place`."""
         into = {}
         for name, plan in self.layers.items():
             if not plan.layer.launched:
@@ -195,7 +195,7 @@ class _Planner:
 
     def options(self, layer: Layer) -> list[LayerPlan]:
         """Plans of a layer, the fastest first."""
-        # A map that the host makes has no sources.
+        # A map that the host writes has no sources.
         sources = self.network.sources[layer.name] or (layer.name,)
         uncut = LayerPlan(
             layer=layer,
@@ -209,7 +209,7 @@ class _Planner:
         failed = ""
         for number in sorted(range(len(variants)), key=least.__getitem__):
             if len(fastest) >= _OPTIONS and least[number] > fastest[_OPTIONS - 1][0]:
-                # This one and all others take longer than those that are looked at.
+                # This one and all later ones take longer than those considered.
                 break
             try:
                 plan = layer.planned(variants[number], self.work)
@@ -222,7 +222,7 @@ class _Planner:
         return [plan for _, _, plan in fastest]
 
     def moved(self, before: LayerPlan | None, plan: LayerPlan) -> float:
-        """Predicted cycles of the moves of an input of a layer."""
+        """Predicted cycles of the moves of a layer's input."""
         if before is None or _same_tiles(before, plan):
             return 0.0
         inputs = len(self.network.sources[plan.layer.name])
@@ -234,15 +234,15 @@ class _Planner:
 def plan_network(
     network: Network, *, batch: int = 1, engines: ChipEngines, reuse: bool = False
 ) -> NetworkPlan:
-    """The fastest plan found, by predicted cycles.
+    """Find the fastest plan by predicted cycles.
 
     Parameters:
-        batch: images, at least 1.
+        batch: number of images, at least 1.
         engines: of the chip.
         reuse: of convolutions (:func:`microkernels.nn.conv_plan.plan_conv`).
 
     Raises:
-        KernelError: a value outside its range, or a layer without a cut; the message names it.
+        KernelError: a value out of range, or a layer that can't be divided; the message names it.
     """
     CHECK.at_least("batch", batch, 1)
     planner = _Planner(network, ChipWork(batch, engines, reuse))
@@ -254,7 +254,7 @@ def plan_network(
         total = plan.cycles + sum(planner.moved(before, plan) for before in sources)
         return total + sum(planner.moved(plan, chosen[user.name]) for user in network.users(name))
 
-    # Those whose neighbours have changed since they were chosen.
+    # Layers whose neighbours have changed since they were chosen.
     stale = set(options)
     for _ in range(_SWEEPS):
         for name in options:

@@ -20,8 +20,8 @@ from .stored import Windows
 
 __all__ = ["Pool"]
 
-#: For estimates: cycles of an output, and of a column of a window, on an engine; bytes that its
-#: vault's memory moves in a cycle.
+#: For estimates: an engine's cycles per output and per column of a window; bytes per cycle of its
+#: vault's memory.
 _OUTPUT_CYCLES, _COLUMN_CYCLES = 60, 22
 _BUS_BYTES = 8
 
@@ -32,9 +32,9 @@ class Pool(WindowLayer):
 
     Attributes:
         window, stride: pixels, the same across and down, or a pair.
-        padding: pixels around the map, the same on all sides, or a number for each. Their value is
-            the lowest element for a maximum, and 0 for a mean, which includes them.
-        mean: combine by mean instead of maximum.
+        padding: pixels around the map, the same on all sides, or one number per side. Their value
+            is the lowest element for a maximum, and 0 for a mean, which includes them.
+        mean: compute the mean instead of the maximum.
     """
 
     keeps_slices = True
@@ -47,7 +47,7 @@ class Pool(WindowLayer):
     mean: bool = False
 
     def shape(self, size: MapSize) -> PoolShape:
-        """Sizes of the layer for an input of ``size`` with the pixels around it."""
+        """Sizes of the layer for an input of ``size``, which includes the padding."""
         across, down = self.window_size
         return self.sized(PoolShape, size, window=across, window_down=down, mean=self.mean)
 

@@ -1,8 +1,8 @@
-"""Maps that are not computed: sources, and maps of elements of other maps in any order.
+"""Maps that are not computed: sources, and maps of other maps' elements in any order.
 
-Each vault reads the elements of its tile where their owners have them. Elements that follow each
-other in both memories are one piece, and pieces of one length at equal distances one move; so whole
-columns of pixels move fast, and single elements slowly.
+Each vault reads its tile's elements from their owners. Elements that are consecutive in both
+memories form one piece, and pieces of one length at equal distances form one move, so whole columns
+of pixels move fast and single elements slowly.
 """
 
 from collections.abc import Mapping, Sequence
@@ -25,9 +25,9 @@ from .stored import OutputMaps
 
 __all__ = ["LOWEST_ELEMENT", "ZERO", "Rearrange", "Source"]
 
-#: In the place of an element's index: the constant 0, and the lowest element.
+#: Used instead of an element's index: the constant 0, and the lowest element.
 ZERO, LOWEST_ELEMENT = -1, -2
-#: How much longer an element takes that moves alone, for estimates.
+#: Relative time of an element that moves alone, for estimates.
 _SCATTERED = 8
 
 _Addresses = NDArray[np.int64]
@@ -35,7 +35,7 @@ _Addresses = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class _SizedLayer(Layer):
-    """What layers have that say the size of their map.
+    """Common part of layers that specify the size of their map.
 
     Attributes:
         size: of the map.
@@ -54,7 +54,7 @@ class _SizedLayer(Layer):
 
 @dataclass(frozen=True, kw_only=True)
 class Source(_SizedLayer):
-    """A further map that the host puts into memory: another input, or a constant.
+    """Another map that the host writes to memory: another input, or a constant.
 
     Attributes:
         size: of the map.
@@ -83,18 +83,18 @@ class Source(_SizedLayer):
 
 @dataclass(frozen=True, kw_only=True)
 class Rearrange(_SizedLayer):
-    """A map of elements of other maps in any order.
+    """A map of other maps' elements in any order.
 
     Attributes:
         inputs: names of the layers whose outputs it takes, at least one; ``source`` stays empty.
         size: of the map.
-        order: for each of its elements, by row, column and channel, the index in all inputs, one
-            after the other, or -1 for the constant 0, -2 for the lowest element.
+        order: for each of its elements, by row, column and channel, the index in the concatenated
+            inputs, or -1 for the constant 0, -2 for the lowest element.
     """
 
     copies = True
     input_refused = (
-        "elements of the network's input can't be rearranged; give it a layer that copies them, or "
+        "elements of the network's input can't be rearranged; use a layer that copies them, or "
         "a source"
     )
 
@@ -121,7 +121,7 @@ class Rearrange(_SizedLayer):
     def moved_elements(
         self, before: LayerPlan, plan: LayerPlan, work: ChipWork, inputs: int
     ) -> float:
-        # The whole tile, from all sources together; single elements take as long as pieces.
+        # The complete tile, from all sources together; single elements take as long as pieces.
         return _SCATTERED * plan.tile.elements * plan.rounds(work.batch) // inputs
 
     def written_from(self, time: int) -> int:
@@ -142,13 +142,13 @@ class Rearrange(_SizedLayer):
     def real(self, sources: Sequence[Reals], size: MapSize, parameters: RealParameters) -> Reals:
         flat = np.concatenate([values.reshape(len(values), -1) for values in sources], axis=1)
         chosen = np.where(self.index < 0, 0.0, flat[:, np.maximum(self.index, 0)])
-        # The lowest element is only chosen below a maximum.
+        # The lowest element is chosen only below a maximum.
         chosen[:, self.index == LOWEST_ELEMENT] = -np.abs(flat).max(initial=0.0)
         return chosen.reshape(-1, size.height, size.width, size.channels)
 
 
 def _addresses(feature_map: FeatureMap) -> _Addresses:
-    """Address of each element of a map: height x width x channels."""
+    """Address of each of a map's elements: height x width x channels."""
     slices, inside = np.divmod(np.arange(feature_map.channels), feature_map.depth)
     channels = slices * feature_map.slice_step + inside * ELEMENT_BYTES
     rows = np.arange(feature_map.height) * feature_map.y_step
@@ -160,7 +160,7 @@ def _addresses(feature_map: FeatureMap) -> _Addresses:
 
 @lru_cache(maxsize=16)
 def _owned(source: OutputMaps, image: int) -> _Addresses:
-    """Address of each element of an image in its owner's memory: height x width x channels."""
+    """Address of each of an image's elements in its owner's memory: height x width x channels."""
     size = source.size
     addresses = np.zeros((size.height, size.width, size.channels), np.int64)
     for holder, round_, owned in source.holders(image):
@@ -183,12 +183,12 @@ def _rearrange_moves(
     vault: int,
     constants: Sequence[int],
 ) -> list[Move]:
-    """Moves of one vault.
+    """A vault's moves.
 
     Parameters:
-        index: as of :attr:`Rearrange.index`.
-        constants: chip addresses, in the vault, of :data:`PIECE_ELEMENTS` zeros, and of as many
-            lowest elements.
+        index: as for :attr:`Rearrange.index`.
+        constants: chip addresses, in the vault, of :data:`PIECE_ELEMENTS` zeros, and of the same
+            number of lowest elements.
     """
     tile = target.tile(vault)
     moves: list[Move] = []
@@ -217,17 +217,17 @@ def _rearrange_moves(
 
 
 def _runs(source: _Addresses, target: _Addresses) -> list[Move]:
-    """Moves of elements at these addresses; those of ``target`` ascend."""
+    """Moves of the elements at these addresses; those of ``target`` ascend."""
     together = (np.diff(source) == ELEMENT_BYTES) & (np.diff(target) == ELEMENT_BYTES)
     first = np.flatnonzero(np.concatenate([[True], ~together]))
     length = np.diff(np.append(first, len(source)))
-    # Pieces of a limited number of elements.
+    # Pieces of at most the maximum length.
     pieces = -(-length // PIECE_ELEMENTS)
     number = np.arange(pieces.sum()) - np.repeat(np.cumsum(pieces) - pieces, pieces)
     first = np.repeat(first, pieces) + number * PIECE_ELEMENTS
     length = np.minimum(np.repeat(length, pieces) - number * PIECE_ELEMENTS, PIECE_ELEMENTS)
     starts, ends, sizes = (values.tolist() for values in (source[first], target[first], length))
-    # From each piece to the next one; None: they differ in length.
+    # Distance from each piece to the next; None: they differ in length.
     steps = [
         (after - before, end - start) if size == other else None
         for before, after, start, end, size, other in zip(

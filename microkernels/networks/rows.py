@@ -24,8 +24,8 @@ from .stored import Windows
 
 __all__ = ["NORMAL_BITS", "Normalize", "Product"]
 
-#: Fraction bits of the operands of softmax; of those of other normalisations, and of their rows'
-#: factors; of results.
+#: Fraction bits of softmax's operands; of other normalisations' operands and their rows' factors;
+#: of results.
 _SOFTMAX_BITS = (-3, 30)
 NORMAL_BITS = (-20, 20)
 _RESULT_BITS = (0, 28)
@@ -33,12 +33,12 @@ _RESULT_BITS = (0, 28)
 
 @dataclass(frozen=True, kw_only=True)
 class Normalize(PixelLayer):
-    """Softmax or a normalisation of the channels of each pixel (:mod:`microkernels.nn.rows_shape`).
+    """Softmax or normalisation of each pixel's channels (:mod:`microkernels.nn.rows_shape`).
 
     Attributes:
-        operation, factor, fraction, epsilon: as of
+        operation, factor, fraction, epsilon: as for
             :class:`microkernels.nn.rows_shape.NormalizeShape`.
-        bits: of softmax, fraction bits of the source, else 0.
+        bits: for softmax, fraction bits of the source, otherwise 0.
     """
 
     one_slice = True
@@ -81,7 +81,7 @@ class Normalize(PixelLayer):
         return np.asarray(centred * self._factors(centred, parameters))
 
     def _centred(self, values: Reals) -> Reals:
-        """What is multiplied by the rows' factors; of softmax, the differences from the largest
+        """The values multiplied by the rows' factors; for softmax, the differences from the largest
         elements, whose exponentials are multiplied."""
         if self.operation == "rms":
             return values
@@ -89,7 +89,7 @@ class Normalize(PixelLayer):
         return np.asarray(values - of(values, axis=3, keepdims=True))
 
     def _factors(self, centred: Reals, parameters: RealParameters) -> Reals:
-        """Factors of the rows, of another operation than softmax; 0 where there is none."""
+        """The rows' factors, for operations other than softmax; 0 where there is none."""
         squares = np.mean(np.square(centred), axis=3, keepdims=True)
         with np.errstate(divide="ignore"):
             factors = np.asarray(1 / np.sqrt(squares + parameters.epsilons[self.name]))
@@ -141,7 +141,7 @@ class Product(MapLayer):
     """The product of two maps, column by column of pixels (:mod:`microkernels.nn.product`).
 
     Attributes:
-        other: name of the second layer whose output it takes; otherwise as ``source``.
+        other: name of the second layer whose output it takes; otherwise like ``source``.
         fraction: bits by which sums of products are shifted right, 0..15.
     """
 
@@ -163,13 +163,13 @@ class Product(MapLayer):
         """Sizes of the layer for inputs of these sizes.
 
         Raises:
-            KernelError: they do not fit each other.
+            KernelError: the sizes do not fit each other.
         """
         groups = max(first.width, second.width)
         if first.channels != second.channels or {first.width, second.width} - {1, groups}:
             raise KernelError(
-                f"maps of {first} and {second} (width, height, channels) have no product: they "
-                "need as many channels, and as many columns or one"
+                f"maps of {first} and {second} (width, height, channels) can't be multiplied: they "
+                "need equal channels, and equal columns or one column"
             )
         return ProductShape(
             groups=groups,
@@ -188,7 +188,7 @@ class Product(MapLayer):
         return self.shape(*plan.inputs).operations
 
     def windows(self, inputs: Sequence[MapSize], output: MapSize) -> tuple[Windows, ...]:
-        # Of the second map whole columns.
+        # Whole columns of the second map.
         pixels = (1, inputs[1].height)
         return tuple(
             Windows(

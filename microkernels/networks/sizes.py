@@ -1,8 +1,8 @@
-"""Sizes, regions of maps, and cuts of a map over the vaults of a chip.
+"""Sizes, regions of maps, and division of a map over a chip's vaults.
 
-A map is cut into tiles of one size, and its channels into parts. Where tiles do not divide a map,
-the last tile overlaps the one before, so that all vaults execute one program; of the pixels in two
-tiles the earlier vault is the *owner*, from which others read them.
+A map is divided into tiles of one size, and its channels into parts. If tiles do not divide a map
+evenly, the last tile overlaps the previous one, so that all vaults run the same program; the
+earlier vault is the *owner* of the pixels in two tiles, from which others read them.
 """
 
 from dataclasses import dataclass, replace
@@ -15,7 +15,7 @@ __all__ = ["MapCut", "MapRegion", "MapSize", "Pads", "Place", "Size2", "cuts", "
 
 
 class MapSize(NamedTuple):
-    """Sizes of a feature map; a vector is one pixel of so many channels."""
+    """Size of a feature map; a vector is one pixel with that many channels."""
 
     width: int
     height: int
@@ -23,20 +23,20 @@ class MapSize(NamedTuple):
 
     @property
     def elements(self) -> int:
-        """Elements in all."""
+        """Total number of elements."""
         return self.width * self.height * self.channels
 
     def __str__(self) -> str:
         return " x ".join(map(str, self))
 
     def check(self, name: str) -> None:
-        """Refuse a size below 1.
+        """Reject a size below 1.
 
         Parameters:
             name: of the map, for the message.
 
         Raises:
-            KernelError: there is one.
+            KernelError: a size is below 1.
         """
         for axis, value in self._asdict().items():
             CHECK.at_least(f"{axis} of {name}", value, 1)
@@ -69,7 +69,7 @@ def pads(value: int | Pads) -> Pads:
 
 
 class Place(NamedTuple):
-    """Position of a vault in a cut: number of the image at a time, of the tile, of the part."""
+    """Position of a vault in a cut: the number of its image, tile and part."""
 
     image: int
     column: int
@@ -78,11 +78,11 @@ class Place(NamedTuple):
 
 
 class MapRegion(NamedTuple):
-    """Pixels and channels of a map; ``x`` and ``y`` may lie around it.
+    """Pixels and channels of a map; ``x`` and ``y`` may be outside it.
 
     Attributes:
-        x, y, channel: the first.
-        width, height, channels: how many.
+        x, y, channel: the first pixel and channel.
+        width, height, channels: the size.
     """
 
     x: int
@@ -93,7 +93,7 @@ class MapRegion(NamedTuple):
     channels: int
 
     def common(self, other: "MapRegion") -> "MapRegion | None":
-        """What both have; None: nothing."""
+        """The intersection of both; None: empty."""
         if not (
             self.x < other.x + other.width
             and other.x < self.x + self.width
@@ -110,8 +110,8 @@ class MapRegion(NamedTuple):
         return MapRegion(x=x, y=y, channel=channel, width=width, height=height, channels=channels)
 
     def without(self, other: "MapRegion") -> "list[MapRegion]":
-        """Rectangles that have the pixels of this region outside ``other``, each pixel once, with
-        all channels of this region; the channels of ``other`` do not matter."""
+        """Rectangles with the pixels of this region outside ``other``, each pixel once, with all
+        channels of this region; the channels of ``other`` do not matter."""
         same = self.common(
             MapRegion(
                 x=other.x,
@@ -146,25 +146,25 @@ class MapRegion(NamedTuple):
 
 
 def _pieces(length: int, count: int, number: int) -> tuple[int, int]:
-    """First and end of piece ``number``. Pieces have one length; the last ones may be shorter, or
-    empty."""
+    """First and end of piece ``number``. Pieces have the same length; the last ones may be shorter,
+    or empty."""
     size = -(-length // count)
     return min(number * size, length), min((number + 1) * size, length)
 
 
 @dataclass(frozen=True, kw_only=True)
 class MapCut:
-    """How the vaults of a chip share a map, the output of a layer. Each value is at least 1.
+    """How a chip's vaults share a map, the output of a layer. Each value is at least 1.
 
     Attributes:
         size: of the map.
-        depth: channels in a slice of it.
-        images: that are worked on at a time.
-        columns, rows: of tiles of an image.
+        depth: channels per slice.
+        images: processed at a time.
+        columns, rows: of tiles per image.
         parts: of the channels, in whole slices.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     size: MapSize
@@ -187,7 +187,7 @@ class MapCut:
 
     @property
     def vaults(self) -> int:
-        """Vaults that have work; those after them have none."""
+        """Vaults that have work; later ones have none."""
         return self.images * self.sharers
 
     def place(self, vault: int) -> Place | None:
@@ -215,7 +215,7 @@ class MapCut:
         )
 
     def owned(self, vault: int) -> MapRegion | None:
-        """The region of which a vault is the owner; None: it has none."""
+        """The region that a vault owns; None: it owns nothing."""
         return _owned(self, vault)
 
     def tile(self, vault: int) -> MapRegion | None:
@@ -257,9 +257,9 @@ def _tile(cut: MapCut, vault: int) -> MapRegion | None:
 
 @lru_cache(maxsize=1024)
 def cuts(uncut: MapCut, vaults: int, batch: int) -> tuple[MapCut, ...]:
-    """All cuts of a map over at most so many vaults, with at most as many tiles across and down as
-    pixels, parts as slices, and images at a time as there are. A vault gets nothing where fewer
-    tiles or parts of their size hold the whole map.
+    """All cuts of a map over at most ``vaults`` vaults, with at most as many tiles across and down
+    as pixels, parts as slices, and images at a time as there are. A vault gets nothing if fewer
+    tiles or parts of the same size cover the map.
 
     Parameters:
         uncut: the map in one tile.

@@ -1,5 +1,5 @@
-"""Feature maps that lie in the vaults of a chip, each vault's tile at the same offset, and the
-allocation of these offsets."""
+"""Feature maps stored in a chip's vaults, each vault's tile at the same offset, and the allocation
+of these offsets."""
 
 from bisect import insort
 from dataclasses import dataclass
@@ -28,28 +28,28 @@ __all__ = [
 
 #: A time after all others.
 ALWAYS = 1 << 30
-#: Alignment of places: bytes of a row in each of the 16 banks of a vault (thesis, section 5.2).
+#: Alignment of places: one row in each of a vault's 16 banks, in bytes (thesis, section 5.2).
 ALIGNMENT = 16 * ROW_BYTES
 
 
 class Places:
-    """Allocates offsets within a vault: each at the lowest that is free throughout its lifetime.
+    """Allocates offsets within a vault, each the lowest that is free throughout its lifetime.
 
     Attributes:
-        end: first byte after all that was allocated.
+        end: first byte after everything allocated.
     """
 
     def __init__(self) -> None:
-        #: First byte and end of each place, and the times from and to which it is in use.
+        #: First byte and end of each place, and the first and last time of its use.
         self._taken: list[tuple[int, int, int, int]] = []
         self.end = 0
 
     def take(self, size: int, *, start: int = 0, last: int = ALWAYS) -> int:
-        """Offset, a multiple of :data:`ALIGNMENT`, of ``size`` bytes (0 or more) that are in use
-        from time ``start`` to ``last``, both included.
+        """Allocate ``size`` bytes (0 or more) that are in use from time ``start`` to ``last``, both
+        included. Returns the offset, a multiple of :data:`ALIGNMENT`.
 
         Raises:
-            KernelError: a value outside its range.
+            KernelError: a value out of range.
         """
         CHECK.at_least("size", size, 0)
         CHECK.at_least("last", last, start)
@@ -66,13 +66,13 @@ class Places:
 
 @dataclass(frozen=True, kw_only=True)
 class Windows:
-    """Which pixels of its input a layer reads for an output: windows as of a convolution.
+    """The pixels of its input that a layer reads for an output: windows as for a convolution.
 
     Attributes:
         kernel, stride: of the layer.
-        left, top: pixels around the map before its first ones.
+        left, top: pixels before the map's first ones.
         around: value of the pixels around the map.
-        parted: a vault reads the channels that it writes, else all.
+        parted: a vault reads only the channels that it writes, otherwise all.
     """
 
     kernel: Size2
@@ -83,10 +83,10 @@ class Windows:
     parted: bool = False
 
     def region_size(self, tile: MapSize, channels: int) -> MapSize:
-        """Size of the region that is read for the outputs in a tile.
+        """Size of the region read for the outputs in a tile.
 
         Parameters:
-            channels: of the map that is read.
+            channels: of the map being read.
         """
         return MapSize(
             (tile.width - 1) * self.stride.width + self.kernel.width,
@@ -95,8 +95,7 @@ class Windows:
         )
 
     def region(self, tile: MapRegion, channels: int) -> MapRegion:
-        """The region that is read for the outputs in ``tile``; parameters as of
-        :meth:`region_size`."""
+        """The region read for the outputs in ``tile``; parameters as for :meth:`region_size`."""
         size = MapSize(tile.width, tile.height, tile.channels)
         return MapRegion(
             x=tile.x * self.stride.width - self.left,
@@ -106,16 +105,16 @@ class Windows:
         )
 
 
-#: Of a layer whose maps have one size.
+#: For a layer whose maps have the same size.
 PIXELS = Windows(kernel=Size2(1, 1), stride=Size2(1, 1), parted=True)
 
 
 @lru_cache(maxsize=1 << 16)
 def inside(cut: MapCut, reader: MapCut, windows: Windows, vaults: int) -> bool:
-    """Whether each vault's tile lies in the region that it reads for its tile of another map.
+    """Whether each vault's tile is inside the region that it reads for its tile of another map.
 
     Parameters:
-        cut: of the map that is read. reader: of the other. windows: that are read.
+        cut: of the map being read. reader: of the other map. windows: read by the latter.
     """
     for vault in range(vaults):
         tile, read = cut.tile(vault), reader.tile(vault)
@@ -136,15 +135,15 @@ def inside(cut: MapCut, reader: MapCut, windows: Windows, vaults: int) -> bool:
 
 @dataclass(frozen=True, kw_only=True)
 class StoredMaps:
-    """Maps that a layer reads: the windows of each vault's tile, with all that is around them.
+    """Maps that a layer reads: the windows of each vault's tile, with the pixels around them.
 
     Attributes:
         ring: of the vaults.
-        size: of the map. batch: images.
+        size: of the map. batch: number of images.
         cut: of the output of the layer that reads or writes the map.
-        depth: channels in a slice of this map.
-        offsets: within each vault, of the tile of each round: of the first ``cut.images`` images,
-            of the next ones, and so on.
+        depth: channels per slice of this map.
+        offsets: within each vault, of each round's tile: the first ``cut.images`` images, the next
+            ones, and so on.
         windows: of the layer.
         strips: the maps are :class:`microkernels.common.feature_map.StripMap`.
     """
@@ -160,11 +159,11 @@ class StoredMaps:
 
     @property
     def rounds(self) -> int:
-        """Rounds in which the vaults go through the batch."""
+        """Rounds in which the vaults process the batch."""
         return -(-self.batch // self.cut.images)
 
     def image(self, vault: int, round_: int) -> int | None:
-        """The image of a vault in a round; None: it has none."""
+        """A vault's image in a round; None: it has none."""
         place = self.cut.place(vault)
         number = None if place is None else round_ * self.cut.images + place.image
         return None if number is None or number >= self.batch else number
@@ -174,13 +173,13 @@ class StoredMaps:
         return self.cut.tile(vault)
 
     def region(self, vault: int) -> MapRegion | None:
-        """Region of the map that the vault has; None: it has no work."""
+        """Region of the map that the vault stores; None: it has no work."""
         tile = self.tile(vault)
         return None if tile is None else self.windows.region(tile, self.size.channels)
 
     @cached_property
     def whole(self) -> MapSize:
-        """Size of the regions, in the vaults with most channels."""
+        """Size of the regions in the vaults with the most channels."""
         return self.windows.region_size(self.cut.tile_size, self.size.channels)
 
     @cached_property
@@ -188,14 +187,14 @@ class StoredMaps:
         return {}
 
     def map(self, vault: int, round_: int) -> FeatureMap:
-        """The map of a vault, without pixels around it: those that a layer reads are in it."""
+        """A vault's map, without padding: the pixels around that a layer reads are part of it."""
         place = (vault, round_)
         if place not in self._maps:
             self._maps[place] = self._map(vault, round_)
         return self._maps[place]
 
     def _map(self, vault: int, round_: int) -> FeatureMap:
-        """:meth:`map`, which keeps it."""
+        """Cached part of :meth:`map`."""
         base = self.ring.address(vault, self.offsets[round_])
         place = {"base": base, "depth": self.depth, **self.whole._asdict()}
         if self.strips:
@@ -211,9 +210,9 @@ class StoredMaps:
         return first.end - first.base
 
     def store(self, memory: Writable, images: Elements) -> None:
-        """Put batch x height x width x channels elements into all vaults, each with its region."""
+        """Write batch x height x width x channels elements to all vaults, each with its region."""
         windows = self.windows
-        # Regions of the last tiles end as far below and to the right as a window does.
+        # Regions of the last tiles end as far below and to the right as a window reaches.
         full = self.whole
         sides = ((windows.top, full.height), (windows.left, full.width))
         padded = np.pad(images, ((0, 0), *sides, (0, 0)), constant_values=windows.around)
@@ -242,8 +241,8 @@ class OutputMaps(StoredMaps):
     """Maps that a layer writes: each vault's tile.
 
     Attributes:
-        inside: the maps of the layer's only user, if tiles lie within its vaults' regions; then
-            there are no ``offsets``.
+        inside: the maps of the layer's only user if tiles are within its vaults' regions; there are
+            then no ``offsets``.
     """
 
     windows: Windows = PIXELS
@@ -265,7 +264,7 @@ class OutputMaps(StoredMaps):
         )
 
     def owned(self, vault: int) -> MapRegion | None:
-        """Region that others read from this vault; None: it has none."""
+        """Region that others read from this vault; None: it owns nothing."""
         return self.cut.owned(vault)
 
     @cached_property

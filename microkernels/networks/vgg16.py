@@ -8,14 +8,14 @@ from .network import Conv, Dense, Layer, MapSize, Network, Pool
 
 __all__ = ["vgg16"]
 
-#: Filters of the convolutions of each group, which pooling ends.
+#: Filters of each group's convolutions; a pooling ends each group.
 _GROUPS = ((64, 64), (128, 128), (256, 256, 256), (512, 512, 512), (512, 512, 512))
 _OUTPUTS = (4096, 4096, 1000)
 #: Fraction bits of weights.
 _FRACTION = 12
-#: Five poolings halve an image.
+#: Five poolings halve an image each.
 _LEAST_SIDE = 32
-#: Divisors of all numbers of filters and outputs.
+#: Allowed divisors of all numbers of filters and outputs.
 _NARROWER = (1, 2, 4, 8)
 
 
@@ -34,10 +34,10 @@ def vgg16(side: int = 224, *, narrower: int = 1) -> Network:
 
     Parameters:
         side: at least 32.
-        narrower: all layers have so many times fewer channels and outputs: 1, 2, 4 or 8.
+        narrower: divides the channels and outputs of all layers: 1, 2, 4 or 8.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
     CHECK.at_least("side", side, _LEAST_SIDE)
     CHECK.one_of("narrower", narrower, _NARROWER)

@@ -1,34 +1,35 @@
-"""Generator of the convolution kernel: any sizes, stride and padding, bias and ReLU.
+"""Generates the convolution kernel: any sizes, stride and padding, bias and ReLU.
 
-A program is for one layer (:class:`microkernels.nn.conv_layout.ConvLayout`), with the parameter
-block of an engine. Its arithmetic is that of :func:`microkernels.nn.conv_shape.convolve`.
+Each program is for one layer (:class:`microkernels.nn.conv_layout.ConvLayout`), with an engine's
+parameter block. Its arithmetic is that of :func:`microkernels.nn.conv_shape.convolve`.
 
-For each group of filters and each slice of the channels (a *pass*) the program processes the
-windows of the tile, row after row, without a stop between rows, passes and groups. In a pixel's
-turn the vector unit executes, for this pixel (age 0) and for earlier pixels still in the pipeline:
+For each group of filters and each slice of the channels (a *pass*) the program processes the tile's
+windows row by row, without stopping between rows, passes and groups. In a pixel's turn the vector
+unit executes, for this pixel (age 0) and for earlier pixels still in the pipeline:
 
 - age 0: the product of each part of the window with all filters at once (``m.v.mul.add``); after
   each product one of the following operations on an earlier pixel:
-- age 1: the addition of the sums of the parts one by one, then of the earlier slices' sum;
-- age 2: the maximum with the threshold: 0 in the last slice with ReLU, else the lowest element;
-- for outputs of bytes, age 3: the byte is shifted to the high byte of its element, with saturation;
-  age 4: the high bytes are picked, which leaves them one beside the other.
+- age 1: the addition of the parts' sums one by one, then of the earlier slices' sum;
+- age 2: the maximum with the threshold: 0 in the last slice with ReLU, otherwise the lowest
+  element;
+- for outputs of bytes, age 3: the byte is shifted to its element's high byte, with saturation; age
+  4: the high bytes are packed.
 
-In the shadow of the first product the slots that the previous window no longer needs are reloaded,
-the sums of the oldest pixel are stored, and the partial sum of the earlier slices is loaded for the
-youngest pixel (before the slots with ``sums_first``). Every sum of a pixel stays in its slot of a
-ring (thesis Figure 6.5 adds the parts of a pixel after a ``v.drain`` instead).
+During the first product, the slots that the previous window no longer needs are reloaded, the
+oldest pixel's sums are stored, and the youngest pixel's partial sum of the earlier slices is loaded
+(before the slots with ``sums_first``). All of a pixel's sums stay in its slot of a ring (thesis
+Figure 6.5 adds a pixel's parts after a ``v.drain`` instead).
 
-The following rules, and those in :mod:`microkernels.bp.kernel`, keep the program correct under any
+The following rules, and those in :mod:`microkernels.bp.kernel`, keep the program correct for any
 timing of the memory:
 
-- *Vector after vector*: between an addition and what produced its operands there is always a
-  product, followed by a ``v.drain`` where it is shorter than the vector unit's latency.
-- *Load after vector*: slots that a pixel no longer needs are loaded after the first product of the
-  next pixel, and weights of the next pass after the second instruction that follows their last
-  product; for the last part a pad is the second.
-- *Store after vector*: a whole turn separates the last sum of a pixel from its store.
-- *Load after store* in memory: partial sums are stored before they are loaded. A pass of no more
+- *Vector after vector*: a product always separates an addition from what produced its operands; a
+  ``v.drain`` follows it if it is shorter than the vector unit's latency.
+- *Load after vector*: slots that a pixel no longer needs are loaded after the next pixel's first
+  product, and the next pass's weights after the second instruction that follows their last product;
+  for the last part a pad is the second.
+- *Store after vector*: a complete turn separates a pixel's last sum from its store.
+- *Load after store* in memory: partial sums are stored before they are loaded. A pass with no more
   pixels than the pipeline holds ends with an empty pipeline.
 """
 
@@ -48,20 +49,19 @@ __all__ = ["ConvStream", "conv_program"]
 
 
 class ConvStream:
-    """Loads slot after slot of the input ring: all windows of the tile, slice after slice, again
-    for every group of filters. The stream does not end: data loaded beyond the last window are not
-    used.
+    """Loads slot after slot of the input ring: all windows of the tile, slice by slice, again for
+    every group of filters. The stream does not end: data loaded beyond the last window is not used.
 
     Parameters:
         plan: partition of the layer.
         source: the image.
-        writer: takes the text.
-        rows: register with the number of rows of windows.
+        writer: the builder to write to.
+        rows: register with the number of window rows.
         first: register with the address of the first window.
 
     Attributes:
         count: register with the number of slots that :meth:`load` loads.
-        ring, ring_end: registers with the ring's place.
+        ring, ring_end: registers with the ring's bounds.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class ConvStream:
         )
 
     def begin(self) -> None:
-        """Fill the ring from the first window on."""
+        """Fill the ring, starting with the first window."""
         w, plan = self.writer, self.plan
         w.note("Fill the input ring.")
         w.op("mov", self._slot, self.ring)
@@ -106,7 +106,7 @@ class ConvStream:
         self.load("fill")
 
     def load(self, name: str) -> None:
-        """Load :attr:`count` (0 or more) slots, and leave it at 0. ``name``: stem of the labels."""
+        """Load :attr:`count` (0 or more) slots and leave it at 0. ``name``: stem of the labels."""
         w, plan, shape = self.writer, self.plan, self.plan.shape
         again, done, same = name, f"{name}_done", f"{name}_same"
         w.op("beq", self.count, w.zero, done)
@@ -170,12 +170,12 @@ def conv_program(
         layout: sizes and addresses.
         fraction: bits by which sums of products are shifted right
             (:func:`microkernels.nn.conv_shape.check_shifts`).
-        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+        vault_bits: address bits of a vault if the start register ``parameters`` is an address
             within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
         sums_first: load partial sums before the slots of the next windows.
 
     Raises:
-        KernelError: ``fraction`` outside its range.
+        KernelError: ``fraction`` is out of range.
     """
     check_shifts(fraction, layout.plan.narrow)
     shape = layout.plan.shape
@@ -243,7 +243,7 @@ class _ConvKernel:
         ages = range(plan.pixels)
         self.result = [reg(f"r{age}_", f"result of the pixel of age {age}") for age in ages]
         self.out = [reg(f"out{age}", f"where it goes in memory, age {age}") for age in ages]
-        # All outputs of bytes have one slice, and so the same threshold.
+        # All outputs of bytes have one slice, and therefore the same threshold.
         limits = 3 if plan.narrow is None else 0
         self.limit = [reg(f"limit{age}", f"its threshold, age {age}") for age in range(limits)]
         self.tmp = reg("tmp", "temporary")
@@ -258,7 +258,7 @@ class _ConvKernel:
         self.stream = ConvStream(plan, layout.source, w, rows=self.rows, first=self.first)
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w, plan = self.writer, self.plan
         self._begin()
         w.note("A pixel's turn.")
@@ -329,7 +329,7 @@ class _ConvKernel:
             self._product(part)
             if part == 0:
                 # Loads and stores come after a product and before the short instructions that
-                # follow it, which would delay them.
+                # follow it, which they would delay otherwise.
                 if self.sums_first:
                     self._load_earlier()
                 self.stream.load("load")
@@ -382,7 +382,7 @@ class _ConvKernel:
         w.label(inside)
 
     def _add(self, number: int, result: str) -> None:
-        """Addition ``number`` of a pixel: the sums of the parts after the first one, then the
+        """Write addition ``number`` of a pixel: the sums of the parts after the first, then the
         earlier sums."""
         w, plan = self.writer, self.plan
         operand, place = "earlier sums", plan.earlier
@@ -396,14 +396,14 @@ class _ConvKernel:
         self.writer.vector("v.s.max", result, result, limit, note="raise to the threshold")
 
     def _shift_byte(self, age: int) -> None:
-        """The byte of each sum becomes the high byte of its element."""
+        """Shift each sum's byte to its element's high byte."""
         w, plan, result = self.writer, self.plan, self.result[age]
         if plan.byte_shift:
             w.op("li", self.tmp, plan.thresholds + 2 * ELEMENT_BYTES)
             w.vector("v.s.mul", result, result, self.tmp, note="shift to the high byte")
 
     def _pick_bytes(self, age: int) -> None:
-        """The high bytes of a pixel's elements, one beside the other."""
+        """Pack the high bytes of a pixel's elements."""
         w, result = self.writer, self.result[age]
         w.op("li", self.tmp, self.plan.thresholds + 3 * ELEMENT_BYTES)
         w.op("li", self.tmp1, ELEMENT_BYTES)
@@ -484,7 +484,7 @@ class _ConvKernel:
         w.op("jmp", "pixel")
 
     def _complete_bytes(self) -> None:
-        """The bytes of all pixels that have their sums."""
+        """Complete the bytes of all pixels that have their sums."""
         w = self.writer
         for age in range(1, 4):
             self._shift_byte(age)

@@ -1,9 +1,9 @@
 """DRAM layout of a convolution, its partition over engines, and its predicted cycles.
 
-The engines of a vault share a tile by rows of pixels and by groups of filters
-(:meth:`microkernels.nn.conv_plan.ConvPlan.shares`):
-engines that work on the same rows take the groups in turns, so that the outputs that they write at
-the same time are adjacent. An engine's part of the parameter block::
+A vault's engines share a tile by rows of pixels and by groups of filters
+(:meth:`microkernels.nn.conv_plan.ConvPlan.shares`): engines that work on the same rows take turns
+on the groups, so that outputs written at the same time are adjacent. An engine's part of the
+parameter block::
 
     0  groups of filters; 0: nothing to do
     1  rows of pixels
@@ -14,10 +14,9 @@ the same time are adjacent. An engine's part of the parameter block::
     6  address of a dummy area that is written while the pipeline fills
     7  for each group: address of its first output, and of its biases; two words more
 
-By prediction, a window takes the longest of three times: of the vector unit, of the bus, which all
-engines of the vault share, and of the latency of loads, of which the input ring hides as many as it
-holds windows ahead. Times that are nearly equal add up to some degree. Start-up and passes are
-added.
+The predicted time of a window is the longest of three: of the vector unit, of the bus, which all
+engines of the vault share, and of the latency of loads, which the input ring hides for as many
+windows as it holds ahead. Times that are nearly equal partly add up. Start-up and passes are added.
 
 The constants were fitted to 64 runs of the timing model: layers of 1 to 64 channels, kernels of 1
 to 7 pixels, strides 1 and 2, with and without strips, on one and on four engines. The mean error is
@@ -51,11 +50,11 @@ class ConvLayout(BlockLayout):
         plan: partition of the layer.
         source: the image; its padding is at least that of the layer.
         target: the output.
-        base: where weights, biases and the parameter block begin; a multiple of 32.
+        base: start of weights, biases and the parameter block; a multiple of 32.
         sharers: engines that share the layer.
 
     Raises:
-        KernelError: maps that do not fit the layer, or a value outside its range.
+        KernelError: maps that do not fit the layer, or a value out of range.
     """
 
     plan: ConvPlan
@@ -98,7 +97,7 @@ class ConvLayout(BlockLayout):
 
     @property
     def shares(self) -> list[tuple[range, range]]:
-        """Rows and groups of each engine."""
+        """Each engine's rows and groups."""
         return self.plan.shares(self.sharers)
 
     @property
@@ -113,7 +112,7 @@ class ConvLayout(BlockLayout):
 
     @property
     def spare(self) -> int:
-        """Address of the dummy area for stores of the filling pipeline, a piece for each engine."""
+        """Address of the dummy area for the filling pipeline's stores, one piece per engine."""
         return self.thresholds + COLUMN_BYTES
 
     @property
@@ -122,7 +121,7 @@ class ConvLayout(BlockLayout):
 
     @property
     def bias(self) -> int:
-        """Address of the biases, those of a group in a piece of their own."""
+        """Address of the biases; each group's are a separate piece."""
         return self.spare + self.sharers * self._spare_step
 
     @property
@@ -146,17 +145,17 @@ class ConvLayout(BlockLayout):
     def store(
         self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool, fraction: int = 0
     ) -> None:
-        """Put all but the image into ``memory``.
+        """Write everything except the image to ``memory``.
 
         Parameters:
             weights: filters x kernel (down) x kernel (across) x channels elements.
-            bias: an element for each filter.
+            bias: one element per filter.
             relu: negative outputs become 0.
-            fraction: of the program, for outputs of bytes.
+            fraction: the program's, for outputs of bytes.
 
         Raises:
             KernelError: arrays of another shape, or values beyond 16 bits.
-            isa.image.ImageError: the layout lies outside the memory.
+            isa.image.ImageError: the layout is outside the memory.
         """
         plan, shape = self.plan, self.plan.shape
         size = (shape.filters, shape.down, shape.kernel, shape.channels)
@@ -207,9 +206,9 @@ class ConvLayout(BlockLayout):
         return words + [0] * (size - len(words))
 
 
-#: Clocks until a load's data are there; of a program's start, and of a pass besides its windows.
+#: Clocks until a load's data arrives; of a program's start; of a pass besides its windows.
 _LATENCY, _START, _PASS = 240, 600, 200
-#: How sharply the longest time decides: the times are added in this norm.
+#: How strongly the longest time dominates: the times are added in this norm.
 _EXPONENT = 12
 
 
@@ -223,7 +222,7 @@ def predict_conv(plan: ConvPlan, sharers: int) -> float:
     """Predicted cycles of the engine that works longest.
 
     Parameters:
-        plan: of the layer. sharers: engines of the vault, at least 1.
+        plan: of the layer. sharers: engines per vault, at least 1.
 
     Raises:
         KernelError: ``sharers`` is less than 1.

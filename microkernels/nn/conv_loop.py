@@ -1,8 +1,8 @@
-"""The inner loop of a convolution (thesis Figure 6.5) alone: it takes most of an engine's time.
+"""The inner loop of a convolution (thesis Figure 6.5) by itself: it takes most of an engine's time.
 
 One filter of three columns slides over a row of input columns of 192 elements of 16 bits (64
 features, three rows high). For each position the three columns are multiplied and reduced, while
-the column that enters the window next is loaded; then the three sums are added up.
+the next column of the window is loaded; then the three sums are added.
 """
 
 import numpy as np
@@ -36,9 +36,9 @@ _DATA = 4096
 
 
 def conv_loop_data(positions: int, seed: int = 1) -> tuple[Elements, Elements]:
-    """Data as in a network: weights around 0, ``TAPS x COLUMN``, and inputs after ReLU, half of
-    them 0, ``(positions + TAPS) x COLUMN``; the last column is loaded but not used. They depend on
-    the seed only."""
+    """Realistic data: weights around 0, ``TAPS x COLUMN``, and inputs after ReLU, half of them 0,
+    ``(positions + TAPS) x COLUMN``; the last column is loaded but not used. They depend only on the
+    seed."""
     random = np.random.default_rng(seed)
     weights = random.normal(0, 12, (TAPS, COLUMN))
     inputs = np.maximum(0, random.normal(0, 200, (positions + TAPS, COLUMN)))
@@ -46,7 +46,7 @@ def conv_loop_data(positions: int, seed: int = 1) -> tuple[Elements, Elements]:
 
 
 def conv_loop_golden(weights: Elements, inputs: Elements) -> Elements:
-    """The results, to the bit."""
+    """The results, bit-exact."""
     positions = len(inputs) - TAPS
     sums = [
         dot(inputs[tap : tap + positions], column, FRACTION).astype(np.int64)
@@ -56,7 +56,7 @@ def conv_loop_golden(weights: Elements, inputs: Elements) -> Elements:
 
 
 def conv_loop_job(weights: Elements, inputs: Elements) -> KernelJob:
-    """The loop on data as of :func:`conv_loop_data`.
+    """The loop on the data from :func:`conv_loop_data`.
 
     Raises:
         KernelError: a number of positions that :func:`conv_loop_program` does not support.
@@ -79,7 +79,7 @@ def conv_loop_job(weights: Elements, inputs: Elements) -> KernelJob:
 def conv_loop_program(positions: int) -> Program:
     """The loop for ``positions`` results, a multiple of 4 from 4 to 512.
 
-    The parameter block's address is that of the weights, which inputs and results follow.
+    The parameter block's address is that of the weights; inputs and results follow them.
 
     Raises:
         KernelError: another number of positions.

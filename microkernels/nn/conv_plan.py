@@ -1,8 +1,8 @@
-"""Partition of a convolution so that it fits the scratchpad of an engine, and the fastest slices.
+"""Divides a convolution so that it fits an engine's scratchpad, and finds the fastest slices.
 
-An engine holds ``filters`` filters at once, of one *slice* of the channels, and processes all
-windows of its tile with them: one *pass*. Filters at once for all slices are a *group*. The
-scratchpad holds::
+An engine keeps ``filters`` filters at once, for one *slice* of the channels, and processes all
+windows of its tile with them: one *pass*. The same filters over all slices are a *group*. The
+scratchpad contains::
 
     weights      for each part of the window, the filters' weights of that part
     threshold    the lowest element and 0: lower limit of outputs without and with ReLU; for
@@ -12,15 +12,15 @@ scratchpad holds::
     input        a ring of slots: columns of the window, or whole windows; after its end its first
                  columns again, where a window of one part slides
 
-Loaded data begin at multiples of :data:`isa.timing.RANGE_BYTES`: an access to the same unit of the
+Loaded data starts at multiples of :data:`isa.timing.RANGE_BYTES`: an access to the same unit of the
 array range check as a load in flight would wait for the load.
 
-The window of a slice has one *part* if it fits a vector register's length (256 elements), otherwise
-one a column. Columns are shared by neighbouring windows (``sliding``) when windows overlap and
-there is more than one part, or ``reuse`` is asked for and a column is a multiple of
-:data:`isa.timing.RANGE_BYTES`; otherwise a slot holds a whole window. A part lies in one piece:
-where a window of one part slides, the first columns of the ring are loaded twice, to their slots
-and after the ring's end, where such a window goes on.
+The window of a slice is one *part* if it fits a vector register's length (256 elements), otherwise
+one per column. Neighbouring windows share columns (``sliding``) if they overlap and there is more
+than one part, or if ``reuse`` is requested and a column is a multiple of
+:data:`isa.timing.RANGE_BYTES`; otherwise a slot contains a complete window. A part is contiguous:
+where a one-part window slides, the ring's first columns are loaded twice, to their slots and after
+the ring's end, where such a window continues.
 """
 
 from dataclasses import dataclass, replace
@@ -42,38 +42,38 @@ __all__ = ["SHARERS", "ConvPlan", "best_depth", "plan_conv"]
 #: stored; two more that become bytes.
 _RESULTS = 5
 _NARROWED = 2
-#: Numbers in an element of a map of bytes.
+#: Bytes per element of a map of bytes.
 _PAIR = 2
-#: Loads in flight for the input at most; the array range check has 20 entries, some are needed for
-#: weights, earlier sums and stores.
+#: Maximum loads in flight for the input; the array range check has 20 entries, some of which are
+#: needed for weights, earlier sums and stores.
 _MOST_LOADS = 12
 #: Slots of a ring whose first ones are repeated: a larger ring repeats fewer columns.
 _MOST_REPEATING = 14
-#: Engines of a vault, and clocks that a DRAM column takes on its bus: for estimates alone.
+#: Engines per vault, and bus clocks per DRAM column; used only for estimates.
 SHARERS = 4
 _BUS_CLOCKS = 4
 _BUS_EFFICIENCY = 0.8
-#: Clocks that the vector unit loses when it takes a short instruction, for estimates.
+#: Clocks that the vector unit loses when it accepts a short instruction; for estimates.
 _SHORT_COST = 1
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
 
 
 @dataclass(frozen=True, kw_only=True)
 class ConvPlan:
-    """Partition of a convolution; see the module's text.
+    """A division of a convolution; see the module's text.
 
     Attributes:
         shape: of the layer.
-        depth: channels in a slice of the input.
+        depth: channels per slice of the input.
         filters: at once, 1..256.
         joined: the window has one part.
         sliding: slots of the input ring are columns, shared by windows.
-        strips: windows lie in memory in one piece
+        strips: windows are contiguous in memory
             (:class:`microkernels.common.feature_map.StripMap`).
         slots: in the input ring.
         pairs: an element of image and weights is a pair of bytes, for two channels
             (:mod:`microkernels.nn.conv_shape`); ``shape`` and ``depth`` count elements.
-        narrow: outputs are bytes, sums shifted right by so many bits, two in an element; None:
+        narrow: outputs are bytes, two per element: sums shifted right by this many bits; None:
             outputs are sums.
     """
 
@@ -89,59 +89,59 @@ class ConvPlan:
 
     @property
     def slices(self) -> int:
-        """Slices of the input's channels."""
+        """Number of slices of the input's channels."""
         return -(-self.shape.channels // self.depth)
 
     @property
     def groups(self) -> int:
-        """Groups of filters."""
+        """Number of groups of filters."""
         return -(-self.shape.filters // self.filters)
 
     @property
     def parts(self) -> int:
-        """Parts of a window."""
+        """Number of parts of a window."""
         return 1 if self.joined else self.shape.kernel
 
     @property
     def column(self) -> int:
-        """Elements of a column of the window."""
+        """Elements per column of the window."""
         return self.shape.down * self.depth
 
     @property
     def length(self) -> int:
-        """Elements of a part of the window; the vector length of products."""
+        """Elements per part of the window; the vector length of products."""
         return self.column * (self.shape.kernel if self.joined else 1)
 
     @property
     def slot_columns(self) -> int:
-        """Columns in a slot of the input ring."""
+        """Columns per slot of the input ring."""
         return 1 if self.sliding else self.shape.kernel
 
     @property
     def window_slots(self) -> int:
-        """Slots that a window takes."""
+        """Slots per window."""
         return self.shape.kernel if self.sliding else 1
 
     @property
     def advance(self) -> int:
-        """Slots from a window to the next one of its row."""
+        """Slots from a window to the next of its row."""
         return self.shape.stride if self.sliding else 1
 
     @property
     def repeated(self) -> int:
-        """Slots that are loaded a second time, after the ring's end."""
+        """Slots that are loaded a second time after the ring's end."""
         return self.window_slots - 1 if self.joined else 0
 
     @property
     def least_slots(self) -> int:
-        """Slots of the smallest input ring. Slots that a window leaves are loaded after the first
-        product of the next one, which reads one slot, but a whole window where it has one part;
-        the next row begins with a window of new slots."""
+        """Slots of the smallest input ring. Slots that a window leaves are loaded after the next
+        one's first product, which reads one slot, or a complete window if it has one part; the next
+        row begins with a window of new slots."""
         return 2 * self.window_slots if self.joined else self.window_slots + 1
 
     @property
     def row_slots(self) -> int:
-        """Slots that a row of windows takes."""
+        """Slots per row of windows."""
         return self.window_slots + (self.shape.out_width - 1) * self.advance
 
     @property
@@ -151,12 +151,12 @@ class ConvPlan:
 
     @property
     def slot_loads(self) -> int:
-        """Loads that fill a slot: one a column, or one for a window that lies in one piece."""
+        """Loads that fill a slot: one per column, or one for a contiguous window."""
         return 1 if self.joined and self.strips else self.slot_columns
 
     @property
     def load_elements(self) -> int:
-        """Elements of a load that fills a slot, or a part of it."""
+        """Elements of a load that fills a slot or part of it."""
         return self.column * self.slot_columns // self.slot_loads
 
     @property
@@ -166,17 +166,17 @@ class ConvPlan:
 
     @property
     def column_pitch(self) -> int:
-        """Bytes from a column to the next one within a slot; those of a joined window touch."""
+        """Bytes from a column to the next within a slot; those of a joined window are adjacent."""
         return self.column_bytes if self.joined else round_up(self.column_bytes, RANGE_BYTES)
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of a slot of the input ring."""
+        """Bytes per slot of the input ring."""
         return round_up(self.slot_columns * self.column_pitch, RANGE_BYTES)
 
     @property
     def group_bytes(self) -> int:
-        """Bytes of an element for each of the filters at once."""
+        """Bytes of one element for each of the filters at once."""
         return self.filters * ELEMENT_BYTES
 
     @property
@@ -186,17 +186,17 @@ class ConvPlan:
 
     @property
     def byte_shift(self) -> int:
-        """Bits from the place of a byte in its sum up to the high byte of the element."""
+        """Bits from a byte's place in its sum to its element's high byte."""
         return 0 if self.narrow is None else MOST_NARROW - self.narrow
 
     @property
     def group_elements(self) -> int:
-        """Elements of a pixel that the filters at once write."""
+        """Elements per pixel that the filters at once write."""
         return self.filters if self.narrow is None else self.filters // _PAIR
 
     @property
     def out_channels(self) -> int:
-        """Elements of a pixel of the output."""
+        """Elements per pixel of the output."""
         return -(-self.shape.filters * self.group_elements // self.filters)
 
     @property
@@ -216,13 +216,13 @@ class ConvPlan:
 
     @property
     def earlier(self) -> int:
-        """Offset, in a slot of the result ring, of the partial sum of the earlier slices; the sums
-        of the parts lie before it, one after the other."""
+        """Offset in a slot of the result ring of the earlier slices' partial sum, which follows the
+        sums of the parts."""
         return round_up(self.parts * self.group_bytes, RANGE_BYTES)
 
     @property
     def result_bytes(self) -> int:
-        """Bytes of a slot of the result ring."""
+        """Bytes per slot of the result ring."""
         return self.earlier + round_up(self.group_bytes, RANGE_BYTES)
 
     @property
@@ -242,35 +242,35 @@ class ConvPlan:
 
     @property
     def ring_end(self) -> int:
-        """First byte after the slots of the input ring, and where the repeated ones begin."""
+        """First byte after the input ring's slots, where the repeated ones begin."""
         return self.ring + self.slots * self.slot_bytes
 
     @property
     def end(self) -> int:
-        """First byte that is not in use."""
+        """First unused byte."""
         return self.ring_end + self.repeated * self.slot_bytes
 
     @property
     def product_beats(self) -> int:
-        """Cycles of the vector unit for a part."""
+        """Vector unit cycles per part."""
         return self.filters * row_beats(_PRODUCT, self.length)
 
     @property
     def spaced(self) -> bool:
-        """A product takes long enough to avoid hazards between the instructions before and after
-        it."""
+        """Whether a product is long enough to avoid hazards between the instructions before and
+        after it."""
         return self.product_beats >= VECTOR_LATENCY
 
     @property
     def vector_cycles(self) -> int:
-        """Estimate of the cycles of the vector unit for a window."""
+        """Estimated vector unit cycles per window."""
         short = -(-self.group_bytes // WORD_BYTES) + _SHORT_COST
-        # Bytes are picked from their sums one a cycle.
+        # Bytes are picked from their sums at one per cycle.
         picked = 0 if self.narrow is None else short + self.filters + _SHORT_COST
         return self.parts * self.product_beats + (self.parts + 1) * short + picked
 
     def bus_cycles(self, sharers: int) -> float:
-        """Estimate of the cycles of a vault's bus for a window of each of ``sharers`` engines."""
+        """Estimated cycles of a vault's bus for one window of each of ``sharers`` engines."""
         size = self.load_elements * ELEMENT_BYTES
         # A piece that does not fill its columns may begin anywhere in one.
         columns_of_load = -(-size // COLUMN_BYTES) + (size % COLUMN_BYTES > 0)
@@ -281,7 +281,7 @@ class ConvPlan:
         return sharers * _BUS_CLOCKS * columns / _BUS_EFFICIENCY
 
     def shares(self, sharers: int) -> list[tuple[range, range]]:
-        """Rows of output pixels, and every n-th group of filters, of each of ``sharers`` (at least
+        """Rows of output pixels, and every n-th group of filters, for each of ``sharers`` (at least
         1) engines; the largest share is as small as possible.
 
         Raises:
@@ -303,14 +303,14 @@ class ConvPlan:
 
     @property
     def cycles(self) -> float:
-        """Estimate of the cycles of four engines on a vault for the whole layer, for choosing."""
+        """Estimated cycles of four engines of a vault for the complete layer; used for choosing."""
         window = max(self.vector_cycles, self.bus_cycles(SHARERS))
         pixels = self.shape.out_width * self.shape.out_height
         return window * pixels * self.slices * self.groups / SHARERS
 
 
 def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> list[int]:
-    """Numbers of filters at once to choose from; parameters as of :func:`plan_conv`.
+    """Candidate numbers of filters at once; parameters as for :func:`plan_conv`.
 
     Raises:
         KernelError: ``filters`` does not fit the output.
@@ -327,7 +327,7 @@ def _filter_counts(filters: int | None, out_depth: int, narrow: int | None) -> l
 
 
 def _with_slots(plan: ConvPlan, scratchpad_bytes: int) -> ConvPlan | None:
-    """``plan`` with the slots that its ring can use of the scratchpad; None: too few fit."""
+    """``plan`` with as many slots as its ring can use in the scratchpad; None: too few fit."""
     slots = (scratchpad_bytes - plan.ring) // plan.slot_bytes - plan.repeated
     most = _MOST_REPEATING if plan.repeated else _MOST_LOADS // plan.slot_loads
     slots = min(slots, max(plan.least_slots, most))
@@ -354,15 +354,15 @@ def plan_conv(
         depth: at least 1.
         out_depth: filters whose outputs are in a slice of the output map; filters at once divide
             it.
-        filters: at once; None: choose.
+        filters: at once; None: choose automatically.
         strips: the input is a :class:`microkernels.common.feature_map.StripMap`.
-        reuse: windows of one part share columns, too, where they can: about half as many columns
-            are read, in as many cycles.
-        pairs, narrow: as of :class:`ConvPlan`; ``narrow`` is 0..8, with one slice of the input.
+        reuse: one-part windows also share columns where they can: about half as many columns are
+            read, in as many cycles.
+        pairs, narrow: as for :class:`ConvPlan`; ``narrow`` is 0..8, with one slice of the input.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: no plan fits; the message names sizes that would.
+        KernelError: no plan fits; the message names sizes that would fit.
     """
     CHECK.at_least("depth", depth, 1)
     CHECK.at_least("out_depth", out_depth, 1)
@@ -412,7 +412,7 @@ def plan_conv(
     return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(SHARERS)))
 
 
-#: Elements that the vector unit multiplies in a cycle.
+#: Elements that the vector unit multiplies per cycle.
 _LANES = 4
 
 
@@ -421,7 +421,7 @@ _LANES = 4
 def best_depth(
     shape: ConvShape, *, out_depth: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 ) -> int:
-    """Channels in a slice of the input for which the layer is fastest, by estimate.
+    """Channels per input slice for which the layer is fastest, by estimate.
 
     Parameters: as for :func:`plan_conv`.
 
@@ -442,7 +442,7 @@ def best_depth(
             )
         except KernelError:
             continue
-        # Of the fastest, the thinnest slices.
+        # Among the fastest, the thinnest slices.
         best = min(best or (plan.cycles, depth), (plan.cycles, depth))
     if best is None:
         limit = _largest_kernel(shape, scratchpad_bytes)
@@ -456,19 +456,19 @@ def best_depth(
 
 def _least_cycles(shape: ConvShape, depth: int, out_depth: int) -> float:
     """A lower bound of :attr:`microkernels.nn.conv_plan.ConvPlan.cycles` with these slices: the
-    beats of all products, and two additions of each group of filters."""
+    beats of all products, and two additions per group of filters."""
     column = shape.down * depth
     joined = column * shape.kernel <= MAX_VL
     parts, length = (1, column * shape.kernel) if joined else (shape.kernel, column)
     groups = -(-shape.filters // min(MAX_MR, out_depth))
     beats = parts * shape.filters * -(-length // _LANES) + 2 * groups
     slices = -(-shape.channels // depth)
-    # Estimates are rounded numbers.
+    # Estimates are rounded.
     return shape.out_width * shape.out_height * slices * beats / SHARERS * (1 - 1e-9)
 
 
 def _largest_kernel(shape: ConvShape, scratchpad_bytes: int) -> int:
-    """Pixels of a side of the largest filter below the shape's that fits; 0: none does."""
+    """Side in pixels of the largest filter below the shape's that fits; 0: none does."""
     for kernel in range(
         min(max(shape.kernel, shape.down) - 1, shape.width, shape.height, MAX_VL), 0, -1
     ):

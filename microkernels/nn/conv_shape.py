@@ -1,23 +1,23 @@
 """Convolutions of elements and of bytes: sizes, and golden models.
 
-``out[y, x, o] = act(bias[o] + sum over i, j, c of image[y*s + i - p, x*s + j - p, c] *
-weights[o, i, j, c])`` with stride ``s`` and ``p`` pixels of zeros around the image (thesis equation
-2.12, with the filters as networks store them). The additions saturate, so that their order, which
-is the kernel's, matters. Slices of the channels come one after the other. The window of a slice is
-one sum of products (*joined*), or one for each of its columns. The sums of a window are added from
-left to right, then the partial sum of the earlier slices (the bias for the first).
+``out[y, x, o] = act(bias[o] + sum over i, j, c of image[y*s + i - p, x*s + j - p, c] * weights[o,
+i, j, c])`` with stride ``s`` and ``p`` pixels of zeros around the image (thesis equation 2.12, with
+the filters as networks store them). The additions saturate, so their order, which is the kernel's,
+matters. The slices of the channels follow each other. The window of a slice is one sum of products
+(*joined*), or one per column. The sums of a window are added from left to right, then the partial
+sum of the earlier slices (the bias for the first).
 
-Convolutions of bytes have the rate of 8-bit products, with sums of 16 bits. Image and weights are
-signed bytes. Two of them, for neighbouring channels, are an element of 16
-bits in memory, the first in the low half; an odd channel is filled up with zeros. The layout of
-such a map is that of a map of elements (:mod:`microkernels.common.feature_map`) with half as many
-channels. The kernel is :mod:`microkernels.nn.conv_kernel` with ``m.v.dot.add`` for its products, so
-that engines need this optional instruction.
+Convolutions of bytes run at the rate of 8-bit products, with 16-bit sums. Image and weights are
+signed bytes. Two of them, for neighbouring channels, form a 16-bit element in memory, the first in
+the low half; an odd channel is padded with zeros. Such a map is laid out like a map of elements
+(:mod:`microkernels.common.feature_map`) with half as many channels. The kernel is
+:mod:`microkernels.nn.conv_kernel` with ``m.v.dot.add`` for its products, so engines need this
+optional instruction.
 
-Sums of products are shifted right by ``fraction`` bits and have 16 bits, as those of
-:func:`microkernels.nn.conv_shape.convolve`. They are the outputs, or become bytes: shifted right by
-``narrow`` bits, rounded to nearest, halves up, and saturated. For that, half of the last place of a
-byte is added to the biases.
+Sums of products are shifted right by ``fraction`` bits and have 16 bits, like those of
+:func:`microkernels.nn.conv_shape.convolve`. They are the outputs, or they become bytes: shifted
+right by ``narrow`` bits, rounded to nearest, halves up, and saturated. For that, half a unit in a
+byte's last place is added to the biases.
 """
 
 from dataclasses import dataclass
@@ -49,18 +49,19 @@ __all__ = [
     "split_pairs",
 ]
 
-#: Bits that a sum is shifted by at most when it becomes a byte.
+#: Maximum bits that a sum is shifted by when it becomes a byte.
 MOST_NARROW = 8
-#: Fraction bits of a factor of one byte.
+#: Fraction bits of a one-byte factor.
 _MOST_BYTE_FRACTION = 6
 
 
 def check_shifts(fraction: int, narrow: int | None) -> None:
     """Check that sums of products can be shifted right by ``fraction`` bits: 0..15, or 0..6 for
-    outputs of bytes, as a byte must hold two to this power; and they by ``narrow`` bits: 0..8.
+    outputs of bytes, as a byte must be able to represent two to this power; and the sums by
+    ``narrow`` bits: 0..8.
 
     Raises:
-        KernelError: they can't.
+        KernelError: a shift is out of range.
     """
     check_fraction(fraction)
     if narrow is not None:
@@ -70,15 +71,15 @@ def check_shifts(fraction: int, narrow: int | None) -> None:
 
 @dataclass(frozen=True, kw_only=True)
 class ConvShape(StridedShape):
-    """Sizes of a convolution layer. Pixels around the image are zeros.
+    """Sizes of a convolution layer, whose padding is zeros.
 
     Attributes:
-        filters: at least 1.
-        kernel: pixels across and down of a filter, at least 1.
-        kernel_down: the same downwards, if it is another than across; else None.
+        filters: number of filters, at least 1.
+        kernel: pixels across and down per filter, at least 1.
+        kernel_down: pixels down, if different from across; otherwise None.
 
     Raises:
-        KernelError: a value outside its range, or a kernel larger than the padded image.
+        KernelError: a value out of range, or a kernel larger than the padded image.
     """
 
     filters: int
@@ -102,7 +103,7 @@ class ConvShape(StridedShape):
 
     @property
     def macs(self) -> int:
-        """Multiplications of the layer."""
+        """Multiplications per layer."""
         window = self.kernel * self.down * self.channels
         return self.out_width * self.out_height * self.filters * window
 
@@ -123,9 +124,9 @@ def convolve(
     Parameters:
         image: height x width x channels elements.
         weights: filters x kernel (down) x kernel (across) x channels elements.
-        bias: an element for each filter, with the fraction bits of the output.
-        depth: channels in a slice.
-        joined: the window of a slice is one sum.
+        bias: one element per filter, with the fraction bits of the output.
+        depth: channels per slice.
+        joined: a slice's window is one sum.
         fraction: bits by which sums of products are shifted right, 0..15.
         relu: negative outputs become 0.
 
@@ -173,7 +174,7 @@ _LOWEST, _HIGHEST = -128, 127
 
 
 def pair_bytes(values: Elements) -> Elements:
-    """Signed bytes as elements of two: ... x channels to ... x half as many, rounded up.
+    """Pack signed bytes in pairs into elements: ... x channels to ... x half as many, rounded up.
 
     Raises:
         KernelError: values beyond 8 bits.
@@ -184,15 +185,15 @@ def pair_bytes(values: Elements) -> Elements:
 
 
 def split_pairs(elements: Elements, channels: int) -> Elements:
-    """The bytes of elements of two, of the first ``channels`` channels."""
+    """Unpack the bytes of elements, for the first ``channels`` channels."""
     return np.ascontiguousarray(elements.astype(ELEMENT)).view(BYTE)[..., :channels]
 
 
 def rounding_bias(bias: Elements, filters: int, narrow: int | None) -> Elements:
-    """The biases with what rounds outputs of bytes.
+    """The biases including what rounds outputs of bytes.
 
     Parameters:
-        narrow: as of :func:`convolve_bytes`.
+        narrow: as for :func:`convolve_bytes`.
 
     Raises:
         KernelError: a bias that leaves no room for it.
@@ -222,16 +223,16 @@ def convolve_bytes(
         shape: of the layer; its channels and filters count bytes.
         image: height x width x channels bytes.
         weights: filters x kernel (down) x kernel (across) x channels bytes.
-        bias: an element of 16 bits for each filter, with the fraction bits of the sums.
-        depth: pairs of channels in a slice.
-        joined, relu: as of :func:`convolve`.
+        bias: one 16-bit element per filter, with the fraction bits of the sums.
+        depth: pairs of channels per slice.
+        joined, relu: as for :func:`convolve`.
         fraction: bits by which sums of products are shifted right, 0..15; for outputs of bytes
             0..6.
-        narrow: bits by which sums are shifted further to become bytes, 0..8; None: outputs are the
-            sums, elements of 16 bits.
+        narrow: bits by which sums are shifted further to become bytes, 0..8; None: the outputs are
+            the sums, elements of 16 bits.
 
     Returns:
-        out_height x out_width x filters bytes, or elements where the layer does not narrow.
+        out_height x out_width x filters bytes, or elements if the layer does not narrow.
 
     Raises:
         KernelError: an array of another shape, or values beyond their type.

@@ -1,14 +1,14 @@
-"""Functions of elements as polynomials: gelu and erf, and any function as a curve.
+"""Element-wise functions as polynomials: gelu and erf, and any function as a curve.
 
-gelu and erf have a part that depends on the magnitude alone and is about 0 from a limit on:
-``gelu(x)`` is the larger of x and 0, less ``|x| * Phi(-|x|)``; ``erf(x)`` has the magnitude
-``1 - erfc(|x|)``. The part is a polynomial, by Horner's rule, of the limited magnitude moved to -1
-to 1. Against real numbers, the results are off by at most 2e-4 and a unit of the last place.
+gelu and erf have a part that depends only on the magnitude and is about 0 beyond a limit:
+``gelu(x)`` is the larger of x and 0, minus ``|x| * Phi(-|x|)``; ``erf(x)`` has the magnitude ``1 -
+erfc(|x|)``. The part is a polynomial, by Horner's rule, of the limited magnitude mapped to -1 to 1.
+Compared with real numbers, the results are off by at most 2e-4 plus one unit in the last place.
 
-A curve is the sum of a start value and of *pieces*: each limits the argument to a range of its own,
-and is a polynomial there, by Horner's rule, of the argument moved to -1 to 1. Below its range a
-piece adds nothing, above it what it adds at the end. So short pieces where a function is steep need
-no choice between them. Only instructions of the plain engine are needed for both.
+A curve is the sum of a start value and of *pieces*: each limits the argument to its own range, and
+is a polynomial there, by Horner's rule, of the argument mapped to -1 to 1. Below its range a piece
+adds nothing; above it, it adds its value at the end. Short pieces where a function is steep
+therefore need no selection between them. Both need only instructions of the plain engine.
 """
 
 from collections.abc import Sequence
@@ -46,7 +46,7 @@ __all__ = [
 
 #: Fraction bits of coefficients and of the polynomials' arguments.
 UNIT_FRACTION = 15
-#: Fraction bits of operand and result at most.
+#: Maximum fraction bits of operand and result.
 MOST_FRACTION = 14
 
 
@@ -55,7 +55,7 @@ class Polynomial:
     """The part of a function that depends on the magnitude.
 
     Attributes:
-        coefficients: by rising power, with :data:`UNIT_FRACTION` bits.
+        coefficients: by ascending power, with :data:`UNIT_FRACTION` bits.
         limit: of the magnitude, in halves.
     """
 
@@ -63,8 +63,8 @@ class Polynomial:
     limit: int
 
     def constants(self, fraction: int) -> tuple[int, ...]:
-        """Elements that the kernel needs: limit, what is added to the magnitude, factor of the sum;
-        -1, 1, 1 and 0 as elements, the element below 1; coefficients by falling power.
+        """Elements that the kernel needs: limit, offset of the magnitude, factor of the sum; -1, 1,
+        1 and 0 as elements, the element below 1; coefficients by descending power.
 
         Parameters:
             fraction: bits of operand and result, 0..:data:`MOST_FRACTION`.
@@ -106,26 +106,26 @@ def polynomial(name: str, image: Elements, fraction: int) -> Elements:
     if name == "gelu":
         part = multiply(power_sum, one, UNIT_FRACTION - fraction)
         return subtract(np.maximum(image, zero), part)
-    # The slope of erf is below 2, so that twice the operand is beyond the magnitude.
+    # The slope of erf is below 2, so twice the operand exceeds the magnitude.
     bound = add(multiply(power_sum, minus, UNIT_FRACTION - fraction), unity)
     near = np.minimum(np.maximum(image, multiply(below, minus, 0)), below)
     return np.minimum(np.maximum(add(near, near), multiply(bound, minus, 0)), bound)
 
 
-#: Pieces at most, for the instruction buffer, and coefficients of each.
+#: Maximum pieces, given by the instruction buffer, and maximum coefficients of each.
 MOST_PIECES = 8
 _MOST_COEFFICIENTS = 8
 
 
 class Piece(NamedTuple):
-    """A part of a curve; all numbers are elements but the shifts, which are 0..15.
+    """A part of a curve; all numbers are elements except the shifts, which are 0..15.
 
     Attributes:
-        low, high: range of the argument, ``low`` not above ``high``.
-        factor, shift: of the difference from the middle, so that it is from -1 to 1 with
-            :data:`UNIT_FRACTION` bits: it is multiplied, and the product is shifted right.
-        scale, result_shift: factor and shift of the polynomial, so that it is part of the result.
-        coefficients: by falling power, with :data:`UNIT_FRACTION` bits, 2 to 8.
+        low, high: range of the argument, ``low`` at most ``high``.
+        factor, shift: convert the difference from the middle to -1 to 1 with :data:`UNIT_FRACTION`
+            bits: it is multiplied, and the product is shifted right.
+        scale, result_shift: factor and shift that convert the polynomial to a part of the result.
+        coefficients: by descending power, with :data:`UNIT_FRACTION` bits, 2 to 8.
     """
 
     low: int
@@ -138,21 +138,21 @@ class Piece(NamedTuple):
 
     @property
     def middle(self) -> int:
-        """Of the range."""
+        """Middle of the range."""
         return (self.low + self.high + 1) >> 1
 
     @property
     def constants(self) -> tuple[int, ...]:
-        """Elements that the kernel needs, in the order of their use."""
+        """Elements that the kernel needs, in order of use."""
         return (self.low, self.high, -self.middle, self.factor, *self.coefficients, self.scale)
 
 
 class Curve(NamedTuple):
-    """A function of an element.
+    """An element-wise function.
 
     Attributes:
         start: element to which the pieces are added.
-        pieces: 1 to :data:`MOST_PIECES`, by rising range.
+        pieces: 1 to :data:`MOST_PIECES`, by ascending range.
     """
 
     start: int
@@ -160,21 +160,21 @@ class Curve(NamedTuple):
 
     @property
     def constants(self) -> tuple[int, ...]:
-        """Elements that the kernel needs, in the order of their use."""
+        """Elements that the kernel needs, in order of use."""
         first, *rest = (piece.constants for piece in self.pieces)
         return (*first, self.start, *(value for constants in rest for value in constants))
 
     @property
     def operations(self) -> int:
-        """Operations of an element."""
+        """Operations per element."""
         return sum(2 * len(piece.coefficients) + 5 for piece in self.pieces)
 
 
 def curve_of(start: int, pieces: Sequence[Sequence[Any]]) -> Curve:
-    """The reverse of a curve as plain data.
+    """The curve from plain data.
 
     Raises:
-        TypeError: it is no such data.
+        TypeError: the data is not a curve.
     """
     parts = (Piece._make((*numbers, tuple(last))) for *numbers, last in pieces)
     return Curve(start, tuple(parts))
@@ -184,7 +184,7 @@ def check_curve(curve: Curve) -> None:
     """Check the numbers of a curve.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
     CHECK.kind("curve", curve, Curve)
     CHECK.within("pieces of a curve", len(curve.pieces), 1, MOST_PIECES)
@@ -211,8 +211,7 @@ def part(piece: Piece, image: Elements) -> Elements:
 
 
 def arguments_beyond(function: Curve, image: Elements) -> int:
-    """How many elements lie outside the range of all pieces, at whose ends the curve keeps its
-    value."""
+    """Number of elements outside the range of all pieces, where the curve keeps its end values."""
     low, high = function.pieces[0].low, function.pieces[-1].high
     return int(np.count_nonzero((image < low) | (image > high)))
 

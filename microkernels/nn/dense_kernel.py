@@ -1,20 +1,20 @@
-"""Generator of the fully connected kernel: the three phases of thesis Figure 6.6.
+"""Generates the fully connected kernel: the three phases of thesis Figure 6.6.
 
-In the first phase the engines of a vault copy the inputs into their vault; in the second each
-engine multiplies its rows of the weight matrix with them; in the third they add the sums of all
-segments and the bias, and apply ReLU. Barriers separate the phases
-(:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.dense_plan`.
+In the first phase a vault's engines copy the inputs into their vault; in the second each engine
+multiplies them by its rows of the weight matrix; in the third they add the sums of all segments and
+the bias, and apply ReLU. Barriers separate the phases (:mod:`microkernels.runtime.barrier`).
+Arithmetic: :mod:`microkernels.nn.dense_plan`.
 
-The second phase streams the weights once, in the order in which they lie in memory, through a ring
-of blocks. In a block's turn its rows are multiplied with the chunk of each vector, and after each
-product the sums of the previous block are added up. The following rules, and those in
-:mod:`microkernels.bp.kernel`, keep the program correct under any timing of the memory:
+The second phase streams the weights once, in memory order, through a ring of blocks. In a block's
+turn its rows are multiplied by the chunk of each vector, and after each product the previous
+block's sums are added. The following rules, and those in :mod:`microkernels.bp.kernel`, keep the
+program correct for any timing of the memory:
 
 - *Vector after vector*: a product separates an addition from the instruction that produced its
-  operands; products shorter than the vector unit's latency are followed by a ``v.drain``.
-- *Load after vector*: a block is loaded over that of the previous turn, and a chunk of inputs over
-  the previous chunk, after a product and an addition of this turn have been issued.
-- Before the first product of a row group its sums, and the products that are added first, are 0.
+  operands; a ``v.drain`` follows products shorter than the vector unit's latency.
+- *Load after vector*: a block is loaded over the previous turn's, and a chunk of inputs over the
+  previous chunk, after a product and an addition of this turn have been issued.
+- Before a row group's first product, its sums, and the products that are added first, are 0.
 """
 
 from functools import lru_cache
@@ -31,7 +31,7 @@ from .dense_layout import DenseLayout
 
 __all__ = ["dense_program"]
 
-#: Pieces of a vector in flight at a time in the first phase.
+#: Pieces of a vector in flight in the first phase.
 _COPIES = 4
 
 
@@ -43,12 +43,12 @@ def dense_program(layout: DenseLayout, *, fraction: int, vault_bits: int | None 
     Parameters:
         layout: sizes and addresses.
         fraction: bits by which sums of products are shifted right, 0..15.
-        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
-            within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
-            An engine whose weights are at address 0 then halts at once.
+        vault_bits: address bits of a vault if the start register ``parameters`` is an address
+            within it (:meth:`microkernels.common.builder.KernelBuilder.start`). An engine whose
+            weights are at address 0 then halts immediately.
 
     Raises:
-        KernelError: ``fraction`` outside its range.
+        KernelError: ``fraction`` is out of range.
     """
     check_fraction(fraction)
     shape = layout.plan.shape
@@ -139,12 +139,12 @@ class _DenseKernel:
 
     @property
     def _copy_elements(self) -> int:
-        """Elements of a piece in the first phase: the pieces fill the second phase's scratchpad."""
+        """Elements per piece in the first phase: the pieces fill the second phase's scratchpad."""
         units = self.plan.ring_end // _COPIES // RANGE_BYTES
         return min(MAX_VL, max(1, units * RANGE_BYTES // ELEMENT_BYTES))
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w = self.writer
         words = (
             self.copy_from,
@@ -189,7 +189,7 @@ class _DenseKernel:
             self.writer.label(label)
 
     def _end_loop(self, label: str, *steps: tuple[str, int]) -> None:
-        """End the loop: advance these registers by the given number of bytes."""
+        """End the loop and advance these registers by the given number of bytes."""
         w = self.writer
         if self.batch > 1:
             for register, distance in steps:
@@ -307,7 +307,7 @@ class _DenseKernel:
         w.advance_ring(self.fill, plan.slot_bytes, self.ring, self.ring_end)
 
     def _load_chunk(self, label: str) -> None:
-        """Load the next chunk of each vector; the first chunk follows the last one."""
+        """Load each vector's next chunk; the first chunk follows the last one."""
         w, plan = self.writer, self.plan
         w.op("mov", self.at[0], self.then)
         w.op("mov", self.at[1], self.copy_from)

@@ -1,4 +1,4 @@
-"""Memory layout of a fully connected layer in a vault, and its parameter block.
+"""Memory layout of a fully connected layer in a vault, including its parameter block.
 
 An engine's part of the parameter block::
 
@@ -28,7 +28,7 @@ from .dense_plan import DensePlan
 __all__ = ["DenseLayout", "Vectors"]
 
 _WORDS = 14
-#: Banks of a vault (thesis, section 5.2). The weights of engine n begin n quarters of the banks
+#: Banks per vault (thesis, section 5.2). The weights of engine n start n quarters of the banks
 #: further on, so that engines that read in lockstep use different banks.
 _BANKS = 16
 _SKEW_ROWS = 4
@@ -40,12 +40,12 @@ class Vectors:
 
     Attributes:
         base: address of the first element; even.
-        length: elements of a vector, at least 1.
-        batch: vectors, at least 1.
-        pitch: bytes from a vector to the next; even, and no less than a vector.
+        length: elements per vector, at least 1.
+        batch: number of vectors, at least 1.
+        pitch: bytes from one vector to the next; even, and no less than a vector.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     base: int
@@ -66,7 +66,7 @@ class Vectors:
 
     @classmethod
     def packed(cls, base: int, length: int, batch: int) -> "Vectors":
-        """Vectors that begin at DRAM columns, as close as can be."""
+        """Vectors that start at DRAM columns, as close together as possible."""
         pitch = round_up(length * ELEMENT_BYTES, COLUMN_BYTES)
         return cls(base=base, length=length, batch=batch, pitch=pitch)
 
@@ -80,7 +80,7 @@ class Vectors:
 
         Raises:
             KernelError: values of another shape or beyond 16 bits.
-            isa.image.ImageError: they lie outside the memory.
+            isa.image.ImageError: they are outside the memory.
         """
         values = check_elements("vectors", values, (self.batch, self.length))
         for number, vector in enumerate(values):
@@ -90,7 +90,7 @@ class Vectors:
         """The batch x length elements in ``memory``.
 
         Raises:
-            isa.image.ImageError: they lie outside the memory.
+            isa.image.ImageError: they are outside the memory.
         """
         size = self.length * ELEMENT_BYTES
         return np.stack(
@@ -107,12 +107,13 @@ class DenseLayout:
 
     Attributes:
         plan: partition of the layer.
-        source: inputs of the first segment, the vault's; None: others put them into :attr:`copied`.
+        source: inputs of the first segment, the vault's; None: other engines write them to
+            :attr:`copied`.
         target: the outputs.
         base: first address of all other data; a multiple of 32.
 
     Raises:
-        KernelError: vectors that do not fit the layer, or a value outside its range.
+        KernelError: vectors that do not fit the layer, or a value out of range.
     """
 
     plan: DensePlan
@@ -142,7 +143,7 @@ class DenseLayout:
 
     @property
     def declared(self) -> Declared:
-        """The memory that is fixed with the layer: parameter block and flags."""
+        """The memory that is fixed by the layer: parameter block and flags."""
         block = Span(self.parameters, block_size([_WORDS] * self.plan.sharers))
         return Declared(constants=(block,), numbers=self.flags.numbers, slots=self.plan.sharers)
 
@@ -154,7 +155,7 @@ class DenseLayout:
 
     @property
     def threshold(self) -> int:
-        """Address of the element that is the lower limit of the outputs."""
+        """Address of the element that is the outputs' lower limit."""
         return self.flags.end
 
     @property
@@ -164,17 +165,17 @@ class DenseLayout:
 
     @property
     def copied(self) -> Vectors:
-        """The copied inputs; their last chunk is filled up with zeros."""
+        """The copied inputs; their last chunk is padded with zeros."""
         base = round_up(self.bias + self.plan.shape.outputs * ELEMENT_BYTES, COLUMN_BYTES)
         return Vectors.packed(base, self.plan.chunks * self.plan.chunk, self.plan.shape.batch)
 
     @property
     def sums_pitch(self) -> int:
-        """Bytes from a vector's sums to the next one's in a segment."""
+        """Bytes from one vector's sums to the next one's in a segment."""
         return round_up(self.plan.sharers * self.plan.pe_outputs * ELEMENT_BYTES, COLUMN_BYTES)
 
     def sums(self, segment: int) -> Vectors:
-        """The sums of a segment, without those that only fill up."""
+        """A segment's sums, without padding."""
         shape = self.plan.shape
         return Vectors(
             base=self.copied.end + segment * shape.batch * self.sums_pitch,
@@ -185,7 +186,7 @@ class DenseLayout:
 
     @property
     def _pe_weights(self) -> int:
-        """Bytes of an engine's weights, with those that are prefetched beyond their end."""
+        """Bytes of an engine's weights, including those prefetched beyond the end."""
         plan = self.plan
         blocks = plan.groups * plan.chunks * plan.blocks + plan.slots
         return round_up(blocks * plan.block_bytes, _BANKS * ROW_BYTES)
@@ -201,16 +202,16 @@ class DenseLayout:
         return self.weights(self.plan.sharers)
 
     def store(self, memory: Writable, weights: Elements, bias: Elements, *, relu: bool) -> None:
-        """Put all but inputs and other segments' sums into ``memory``.
+        """Write everything except inputs and other segments' sums to ``memory``.
 
         Parameters:
             weights: outputs x inputs elements.
-            bias: an element for each output.
+            bias: one element per output.
             relu: negative outputs become 0.
 
         Raises:
             KernelError: arrays of another shape, or values beyond 16 bits.
-            isa.image.ImageError: the layout lies outside the memory.
+            isa.image.ImageError: the layout is outside the memory.
         """
         plan, shape = self.plan, self.plan.shape
         weights = check_elements("weights", weights, (shape.outputs, shape.inputs))

@@ -1,22 +1,20 @@
-"""Fully connected layers: sizes, golden model, and partition for the scratchpad of an engine.
+"""Fully connected layers: sizes, golden model, and division for an engine's scratchpad.
 
 ``out[b, o] = act(bias[o] + sum over i of weights[o, i] * inputs[b, i])`` (thesis equation 2.13) for
-each vector ``b`` of a batch. The inputs are cut into *segments*, one for each vault of a row of
-vaults, and each of these into *chunks*. The products of a chunk are one exact sum that is rounded;
-chunks, and then the segments beginning with the bias, are added with saturation (Figure 6.6).
+each vector ``b`` of a batch. The inputs are divided into *segments*, one per vault in a row of
+vaults, and each of these into *chunks*. A chunk's products are one exact sum that is rounded;
+chunks, and then the segments starting with the bias, are added with saturation (Figure 6.6).
 
-An engine works on *row groups* of outputs. For each row group it goes through all chunks of its
-inputs, and for each chunk through *blocks* of ``block`` outputs. In this phase the scratchpad
-holds::
+An engine works on *row groups* of outputs. For each row group it processes all chunks of its
+inputs, and for each chunk *blocks* of ``block`` outputs. In this phase the scratchpad contains::
 
     sums         of the row group, for each vector of the batch
     products     two sets of the last block's sums of products, for each vector
     inputs       two chunks of each vector
     weights      a ring of blocks
 
-and in the last phase, from its beginning on, the thresholds, the bias and then the sums of all
-segments for a piece of the outputs. Loaded data begin at multiples of
-:data:`isa.timing.RANGE_BYTES`.
+and in the last phase, from its start, the thresholds, the bias and then the sums of all segments
+for a piece of the outputs. Loaded data starts at multiples of :data:`isa.timing.RANGE_BYTES`.
 """
 
 from dataclasses import dataclass, replace
@@ -42,14 +40,14 @@ __all__ = ["DensePlan", "DenseShape", "dense", "partial_sums", "plan_dense"]
 
 @dataclass(frozen=True, kw_only=True)
 class DenseShape:
-    """Sizes of a fully connected layer, or of the part of one that a vault works on.
+    """Sizes of a fully connected layer, or of a vault's part of one.
 
     Attributes:
-        inputs, outputs: elements of an input and of an output vector, at least 1.
-        batch: vectors, at least 1.
+        inputs, outputs: elements per input and output vector, at least 1.
+        batch: number of vectors, at least 1.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     inputs: int
@@ -65,11 +63,11 @@ class DenseShape:
 def partial_sums(
     shape: DenseShape, chunk: int, inputs: Elements, weights: Elements, *, fraction: int
 ) -> Elements:
-    """Golden model of the second phase: sums of the products of one segment.
+    """Golden model of the second phase: sums of one segment's products.
 
     Parameters:
         shape: of the segment.
-        chunk: inputs in a chunk, at least 1.
+        chunk: inputs per chunk, at least 1.
         inputs: batch x inputs elements.
         weights: outputs x inputs elements.
         fraction: bits by which sums of products are shifted right, 0..15.
@@ -78,7 +76,7 @@ def partial_sums(
         batch x outputs elements.
 
     Raises:
-        KernelError: an array of another shape, or values outside their range.
+        KernelError: an array of another shape, or values out of range.
     """
     check_fraction(fraction)
     CHECK.at_least("chunk", chunk, 1)
@@ -96,7 +94,7 @@ def dense(sums: Elements, bias: Elements, *, relu: bool) -> Elements:
 
     Parameters:
         sums: segments x batch x outputs elements.
-        bias: an element for each output.
+        bias: one element per output.
         relu: negative outputs become 0.
 
     Returns:
@@ -115,32 +113,32 @@ def dense(sums: Elements, bias: Elements, *, relu: bool) -> Elements:
     return np.maximum(total, 0) if relu else total
 
 
-#: Blocks of weights in the ring: at least, enough to hide the memory's latency, and at most (each
-#: is a load in flight).
+#: Blocks of weights in the ring: the minimum, enough to hide the memory's latency, and the maximum
+#: (each is a load in flight).
 _FEWEST_BLOCKS = 3
 _GOOD_BLOCKS = 6
 _MOST_BLOCKS = 12
-#: Loads in flight in the last phase at most.
+#: Maximum loads in flight in the last phase.
 _MOST_SEGMENTS = 64
-#: Share of the scratchpad for the inputs of all vectors, and for the sums.
+#: Fraction of the scratchpad for all vectors' inputs, and for the sums.
 _INPUT_SHARE = 4
 _SUM_SHARE = 4
 _PRODUCT = BY_KEY["m.v.mul.add[16]"]
-#: Elements in a word.
+#: Elements per word.
 _LANES = WORD_BYTES // ELEMENT_BYTES
 
 
 @dataclass(frozen=True, kw_only=True)
 class DensePlan:
-    """Partition of a fully connected layer; see the module's text.
+    """A division of a fully connected layer; see the module's text.
 
     Attributes:
         shape: of the vault's part of the layer.
-        segments: partial sums that make an output, at least 1.
-        sharers: engines of the vault, at least 1.
-        chunk: inputs in a chunk, at most 256.
-        block: outputs in a block, at most 256.
-        blocks: in a row group.
+        segments: partial sums per output, at least 1.
+        sharers: engines per vault, at least 1.
+        chunk: inputs per chunk, at most 256.
+        block: outputs per block, at most 256.
+        blocks: per row group.
         slots: blocks in the ring of weights.
         piece: outputs at once in the last phase.
     """
@@ -156,47 +154,47 @@ class DensePlan:
 
     @property
     def chunks(self) -> int:
-        """Chunks of the inputs."""
+        """Number of chunks of the inputs."""
         return -(-self.shape.inputs // self.chunk)
 
     @property
     def group(self) -> int:
-        """Outputs in a row group."""
+        """Outputs per row group."""
         return self.block * self.blocks
 
     @property
     def groups(self) -> int:
-        """Row groups of each engine."""
+        """Row groups per engine."""
         return -(-self.shape.outputs // (self.sharers * self.group))
 
     @property
     def pe_outputs(self) -> int:
-        """Outputs of each engine, with those that only fill up its last row group."""
+        """Outputs per engine, including those that only pad its last row group."""
         return self.groups * self.group
 
     @property
     def chunk_bytes(self) -> int:
-        """Bytes of a chunk of a vector in the scratchpad."""
+        """Bytes of a vector's chunk in the scratchpad."""
         return round_up(self.chunk * ELEMENT_BYTES, RANGE_BYTES)
 
     @property
     def group_bytes(self) -> int:
-        """Bytes of a vector's sums of a row group."""
+        """Bytes of a vector's sums for a row group."""
         return self.group * ELEMENT_BYTES
 
     @property
     def product_bytes(self) -> int:
-        """Bytes of a vector's sums of products of a block."""
+        """Bytes of a vector's sums of products for a block."""
         return self.block * ELEMENT_BYTES
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of the weights of a block in memory."""
+        """Bytes of a block's weights in memory."""
         return self.block * self.chunk * ELEMENT_BYTES
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of a slot of the ring of weights."""
+        """Bytes per slot of the ring of weights."""
         return round_up(self.block_bytes, RANGE_BYTES)
 
     @property
@@ -221,18 +219,18 @@ class DensePlan:
 
     @property
     def piece_bytes(self) -> int:
-        """Bytes of a piece of the outputs."""
+        """Bytes per piece of the outputs."""
         return round_up(self.piece * ELEMENT_BYTES, RANGE_BYTES)
 
     @property
     def spaced(self) -> bool:
-        """A product takes long enough to avoid hazards between the instructions before and after
-        it."""
+        """Whether a product is long enough to avoid hazards between the instructions before and
+        after it."""
         return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
 
 
 def _chunk_of(shape: DenseShape, chunk: int | None, scratchpad_bytes: int) -> int:
-    """Inputs in a chunk; parameters and errors as of :func:`plan_dense`."""
+    """Inputs per chunk; parameters and errors as for :func:`plan_dense`."""
     if chunk is not None:
         if not 1 <= chunk <= MAX_VL:
             raise KernelError(f"chunk must be from 1 to {MAX_VL}, not {chunk}")
@@ -260,14 +258,14 @@ def plan_dense(
     """A plan for a vault's part of a fully connected layer.
 
     Parameters:
-        segments: partial sums that make an output, 1..64.
-        sharers: engines of the vault, at least 1.
-        chunk: inputs in a chunk, 1..256; None: choose.
+        segments: partial sums per output, 1..64.
+        sharers: engines per vault, at least 1.
+        chunk: inputs per chunk, 1..256; None: choose automatically.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: a value outside its range, or a batch that does not fit; the message names
-            one that would.
+        KernelError: a value out of range, or a batch that does not fit; the message names one that
+            would.
     """
     if not 1 <= segments <= _MOST_SEGMENTS:
         raise KernelError(f"segments must be from 1 to {_MOST_SEGMENTS}, not {segments}")
@@ -304,14 +302,14 @@ def plan_dense(
             f"a batch of {shape.batch} vectors does not fit a scratchpad of {scratchpad_bytes} "
             f"bytes with chunks of {chunk} inputs: give fewer vectors, or shorter chunks"
         )
-    # Criteria: few outputs that only fill up; enough blocks in flight; the longest blocks.
+    # Criteria: little padding of outputs; enough blocks in flight; the longest blocks.
     return min(plans, key=lambda p: (p.pe_outputs, p.slots < _GOOD_BLOCKS, -p.block))
 
 
 def _best_chunk(inputs: int, limit: int) -> int:
-    """Inputs in a chunk, at most ``most``, for which a row of weights takes the fewest columns;
-    the longest of those. A row of a chunk that does not fill its columns shares one with the next
-    row, and both load it."""
+    """Inputs per chunk, at most ``most``, for which a row of weights takes the fewest columns; the
+    longest of those. If a chunk's row does not fill its columns, it shares one with the next row,
+    and both load it."""
 
     def columns(chunk: int) -> int:
         size = chunk * ELEMENT_BYTES

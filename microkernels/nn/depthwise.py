@@ -1,21 +1,21 @@
 """Depthwise convolutions: sizes, golden model, layout and kernel.
 
-Each channel has one filter, which sees that channel alone. As channels lie in the lanes of the
-vector unit, a product is shifted right and rounded by itself; sums saturate.
+Each channel has one filter, which sees only that channel. As channels are in the vector unit's
+lanes, each product is shifted right and rounded separately; sums saturate.
 
-Outputs are computed in *strips*: ``pixels`` of a column, all channels of a slice, one vector. The
-weights of a slice lie in memory as such vectors, repeated for each pixel, one for each pixel of the
-window, and the biases after them. The scratchpad holds the threshold, these vectors, two outputs,
-two vectors of products, and a ring of *slots*: the pixels of a column of the input that a strip
-needs. With a stride down, every pixel whose number has the same rest lies together, so that a
-vector finds those of one row of the windows one after the other.
+Outputs are computed in *strips*: ``pixels`` of a column, all channels of a slice, as one vector. A
+slice's weights are stored as such vectors, repeated for each pixel, one per pixel of the window,
+followed by the biases. The scratchpad contains the threshold, these vectors, two outputs, two
+vectors of products, and a ring of *slots*: the pixels of an input column that a strip needs. With a
+vertical stride, pixels whose numbers have the same remainder are stored together, so that a vector
+finds those of one row of the windows one after the other.
 
-The work is cut into *lines*: a row of strips of one slice. The last strips overlap those before.
-The words of a line are the addresses of its first input, of its first output and of its weights.
+The work is divided into *lines*: a row of strips of one slice. The last strips overlap the previous
+ones. A line's words are the addresses of its first input, of its first output and of its weights.
 The constant is the threshold.
 
-For each pixel of the window the program computes a product of whole vectors, channels in the lanes,
-and a sum. Columns of the input are loaded a step ahead. A sum follows the next product, so that it
+For each pixel of the window the program computes a product of whole vectors, with channels in the
+lanes, and a sum. Input columns are loaded one step ahead. A sum follows the next product, so it
 need not wait for its own.
 """
 
@@ -57,15 +57,15 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class DepthwiseShape(StridedShape):
-    """Sizes of a depthwise convolution, of a map with the pixels around it.
+    """Sizes of a depthwise convolution of a map that includes its padding.
 
     Attributes:
-        across, down: pixels of a window, at least 1.
+        across, down: pixels per window, at least 1.
         fraction: bits by which products are shifted right, 0..15.
         relu: negative outputs become 0.
 
     Raises:
-        KernelError: a value outside its range, padding, or a window larger than the map.
+        KernelError: a value out of range, padding, or a window larger than the map.
     """
 
     across: int = 3
@@ -88,7 +88,7 @@ class DepthwiseShape(StridedShape):
 
     @property
     def taps(self) -> int:
-        """Pixels of a window."""
+        """Pixels per window."""
         return self.across * self.down
 
 
@@ -101,7 +101,7 @@ def depthwise(
 
     Parameters:
         image: height x width x channels elements. weights: channels x down x across.
-        bias: an element for each channel.
+        bias: one element per channel.
 
     Raises:
         KernelError: arrays of another shape.
@@ -122,20 +122,21 @@ def depthwise(
     return np.maximum(add(total, bias), 0 if shape.relu else LOWEST)
 
 
-#: Loads in flight at most; the array range check has 20 entries.
+#: Maximum loads in flight; the array range check has 20 entries.
 _MOST_LOADS = 18
-#: For choosing alone: lanes; cycles of an instruction and of a strip besides the beats; of a line.
+#: Used only for choosing: lanes; cycles of an instruction and of a strip besides the beats; of a
+#: line.
 _LANES, _STEP, _STRIP, _LINE = 4, 1, 20, 150
 
 
 def _slot_pixels(shape: DepthwiseShape, pixels: int) -> int:
-    """Pixels of a slot, with those that fill up the rests."""
+    """Pixels per slot, including those that pad the remainders."""
     seen = (pixels - 1) * shape.step_down + shape.down
     return -(-seen // shape.step_down) * shape.step_down
 
 
 def _vector_bytes(pixels: int, depth: int) -> int:
-    """Bytes of so many pixels in the scratchpad."""
+    """Bytes of this many pixels in the scratchpad."""
     return round_up(pixels * depth * ELEMENT_BYTES, RANGE_BYTES)
 
 
@@ -176,10 +177,10 @@ def best_pixels(
     sharers: int = 1,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> int:
-    """Pixels of a strip for which the layer is fastest, by prediction.
+    """Pixels per strip for which the layer is fastest, by prediction.
 
     Parameters:
-        depth: channels of a slice. sharers: engines, at least 1.
+        depth: channels per slice. sharers: number of engines, at least 1.
 
     Raises:
         KernelError: no strip fits the scratchpad.
@@ -204,7 +205,7 @@ def predict_depthwise(
     sharers: int,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> float:
-    """Predicted cycles; parameters and exceptions as of :func:`best_pixels`."""
+    """Predicted cycles; parameters and exceptions as for :func:`best_pixels`."""
     pixels = best_pixels(shape, depth, sharers=sharers, scratchpad_bytes=scratchpad_bytes)
     return _cycles(shape, depth, pixels, sharers)
 
@@ -218,7 +219,7 @@ class DepthwiseLayout(LineLayout):
 
     Raises:
         KernelError: maps that do not fit the layer, a window that does not fit the scratchpad, or a
-            value outside its range.
+            value out of range.
     """
 
     shape: DepthwiseShape
@@ -235,7 +236,7 @@ class DepthwiseLayout(LineLayout):
 
     @cached_property
     def pixels(self) -> int:
-        """Outputs of a strip."""
+        """Outputs per strip."""
         return best_pixels(
             self.shape,
             self.source.depth,
@@ -247,12 +248,12 @@ class DepthwiseLayout(LineLayout):
 
     @property
     def depth(self) -> int:
-        """Channels of a slice."""
+        """Channels per slice."""
         return self.source.depth
 
     @property
     def vector(self) -> int:
-        """Elements of a strip."""
+        """Elements per strip."""
         return self.pixels * self.depth
 
     @property
@@ -267,7 +268,7 @@ class DepthwiseLayout(LineLayout):
 
     @property
     def slot_bytes(self) -> int:
-        """Bytes of a slot."""
+        """Bytes per slot."""
         return _vector_bytes(_slot_pixels(self.shape, self.pixels), self.depth)
 
     @property
@@ -281,7 +282,7 @@ class DepthwiseLayout(LineLayout):
         return (self.pixels - 1) * self.shape.step_down + self.shape.down
 
     def place(self, pixel: int) -> int:
-        """Bytes from the beginning of a slot to a pixel of the column."""
+        """Bytes from the start of a slot to a pixel of the column."""
         number, rest = divmod(pixel, self.shape.step_down)
         column = _slot_pixels(self.shape, self.pixels) // self.shape.step_down
         return (rest * column + number) * self.depth * ELEMENT_BYTES
@@ -309,12 +310,12 @@ class DepthwiseLayout(LineLayout):
 
     @property
     def weights(self) -> int:
-        """Address of the weights and biases, slice after slice."""
+        """Address of the weights and biases, slice by slice."""
         return self.constants + COLUMN_BYTES
 
     @property
     def weight_elements(self) -> int:
-        """Elements of the weights and biases of a slice."""
+        """Elements of a slice's weights and biases."""
         return (self.shape.taps + 1) * self.vector
 
     @property
@@ -326,13 +327,13 @@ class DepthwiseLayout(LineLayout):
         return self.weights + self.source.slices * self._weight_step
 
     def store(self, memory: Writable, weights: Elements, bias: Elements) -> None:
-        """Put all but the maps into ``memory``.
+        """Write everything except the maps to ``memory``.
 
         Parameters:
-            weights: channels x down x across elements. bias: one for each channel.
+            weights: channels x down x across elements. bias: one element per channel.
 
         Raises:
-            isa.image.ImageError: the layout lies outside the memory.
+            isa.image.ImageError: the layout is outside the memory.
         """
         threshold = 0 if self.shape.relu else LOWEST
         self._store_fixed(memory, np.array([threshold], ELEMENT).tobytes())
@@ -439,7 +440,7 @@ class _DepthwiseKernel(LineKernel[DepthwiseLayout]):
         w.op("sub", self.to_load, self.to_load, 1)
 
     def _operand(self, column: str, row: int) -> str:
-        """Where the pixels are that row ``row`` of the windows sees."""
+        """Address of the pixels seen by row ``row`` of the windows."""
         place = self.layout.place(row)
         if not place:
             return column

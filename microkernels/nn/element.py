@@ -1,18 +1,18 @@
 """Layout and kernel of element-wise layers.
 
-The work is cut into *lines*: a column of pixels of one slice of the channels, which is one
-contiguous piece of memory in each map. A line is cut into *pieces* of equal length; where they do
-not divide it, the last one overlaps the one before, and the same elements are computed twice.
+The work is divided into *lines*: a column of pixels of one slice of the channels, which is
+contiguous in each map. A line is divided into *pieces* of equal length; if they do not divide it
+evenly, the last one overlaps the previous one, and the same elements are computed twice.
 
-The scratchpad holds the constants, two pieces of results, of a polynomial a piece of its argument,
-of a curve also one of a part of it, and a ring of *slots*: a piece of each map that is read. All
-begin at multiples of :data:`isa.timing.RANGE_BYTES`.
+The scratchpad contains the constants, two pieces of results, for a polynomial a piece of its
+argument, for a curve also a piece of a part of it, and a ring of *slots*: one piece of each input
+map. All start at multiples of :data:`isa.timing.RANGE_BYTES`.
 
-The words of a line are its addresses in each map that is read, and in the target.
+A line's words are its addresses in each input map and in the target.
 
-Memory is the limit, so a ring of pieces is in flight while the vector unit computes one. A
-``v.drain`` completes each result before it is stored and its slot is reloaded. The result lies
-apart from the slot, so that the load does not wait for the store.
+The layer is memory-bound, so a ring of pieces is in flight while the vector unit computes one. A
+``v.drain`` completes each result before it is stored and its slot is reloaded. The result is
+separate from the slot, so the load does not wait for the store.
 """
 
 from collections.abc import Mapping
@@ -40,11 +40,11 @@ from .line import LineLayout, StreamKernel
 
 __all__ = ["ElementLayout"]
 
-#: Pieces of several in a line begin at multiples of so many elements.
+#: If a line has several pieces, they start at multiples of this many elements.
 _STEP = COLUMN_BYTES // ELEMENT_BYTES
-#: Slots at least, which hide the memory's latency.
+#: Minimum slots, which hide the memory's latency.
 _LEAST_SLOTS = 4
-#: Loads in flight at most; the array range check has 20 entries.
+#: Maximum loads in flight; the array range check has 20 entries.
 _MOST_LOADS = 16
 
 
@@ -54,11 +54,11 @@ class ElementLayout(LineLayout):
 
     Attributes:
         shape: of the layer.
-        other: the second map that is read, of an operation of two maps, else None.
+        other: the second input map of an operation on two maps, otherwise None.
 
     Raises:
         KernelError: maps that do not fit the layer or have different slices, a scratchpad that is
-            too small, or a value outside its range.
+            too small, or a value out of range.
     """
 
     shape: ElementShape
@@ -88,40 +88,40 @@ class ElementLayout(LineLayout):
 
     @property
     def _partial(self) -> tuple[str, ...]:
-        """Pieces on the way to a result: the argument of a polynomial, and a part of a curve."""
+        """Pieces on the way to a result: a polynomial's argument, and a part of a curve."""
         if self.shape.curve is not None:
             return ("unit", "part")
         return ("unit",) if self.shape.operation in POLYNOMIALS else ()
 
     @property
     def _least_pieces(self) -> int:
-        """Pieces that the scratchpad holds at least."""
+        """Minimum pieces that the scratchpad must contain."""
         return 2 + len(self._partial) + _LEAST_SLOTS * self.shape.maps
 
     @property
     def _most_elements(self) -> int:
-        """Elements of a piece at most: so many that the least number of pieces fits."""
+        """Maximum elements per piece: the minimum number of pieces must fit."""
         fitting = (self.scratchpad_bytes - self.results) // self._least_pieces
         return min(MAX_VL, fitting // COLUMN_BYTES * _STEP)
 
     @property
     def line(self) -> int:
-        """Elements of a line."""
+        """Elements per line."""
         return self.shape.height * self.source.depth
 
     @property
     def pieces(self) -> int:
-        """Pieces of a line."""
+        """Pieces per line."""
         return -(-self.line // self._most_elements)
 
     @property
     def piece(self) -> int:
-        """Elements of a piece."""
+        """Elements per piece."""
         return self.line if self.pieces == 1 else round_up(-(-self.line // self.pieces), _STEP)
 
     @property
     def overlap(self) -> int:
-        """Elements that the last two pieces of a line both have."""
+        """Elements shared by the last two pieces of a line."""
         return self.pieces * self.piece - self.line
 
     # Scratchpad.
@@ -133,7 +133,7 @@ class ElementLayout(LineLayout):
 
     @cached_property
     def scratchpad(self) -> ScratchpadPlan:
-        """The constants, two results, what is computed on the way to one, and the ring."""
+        """The constants, two results, intermediate values, and the ring."""
         piece = round_up(self.piece * ELEMENT_BYTES, RANGE_BYTES)
         plan = ScratchpadPlan({"constants": self.results, "results": 2 * piece})
         for name in self._partial:
@@ -146,7 +146,7 @@ class ElementLayout(LineLayout):
 
     @property
     def _lines(self) -> list[tuple[int, int]]:
-        """First channel and x of each line."""
+        """Each line's first channel and x."""
         source = self.source
         channels = range(0, source.slices * source.depth, source.depth)
         return [(channel, x) for channel in channels for x in range(self.shape.width)]
@@ -161,10 +161,10 @@ class ElementLayout(LineLayout):
         return self.constants + max(round_up(size, COLUMN_BYTES), COLUMN_BYTES)
 
     def store(self, memory: Writable) -> None:
-        """Put all but the maps into ``memory``.
+        """Write everything except the maps to ``memory``.
 
         Raises:
-            isa.image.ImageError: the layout lies outside the memory.
+            isa.image.ImageError: the layout is outside the memory.
         """
         self._store_fixed(memory, np.array(self.shape.constants, ELEMENT).tobytes())
 
@@ -174,7 +174,7 @@ class ElementLayout(LineLayout):
         return _ElementKernel(self, vault_bits).build().program(name)
 
 
-#: Operation of two maps -> its instruction.
+#: Operation on two maps -> its instruction.
 _TWO_MAP_INSTRUCTIONS = {
     "add": "v.v.add",
     "subtract": "v.v.sub",
@@ -264,13 +264,13 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         return self.layout.pieces
 
     def _describe(self) -> None:
-        """Read where the next line to store lies."""
+        """Read the addresses of the next line to store."""
         w = self.writer
         w.read(self.next_out, self.stored_line)
         w.op("add", self.stored_line, self.stored_line, self.layout.shape.maps * WORD_BYTES)
 
     def _advance(self, left: str, *addresses: str) -> None:
-        """Go on to the next of ``left`` pieces of a line."""
+        """Advance to the next of ``left`` pieces of a line."""
         w, layout = self.writer, self.layout
         for address in addresses:
             w.offset(address, address, layout.piece * ELEMENT_BYTES)
@@ -281,7 +281,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         w.op("sub", left, left, 1)
 
     def _load(self, name: str) -> None:
-        """Load the next piece, if there is one, into the next slot."""
+        """Load the next piece, if any, into the next slot."""
         w, layout = self.writer, self.layout
         done = f"{name}_done"
         w.op("beq", self.load_lines, w.zero, done)
@@ -308,7 +308,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         self._advance(self.left, self.out)
 
     def _compute(self) -> None:
-        """The result of the slot in use."""
+        """Compute the result of the current slot."""
         w, shape = self.writer, self.layout.shape
         result, slot, places = self.result, self.slot, self.places
         if shape.maps == 2:
@@ -341,11 +341,11 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         w.op("add", self.number, self.number, ELEMENT_BYTES)
 
     def _curve(self, curve: Curve) -> None:
-        """The result of any function (:mod:`microkernels.nn.curves`)."""
+        """Compute any function (:mod:`microkernels.nn.curves`)."""
         w, result, unit = self.writer, self.result, self.unit
         w.op("mov", self.number, self.places[0])
         for turn, piece in enumerate(curve.pieces):
-            # The first part is the beginning of the result.
+            # The first part starts the result.
             part = self.part if turn else result
             self._with_next("v.s.max", unit, self.slot, note=f"part {turn}")
             self._with_next("v.s.min", unit, unit)
@@ -366,7 +366,7 @@ class _ElementKernel(StreamKernel[ElementLayout]):
                 self._with_next("v.s.add", result, result, note="start")
 
     def _polynomial(self) -> None:
-        """The result of gelu and erf (:mod:`microkernels.nn.curves`)."""
+        """Compute gelu or erf (:mod:`microkernels.nn.curves`)."""
         w, shape = self.writer, self.layout.shape
         result, slot, unit = self.result, self.slot, self.unit
         fraction = shape.fraction or 0

@@ -1,7 +1,8 @@
 """Element-wise layers: operations, sizes and golden model.
 
-An output element is computed from the elements at its place in one map or in two. All maps of a
-layer have one size. Products and logistic functions have fraction bits; sums and products saturate.
+An output element is computed from the elements at the same place in one map or two. All maps of a
+layer have the same size. Products and logistic functions have fraction bits; sums and products
+saturate.
 """
 
 from collections.abc import Callable
@@ -36,7 +37,7 @@ __all__ = [
 
 #: Fraction bits of the slope of ``leaky``.
 SLOPE_FRACTION = FRACTION_LIMIT
-#: :class:`ElementConstants` that each operation needs: of two maps, and of one.
+#: The :class:`ElementConstants` that each operation needs, for two maps and for one.
 _OF_TWO: dict[str, tuple[str, ...]] = {
     "add": (),
     "subtract": (),
@@ -64,17 +65,17 @@ OPERATIONS = tuple(_NEEDS)
 
 @dataclass(frozen=True, kw_only=True)
 class ElementConstants:
-    """What operations on elements need beside elements; None: the operation does not have it.
+    """Constants of element-wise operations; None: the operation does not have it.
 
     Attributes:
         fraction: of ``multiply`` and ``affine``, bits by which products are shifted right; of
             ``tanh``, ``sigmoid``, ``gelu`` and ``erf``, fraction bits of operand and result; 0..15,
             of the last two 0..14.
-        low, high: least and greatest result of ``clip``; elements, ``low`` not above ``high``.
+        low, high: smallest and largest result of ``clip``; elements, ``low`` at most ``high``.
         slope: of ``leaky``, an element with :data:`SLOPE_FRACTION` fraction bits: from -1 to just
             below 1.
         factor, offset: of ``affine``, elements.
-        curve: of ``curve``, the function (:mod:`microkernels.nn.curves`).
+        curve: for ``curve``, the function (:mod:`microkernels.nn.curves`).
     """
 
     fraction: int | None = None
@@ -95,15 +96,15 @@ class ElementShape(ElementConstants):
 
     Attributes:
         width, height, channels: of each map, at least 1 each.
-        operation: ``add``, ``subtract``, ``maximum``, ``minimum`` and ``multiply`` are of two
-            maps; ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``),
-            ``clip``, ``leaky`` (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``,
-            ``gelu``, ``erf`` and ``curve`` of one.
-        relu: negative sums become 0, of ``add``.
+        operation: ``add``, ``subtract``, ``maximum``, ``minimum`` and ``multiply`` take two maps;
+            ``relu``, ``absolute``, ``affine`` (``factor`` times x, plus ``offset``), ``clip``,
+            ``leaky`` (the larger of x and ``slope`` times x), ``tanh``, ``sigmoid``, ``gelu``,
+            ``erf`` and ``curve`` take one.
+        relu: for ``add``: negative sums become 0.
 
     Raises:
-        KernelError: a value outside its range, one that the operation needs and that is None, or
-            one that it does not have.
+        KernelError: a value out of range, or a constant that the operation needs and lacks, or does
+            not have.
     """
 
     width: int
@@ -138,12 +139,12 @@ class ElementShape(ElementConstants):
 
     @property
     def maps(self) -> int:
-        """Maps that are read: 1 or 2."""
+        """Number of input maps: 1 or 2."""
         return 2 if self.operation in _OF_TWO else 1
 
     @property
     def constants(self) -> tuple[int, ...]:
-        """Elements that all elements of a map meet."""
+        """Elements that all elements of a map are combined with."""
         if self.curve is not None:
             return self.curve.constants
         if self.operation in POLYNOMIALS:
@@ -157,14 +158,14 @@ class ElementShape(ElementConstants):
 
     @property
     def fraction_bits(self) -> int | None:
-        """The setting FX of the vector unit; None: any."""
+        """The vector unit's setting FX; None: any."""
         if self.operation == "absolute":
             return 0
         return SLOPE_FRACTION if self.operation == "leaky" else self.fraction
 
     @property
     def operations(self) -> int:
-        """Additions, multiplications, comparisons and functions of an element."""
+        """Additions, multiplications, comparisons and functions per element."""
         if self.curve is not None:
             return self.curve.operations
         if self.operation in POLYNOMIALS:
@@ -184,14 +185,13 @@ def element(shape: ElementShape, image: Elements, other: Elements | None = None)
 
     Parameters:
         image: height x width x channels elements.
-        other: the second map of an operation of two, else None.
+        other: the second map of an operation on two maps, otherwise None.
 
     Returns:
         height x width x channels elements.
 
     Raises:
-        KernelError: an array of another shape, values beyond 16 bits, one map where the operation
-            has two or the reverse.
+        KernelError: an array of another shape, values beyond 16 bits, or the wrong number of maps.
     """
     size = (shape.height, shape.width, shape.channels)
     image = check_elements("image", image, size)

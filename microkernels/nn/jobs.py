@@ -1,6 +1,6 @@
-"""Layers ready to run (:mod:`microkernels.runtime.job`), laid out with given data.
+"""Layers laid out with given data, ready to run (:mod:`microkernels.runtime.job`).
 
-Data that do not fit the layer are refused when the job is made.
+Data that does not fit the layer is refused when the job is created.
 """
 
 from collections.abc import Callable
@@ -53,7 +53,7 @@ __all__ = [
     "pool_job",
 ]
 
-#: Channels in a slice of a map, where nothing else is asked for.
+#: Default channels per slice of a map.
 DEFAULT_OUT_DEPTH = 32
 
 
@@ -70,9 +70,9 @@ def layer_job(
     """A layer that takes one launch, on all engines that its layout declares.
 
     Parameters:
-        name, prepare, outputs, golden, operations: as of
+        name, prepare, outputs, golden, operations: as for
             :class:`microkernels.runtime.job.KernelJob`.
-        layout: of the layer, whose parameter block the launch gets.
+        layout: of the layer; the launch uses its parameter block.
     """
     return KernelJob(
         name=name,
@@ -189,21 +189,21 @@ def conv_layout(
     base: int = 0,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> ConvLayout:
-    """A convolution whose image begins at ``base``, with all else after it.
+    """A convolution's layout, whose image starts at ``base`` and is followed by everything else.
 
     Parameters:
-        depth: elements of a pixel in a slice of the image; None: all for outputs of bytes, else the
-            fastest.
+        depth: elements of a pixel per slice of the image; None: all for outputs of bytes, otherwise
+            the fastest.
         filters: at once; None: the fastest.
-        out_depth: filters whose outputs are in a slice of the output; even for outputs of bytes.
-            None: :data:`DEFAULT_OUT_DEPTH` at most.
-        out_padding: pixels around the output.
-        strips: the image lies in strips (:class:`microkernels.common.feature_map.StripMap`).
+        out_depth: filters whose outputs form a slice of the output; even for outputs of bytes.
+            None: at most :data:`DEFAULT_OUT_DEPTH`.
+        out_padding: padding of the output.
+        strips: the image is stored in strips (:class:`microkernels.common.feature_map.StripMap`).
         reuse: see :func:`microkernels.nn.conv_plan.plan_conv`.
-        pairs: of bytes, which ``shape`` counts; engines need ``m.v.dot.add``.
-        narrow: with ``pairs``, bits by which sums are shifted to become bytes; None: outputs are
-            sums.
-        sharers: engines. base: first address of the job's memory; a multiple of 32.
+        pairs: of bytes, counted by ``shape``; engines need ``m.v.dot.add``.
+        narrow: with ``pairs``, bits by which sums are shifted to become bytes; None: the outputs
+            are sums.
+        sharers: number of engines. base: first address of the job's memory; a multiple of 32.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -213,7 +213,7 @@ def conv_layout(
         raise KernelError("narrow is for convolutions of bytes, with pairs")
     if pairs:
         shape = replace(shape, channels=-(-shape.channels // 2))
-    #: Outputs in an element.
+    #: Outputs per element.
     packed = 1 if narrow is None else 2
     if out_depth is None:
         out_depth = min(round_up(shape.filters, packed), DEFAULT_OUT_DEPTH)
@@ -271,7 +271,7 @@ def pool_job(
 
     Parameters:
         maps, bias, relu: see :func:`microkernels.nn.pool_shape.pool`.
-        depth: channels in a slice of the maps; None: :data:`DEFAULT_OUT_DEPTH` at most.
+        depth: channels per slice of the maps; None: at most :data:`DEFAULT_OUT_DEPTH`.
         out_padding, sharers, base, scratchpad_bytes: as for :func:`conv_job`.
 
     Raises:
@@ -285,7 +285,7 @@ def pool_job(
         depth=min(shape.channels, DEFAULT_OUT_DEPTH) if depth is None else depth,
         padding=shape.padding,
     )
-    # Segments that are read together lie in different banks.
+    # Segments that are read together are in different banks.
     step = round_up(first.end - first.base, ROW_BYTES) + ROW_BYTES
     target = FeatureMap(
         base=base + shape.segments * step,
@@ -348,7 +348,7 @@ def dense_job(
         bias, relu: see :func:`microkernels.nn.dense_plan.dense`.
         others: the sums of other vaults' segments, segments x batch x outputs elements; None: the
             vault has all inputs. This vault's segment is the first.
-        chunk: inputs in a chunk; None: choose.
+        chunk: inputs per chunk; None: choose automatically.
         sharers, base, scratchpad_bytes: as for :func:`conv_job`.
 
     Raises:
@@ -419,9 +419,9 @@ def lstm_job(
     Parameters:
         weights: of the layer.
         x: batch x inputs elements.
-        state: of the step before; None: the first step.
+        state: of the previous step; None: this is the first step.
         fraction: fraction bits of all numbers, 0..15.
-        vaults: that share the layer. vault: which one this is. sharers: engines of the vault.
+        vaults: number that share the layer. vault: index of this one. sharers: engines per vault.
         base: first address of the job's memory; a multiple of 256.
         scratchpad_bytes: size of the scratchpad.
 
@@ -464,10 +464,10 @@ def element_job(
 
     Parameters:
         image, other: see :func:`microkernels.nn.element_shape.element`.
-        depth: channels in a slice of the maps; None: :data:`microkernels.nn.jobs.DEFAULT_OUT_DEPTH`
-            at most.
-        padding: pixels around the maps that are read. out_padding: around the output.
-        sharers: engines. base: first address of the job's memory; a multiple of 32.
+        depth: channels per slice of the maps; None: at most
+            :data:`microkernels.nn.jobs.DEFAULT_OUT_DEPTH`.
+        padding: of the input maps. out_padding: of the output.
+        sharers: number of engines. base: first address of the job's memory; a multiple of 32.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
@@ -477,7 +477,7 @@ def element_job(
         depth = min(shape.channels, DEFAULT_OUT_DEPTH)
     maps: list[FeatureMap] = []
     for edge in (*[padding] * shape.maps, out_padding):
-        # Maps that are used together begin in different banks.
+        # Maps that are used together start in different banks.
         first = round_up(maps[-1].end, ROW_BYTES) + ROW_BYTES if maps else base
         maps.append(
             FeatureMap(

@@ -1,15 +1,15 @@
-"""Layers cut into lines, which the engines of a vault take in turns: layout, and common code.
+"""Layers divided into lines, on which a vault's engines take turns: layout, and common code.
 
-A layout (:class:`LineLayout`) cuts its layer into *lines* and says where the data of each are. An
-engine's part of the parameter block::
+A layout (:class:`LineLayout`) divides its layer into *lines* and defines where each one's data is.
+An engine's part of the parameter block::
 
     0  lines; 0: nothing to do
     1  address of the constants, where the layer has any
     .. for each line: its words; those of a line more
 
 A program (:func:`line_program`) is generated for one layout. Its kernel (:class:`LineKernel`) reads
-the part of its engine and computes line after line; :class:`StreamKernel` keeps a ring of loads in
-flight, across the ends of lines.
+its engine's part and computes line after line; :class:`StreamKernel` keeps a ring of loads in
+flight across line ends.
 """
 
 from abc import ABC, abstractmethod
@@ -45,14 +45,14 @@ __all__ = [
 
 @dataclass(frozen=True, kw_only=True)
 class BlockLayout(ABC):
-    """Addresses of a layer's data beside its maps: a parameter block, then what a layer adds.
+    """Addresses of a layer's data besides its maps: a parameter block, then what a layer adds.
 
     Attributes:
-        base: first address of these data; a multiple of 32.
-        sharers: engines that share the layer, at least 1.
+        base: first address of this data; a multiple of 32.
+        sharers: number of engines that share the layer, at least 1.
 
     Raises:
-        KernelError: a field of another type, or outside its range.
+        KernelError: a field of another type or out of range.
     """
 
     base: int
@@ -76,7 +76,7 @@ class BlockLayout(ABC):
 
     @abstractmethod
     def block(self, address: int) -> bytes:
-        """The parameter block, for ``address``. A layer on several images has one for each, and
+        """The parameter block, for ``address``. A layer on several images has one per image, and
         its constants once."""
 
     @property
@@ -86,7 +86,7 @@ class BlockLayout(ABC):
 
     @property
     def declared(self) -> Declared:
-        """The memory that is fixed with the layer: the parameter block."""
+        """The memory that is fixed by the layer: the parameter block."""
         block = Span(self.parameters, block_size(self._parts))
         return Declared(constants=(block,), slots=self.sharers)
 
@@ -98,16 +98,16 @@ class BlockLayout(ABC):
 
 @dataclass(frozen=True, kw_only=True)
 class LineLayout(BlockLayout):
-    """Addresses of a layer that is cut into lines.
+    """Addresses of a layer divided into lines.
 
     Attributes:
-        source: the map that is read, or the first of two.
-        target: the output; it shares no memory with the maps that are read.
+        source: the input map, or the first of two.
+        target: the output; it shares no memory with the input maps.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: maps that do not fit the layer, a scratchpad that is too small, or a value
-            outside its range.
+        KernelError: maps that do not fit the layer, a scratchpad that is too small, or a value out
+            of range.
     """
 
     source: FeatureMap
@@ -120,9 +120,10 @@ class LineLayout(BlockLayout):
         """Check :attr:`maps`.
 
         Parameters:
-            layer: subject of the message on maps with strips.
+            layer: subject of the message about maps with strips.
             sizes: width, height and channels of each map.
-            one_slice: a map has all channels in one slice; else all have as many as the source.
+            one_slice: a map with all channels in one slice; all others have as many per slice as
+                the source.
         """
         for (name, feature_map), size in zip(self.maps.items(), sizes, strict=True):
             feature_map.check_size(name, *size)
@@ -149,7 +150,7 @@ class LineLayout(BlockLayout):
     @property
     @abstractmethod
     def _lines(self) -> Sequence[tuple[int, int]]:
-        """What tells each line from the others, such as slice and row."""
+        """What distinguishes the lines, such as slice and row."""
 
     @abstractmethod
     def _words(self, line: tuple[int, int]) -> Sequence[int]:
@@ -157,12 +158,12 @@ class LineLayout(BlockLayout):
 
     @property
     def line_words(self) -> int:
-        """Words that describe a line."""
+        """Number of words that describe a line."""
         return len(self.maps)
 
     @property
     def has_constants(self) -> bool:
-        """There are constants, which follow the parameter block."""
+        """Whether there are constants after the parameter block."""
         return True
 
     @property
@@ -176,7 +177,7 @@ class LineLayout(BlockLayout):
         return self._block_end
 
     def _store_fixed(self, memory: Writable, constants: bytes = b"") -> None:
-        """Put the constants and the parameter block into ``memory``."""
+        """Write the constants and the parameter block to ``memory``."""
         memory.write(self.constants, constants)
         memory.write(self.parameters, self.block(self.parameters))
 
@@ -195,7 +196,8 @@ class LineLayout(BlockLayout):
 
     @abstractmethod
     def generate(self, vault_bits: int | None) -> Program:
-        """The program; ``vault_bits`` as of :func:`line_program`, which keeps programs."""
+        """Generate the program; ``vault_bits`` as for :func:`line_program`, which caches
+        programs."""
 
 
 @CHECK.arguments
@@ -204,7 +206,7 @@ def line_program(layout: LineLayout, *, vault_bits: int | None = None) -> Progra
     """The program of a layer with these sizes and addresses.
 
     Parameters:
-        vault_bits: address bits of a vault, where the start register ``parameters`` is an address
+        vault_bits: address bits of a vault if the start register ``parameters`` is an address
             within it (:meth:`microkernels.common.builder.KernelBuilder.start`).
     """
     return layout.generate(vault_bits)
@@ -212,11 +214,11 @@ def line_program(layout: LineLayout, *, vault_bits: int | None = None) -> Progra
 
 @dataclass(frozen=True, kw_only=True)
 class LineCut:
-    """How a layer of rows is cut.
+    """How a layer of rows is divided.
 
     Attributes:
-        rows: of a line.
-        part: rows in each part of it, or of what a line meets part by part.
+        rows: per line.
+        part: rows per part of a line, or of what a line is combined with part by part.
         cycles: predicted.
     """
 
@@ -226,7 +228,7 @@ class LineCut:
 
 
 def even_parts(length: int, most: int) -> Iterator[int]:
-    """Parts of a length, 1..``most``, that are as even as their number allows."""
+    """Divide a length into parts of 1..``most``, as even as their number allows."""
     for part in range(1, min(length, most) + 1):
         count = -(-length // part)
         if -(-length // count) == part:
@@ -234,8 +236,8 @@ def even_parts(length: int, most: int) -> Iterator[int]:
 
 
 def part_starts(length: int, part: int) -> list[int]:
-    """Where the parts of a length begin; the last one ends with it, and overlaps the one before
-    where the parts do not divide the length."""
+    """Starts of the parts of a length; the last one ends with it, and overlaps the previous one if
+    the parts do not divide the length evenly."""
     return [min(start, length - part) for start in range(0, length, part)]
 
 
@@ -243,18 +245,18 @@ LayoutT = TypeVar("LayoutT", bound=LineLayout)
 
 
 class LineKernel(ABC, Generic[LayoutT]):
-    """Code that all kernels of lines have.
+    """Code common to all kernels of lines.
 
     Parameters:
         layout: of the layer.
-        vault_bits: as of :func:`line_program`.
+        vault_bits: as for :func:`line_program`.
         title: of the program's text. places: of the scratchpad, by address.
 
     Attributes:
-        writer: takes the text.
-        lines: register with the lines left.
+        writer: the builder to write to.
+        lines: register with the number of lines left.
         described: register with the address of the next line's description.
-        constants: register with the address of the constants; "": it is allocated at the start.
+        constants: register with the address of the constants; "": allocated at the start.
         tmp: a temporary register.
     """
 
@@ -279,7 +281,7 @@ class LineKernel(ABC, Generic[LayoutT]):
         self.lines = self.writer.register("lines", "lines left")
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w, header = self.writer, [self.lines]
         if self.layout.has_constants:
             self.constants = self.constants or w.register("constants", "address of the constants")
@@ -295,28 +297,29 @@ class LineKernel(ABC, Generic[LayoutT]):
 
     @abstractmethod
     def _begin(self) -> None:
-        """Code before the first line."""
+        """Write code before the first line."""
 
     @abstractmethod
     def _line(self) -> None:
-        """Code of a line."""
+        """Write the code of a line."""
 
     def _set(self, setting: str, value: int) -> None:
-        """Give a setting of the vector unit a value, by way of :attr:`tmp`."""
+        """Give a vector unit setting a value through :attr:`tmp`."""
         self.writer.op("li", self.tmp, value)
         self.writer.op(f"set.{setting}", self.tmp)
 
 
 class StreamKernel(LineKernel[LayoutT]):
-    """A kernel with a ring of loads in flight, which has descriptions of lines of its own.
+    """A kernel with a ring of loads in flight, which reads descriptions of lines independently.
 
     Attributes:
         ahead: register with the address of the description of the line to load next.
-        load_lines, load_left: registers with the lines, and the loads of a line, that are left.
-        next_from, load_from: registers with addresses, of the line to load next and of the next
-            load, for each map that is read.
-        slot, fill: registers with the slot in use, and the one to load next.
-        ring, ring_end: registers with the ring's place.
+        load_lines, load_left: registers with the numbers of lines, and of a line's loads, that are
+            left.
+        next_from, load_from: registers with addresses of the line to load next and of the next
+            load, for each input map.
+        slot, fill: registers with the current slot and the one to load next.
+        ring, ring_end: registers with the ring's bounds.
     """
 
     ahead: str
@@ -331,12 +334,12 @@ class StreamKernel(LineKernel[LayoutT]):
 
     @abstractmethod
     def _load(self, name: str) -> None:
-        """Load the next slot, if there is anything left; ``name``: stem of the labels."""
+        """Load the next slot if anything is left; ``name``: stem of the labels."""
 
     @property
     @abstractmethod
     def _line_loads(self) -> int:
-        """Loads of a line."""
+        """Loads per line."""
 
     def _fill_ring(self, slots: int, count: str) -> None:
         """Load all slots, counted in register ``count``."""
@@ -354,7 +357,7 @@ class StreamKernel(LineKernel[LayoutT]):
         w.op("mov", self.slot, self.ring)
 
     def _read_ahead(self) -> None:
-        """Read where the line to load after the next one lies."""
+        """Read the address of the line to load after the next one."""
         w = self.writer
         for register in self.next_from:
             w.read(register, self.ahead)

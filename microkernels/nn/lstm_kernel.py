@@ -1,25 +1,24 @@
-"""Generator of the LSTM kernel: a time step of a vault's part of a layer (thesis section 6.4).
+"""Generates the LSTM kernel: one time step of a vault's part of a layer (thesis section 6.4).
 
-Each engine takes its own vectors of the batch through all of the vault's cells, then through all of
-its outputs. Gates and projection are sums of products over chunks of inputs
-(:meth:`LstmCode._multiply`); the cells of a group are computed in place, where its gates' sums lie.
-Between cells and projection the vaults exchange the projection's inputs, so a barrier separates
-them (:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.lstm_shape`.
+Each engine takes its vectors of the batch through all of the vault's cells, then through all of its
+outputs. Gates and projection are sums of products over chunks of inputs
+(:meth:`LstmCode._multiply`); a group's cells are computed in place of its gates' sums. Between
+cells and projection the vaults exchange the projection's inputs, so a barrier separates them
+(:mod:`microkernels.runtime.barrier`). Arithmetic: :mod:`microkernels.nn.lstm_shape`.
 
-The weights lie in memory in the order of their use and go through a ring of blocks from the first
-to the last, in one stream for all phases. In a block's turn its rows are multiplied with the chunk
-of each vector, and after each product the sums of the previous product are added up. The following
-rules, and those in :mod:`microkernels.bp.kernel`, keep the program correct under any timing of the
-memory:
+The weights are stored in order of use and pass through a ring of blocks, in one stream for all
+phases. In a block's turn its rows are multiplied by the chunk of each vector, and after each
+product the previous product's sums are added. The following rules, and those in
+:mod:`microkernels.bp.kernel`, keep the program correct for any timing of the memory:
 
 - *Vector after vector*: a product separates an addition from the instruction that produced its
-  operands; two operations on cells are separated by the remaining beats of the first. Where these
+  operands; two operations on cells are separated by the first one's remaining beats. Where these
   are shorter than the vector unit's latency, a ``v.drain`` is added.
-- *Load after vector*: a block is loaded over that of the previous turn, and a chunk of inputs over
-  the previous chunk, after a product and an addition of this turn have been issued. All other loads
-  and all stores come after a ``v.drain``.
-- *Load after store*: a ``memfence`` separates the stores of a group from the loads of the next one.
-- Before the first product of a group the sums that are added first are 0.
+- *Load after vector*: a block is loaded over the previous turn's, and a chunk of inputs over the
+  previous chunk, after a product and an addition of this turn have been issued. All other loads and
+  all stores follow a ``v.drain``.
+- *Load after store*: a ``memfence`` separates a group's stores from the next one's loads.
+- Before a group's first product, the sums that are added first are 0.
 """
 
 from isa.program import Program
@@ -35,15 +34,15 @@ __all__ = ["LstmCode", "lstm_program", "program_name"]
 
 @CHECK.arguments
 def lstm_program(plan: LstmPlan, *, fraction: int) -> Program:
-    """The program of a vault's part of a time step; its parameter block is described in
-    :mod:`microkernels.nn.lstm_layout`.
+    """The program of a vault's part of a time step; :mod:`microkernels.nn.lstm_layout` describes
+    its parameter block.
 
     Parameters:
         plan: sizes.
         fraction: fraction bits of all numbers, 0..15.
 
     Raises:
-        KernelError: ``fraction`` outside its range.
+        KernelError: ``fraction`` is out of range.
     """
     check_fraction(fraction)
     return _Step(plan, fraction).build().program(program_name(plan))
@@ -61,7 +60,7 @@ class LstmCode:
     Parameters:
         plan: sizes.
         fraction: fraction bits of state, inputs and outputs, 0..15.
-        weight_fraction: fraction bits of the weights and peepholes; None: as many.
+        weight_fraction: fraction bits of the weights and peepholes; None: the same.
         vault_bits: see :meth:`microkernels.common.builder.KernelBuilder.start`.
     """
 
@@ -146,10 +145,10 @@ class LstmCode:
             self._load_block()
 
     def cells_phase(self, results: str = "m") -> None:
-        """All groups of cells.
+        """Write all groups of cells.
 
         Parameters:
-            results: what the phase stores at the addresses of the list of results, for labels.
+            results: what the phase stores at the addresses in the list of results, for labels.
         """
         w, plan = self.writer, self.plan
         w.note("A group of cells: the sums of its gates begin with their biases.")
@@ -163,7 +162,7 @@ class LstmCode:
             w.op("memfence")
 
     def projection_phase(self) -> None:
-        """All groups of outputs."""
+        """Write all groups of outputs."""
         w, plan = self.writer, self.plan
         w.note("A group of outputs: its sums begin with 0.")
         w.op("li", self.groups, plan.output_groups)
@@ -237,7 +236,7 @@ class LstmCode:
         w.op("v.drain")
 
     def _cells(self) -> None:
-        """New c and inputs of the projection, from the sums of a group's gates."""
+        """Compute new c and inputs of the projection from a group's gate sums."""
         w, size = self.writer, self.plan.group_bytes
         w.note("The group's cells.")
         c, peep_f, peep_i, peep_o, other = work = (*self.at[1:5], self.vector)
@@ -277,7 +276,7 @@ class LstmCode:
         w.offset(self.state, self.state, size)
 
     def _set_fraction(self, fraction: int) -> None:
-        """Fraction bits of the next products and functions, where there are two kinds."""
+        """Set the fraction bits of the next products and functions if there are two kinds."""
         if self.weight_fraction != self.fraction:
             self.writer.op("li", self.at[0], fraction)
             self.writer.op("set.fx", self.at[0])
@@ -289,7 +288,7 @@ class LstmCode:
             self.writer.op("v.drain")
 
     def _store(self, name: str, source: int, blocks: int) -> None:
-        """Store blocks from scratchpad address ``source`` on, vector by vector, to the addresses in
+        """Store blocks from scratchpad address ``source``, vector by vector, to the addresses in
         the list of results."""
         w, plan = self.writer, self.plan
         to, where = self.at[0], self.at[1]
@@ -315,7 +314,7 @@ class _Step(LstmCode):
     """A time step of a vault that runs alone."""
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w, plan = self.writer, self.plan
         words = (
             self.weights,

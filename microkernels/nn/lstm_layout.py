@@ -1,4 +1,4 @@
-"""Memory layout of a vault's part of an LSTM layer, and its parameter block.
+"""Memory layout of a vault's part of an LSTM layer, including its parameter block.
 
 An engine's part of the parameter block::
 
@@ -8,8 +8,8 @@ An engine's part of the parameter block::
     then addresses, for the engine's first vector: of each chunk of the inputs, of each block of
     cells in the inputs of the projection, of each chunk of these, of each block of outputs in y
 
-Chunks may lie in any vault: here they lie in one, as for a vault that runs alone. The vectors of a
-chunk are contiguous.
+Chunks may be in any vault; this layout puts them in one, as for a vault that runs alone. A chunk's
+vectors are contiguous.
 """
 
 from dataclasses import dataclass
@@ -28,7 +28,7 @@ from .lstm_shape import GATES, LstmPlan, LstmState, LstmWeights
 
 __all__ = ["FIXED_WORDS", "LstmLayout"]
 
-#: Words of an engine's part in front of the lists of addresses.
+#: Words of an engine's part before the lists of addresses.
 FIXED_WORDS = 7
 _PEEPHOLES = 3
 
@@ -43,7 +43,7 @@ class LstmLayout:
         base: first address of all data; a multiple of 256.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     plan: LstmPlan
@@ -64,7 +64,7 @@ class LstmLayout:
 
     @property
     def _tables(self) -> int:
-        """Number of addresses in the lists of an engine, with one that is read beyond the lists and
+        """Number of addresses in an engine's lists, including one that is read beyond the lists and
         not used."""
         plan = self.plan
         blocks = (plan.cells + plan.outputs) // plan.block
@@ -77,7 +77,7 @@ class LstmLayout:
 
     @property
     def declared(self) -> Declared:
-        """The memory that is fixed with the layer: parameter block and flags."""
+        """The memory that is fixed by the layer: parameter block and flags."""
         size = block_size([FIXED_WORDS + self._tables] * self.plan.sharers)
         return Declared(
             constants=(Span(self.parameters, size),),
@@ -127,7 +127,7 @@ class LstmLayout:
 
     @property
     def starts(self) -> int:
-        """Address of the initial sums: of each group of cells, then zeros."""
+        """Address of the initial sums: those of each group of cells, then zeros."""
         return round_up(self.states + self.plan.sharers * self._state_bytes, ROW_BYTES)
 
     @property
@@ -144,7 +144,7 @@ class LstmLayout:
 
     @property
     def end(self) -> int:
-        """First byte after all data, including the data prefetched beyond the weights."""
+        """First byte after all data, including what is prefetched beyond the weights."""
         plan = self.plan
         gates = GATES * plan.cells * plan.input_chunks
         outputs = plan.outputs * plan.cell_chunks
@@ -154,16 +154,16 @@ class LstmLayout:
     def store(
         self, memory: Writable, weights: LstmWeights, x: Elements, state: LstmState, m: Elements
     ) -> None:
-        """Put everything into ``memory``.
+        """Write everything to ``memory``.
 
         Parameters:
             weights: of the layer.
-            x: batch x inputs elements. state: of the step before.
+            x: batch x inputs elements. state: of the previous step.
             m: batch x cells elements; only the elements of other vaults are used.
 
         Raises:
             KernelError: arrays of another shape, or values beyond 16 bits.
-            isa.image.ImageError: the layout lies outside the memory.
+            isa.image.ImageError: the layout is outside the memory.
         """
         plan, shape = self.plan, self.plan.shape
         weights = weights.checked(shape)
@@ -183,16 +183,16 @@ class LstmLayout:
     def store_own(
         self, memory: Writable, weights: LstmWeights, c: Elements, *, repeats: bool = False
     ) -> None:
-        """Put what this vault alone uses into ``memory``: its part of c, weights, peepholes and
+        """Write what only this vault uses to ``memory``: its part of c, weights, peepholes and
         initial sums.
 
         Parameters:
             weights: of the layer, checked. c: batch x cells elements.
-            repeats: there are further time steps. After the weights come those of the first blocks
-                again, which the next step then finds in the ring.
+            repeats: more time steps follow. The weights are then followed by those of the first
+                blocks again, which the next step finds in the ring.
 
         Raises:
-            isa.image.ImageError: the layout lies outside the memory.
+            isa.image.ImageError: the layout is outside the memory.
         """
         cells = self._of_vault(c)
         for member in range(self.plan.sharers):
@@ -209,7 +209,7 @@ class LstmLayout:
         self._write(memory, self.weights, stream)
 
     def cells(self, memory: Readable) -> Elements:
-        """The vault's part of c, without elements that only fill up: batch x cells elements."""
+        """The vault's part of c without padding: batch x cells elements."""
         plan, shape = self.plan, self.plan.shape
         parts = []
         for member in range(plan.sharers):
@@ -220,8 +220,8 @@ class LstmLayout:
         return np.concatenate(parts)[: shape.batch, : self._real(shape.cells, plan.cells)]
 
     def state(self, memory: Readable) -> Elements:
-        """The vault's part of the new c, followed by its part of the new y, without elements that
-        only fill up: batch x (cells + outputs) elements."""
+        """The vault's part of the new c, followed by its part of the new y, without padding: batch
+        x (cells + outputs) elements."""
         plan, shape = self.plan, self.plan.shape
         cells = self.cells(memory)
         size = self._vectors * self.plan.chunk_bytes
@@ -237,7 +237,7 @@ class LstmLayout:
         return np.concatenate([cells, vault_y], axis=1)
 
     def own(self, state: LstmState) -> Elements:
-        """The expected result of :meth:`state`, taken from a state of the whole layer."""
+        """The expected result of :meth:`state`, taken from the whole layer's state."""
         plan = self.plan
         c, y = (
             values[:, self.vault * size : (self.vault + 1) * size]
@@ -246,7 +246,7 @@ class LstmLayout:
         return np.concatenate([c, y], axis=1)
 
     def _real(self, total: int, size: int) -> int:
-        """How many of the vault's cells or outputs belong to the layer."""
+        """Number of the vault's cells or outputs that belong to the layer."""
         return max(0, min(size, total - self.vault * size))
 
     @property
@@ -259,7 +259,7 @@ class LstmLayout:
         memory.write(address, np.ascontiguousarray(values, ELEMENT).tobytes())
 
     def _store_chunks(self, memory: Writable, base: int, values: Elements) -> None:
-        """Put vectors x positions elements chunk by chunk."""
+        """Store vectors x positions elements chunk by chunk."""
         filled = np.pad(values, ((0, self._vectors - len(values)), (0, 0)))
         for number in range(values.shape[1] // self.plan.chunk):
             first = number * self.plan.chunk
@@ -267,19 +267,19 @@ class LstmLayout:
             self._write(memory, base + number * self._slot_bytes, part)
 
     def _of_vault(self, cells: Elements) -> Elements:
-        """The vault's part of vectors x cells elements, filled up with zeros."""
+        """The vault's part of vectors x cells elements, padded with zeros."""
         size = self.plan.cells
         part = cells[:, self.vault * size : (self.vault + 1) * size]
         return np.pad(part, ((0, self._vectors - len(part)), (0, size - part.shape[1])))
 
     def _grouped(self, cells: Elements) -> Elements:
-        """Vectors x cells elements of an engine in the scratchpad's order, group after group."""
+        """An engine's vectors x cells elements in the scratchpad's order, group by group."""
         plan = self.plan
         blocks = cells.reshape(len(cells), plan.groups, plan.group_blocks, plan.block)
         return blocks.transpose(1, 2, 0, 3)
 
     def _expanded(self, rows: Elements) -> Elements:
-        """Rows x cells elements for every vector, as the scratchpad has them: group, row, cells."""
+        """Rows x cells elements for every vector, in the scratchpad's order: group, row, cells."""
         plan, size = self.plan, self.plan.cells
         part = rows[:, self.vault * size : (self.vault + 1) * size]
         part = np.pad(part, ((0, 0), (0, size - part.shape[1])))
@@ -287,7 +287,7 @@ class LstmLayout:
         return np.stack([self._grouped(row) for row in repeated], axis=1)
 
     def _weight_stream(self, weights: LstmWeights) -> Elements:
-        """Blocks of weights in the order in which they are used."""
+        """Blocks of weights in order of use."""
         plan, outputs = self.plan, self.plan.shape.outputs
         matrix = plan.inputs(weights.gates[..., :outputs], weights.gates[..., outputs:])
         gates = [self._blocks(rows, plan.cells, plan.input_chunks, plan.groups) for rows in matrix]
@@ -299,7 +299,7 @@ class LstmLayout:
         return np.concatenate([np.stack(gates, axis=2).ravel(), projection.ravel()])
 
     def _blocks(self, rows: Elements, size: int, chunks: int, groups: int) -> Elements:
-        """Weights of the vault: group, chunk, block, row of the block, input."""
+        """The vault's weights: group, chunk, block, row of the block, input."""
         plan = self.plan
         part = rows[self.vault * size : (self.vault + 1) * size]
         part = np.pad(part, ((0, size - len(part)), (0, 0)))

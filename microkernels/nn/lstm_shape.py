@@ -1,20 +1,20 @@
-"""A time step of an LSTM layer: sizes, golden model (thesis eq. 6.1), and partition.
+"""A time step of an LSTM layer: sizes, golden model (thesis eq. 6.1), and division over vaults.
 
-``y``, ``c``: output and state of the previous step. ``W`` multiplies the inputs, which are ``y``
+``y``, ``c``: the previous step's output and state. ``W`` multiplies the inputs, which are ``y``
 followed by ``x``; the peepholes ``w`` are diagonal::
 
     f = sigmoid(W_f [y, x] + w_f * c + b_f)        i = sigmoid(W_i [y, x] + w_i * c + b_i)
     g = tanh(W_g [y, x] + b_g)                     c' = i * g + f * c
     o = sigmoid(W_o [y, x] + w_o * c' + b_o)       y' = W_y (o * tanh(c'))
 
-Without a projection, ``y' = o * tanh(c')``. Weights and peepholes have fraction bits of their own;
-all other numbers, the biases too, have the same. A sum begins with its bias; the products of a
-*chunk* of the inputs are one exact sum that is rounded, and chunks are added with saturation, in an
-order that depends on the vault (:class:`LstmPlan`). Then comes the product with the peephole.
+Without a projection, ``y' = o * tanh(c')``. Weights and peepholes have their own fraction bits; all
+other numbers, including biases, share theirs. A sum starts with its bias; the products of a *chunk*
+of the inputs are one exact sum that is rounded, and chunks are added with saturation, in an order
+that depends on the vault (:class:`LstmPlan`). Then comes the product with the peephole.
 
 Each engine has its own vectors of the batch and takes them through all of the vault's cells and
-outputs, so that the engines of a vault exchange no data. It works on *groups* of cells: their four
-gates' sums stay in the scratchpad until the cells are computed. The scratchpad holds::
+outputs, so a vault's engines exchange no data. It works on *groups* of cells: their four gates'
+sums stay in the scratchpad until the cells are computed. The scratchpad contains::
 
     sums         [gate][block of the group][vector][element of the block]
     products     two sets of a block's sums of products
@@ -54,25 +54,26 @@ __all__ = [
     "usual_weights",
 ]
 
-#: Gates in the order in which weights and biases have them: f, i, g, o.
+#: Order of gates in weights and biases: f, i, g, o.
 GATES = 4
 #: Peepholes: f, i, o.
 _PEEPHOLES = 3
-#: Operations for a cell beside the products with its gates' weights: with three peepholes and
-#: biases ten, five functions of them, and four products and sums of their results.
+#: Operations per cell besides the products with its gates' weights: ten with three peepholes and
+#: biases, five functions of them, and four products and sums of their results.
 _CELL_OPERATIONS = 19
 
 
 @dataclass(frozen=True, kw_only=True)
 class LstmShape:
-    """Sizes of a layer of LSTM.
+    """Sizes of an LSTM layer.
 
     Attributes:
-        inputs: elements of x. cells: of c. outputs: of y. batch: independent sequences. At least 1.
-        projected: there is a projection; otherwise there are as many outputs as cells.
+        inputs: elements of x. cells: of c. outputs: of y. batch: number of independent sequences.
+            All at least 1.
+        projected: there is a projection; otherwise the number of outputs equals that of cells.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     inputs: int
@@ -93,8 +94,8 @@ class LstmShape:
 
     @property
     def operations(self) -> int:
-        """Operations of a time step: two for each weight, and those of the cells; a function counts
-        as one."""
+        """Operations per time step: two per weight, plus those of the cells; a function counts as
+        one."""
         products = GATES * self.cells * (self.outputs + self.inputs)
         products += self.outputs * self.cells * self.projected
         return self.batch * (2 * products + _CELL_OPERATIONS * self.cells)
@@ -117,7 +118,7 @@ class LstmWeights:
     projection: Elements
 
     def checked(self, shape: LstmShape) -> "LstmWeights":
-        """The same weights, checked to be elements of a layer of ``shape``.
+        """The same weights, checked to fit a layer of ``shape``.
 
         Raises:
             KernelError: an array of another shape, or values beyond 16 bits.
@@ -135,7 +136,7 @@ class LstmWeights:
 
 
 class Draw(Protocol):
-    """Draws elements of the given size around 0, with the standard deviation ``scale``."""
+    """Draws elements of the given size around 0 with the standard deviation ``scale``."""
 
     def __call__(self, scale: float, *size: int) -> Elements: ...
 
@@ -154,8 +155,8 @@ def usual_weights(shape: LstmShape, draw: Draw) -> LstmWeights:
 
 @dataclass(frozen=True, kw_only=True)
 class LstmState:
-    """State after a step: ``c``, batch x cells, and ``y``, batch x outputs, the inputs of the next
-    step; and ``m``, batch x cells, from which ``y`` was computed."""
+    """State after a step: ``c``, batch x cells; ``y``, batch x outputs, the next step's inputs; and
+    ``m``, batch x cells, from which ``y`` was computed."""
 
     c: Elements
     y: Elements
@@ -170,26 +171,26 @@ class LstmState:
 
 @dataclass(frozen=True, kw_only=True)
 class LstmPlan:
-    """Partition of a layer over vaults and into chunks, and of a vault's part over its engines; see
-    the module's text.
+    """A division of a layer over vaults and into chunks, and of a vault's part over its engines;
+    see the module's text.
 
     All vaults have the same number of cells and of outputs, in whole blocks, one vault after the
-    other; cells and outputs beyond those of the layer are 0. Inputs are cut into chunks of equal
-    length, and x begins at the start of a chunk. The first chunks of the vaults are spread evenly,
-    and each vault goes round from there, so that not all vaults read the same chunk at a time.
+    other; cells and outputs beyond the layer's are 0. Inputs are divided into chunks of equal
+    length, and x starts at a chunk boundary. The vaults' first chunks are spread evenly, and each
+    vault goes round from there, so that not all vaults read the same chunk at the same time.
 
     Attributes:
         shape: of the layer.
-        vaults: vaults that share the layer, at least 1.
-        block: cells or outputs in a block, at least 1.
-        chunk: inputs in a chunk, a multiple of ``block``.
-        sharers: engines of a vault, at least 1.
-        group_blocks: blocks of cells in a group, at least 1.
-        output_blocks: blocks of outputs in a group of the projection, at least 1.
+        vaults: number that share the layer, at least 1.
+        block: cells or outputs per block, at least 1.
+        chunk: inputs per chunk, a multiple of ``block``.
+        sharers: engines per vault, at least 1.
+        group_blocks: blocks of cells per group, at least 1.
+        output_blocks: blocks of outputs per group of the projection, at least 1.
         slots: blocks in the ring of weights.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     shape: LstmShape
@@ -214,12 +215,12 @@ class LstmPlan:
 
     @property
     def cells(self) -> int:
-        """Cells of a vault."""
+        """Cells per vault."""
         return round_up(-(-self.shape.cells // self.vaults), self.block)
 
     @property
     def outputs(self) -> int:
-        """Outputs of a vault."""
+        """Outputs per vault."""
         return round_up(-(-self.shape.outputs // self.vaults), self.block)
 
     @property
@@ -243,7 +244,7 @@ class LstmPlan:
         return [(first + number) % chunks for number in range(chunks)]
 
     def inputs(self, y: Elements, x: Elements) -> Elements:
-        """y and x as they lie in the chunks: the last axis has all positions."""
+        """y and x as stored in the chunks: the last axis has all positions."""
         return np.concatenate(
             [
                 _filled(y, self.y_chunks * self.chunk),
@@ -253,12 +254,12 @@ class LstmPlan:
         )
 
     def cell_inputs(self, m: Elements) -> Elements:
-        """The projection's inputs as they lie in the chunks."""
+        """The projection's inputs as stored in the chunks."""
         return _filled(m, self.cell_chunks * self.chunk)
 
     @property
     def vectors(self) -> int:
-        """Vectors of each engine, with those that only fill up the batch."""
+        """Vectors per engine, including those that only pad the batch."""
         return -(-self.shape.batch // self.sharers)
 
     @property
@@ -273,7 +274,7 @@ class LstmPlan:
 
     @property
     def group_elements(self) -> int:
-        """Elements of a group's cells, of all vectors of an engine."""
+        """Elements of a group's cells for all vectors of an engine."""
         return self.group_blocks * self.block * self.vectors
 
     @property
@@ -293,12 +294,12 @@ class LstmPlan:
 
     @property
     def block_elements(self) -> int:
-        """Weights of a block."""
+        """Weights per block."""
         return self.block * self.chunk
 
     @property
     def block_bytes(self) -> int:
-        """Bytes of the weights of a block."""
+        """Bytes of a block's weights."""
         return self.block_elements * ELEMENT_BYTES
 
     @property
@@ -325,19 +326,19 @@ class LstmPlan:
 
     @property
     def spaced_products(self) -> bool:
-        """A product takes long enough to avoid hazards between the instructions before and after
-        it."""
+        """Whether a product is long enough to avoid hazards between the instructions before and
+        after it."""
         return beats(_PRODUCT, self.chunk, self.block) >= VECTOR_LATENCY
 
     @property
     def spaced_cells(self) -> bool:
-        """An element-wise operation on a group's cells takes long enough to avoid hazards with the
-        next instruction."""
+        """Whether an element-wise operation on a group's cells is long enough to avoid hazards with
+        the next instruction."""
         return beats(_ADD, self.group_elements, 1) >= VECTOR_LATENCY
 
 
 def _filled(values: Elements, length: int) -> Elements:
-    """``values``, padded with zeros at the end of the last axis."""
+    """``values`` padded with zeros at the end of the last axis."""
     return np.pad(values, [(0, 0)] * (values.ndim - 1) + [(0, length - values.shape[-1])])
 
 
@@ -365,14 +366,14 @@ def lstm_step(
     """Golden model of a time step.
 
     Parameters:
-        plan: how the layer is cut.
+        plan: how the layer is divided.
         x: batch x inputs elements.
-        state: of the step before.
-        fraction: fraction bits of all numbers but weights and peepholes, 0..15.
-        weight_fraction: of these; None: as many.
+        state: of the previous step.
+        fraction: fraction bits of all numbers except weights and peepholes, 0..15.
+        weight_fraction: of weights and peepholes; None: the same.
 
     Raises:
-        KernelError: an array of another shape, or values outside their range.
+        KernelError: an array of another shape, or values out of range.
     """
     check_fraction(fraction)
     of_weights = fraction if weight_fraction is None else weight_fraction
@@ -413,16 +414,16 @@ def lstm_step(
     return LstmState(c=new, y=np.concatenate(outputs, axis=1), m=m)
 
 
-#: Shares of the scratchpad for the sums and for the inputs.
+#: Fractions of the scratchpad for the sums and for the inputs.
 _SUM_SHARE = 4
 _INPUT_SHARE = 4
-#: Inputs in a chunk at most: more would only leave less room for blocks of weights.
+#: Maximum inputs per chunk: more would only leave less room for blocks of weights.
 _MOST_CHUNK = 64
-#: Elements in a block, the best first.
+#: Elements per block, the best first.
 _BLOCKS = (8, 4, 2, 1)
-#: Fewest elements of a chunk.
+#: Minimum elements per chunk.
 _CHUNK_STEP = 4
-#: Blocks of weights in the ring: at least and at most (each is a load in flight).
+#: Minimum and maximum blocks of weights in the ring (each is a load in flight).
 _FEWEST_SLOTS = 3
 _MOST_SLOTS = 8
 #: Vectors of a group's elements in the work area while the cells are computed.
@@ -442,12 +443,12 @@ def plan_lstm(
     """A plan for each vault's part of a layer.
 
     Parameters:
-        vaults: that share the layer. sharers: engines of each; at least 1 of both.
+        vaults: number that share the layer. sharers: engines per vault; at least 1 of both.
         scratchpad_bytes: size of the scratchpad.
 
     Raises:
-        KernelError: a value outside its range, or a batch that does not fit; the message names
-            one that would.
+        KernelError: a value out of range, or a batch that does not fit; the message names one that
+            would.
     """
     CHECK.at_least("sharers", sharers, 1)
     vectors = -(-shape.batch // sharers)
@@ -474,7 +475,7 @@ def plan_lstm(
         plan = replace(
             ungrouped,
             group_blocks=group_blocks,
-            # The sums of the outputs use the area of the gates' sums.
+            # The outputs' sums use the area of the gates' sums.
             output_blocks=_largest(ungrouped.output_groups, GATES * group_blocks),
         )
         slots = min(_MOST_SLOTS, (scratchpad_bytes - plan.ring) // plan.block_bytes)

@@ -1,22 +1,22 @@
-"""Layout and kernel of pooling, and of the completion of partial sums.
+"""Layout and kernel of pooling, and of completing partial sums.
 
-The scratchpad holds the threshold and the reciprocal, the bias, two outputs, and a ring of *slots*:
-the windows of one output in all segments, column by column. Where the program is a loop over a
-window's columns, the sum of those so far and a ring of single columns take its place. All begin at
-multiples of :data:`isa.timing.RANGE_BYTES`.
+The scratchpad contains the threshold and the reciprocal, the bias, two outputs, and a ring of
+*slots*: the windows of one output in all segments, column by column. If the program loops over a
+window's columns, the sum so far and a ring of single columns replace them. All start at multiples
+of :data:`isa.timing.RANGE_BYTES`.
 
-The work is cut into *lines*: a row of outputs of one slice of the channels. The words of a line are
+The work is divided into *lines*: a row of outputs of one slice of the channels. A line's words are
 the addresses of its first window in the first segment, of its first output and of its biases. The
 constants are the threshold and the reciprocal.
 
-The program is generated for one layer. Memory is the limit, so a ring of windows is in flight while
+The program is generated for one layer. It is memory-bound, so a ring of windows is in flight while
 the vector unit combines one window: segments, then columns, then rows, bias and threshold. Where an
-instruction would read the result of another one too early, a ``v.drain`` separates the two; one
-more completes each output before it is stored and its slot is reloaded.
+instruction would read another's result too early, a ``v.drain`` separates the two; another one
+completes each output before it is stored and its slot is reloaded.
 
-The code for a window's columns is unrolled. Where such a program does not fit the instruction
-buffer, or no window the scratchpad, a loop combines a column in each turn, with a ring of columns
-in flight. As the sum of the columns before is an operand, its ``v.drain`` takes most of a turn in
+The code for a window's columns is unrolled. If such a program does not fit the instruction buffer,
+or no window the scratchpad, a loop combines one column per iteration, with a ring of columns in
+flight. As the previous columns' sum is an operand, its ``v.drain`` takes most of an iteration in
 both forms.
 """
 
@@ -48,12 +48,12 @@ from .pool_shape import MEAN_FRACTION, PoolShape
 
 __all__ = ["PoolLayout", "window_fits"]
 
-#: Loads in flight at most; the array range check has 20 entries.
+#: Maximum loads in flight; the array range check has 20 entries.
 _MOST_LOADS = 16
 
 
 def _column_bytes(shape: PoolShape, depth: int) -> int:
-    """Bytes of a column of a window."""
+    """Bytes per column of a window."""
     return round_up(shape.down * depth * ELEMENT_BYTES, RANGE_BYTES)
 
 
@@ -66,13 +66,13 @@ def _places(depth: int, *, biased: bool) -> ScratchpadPlan:
 
 
 def _fits(shape: PoolShape, depth: int, loads: int, *, biased: bool, scratchpad_bytes: int) -> bool:
-    """Whether a column of a slice fits a vector, and ``loads`` of them the scratchpad."""
+    """Whether a slice's column fits a vector, and ``loads`` of them the scratchpad."""
     end = _places(depth, biased=biased).used + loads * _column_bytes(shape, depth)
     return shape.down * depth <= MAX_VL and end <= scratchpad_bytes
 
 
 def _least(shape: PoolShape) -> int:
-    """Columns that the scratchpad must hold at least: a window, or one with what is combined."""
+    """Minimum columns that the scratchpad must hold: a window, or one plus what is combined."""
     return min(shape.window * shape.segments, 1 + shape.segments)
 
 
@@ -83,8 +83,8 @@ def window_fits(
     biased: bool = False,
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
 ) -> bool:
-    """Whether slices of ``depth`` channels suit an engine: a column of a window fits a vector, and
-    a window the scratchpad. Where no window of one channel does, a column need only fit."""
+    """Whether slices of ``depth`` channels suit an engine: a window's column fits a vector, and a
+    window the scratchpad. If no window of one channel fits, only a column needs to."""
     fits = partial(_fits, shape, biased=biased, scratchpad_bytes=scratchpad_bytes)
     window = shape.window * shape.segments
     return fits(depth, window if fits(1, window) else _least(shape))
@@ -97,13 +97,13 @@ class PoolLayout(LineLayout):
     Attributes:
         shape: of the layer.
         source: the first segment's map; the others follow each other at ``segment_step`` bytes.
-        segment_step: bytes from segment to segment, a multiple of 2; 0 with one segment.
+        segment_step: bytes from one segment to the next, a multiple of 2; 0 with one segment.
         biased: there is a bias.
         instruction_words: of the instruction buffer.
 
     Raises:
         KernelError: maps that do not fit the layer, windows that do not fit the scratchpad, or a
-            value outside its range.
+            value out of range.
     """
 
     shape: PoolShape
@@ -140,7 +140,7 @@ class PoolLayout(LineLayout):
 
     @property
     def _fitting(self) -> str:
-        """Suggestion, for the error message, of sizes that fit where the window is too large."""
+        """Suggestion for the error message: sizes that fit if the window is too large."""
         for depth in range(self.source.depth - 1, 0, -1):
             if _fits(
                 self.shape,
@@ -154,17 +154,17 @@ class PoolLayout(LineLayout):
 
     @property
     def column(self) -> int:
-        """Elements of a column of a window."""
+        """Elements per column of a window."""
         return self.shape.down * self.source.depth
 
     @property
     def column_bytes(self) -> int:
-        """Bytes of a column in the scratchpad."""
+        """Bytes per column in the scratchpad."""
         return _column_bytes(self.shape, self.source.depth)
 
     @property
     def depth_bytes(self) -> int:
-        """Bytes of a pixel in the scratchpad."""
+        """Bytes per pixel in the scratchpad."""
         return round_up(self.source.depth * ELEMENT_BYTES, RANGE_BYTES)
 
     @cached_property
@@ -176,7 +176,7 @@ class PoolLayout(LineLayout):
 
     @cached_property
     def columns(self) -> ScratchpadPlan:
-        """The scratchpad with what the columns so far make, and a ring of columns, each in all
+        """The scratchpad with the combined columns so far, and a ring of columns, each in all
         segments."""
         plan = _places(self.source.depth, biased=self.biased)
         plan.take("combined", self.column_bytes)
@@ -190,7 +190,7 @@ class PoolLayout(LineLayout):
 
     @property
     def _lines(self) -> list[tuple[int, int]]:
-        """Slice and row of each line."""
+        """Each line's slice and row."""
         rows = range(self.shape.out_height)
         return [(piece, row) for piece in range(self.source.slices) for row in rows]
 
@@ -210,15 +210,15 @@ class PoolLayout(LineLayout):
 
     @property
     def declared(self) -> Declared:
-        """The memory that is fixed with the layer: the parameter block, and what follows up to the
-        biases, where an engine may read a word beyond its last line."""
+        """The memory that is fixed by the layer: the parameter block, and what follows up to the
+        biases, where an engine may read one word beyond its last line."""
         return Declared(
             constants=(Span(self.parameters, self.bias - self.parameters),), slots=self.sharers
         )
 
     @property
     def bias(self) -> int:
-        """Address of the biases, slice after slice."""
+        """Address of the biases, slice by slice."""
         return self.constants + COLUMN_BYTES
 
     @property
@@ -227,15 +227,15 @@ class PoolLayout(LineLayout):
         return round_up(self.bias + size, COLUMN_BYTES)
 
     def store(self, memory: Writable, bias: Elements | None = None, *, relu: bool = False) -> None:
-        """Put all but the maps into ``memory``.
+        """Write everything except the maps to ``memory``.
 
         Parameters:
-            bias: an element for each channel if the layer is biased, else None.
+            bias: one element per channel if the layer is biased, otherwise None.
             relu: negative outputs become 0.
 
         Raises:
-            KernelError: a bias of another shape, or none where one is needed or the reverse.
-            isa.image.ImageError: the layout lies outside the memory.
+            KernelError: a bias of another shape, a missing bias, or an unexpected one.
+            isa.image.ImageError: the layout is outside the memory.
         """
         shape, source = self.shape, self.source
         if (bias is not None) != self.biased:
@@ -260,7 +260,7 @@ class PoolLayout(LineLayout):
 
 
 class _PoolKernel(LineKernel[PoolLayout]):
-    """Code that both forms of the kernel have."""
+    """Code common to both forms of the kernel."""
 
     def __init__(self, layout: PoolLayout, vault_bits: int | None, plan: ScratchpadPlan) -> None:
         self.plan = plan
@@ -331,10 +331,10 @@ class _PoolKernel(LineKernel[PoolLayout]):
 
     @abstractmethod
     def _output(self) -> None:
-        """Make an output, and decrement the number of those left."""
+        """Compute an output, and decrement the number of those left."""
 
     def _read(self) -> None:
-        """Read where a line's outputs and biases are."""
+        """Read the addresses of a line's outputs and biases."""
         w = self.writer
         w.read(self.next_out, self.described)
         w.read(self.next_bias, self.described)
@@ -346,7 +346,7 @@ class _PoolKernel(LineKernel[PoolLayout]):
             w.load(self.bias, self.next_bias, self.depth, note="bias")
 
     def _load_column(self, slot: str, base: str, note: str) -> None:
-        """Load a column in all segments, from ``base`` on, which is spoilt; advance ``slot``."""
+        """Load a column in all segments from ``base``, which is overwritten; advance ``slot``."""
         w, layout = self.writer, self.layout
         for segment in range(layout.shape.segments):
             w.load(slot, base, self.column, note=f"{note}segment {segment}")
@@ -355,7 +355,7 @@ class _PoolKernel(LineKernel[PoolLayout]):
                 w.offset(base, base, layout.segment_step)
 
     def _store(self, place: str) -> None:
-        """Make the output of combined columns at ``place``, and store it."""
+        """Compute the output from the combined columns at ``place``, and store it."""
         w, layout, shape = self.writer, self.layout, self.layout.shape
         w.op("set.vl", self.depth)
         pixel = layout.source.depth * ELEMENT_BYTES
@@ -407,7 +407,7 @@ class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
         return self.layout.shape.out_width
 
     def _load(self, name: str) -> None:
-        """Load the next window, if there is one, in all segments into the next slot."""
+        """Load the next window, if any, in all segments into the next slot."""
         w, layout, shape = self.writer, self.layout, self.layout.shape
         (load_from,) = self.load_from
         done = f"{name}_done"
@@ -449,7 +449,7 @@ class _Unrolled(_PoolKernel, StreamKernel[PoolLayout]):
         w.op("sub", self.left, self.left, 1)
 
     def _combine(self, mnemonic: str, result: int, other: int) -> None:
-        """Combine two places of the slot in use, with the result in the first."""
+        """Combine two places of the current slot, with the result in the first."""
         w = self.writer
         first = self.slot
         if result:

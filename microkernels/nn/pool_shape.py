@@ -1,13 +1,13 @@
-"""Pooling and the completion of partial sums: sizes and golden model.
+"""Pooling and completing partial sums: sizes and golden model.
 
 An output is computed from the maps of all *segments* (partial sums of a convolution; one for plain
 pooling): they are added element by element, combined over a window by maximum or mean, then the
 bias is added, and with ReLU negative values become 0 (thesis section 6.2). Without a bias, with one
 segment, this is a pooling layer; with a window of one pixel it completes a convolution.
 
-A mean is the saturating sum of the window times :meth:`PoolShape.reciprocal`, which has
-:data:`MEAN_FRACTION` fraction bits: exact to half a unit of the last place plus 2**-16 of the sum,
-as long as the sum stays within 16 bits.
+A mean is the window's saturating sum times :meth:`PoolShape.reciprocal`, which has
+:data:`MEAN_FRACTION` fraction bits: exact to half a unit in the last place plus 2**-16 of the sum,
+as long as the sum fits in 16 bits.
 """
 
 from dataclasses import dataclass
@@ -27,24 +27,24 @@ from .strided_shape import StridedShape
 
 __all__ = ["MEAN_FRACTION", "PoolShape", "pool"]
 
-#: Fraction bits of the reciprocal of a window's pixels.
+#: Fraction bits of the reciprocal of a window's number of pixels.
 MEAN_FRACTION = 15
 
 
 @dataclass(frozen=True, kw_only=True)
 class PoolShape(StridedShape):
-    """Sizes of a pooling layer. The value of pixels around the map is the lowest element for a
-    maximum, and 0 for a mean, which includes them.
+    """Sizes of a pooling layer. Padding is the lowest element for a maximum, and 0 for a mean,
+    which includes it.
 
     Attributes:
         window: pixels across and down, at least 1.
-        window_down: the same downwards, if it is another than across; else None.
-        mean: combine by mean instead of maximum.
-        segments: maps to add, at least 1.
+        window_down: pixels down, if different from across; otherwise None.
+        mean: compute the mean instead of the maximum.
+        segments: number of maps to add, at least 1.
 
     Raises:
-        KernelError: a value outside its range, a window larger than the padded map, or a mean of
-            more than 65,536 pixels, whose reciprocal would be 0.
+        KernelError: a value out of range, a window larger than the padded map, or a mean of more
+            than 65,536 pixels, whose reciprocal would be 0.
     """
 
     stride: int = 2
@@ -77,7 +77,7 @@ class PoolShape(StridedShape):
 
     @property
     def scaled(self) -> bool:
-        """Sums of windows are multiplied with :attr:`reciprocal`."""
+        """Whether sums of windows are multiplied by :attr:`reciprocal`."""
         return self.mean and self.window * self.down > 1
 
     @property
@@ -88,7 +88,7 @@ class PoolShape(StridedShape):
 
     @property
     def around(self) -> int:
-        """Value of the pixels around the map."""
+        """Value of the padding."""
         return 0 if self.mean else LOWEST
 
 
@@ -99,7 +99,7 @@ def pool(
 
     Parameters:
         maps: segments x height x width x channels elements.
-        bias: an element for each channel; None: none is added.
+        bias: one element per channel; None: none is added.
         relu: negative outputs become 0.
 
     Returns:

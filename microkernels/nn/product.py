@@ -1,18 +1,18 @@
 """Products of two maps, group by group: sizes, golden model, layout and kernel.
 
 A column of pixels of a map is a *group*: a matrix whose rows are the pixels. The product of a group
-of the first map and the transposed one of the second has an element for each two rows. So the
-scores of attention are the product of queries and keys, whose heads are groups.
+of the first map and the transposed group of the second has one element for every two rows. The
+scores of attention, for example, are the product of queries and keys, whose heads are groups.
 
-Both maps and the output have one slice, so that the rows of a group follow each other in memory.
-The work is cut into *lines*: some rows of a group of the first map, with all rows of the second
-one. A line is cut into *blocks*: some rows of the second map. Where lines or blocks do not divide
-the rows, the last one overlaps the one before, and the same elements are computed twice.
+Both maps and the output have one slice, so the rows of a group are consecutive in memory. The work
+is divided into *lines*: some rows of a group of the first map, with all rows of the second. A line
+is divided into *blocks*: some rows of the second map. If lines or blocks do not divide the rows
+evenly, the last one overlaps the previous one, and the same elements are computed twice.
 
-The scratchpad holds the rows of the line, a ring of two blocks, and the results of a block. The
-words of a line are the addresses of its rows, of the group's rows in the second map, and of its
-first output. While the rows of a line meet a block of the second map, the next block is loaded. A
-row and a block are one ``m.v.mul.add``.
+The scratchpad contains the line's rows, a ring of two blocks, and the results of a block. A line's
+words are the addresses of its rows, of the group's rows in the second map, and of its first output.
+While the line's rows are multiplied by one block of the second map, the next block is loaded. A row
+and a block are one ``m.v.mul.add``.
 """
 
 from collections.abc import Mapping
@@ -47,7 +47,7 @@ __all__ = [
     "product",
 ]
 
-#: Elements of a row at most: its products are one exact sum.
+#: Maximum elements per row: its products are one exact sum.
 MOST_INNER = MAX_VL
 
 
@@ -57,14 +57,15 @@ class ProductShape:
 
     Attributes:
         groups: columns of pixels of the output, at least 1.
-        rows, columns: pixels of a group of the first and of the second map, at least 1 each. The
-            output has ``rows`` pixels in a group, of ``columns`` channels.
+        rows, columns: pixels per group of the first and of the second map, at least 1 each. The
+            output has ``rows`` pixels per group, of ``columns`` channels.
         inner: channels of both maps, 1..:data:`MOST_INNER`.
         fraction: bits by which sums of products are shifted right, 0..15.
-        shared: the first and the second map have one group, which serves all groups of the output.
+        shared: the first and the second map have one group, which is used for all groups of the
+            output.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     groups: int
@@ -83,7 +84,7 @@ class ProductShape:
 
     @property
     def widths(self) -> tuple[int, int]:
-        """Groups of both maps."""
+        """Numbers of groups of both maps."""
         first, second = self.shared
         return (1 if first else self.groups, 1 if second else self.groups)
 
@@ -115,7 +116,7 @@ def product(shape: ProductShape, first: Elements, second: Elements) -> Elements:
 
 _SLOTS = 2
 _LANES = WORD_BYTES // ELEMENT_BYTES
-#: For estimates: cycles of a vector instruction at least, of a row's store, of a block, of a line.
+#: For estimates: minimum cycles of a vector instruction, of a row's store, of a block, of a line.
 _INSTRUCTION = 9
 _STORE = 8
 _BLOCK = 60
@@ -140,13 +141,14 @@ def _scratchpad(shape: ProductShape, rows: int, columns: int) -> ScratchpadPlan:
 def plan_product(
     shape: ProductShape, *, sharers: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 ) -> LineCut:
-    """The fastest cut by predicted cycles; its parts are rows of the second map in a block.
+    """The division with the fewest predicted cycles; its parts are rows of the second map in a
+    block.
 
     Parameters:
-        sharers: engines, at least 1.
+        sharers: number of engines, at least 1.
 
     Raises:
-        KernelError: the scratchpad is too small for any.
+        KernelError: the scratchpad is too small for any division.
     """
     fastest: LineCut | None = None
     beats = -(-shape.inner // _LANES)
@@ -177,11 +179,11 @@ class ProductLayout(LineLayout):
 
     Attributes:
         shape: of the layer.
-        other: the second map that is read.
+        other: the second input map.
 
     Raises:
         KernelError: maps that do not fit the layer or have several slices, a scratchpad that is too
-            small, or a value outside its range.
+            small, or a value out of range.
     """
 
     shape: ProductShape
@@ -206,14 +208,14 @@ class ProductLayout(LineLayout):
 
     @property
     def cut(self) -> LineCut:
-        """How the product is cut."""
+        """How the product is divided."""
         return plan_product(
             self.shape, sharers=self.sharers, scratchpad_bytes=self.scratchpad_bytes
         )
 
     @property
     def scratchpad(self) -> ScratchpadPlan:
-        """The rows of a line, the ring of blocks, and the results of a block, row after row."""
+        """The line's rows, the ring of blocks, and the results of a block, row by row."""
         return _scratchpad(self.shape, self.cut.rows, self.cut.part)
 
     @property
@@ -223,12 +225,12 @@ class ProductLayout(LineLayout):
 
     @property
     def line_blocks(self) -> int:
-        """Blocks of a line."""
+        """Blocks per line."""
         return -(-self.shape.columns // self.cut.part)
 
     @property
     def overlap(self) -> int:
-        """Rows of the second map that the last two blocks both have."""
+        """Rows of the second map shared by the last two blocks."""
         return self.line_blocks * self.cut.part - self.shape.columns
 
     # Memory.
@@ -239,7 +241,7 @@ class ProductLayout(LineLayout):
 
     @property
     def _lines(self) -> list[tuple[int, int]]:
-        """Group and first row of each line."""
+        """Each line's group and first row."""
         starts = part_starts(self.shape.rows, self.cut.rows)
         return [(group, row) for group in range(self.shape.groups) for row in starts]
 
@@ -257,10 +259,10 @@ class ProductLayout(LineLayout):
         return self._block_end
 
     def store(self, memory: Writable) -> None:
-        """Put all but the maps into ``memory``.
+        """Write everything except the maps to ``memory``.
 
         Raises:
-            isa.image.ImageError: the layout lies outside the memory.
+            isa.image.ImageError: the layout is outside the memory.
         """
         self._store_fixed(memory)
 
@@ -341,7 +343,7 @@ class _ProductKernel(LineKernel[ProductLayout]):
             w.op("bne", self.left, w.zero, "block_turn")
 
     def _advance(self, address: str, elements: int) -> None:
-        """Go on by a block of so many elements a row of the second map."""
+        """Advance by a block with this many elements per row of the second map."""
         w, layout = self.writer, self.layout
         w.offset(address, address, layout.cut.part * elements * ELEMENT_BYTES)
         if layout.overlap:
@@ -349,7 +351,7 @@ class _ProductKernel(LineKernel[ProductLayout]):
                 w.offset(address, address, -layout.overlap * elements * ELEMENT_BYTES)
 
     def _rows(self) -> None:
-        """All rows of the line with the block."""
+        """Multiply all rows of the line by the block."""
         w, layout = self.writer, self.layout
         w.op("mov", self.row, self.rows)
         w.op("mov", self.result, self.results)
@@ -360,7 +362,7 @@ class _ProductKernel(LineKernel[ProductLayout]):
             w.offset(self.result, self.result, layout.cut.part * ELEMENT_BYTES)
 
     def _stores(self) -> None:
-        """Store the results of the block."""
+        """Store the block's results."""
         w, layout = self.writer, self.layout
         if layout.line_blocks == 1:
             w.store(self.out, self.results, self.outputs)

@@ -1,20 +1,20 @@
 """Softmax and normalisations of rows: layout and kernel.
 
-Both maps have one slice, so that the rows of a column of pixels follow each other in memory. The
-work is cut into *blocks* of rows; where they do not divide a column, the last block overlaps the
-one before. The engines take the blocks in turns.
+Both maps have one slice, so the rows of a column of pixels are consecutive in memory. The work is
+divided into *blocks* of rows; if they do not divide a column evenly, the last block overlaps the
+previous one. The engines take turns on the blocks.
 
-The scratchpad holds the constants, the block, for softmax a place for a *chunk* of the block, which
-is the longest vector of whole rows that divides it, and what belongs to each row: an element, sums
-by level and four numbers of 32 bits, of which sums have zeros in their upper halves. Where a row is
-several segments, a chunk is one of them, and there is a place for an element of each.
+The scratchpad contains the constants, the block, for softmax a place for a *chunk* of the block,
+which is the longest vector of whole rows that divides it, and data per row: an element, sums by
+level and four 32-bit numbers; the upper halves of the sums are zero. If a row has several segments,
+a chunk is one of them, and each has a place for an element.
 
-The words of a block are the addresses of its rows and of its outputs.
+A block's words are the addresses of its rows and of its outputs.
 
 The program's arithmetic is that of :func:`microkernels.nn.rows_shape.normalize`, which explains it.
-A block of rows is computed in place. What belongs to each row, such as its factor, is computed for
-all rows of the block at once, in vectors of 32-bit numbers. A row of several segments is computed
-segment by segment; its sums and its largest element come from those of the segments.
+A block of rows is computed in place. Data per row, such as its factor, is computed for all rows of
+the block at once, in vectors of 32-bit numbers. A row with several segments is computed segment by
+segment; its sums and its largest element come from those of the segments.
 """
 
 from collections.abc import Iterator
@@ -39,12 +39,12 @@ from .rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
 
 __all__ = ["WIDE_BYTES", "RowsLayout", "plan_rows"]
 
-#: Bytes of a number of 32 bits.
+#: Bytes of a 32-bit number.
 WIDE_BYTES = 4
-#: Numbers of 32 bits of a row beside its sums.
+#: 32-bit numbers per row besides its sums.
 _NUMBERS = 4
 _LANES = 4
-#: For estimates: cycles of a step on what belongs to rows at least, and of a block's transfers.
+#: For estimates: minimum cycles of a step on data per row, and cycles of a block's transfers.
 _STEP = 24
 _BLOCK = 300
 
@@ -71,7 +71,7 @@ def _scratchpad(shape: NormalizeShape, rows: int, chunk: int) -> ScratchpadPlan:
 
 
 def _narrow(shape: NormalizeShape) -> list[int]:
-    """Constants of 16 bits: the pair that picks lower halves, scalars, and the vector of sums."""
+    """16-bit constants: the pair that picks lower halves, scalars, and the vector of sums."""
     segment = shape.segments[0][1]
     if shape.operation == "softmax":
         wide = shape.widened
@@ -84,7 +84,7 @@ def _narrow(shape: NormalizeShape) -> list[int]:
 
 
 def _wide(shape: NormalizeShape) -> list[int]:
-    """Constants of 32 bits."""
+    """32-bit constants."""
     scale = shape.scale
     value = 3 << 24 if scale.root else 2 << 29
     return [
@@ -103,10 +103,10 @@ def _wide(shape: NormalizeShape) -> list[int]:
 def plan_rows(
     shape: NormalizeShape, *, sharers: int, scratchpad_bytes: int = DEFAULT_SCRATCHPAD
 ) -> LineCut:
-    """The fastest cut by predicted cycles; its parts are chunks.
+    """The division with the fewest predicted cycles; its parts are chunks.
 
     Parameters:
-        sharers: engines, at least 1.
+        sharers: number of engines, at least 1.
 
     Raises:
         KernelError: the scratchpad is too small for a row.
@@ -148,7 +148,7 @@ class RowsLayout(LineLayout):
 
     Raises:
         KernelError: maps that do not fit the layer or have several slices, a scratchpad that is too
-            small, or a value outside its range.
+            small, or a value out of range.
     """
 
     shape: NormalizeShape
@@ -166,12 +166,12 @@ class RowsLayout(LineLayout):
 
     @property
     def rows(self) -> int:
-        """Rows of a block."""
+        """Rows per block."""
         return self._cut.rows
 
     @property
     def chunk(self) -> int:
-        """Rows of a chunk."""
+        """Rows per chunk."""
         return self._cut.part
 
     @cached_property
@@ -181,19 +181,19 @@ class RowsLayout(LineLayout):
 
     @property
     def number_bytes(self) -> int:
-        """Bytes from a number of 32 bits of all rows to the next one."""
+        """Bytes from a 32-bit number of all rows to the next one."""
         return _rounded(self.rows * WIDE_BYTES)
 
     @property
     def constant_elements(self) -> int:
-        """Elements of all constants in memory, with the zeros above the sums."""
+        """Elements of all constants in memory, including the zeros above the sums."""
         return self.places["rows"] // ELEMENT_BYTES
 
     # Memory.
 
     @property
     def _lines(self) -> list[tuple[int, int]]:
-        """Column and first row of each block."""
+        """Each block's column and first row."""
         starts = part_starts(self.shape.height, self.rows)
         return [(x, row) for x in range(self.shape.width) for row in starts]
 
@@ -205,10 +205,10 @@ class RowsLayout(LineLayout):
         return round_up(self.constants + self.places["rows"], COLUMN_BYTES)
 
     def store(self, memory: Writable) -> None:
-        """Put all but the maps into ``memory``.
+        """Write everything except the maps to ``memory``.
 
         Raises:
-            isa.image.ImageError: the layout lies outside the memory.
+            isa.image.ImageError: the layout is outside the memory.
         """
         constants = bytearray(self.places["rows"])
         narrow = np.array(_narrow(self.shape), ELEMENT).tobytes()
@@ -318,7 +318,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
 
     @contextmanager
     def _times(self, name: str, count: int) -> Iterator[None]:
-        """The code of a ``with`` statement so many times."""
+        """Repeat the code of a ``with`` statement this many times."""
         if count == 1:
             yield
             return
@@ -327,7 +327,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
             yield
 
     def _each_row(self, name: str, mnemonic: str, first: str, step: int) -> None:
-        """``row = row operation element`` for all rows, each with its own element."""
+        """Compute ``row = row operation element`` for all rows, each with its own element."""
         w = self.writer
         w.op("mov", self.row, self.rows)
         w.op("mov", self.row_element, first)
@@ -338,7 +338,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
             w.op("add", self.row_element, self.row_element, step)
 
     def _segments(self) -> Iterator[str]:
-        """Registers that hold the addresses of the row's segments, with their lengths set."""
+        """Registers for the addresses of the row's segments, with their lengths set."""
         if self.one_segment:
             yield self.row
             return
@@ -348,11 +348,11 @@ class _RowsKernel(LineKernel[RowsLayout]):
             yield self.segment
 
     def _reduced(self, result: str, operation: str, operand: str | None, last: str) -> None:
-        """A reduction of a row of several segments: of each, then of these results.
+        """Reduce a row of several segments: each of them, then the results.
 
         Parameters:
             operand: of each segment; None: the segment itself.
-            last: instruction of the results.
+            last: instruction for the results.
         """
         w = self.writer
         w.op("mov", self.part, self.parts)
@@ -363,7 +363,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
         w.vector(last, result, self.parts, self.parts)
 
     def _each_reduced(self, name: str, operation: str, operand: str | None, last: str) -> None:
-        """The reductions of all rows, into the element of each."""
+        """Reduce all rows, each into its element."""
         w = self.writer
         w.op("mov", self.row, self.rows)
         w.op("mov", self.row_element, self.row_elements)
@@ -374,7 +374,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
         w.op("v.drain")
 
     def _each_sum(self, operand: str | None) -> None:
-        """Sums of products of all rows with a vector, or with themselves, by level."""
+        """Compute sums of products of all rows with a vector, or with themselves, by level."""
         w = self.writer
         if self.one_segment:
             w.op("set.vl", self.channels)
@@ -392,7 +392,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
                 w.op("add", self.row_element, self.row_element, WIDE_BYTES)
 
     def _centre(self) -> None:
-        """Take the mean from each row."""
+        """Subtract its mean from each row."""
         w = self.writer
         w.note("Means.")
         if self.one_segment:
@@ -434,7 +434,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
         self._each_sum(self.vector)
 
     def _exponential(self, u: str) -> None:
-        """The exponentials of a chunk, in place."""
+        """Compute the exponentials of a chunk, in place."""
         w, powers = self.writer, self.chunk
         second, third, fourth, fifth, one, factor, least = self.scalars
         wide = self.shape.widened
@@ -459,7 +459,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
         w.vector("v.s.add", u, u, one)
 
     def _wide(self, mnemonic: str, result: str, first: str, second: str | int) -> None:
-        """An instruction on 32-bit numbers of all rows; a number is that of a constant."""
+        """Write an instruction on 32-bit numbers of all rows; a number refers to a constant."""
         w = self.writer
         if isinstance(second, int):
             w.op("li", self.wide, self.layout.places["wide"] + second * WIDE_BYTES)
@@ -467,12 +467,12 @@ class _RowsKernel(LineKernel[RowsLayout]):
         w.op(f"{mnemonic} [32-bit]", result, first, second)
 
     def _scaled(self, shift: int, result: str, first: str, second: str | int) -> None:
-        """A product, shifted right."""
+        """Write a product, shifted right."""
         self._set("fx", shift)
         self._wide("v.v.mul" if isinstance(second, str) else "v.s.mul", result, first, second)
 
     def _factors(self) -> None:
-        """The factor of each row from its sums, as an element."""
+        """Compute each row's factor from its sums, as an element."""
         w, factor = self.writer, self.scale
         kind = ROOT if factor.root else PLAIN
         total, scale, full, value = self.numbers
@@ -485,7 +485,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
         self._wide("v.s.min", scale, total, zero)
         self._wide("v.s.add", scale, scale, scales[0])
         for level, sums in enumerate(self.sums[1:], 1):
-            # Whether the level saturates; if not, its sum and scale. Upper halves stay zero.
+            # Whether the level saturates; if not, its sum and scale. Upper halves remain zero.
             self._wide("v.s.sub", full, sums, almost)
             self._wide("v.s.max", full, full, zero)
             self._wide("v.s.add", sums, sums, added[level])

@@ -1,18 +1,19 @@
 """Softmax and normalisations over the channels of each pixel: sizes, and the golden model.
 
-A pixel is a *row*. All are a row times a factor of its own, which comes from a sum over the row:
+A pixel is a *row*. Each operation multiplies a row by its own factor, which comes from a sum over
+the row:
 
 * softmax: exponentials ``e`` of the differences from the largest element, times ``1 / sum(e)``;
 * layer normalisation: the differences ``y`` from the mean, times ``1 / sqrt(mean(y * y) + eps)``;
 * RMS normalisation: the same of the row itself.
 
-Sums have a wide range, and a sum on the engine has 16 bits. So the engine computes a sum with
-several shifts (*levels*) and takes the smallest shift that does not saturate; then it has 12 bits
-or more. The factor is found in 32 bits by Newton's method. docs/decisions/kernels.md has the
-errors.
+Sums have a wide range, but a sum on the engine has 16 bits. The engine therefore computes a sum
+with several shifts (*levels*) and takes the smallest shift that does not saturate; the sum then has
+12 bits or more. The factor is computed in 32 bits by Newton's method. docs/decisions/kernels.md
+lists the errors.
 
-A row that is longer than a vector is cut into *segments* of about the same length. The sum of a row
-is then that of its segments' sums, each rounded.
+A row longer than a vector is divided into *segments* of about the same length. A row's sum is then
+the sum of its segments' sums, each rounded.
 """
 
 from dataclasses import dataclass
@@ -45,7 +46,7 @@ __all__ = [
     "normalize",
 ]
 
-#: Channels of a row at most; the scratchpad may allow fewer.
+#: Maximum channels per row; the scratchpad may allow fewer.
 MOST_CHANNELS = 8 * MAX_VL
 #: Operation -> attributes of :class:`NormalizeShape` that it needs.
 _NEEDS = {
@@ -54,18 +55,18 @@ _NEEDS = {
     "rms": ("fraction", "epsilon"),
 }
 NORMALIZATIONS = tuple(_NEEDS)
-#: Fraction bits of the source of softmax, and of the factors of its rows.
+#: Fraction bits of softmax's source, and of its rows' factors.
 _SOURCE_LEAST, _SOURCE_MOST = -3, 30
 _FACTOR_MOST = 28
-#: Bits of the factors of normalised rows: 2 to this power by the deviation.
+#: Bits of the factors of normalised rows: 2 to this power divided by the deviation.
 _DEVIATION_MOST = 40
 _EPSILON_MOST = 1 << 40
 
-#: exp(u) - 1 - u = u * u * (these, by rising power) for u from -1 to 0, to 1.1e-5.
+#: exp(u) - 1 - u = u * u * (these, by ascending power) for u from -1 to 0, to 1.1e-5.
 EXPONENTIAL = (16380, 5428, 1279, 176)
 #: Fraction bits of these, of u, and of exponentials.
 UNIT_FRACTION = 15
-#: Squarings at most: exp of -16 and less is 0.
+#: Maximum squarings: exp of -16 and less is 0.
 _MOST_SQUARINGS = 4
 
 _I64 = NDArray[np.int64]
@@ -73,7 +74,7 @@ _I64 = NDArray[np.int64]
 
 @dataclass(frozen=True, kw_only=True)
 class Factor:
-    """How the factors of rows come from their sums.
+    """How rows' factors are computed from their sums.
 
     Attributes:
         shifts: of the levels, descending.
@@ -82,7 +83,7 @@ class Factor:
         mantissa: bits by which a sum is shifted left to be a mantissa, below 1.
         start: first approximation at 0, and by how much it falls to 1: numbers of 32 bits.
         rounds: of Newton's method.
-        root: the factor is one by the root of the sum, else one by the sum.
+        root: the factor is one over the root of the sum, otherwise one over the sum.
         shift: of the factor times its scale.
     """
 
@@ -96,8 +97,8 @@ class Factor:
     shift: int
 
 
-#: Fraction bits of mantissas, of their products with an approximation, and of approximations: of
-#: factors that are one by a root, and one by a sum.
+#: Fraction bits of mantissas, of their products with an approximation, and of approximations: for
+#: factors of one over a root, and of one over a sum.
 ROOT = {"mantissa": 30, "product": 30, "value": 24}
 PLAIN = {"mantissa": 31, "product": 29, "value": 27}
 
@@ -108,18 +109,17 @@ class NormalizeShape:
 
     Attributes:
         width, height, channels: of the map, at least 1 each; a row has at most
-            :data:`MOST_CHANNELS`.
+            :data:`MOST_CHANNELS` channels.
         operation: one of :data:`NORMALIZATIONS`.
-        source: of softmax, fraction bits of the source, -3..30; else 0.
-        factor: of softmax, fraction bits of the output, 0..28; else f, where the factor of a row is
-            2 to the power of f by the deviation of its elements, 0..40.
-        fraction: bits by which products with the factor are shifted right, 0..15; not of softmax.
-        epsilon: that is added to the mean of the squares, in squared units of the last place;
-            not of softmax.
+        source: for softmax, fraction bits of the source, -3..30; otherwise 0.
+        factor: for softmax, fraction bits of the output, 0..28; otherwise f, 0..40: a row's factor
+            is 2 to the power of f divided by the deviation of its elements.
+        fraction: bits by which products with the factor are shifted right, 0..15; not for softmax.
+        epsilon: added to the mean square, in squared units in the last place; not for softmax.
 
     Raises:
-        KernelError: a value outside its range, one that the operation needs and that is None, or
-            one that it does not have.
+        KernelError: a value out of range, or a value that the operation needs and lacks, or does
+            not have.
     """
 
     width: int
@@ -153,17 +153,17 @@ class NormalizeShape:
 
     @property
     def rows(self) -> int:
-        """Rows of a map."""
+        """Rows per map."""
         return self.width * self.height
 
     @property
     def operations(self) -> int:
-        """Operations of an element."""
+        """Operations per element."""
         return (12 + 3 * self.squarings) if self.operation == "softmax" else 4
 
     @property
     def bits(self) -> int:
-        """Bits that a sum of channels has beyond its summands."""
+        """Bits that a sum of channels has beyond its terms."""
         return (self.channels - 1).bit_length()
 
     @property
@@ -178,7 +178,7 @@ class NormalizeShape:
 
     @property
     def squarings(self) -> int:
-        """How often exponentials are squared: those of a difference by 2 to this power."""
+        """How often exponentials are squared: those of a difference divided by 2 to this power."""
         return min(max(UNIT_FRACTION - self.source, 0), _MOST_SQUARINGS)
 
     @property
@@ -191,18 +191,18 @@ class NormalizeShape:
 
     @property
     def mean(self) -> tuple[int, int]:
-        """One by the channels as an element, and its fraction bits."""
+        """One over the number of channels as an element, and its fraction bits."""
         fraction = UNIT_FRACTION - 1 + self.bits
         return (round((1 << fraction) / self.channels), fraction)
 
     @property
     def scale(self) -> Factor:
-        """How the factors of rows come from their sums."""
+        """How rows' factors are computed from their sums."""
         return _soft_factor(self) if self.operation == "softmax" else _root_factor(self)
 
 
 def _soft_factor(shape: NormalizeShape) -> Factor:
-    # The largest exponential is 1, so that a sum that is not shifted always saturates.
+    # The largest exponential is 1, so an unshifted sum always saturates.
     shifts = [max(shape.bits, 1)]
     while shifts[-1] > 1:
         shifts.append(max(shifts[-1] - 3, 1))
@@ -210,11 +210,11 @@ def _soft_factor(shape: NormalizeShape) -> Factor:
     value = PLAIN["value"]
     return Factor(
         shifts=tuple(shifts),
-        # Exponentials are one unit of the last place too small.
+        # Exponentials are one unit in the last place too small.
         added=tuple(_rounded_one(shape.channels, shift) for shift in shifts),
         scales=tuple(1 << (top - shift) for shift in shifts),
         mantissa=PLAIN["mantissa"] - UNIT_FRACTION,
-        # Least error of 1 / x from 1/8 to 1: 43 % at first, 1.6e-6 after four rounds.
+        # Minimax start for 1 / x from 1/8 to 1: 43 % off at first, 1.6e-6 after four rounds.
         start=(round(5.0973 * (1 << value)), round(4.531 * (1 << value))),
         rounds=4,
         root=False,
@@ -231,7 +231,7 @@ def _root_factor(shape: NormalizeShape) -> Factor:
     top = UNIT_FRACTION + shape.bits
     shifts = [top - 4 * level for level in range(4)]
     value = ROOT["value"]
-    # The mantissa is the sum by 2 to the power of 16 plus its shift.
+    # The mantissa is the sum divided by 2 to the power of 16 plus its shift.
     scale = 2.0**shape.factor * sqrt(shape.channels) * 2.0 ** (-8 - top / 2)
     bits = 22 - int(np.floor(np.log2(scale)))
     bits = min(max(bits, -value), 63 - value)
@@ -251,13 +251,13 @@ def _root_factor(shape: NormalizeShape) -> Factor:
 
 
 def _rounded(values: _I64, shift: int) -> _I64:
-    """``values`` shifted right as the engine does."""
+    """Shift ``values`` right like the engine."""
     return (values + (1 << shift >> 1)) >> shift
 
 
 def _scaled(first: _I64, second: _I64 | int, shift: int) -> _I64:
-    """Products of elements of 32 bits; no value here is limited on the way but the last."""
-    # Products have 63 bits with their sign, and the half that rounds fits.
+    """Products of 32-bit elements; no value is limited on the way except the last."""
+    # Products have 63 bits including the sign, so the rounding half fits.
     products = _rounded(first * second, shift)
     return np.clip(products, -(1 << 31), (1 << 31) - 1)
 
@@ -270,8 +270,8 @@ def _summed(sums: _I64, shift: int) -> _I64:
 
 
 def factors(factor: Factor, sums: _I64) -> _I64:
-    """Factors of rows, from exact sums of their segments along the last axis; they are limited to
-    an element."""
+    """Rows' factors from exact sums of their segments along the last axis, limited to an
+    element."""
     levels = [_summed(sums, shift) for shift in factor.shifts]
     total = levels[0] + factor.added[0]
     scale = np.full_like(total, factor.scales[0])
@@ -298,8 +298,8 @@ def factors(factor: Factor, sums: _I64) -> _I64:
 
 
 def exponentials(shape: NormalizeShape, below: Elements) -> Elements:
-    """Exponentials of differences from the largest element, less a unit of the last place, with
-    :data:`UNIT_FRACTION` bits: 1 is no element."""
+    """Exponentials of differences from the largest element, minus one unit in the last place, with
+    :data:`UNIT_FRACTION` bits: 1 does not fit an element."""
     wide = shape.widened
     if wide > 0:
         below = multiply(np.maximum(below, -(1 << (UNIT_FRACTION - wide))), np.array(1 << wide), 0)
@@ -310,7 +310,7 @@ def exponentials(shape: NormalizeShape, below: Elements) -> Elements:
     powers = multiply(powers, below, UNIT_FRACTION) + third
     powers = multiply(powers, below, UNIT_FRACTION) + second
     powers = multiply(multiply(powers, below, UNIT_FRACTION), below, UNIT_FRACTION)
-    # Exponentials less 1.
+    # Exponentials minus 1.
     less: _I64 = powers.astype(np.int64) + below
     for _ in range(shape.squarings):
         square = np.minimum(_rounded(less * less, UNIT_FRACTION), HIGHEST)
@@ -321,7 +321,7 @@ def exponentials(shape: NormalizeShape, below: Elements) -> Elements:
 def normalize(shape: NormalizeShape, image: Elements) -> Elements:
     """Golden model of the kernel, bit-exact.
 
-    Sums and squares that are limited by design do not count as saturated.
+    Sums and squares limited by design do not count as saturated.
 
     Parameters:
         image: height x width x channels elements.

@@ -1,4 +1,4 @@
-"""Sizes of layers whose window moves over a padded map."""
+"""Sizes of layers whose window slides over a padded map."""
 
 from abc import abstractmethod
 from dataclasses import dataclass
@@ -10,16 +10,16 @@ __all__ = ["StridedShape"]
 
 @dataclass(frozen=True, kw_only=True)
 class StridedShape:
-    """Sizes of a layer whose window moves over a map.
+    """Sizes of a layer whose window slides over a map.
 
     Attributes:
         width, height, channels: of the map, at least 1 each.
-        stride: pixels from one output's window to the next one's, at least 1.
-        stride_down: the same downwards, if it is another than across; else None.
-        padding: pixels around the map, less than those across of a window.
+        stride: pixels from one output's window to the next, at least 1.
+        stride_down: pixels down, if different from across; otherwise None.
+        padding: pixels around the map, fewer than a window's width.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     width: int
@@ -38,36 +38,36 @@ class StridedShape:
     @property
     @abstractmethod
     def across(self) -> int:
-        """Pixels across of a window."""
+        """Width of a window in pixels."""
 
     @property
     @abstractmethod
     def down(self) -> int:
-        """Pixels down of a window."""
+        """Height of a window in pixels."""
 
     @property
     def step_down(self) -> int:
-        """Pixels from an output's window to that of the output below."""
+        """Pixels from one output's window to that of the output below."""
         return self.stride_down or self.stride
 
     @property
     def out_width(self) -> int:
-        """Pixels across of the output."""
+        """Width of the output in pixels."""
         return (self.width + 2 * self.padding - self.across) // self.stride + 1
 
     @property
     def out_height(self) -> int:
-        """Pixels down of the output."""
+        """Height of the output in pixels."""
         return (self.height + 2 * self.padding - self.down) // self.step_down + 1
 
     def check_window(self, window: str, image: str) -> None:
         """Check the padding, and that the window fits.
 
         Parameters:
-            window, image: what the layer calls them, with an article.
+            window, image: the layer's names for them, with an article.
 
         Raises:
-            KernelError: one is outside its range.
+            KernelError: one is out of range.
         """
         if not 0 <= self.padding < self.across:
             raise KernelError(f"padding must be from 0 to {self.across - 1}, not {self.padding}")

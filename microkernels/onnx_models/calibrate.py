@@ -107,7 +107,7 @@ class Calibrated(ElementNetwork):
 
 
 class _Golden(NamedTuple):
-    """Outputs of a layer on the golden model, and as of :class:`MapReport`."""
+    """Outputs of a layer on the golden model, and as for :class:`MapReport`."""
 
     elements: Elements
     saturated: int

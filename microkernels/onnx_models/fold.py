@@ -77,7 +77,7 @@ def output_shape(
     """Shape of an output of a node; None: it can't be computed.
 
     Parameters:
-        feeds, opset: as of :func:`evaluate`.
+        feeds, opset: as for :func:`evaluate`.
     """
     try:
         results = evaluate(node, feeds, opset)

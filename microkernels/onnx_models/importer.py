@@ -93,7 +93,7 @@ class Importer:
             :class:`microkernels.onnx_models.model.MappedModel`.
         scaled: tensors of integers that stand for real numbers.
         whole: layers that hold integers and no tensor of the model.
-        approximation: as of :class:`microkernels.onnx_models.model.MappedModel`.
+        approximation: as for :class:`microkernels.onnx_models.model.MappedModel`.
     """
 
     def __init__(self, graph: OnnxGraph, *, batch: int, mixed: str = "") -> None:
@@ -299,7 +299,7 @@ class Importer:
             layer: with a name of :meth:`unique`.
             size: of its map. shape: of the tensor.
             last: it makes the node's first output.
-            turned: as of :class:`Value`.
+            turned: as for :class:`Value`.
         """
         self.layers[layer.name] = layer
         self.sizes[layer.name] = size
@@ -320,7 +320,7 @@ class Importer:
 
         Parameters:
             kind: of the layer. attributes: of it besides.
-            last: as of :meth:`add`.
+            last: as for :meth:`add`.
         """
         layer = kind(name=self.unique(node.name), source=value.layer, **attributes)
         return self.add(node, layer, value.size, value.shape, last=last, turned=value.turned)
@@ -342,8 +342,8 @@ class Importer:
 
         Parameters:
             kind: of the layer. value: its source. attributes: of it besides.
-            shape: of the tensor. size: of its map; None: as of :meth:`map_of`.
-            last, turned: as of :meth:`add`.
+            shape: of the tensor. size: of its map; None: as for :meth:`map_of`.
+            last, turned: as for :meth:`add`.
         """
         name = self.unique(node.name)
         layer = kind(name=name, source=value.layer, fraction=0, relu=False, **attributes)
@@ -410,7 +410,7 @@ class Importer:
         """A map of constants in their own shape, which must have the batch first.
 
         Parameters:
-            turned: as of :class:`Value`.
+            turned: as for :class:`Value`.
         """
         shape = values.shape
         if not self.has_images(shape):
@@ -573,7 +573,7 @@ def adjacent(importer: Importer, value: Value, index: Index) -> float:
     """How many elements follow each other in a source's map, on average, along the last axis.
 
     Parameters:
-        index: of the elements, as of :func:`rearranged`.
+        index: of the elements, as for :func:`rearranged`.
     """
     order = _map_index(importer, value)[index.ravel() - 1]
     _, order = _composed(importer, [value.layer], order)

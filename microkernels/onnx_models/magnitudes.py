@@ -213,7 +213,7 @@ def with_norms(model: MappedModel, inputs: Mapping[str, Reals]) -> MappedModel:
     """The model with the bounds of layers that limit magnitudes for norms.
 
     Parameters:
-        inputs: as of :func:`magnitudes`.
+        inputs: as for :func:`magnitudes`.
     """
     if not model.norms:
         return model

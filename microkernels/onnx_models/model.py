@@ -95,7 +95,7 @@ class ModelPort:
             name: for messages; "": that of the tensor.
 
         Raises:
-            ModelError: as of :func:`to_maps`.
+            ModelError: as for :func:`to_maps`.
         """
         return to_maps(name or self.tensor, values, count, self.size, turned=self.turned)
 
@@ -212,7 +212,7 @@ def of_images(constant: NDArray[_ScalarT], numbers: NDArray[np.int64]) -> NDArra
     the same.
 
     Parameters:
-        constant: as of :class:`MappedModel`.
+        constant: as for :class:`MappedModel`.
     """
     if len(constant) == 1 or (constant == constant[:1]).all():
         return np.broadcast_to(constant[:1], (len(numbers), *constant.shape[1:]))
@@ -227,7 +227,7 @@ def to_maps(
     Parameters:
         name: of the tensor, for messages.
         values: in ONNX's order, of any shape with as many elements.
-        turned: as of :class:`ModelPort`.
+        turned: as for :class:`ModelPort`.
 
     Raises:
         ModelError: another number of elements, no numbers, or numbers that are not finite.

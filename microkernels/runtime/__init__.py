@@ -1,1 +1,1 @@
-"""Synchronisation of engines in software: barriers, the ring over vaults, interleavings."""
+"""Software synchronisation of engines: barriers, the ring of vaults, interleavings."""

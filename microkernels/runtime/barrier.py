@@ -1,52 +1,54 @@
-"""Synchronisation in software: full-empty words in DRAM, and a barrier made of them.
+"""Software synchronisation: full-empty words in DRAM, and a barrier built from them.
 
-A *flag* is a 64-bit word at the start of a 32-byte DRAM column that holds nothing else. One engine
-writes it, any number read it. It counts: *full* for event ``n`` means that it holds ``n`` or more,
-so it needs no emptying and serves any number of events. An engine completes a ``memfence`` before
-it writes ``n``, so all its earlier stores are in memory when another engine reads the flag.
+A *flag* is a 64-bit word at the start of a 32-byte DRAM column that contains nothing else. One
+engine writes it; any number read it. A flag counts: it is *full* for event ``n`` once it contains
+``n`` or more, so it never needs emptying and serves any number of events. An engine completes a
+``memfence`` before it writes ``n``, so all its earlier stores are in memory when another engine
+reads the flag.
 
-A *barrier* is one such flag for each engine. At the ``n``-th barrier an engine writes ``n`` to its
-own flag (:meth:`FlagCode.signal`), then reads all flags until they hold ``n``
-(:meth:`FlagCode.gather`). An engine that is ahead may write ``n + 1`` while others still wait for
-``n``; it waits at that barrier until the others have signalled ``n + 1`` too. Hence no timing of
-the engines can make the barrier fail.
+A *barrier* uses one such flag per engine. At the ``n``-th barrier an engine writes ``n`` to its own
+flag (:meth:`FlagCode.signal`), then reads all flags until each contains ``n``
+(:meth:`FlagCode.gather`). An engine that runs ahead may write ``n + 1`` while the rest still wait
+for ``n``; it then waits until they too have signalled ``n + 1``. The barrier is therefore correct
+for any timing of the engines.
 
-Between vaults. An engine reads flags of its own vault only. For the engines that wait in the vault
-before and in the vault after its own in the ring (:mod:`microkernels.runtime.ring`), it has flags
-in those vaults, one link away. *Point to point*: each engine of a *team* (a group of the engines of
-a vault) writes one such flag, and the same team of the other vault gathers them
-(:attr:`FlagTable.steps_before`, :attr:`FlagTable.steps_after`). *Distributed barrier*: every
-engine writes one flag in each of the three vaults and gathers the flags of all three in its own; no
-engine passes before those of the neighbouring vaults have arrived. That does not hold up the whole
-chip at once: a vault may be ahead of another by as many barriers as the vaults are links apart. So
-the barrier orders accesses to the own and the neighbouring vaults, and there are no other accesses.
+Between vaults: an engine reads flags of its own vault only. It has additional flags in the previous
+and the next vault of the ring (:mod:`microkernels.runtime.ring`), one link away, for the engines
+that wait there. *Point to point*: each engine of a *team* (a group of a vault's engines) writes one
+such flag, and the same team of the other vault gathers them (:attr:`FlagTable.steps_before`,
+:attr:`FlagTable.steps_after`). *Distributed barrier*: every engine writes one flag in each of the
+three vaults and gathers the flags of all three in its own; no engine passes before those of the
+neighbouring vaults have arrived. This does not stop the whole chip at once: two vaults may differ
+by as many barriers as there are links between them. The barrier thus orders accesses to an engine's
+own and neighbouring vaults, and kernels make no other accesses.
 
-Cost. Flags are read four at a time, in the shadow of one another; a flag that is not full yet is
-read again alone after :data:`PAUSE` turns of an empty loop, so a waiting engine reads one column of
-the memory about every 100 cycles (4 of some 100 bus clocks). The engine that arrives last leaves
-after one ``memfence`` and one round trip to memory. An engine that is alone reads no flag.
+Cost: flags are read four at a time with overlapping latency. A flag that is not full yet is read
+again on its own after :data:`PAUSE` iterations of an empty loop, so a waiting engine reads one
+memory column about every 100 cycles (4 out of about 100 bus clocks). The last engine to arrive
+leaves after one ``memfence`` and one round trip to memory. A lone engine reads no flag.
 
-The flags' addresses come from registers, that is from the program's parameter block, so they may
-lie in any vault; :class:`FlagTable` lays them out. The host clears them before the first launch
+Flag addresses come from registers, that is, from the program's parameter block, so flags may be in
+any vault; :class:`FlagTable` lays them out. The host clears them before the first launch
 (:meth:`FlagTable.words`). Later launches continue counting from the engine's own flag
-(:meth:`FlagCode.resume`) and need no clearing, if the previous launch ended on all engines.
+(:meth:`FlagCode.resume`) and need no clearing, provided that the previous launch ended on all
+engines.
 
-*Barrier of a chip*, of all its engines. An engine signals its arrival in its own vault. The engine
-in slot 0, the vault's *leader*, gathers the arrivals. Then the leaders meet in rounds (a
-dissemination barrier): in round ``r`` the leader of vault ``v`` marks a flag in vault ``v + 2**r``
-(counted around all vaults) and waits until its own flag of the round is full. After all rounds it
-has heard, directly or by others, of every vault, and marks a flag that releases the engines of its
-own.
+*Chip barrier*, for all engines. An engine signals its arrival in its own vault. The engine in slot
+0, the vault's *leader*, gathers the arrivals. Then the leaders meet in rounds (a dissemination
+barrier): in round ``r`` the leader of vault ``v`` marks a flag in vault ``v + 2**r`` (modulo the
+number of vaults) and waits until its own flag of the round is full. After all rounds it has heard
+from every vault, directly or indirectly, and marks a flag that releases the engines of its own.
 
-An engine completes its stores before it signals, and goes on only after every engine has
-signalled. So what any engine stored before the barrier is seen by all engines after it.
+An engine completes its stores before it signals, and continues only after every engine has
+signalled, so all engines see after the barrier what any engine stored before it.
 
-Flags count barriers, so they are never emptied. A leader that is ahead may mark a flag for the next
-barrier before its owner has passed this one: the flag then holds a larger number, which is full for
-this one too. A flag has one writer, and every engine reads flags of its own vault alone.
+Flags count barriers, so they are never emptied. A leader that runs ahead may mark a flag for the
+next barrier before its owner has passed this one: the flag then contains a larger number, which is
+also full for this one. Each flag has one writer, and every engine reads only flags of its own
+vault.
 
-Cost: a round is a store to another vault and the read that finds it there; ``log2`` of the vaults,
-rounded up, are needed.
+Cost: a round is one store to another vault plus the read that sees it; the number of rounds is
+``log2`` of the vaults, rounded up.
 """
 
 from dataclasses import dataclass, field
@@ -61,13 +63,13 @@ from .ring import VaultRing
 
 __all__ = ["FLAG_BYTES", "PAUSE", "ChipBarrierCode", "ChipFlags", "FlagCode", "FlagTable"]
 
-#: A flag has its own DRAM column, so that accesses to it are not ordered with any others.
+#: Each flag has its own DRAM column, so accesses to it are not ordered with any others.
 FLAG_BYTES = 32
-#: Turns of an empty loop (4 cycles each) before a flag is read again.
+#: Iterations of an empty loop (4 cycles each) before a flag is read again.
 PAUSE = 2
-#: Flags read at a time.
+#: Number of flags read at a time.
 _GROUP = 4
-#: Events that a flag counts at most, over all launches since it was cleared.
+#: Maximum events that a flag counts, over all launches since it was cleared.
 _MOST_EVENTS = 1 << 18
 _ALWAYS_FULL = np.iinfo(np.int64).max
 _WIDE = "[64-bit]"
@@ -75,16 +77,17 @@ _WIDE = "[64-bit]"
 
 @dataclass(frozen=True)
 class FlagTable:
-    """Flags that the engines of a vault read, one after the other in DRAM.
+    """Flags that the engines of one vault read, stored one after the other in DRAM.
 
     Attributes:
-        base: address of the first; a multiple of 32.
+        base: address of the first flag; a multiple of 32.
         members: engines of the vault that take part in the barrier; at least 1.
-        ring: the vault has neighbours in a ring, with as many engines each, which take part too.
-        team: engines of a team, 1..members; used in a ring alone.
+        ring: the vault has neighbours in a ring, which have as many engines each and also take
+            part.
+        team: engines per team, 1..members; used only in a ring.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     base: int
@@ -102,9 +105,9 @@ class FlagTable:
 
     @property
     def _groups(self) -> list[int]:
-        """Numbers of flags in use of each range but the last, from ``base`` on. In a ring: flags
-        that the vault before, the vault after and the own vault write at the barrier, then flags
-        that teams of the vault before and the vault after write. Else those of the own vault."""
+        """Flags used in each range except the last, from ``base`` on. In a ring: flags that the
+        previous, the next and this vault write at the barrier, then flags that teams of the
+        previous and the next vault write. Otherwise: flags of this vault."""
         return [self.members] * 3 + [self.team] * 2 if self.ring else [self.members]
 
     def _range(self, number: int) -> tuple[int, int]:
@@ -120,13 +123,14 @@ class FlagTable:
 
     @property
     def everyone(self) -> tuple[int, int]:
-        """First and end address of the flags that the barrier reads; an engine does not read its
-        own flag if it is the only one of its vault."""
+        """First and end address of the flags that the barrier reads. The only engine of a vault
+        does not read its own flag."""
         return self.base, self._own[self.members > 1]
 
     @property
     def steps_before(self) -> tuple[int, int]:
-        """First and end address of the flags that a team of the vault before writes (``ring``)."""
+        """First and end address of the flags that a team of the previous vault writes
+        (``ring``)."""
         return self._range(3)
 
     @property
@@ -144,31 +148,30 @@ class FlagTable:
         return self._own[0] + member * FLAG_BYTES
 
     def handover(self, member: int) -> int:
-        """Address of the flag by which ``member`` hands work to one other engine of the vault."""
+        """Address of the flag with which ``member`` hands work to one other engine of the vault."""
         return self._range(len(self._groups) - 1)[1] + member * FLAG_BYTES
 
     def from_before(self, member: int) -> int:
-        """Address of the flag that ``member`` of the vault before this one writes at the
-        barrier."""
+        """Address of the flag that ``member`` of the previous vault writes at the barrier."""
         return self._range(0)[0] + member * FLAG_BYTES
 
     def from_after(self, member: int) -> int:
-        """Address of the flag that ``member`` of the vault after this one writes at the
-        barrier."""
+        """Address of the flag that ``member`` of the next vault writes at the barrier."""
         return self._range(1)[0] + member * FLAG_BYTES
 
     def step_from_before(self, number: int) -> int:
-        """Address of the flag that engine ``number`` (0..team - 1) of a team of the vault before
-        this one writes."""
+        """Address of the flag that engine ``number`` (0..team - 1) of a team of the previous vault
+        writes."""
         return self.steps_before[0] + number * FLAG_BYTES
 
     def step_from_after(self, number: int) -> int:
-        """Address of the flag that engine ``number`` (0..team - 1) of a team of the vault after
-        this one writes."""
+        """Address of the flag that engine ``number`` (0..team - 1) of a team of the next vault
+        writes."""
         return self.steps_after[0] + number * FLAG_BYTES
 
     def words(self) -> bytes:
-        """Initial flags, written by the host at :attr:`base` before the first launch: no event.
+        """Initial flags, written by the host at :attr:`base` before the first launch: no event has
+        happened.
 
         Flags that only fill up a group are always full.
         """
@@ -180,7 +183,7 @@ class FlagTable:
 
     @property
     def numbers(self) -> tuple[Numbers, ...]:
-        """Bounds of the flags, which hold for 262,144 events."""
+        """Bounds of the flags, which suffice for 262,144 events."""
 
         def flags(first: int, end: int, low: int, high: int) -> list[Numbers]:
             return [Numbers(Span(at, 8), low, high) for at in range(first, end, FLAG_BYTES)]
@@ -195,13 +198,13 @@ class FlagTable:
 
 
 class FlagCode:
-    """Code that signals and waits. All operands are names of registers.
+    """Code that signals and waits. All operands are register names.
 
     Parameters:
-        writer: takes the text.
-        event: holds the number of the next event; reserved for this code.
-        scratch: six registers that are free wherever :meth:`wait_for` and :meth:`gather` are used.
-        one: holds 1 there.
+        writer: the builder to write to.
+        event: contains the number of the next event; reserved for this code.
+        scratch: six registers that are free where :meth:`wait_for` and :meth:`gather` are used.
+        one: contains 1 in those places.
     """
 
     def __init__(
@@ -219,7 +222,8 @@ class FlagCode:
         self._one = one
 
     def resume(self, own: str) -> None:
-        """Set the event's number: one more than the flag at ``own``, this engine's own, holds."""
+        """Set the event's number to one more than the value of the flag at ``own``, this engine's
+        own."""
         w = self._writer
         w.op(f"ld.reg {_WIDE}", self._event, own)
         w.op("add", self._event, self._event, self._one)
@@ -247,12 +251,12 @@ class FlagCode:
         self._until_full(value, flag, 0)
 
     def gather(self, first: str, end: str) -> None:
-        """Wait as :meth:`collect`; then count the event."""
+        """Wait like :meth:`collect`, then count the event."""
         self.collect(first, end)
         self.count()
 
     def count(self) -> None:
-        """The event has passed: set the number of the next one."""
+        """Count an event that has passed: set the number of the next one."""
         self._writer.op("add", self._event, self._event, self._one)
 
     def mark(self, flag: str) -> None:
@@ -260,9 +264,9 @@ class FlagCode:
         self._writer.op(f"st.reg {_WIDE}", flag, self._event)
 
     def collect(self, first: str, end: str) -> None:
-        """Wait until all flags from ``first`` to before ``end`` are full for the event.
+        """Wait until all flags from ``first`` up to ``end`` are full for the event.
 
-        The flags come in groups of four; ``first`` = ``end``: none.
+        Flags come in groups of four; ``first`` = ``end``: none.
         """
         w = self._writer
         group, done = w.new_label("gather"), w.new_label("gathered")
@@ -278,7 +282,7 @@ class FlagCode:
         w.label(done)
 
     def _until_full(self, value: str, base: str, offset: int) -> None:
-        """Read ``value`` again from ``base + offset``, with a pause between, until it is full."""
+        """Pause and read ``value`` again from ``base + offset`` until it is full."""
         w = self._writer
         check, full, pause = w.new_label("check"), w.new_label("full"), w.new_label("pause")
         w.label(check)
@@ -295,15 +299,15 @@ class FlagCode:
 
 @dataclass(frozen=True)
 class ChipFlags:
-    """Flags of the barrier, at the same offset in each vault.
+    """Flags of the chip barrier, at the same offset in each vault.
 
     Attributes:
-        base: offset of the first; a multiple of 32.
+        base: offset of the first flag; a multiple of 32.
         members: engines of each vault that take part, at least 1.
         ring: of the vaults; the default is one vault.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     base: int
@@ -318,19 +322,20 @@ class ChipFlags:
 
     @property
     def rounds(self) -> int:
-        """Rounds in which the leaders meet."""
+        """Number of rounds in which the leaders meet."""
         return (self.ring.vaults - 1).bit_length()
 
     @property
     def words(self) -> int:
-        """Words of :meth:`parameters`."""
+        """Number of words of :meth:`parameters`."""
         return 5 + 2 * self.rounds
 
     def _arrivals(self, vault: int) -> FlagTable:
         return FlagTable(base=self.ring.address(vault, self.base), members=self.members)
 
     def _round(self, vault: int, number: int) -> int:
-        """Address of the flag of ``vault`` for round ``number``; after the last: its release."""
+        """Address of the flag of ``vault`` for round ``number``; after the last round: its
+        release."""
         return self._arrivals(vault).end + number * FLAG_BYTES
 
     @property
@@ -345,9 +350,9 @@ class ChipFlags:
         return arrivals + bytes(self.end - self.base - len(arrivals))
 
     def parameters(self, vault: int, member: int) -> list[int]:
-        """Words from which an engine's program knows its flags: its arrival, the release of its
-        vault, first and end of the arrivals that it gathers, 1 for the leader, then for each round
-        the flag that it marks and the one that it waits for."""
+        """Words that give an engine's program its flags: its arrival, its vault's release, first
+        and end of the arrivals that it gathers, 1 for the leader, then for each round the flag that
+        it marks and the flag that it waits for."""
         arrivals = self._arrivals(vault)
         leads = member == 0
         first, end = arrivals.everyone if leads else (0, 0)
@@ -359,15 +364,15 @@ class ChipFlags:
 
 
 class ChipBarrierCode:
-    """Code of the barrier.
+    """Code of the chip barrier.
 
     Parameters:
-        writer: takes the text.
+        writer: the builder to write to.
         flags: signals and waits; its event is reserved for this code.
         rounds: of :class:`ChipFlags`.
         table: register with the address of the words of :meth:`ChipFlags.parameters`.
-        scratch: three registers that are free wherever :meth:`wait` is used, beside those of
-            ``flags``.
+        scratch: three registers, besides those of ``flags``, that are free where :meth:`wait` is
+            used.
     """
 
     def __init__(
@@ -386,13 +391,13 @@ class ChipBarrierCode:
         self._pointer, self._first, self._second = scratch
 
     def resume(self) -> None:
-        """Set the event's number; before the first :meth:`wait` of a launch."""
+        """Set the event's number; call it before the first :meth:`wait` of a launch."""
         self._writer.op("mov", self._pointer, self._table)
         self._writer.read(self._first, self._pointer)
         self._flags.resume(self._first)
 
     def wait(self) -> None:
-        """Wait until every engine of the chip is here."""
+        """Wait until every engine of the chip has arrived."""
         w, flags = self._writer, self._flags
         follows, done = w.new_label("follows"), w.new_label("together")
         w.op("mov", self._pointer, self._table)

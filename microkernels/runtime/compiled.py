@@ -1,8 +1,8 @@
-"""Whole jobs on compiled simulators: the results of all engines of all vaults, without timing.
+"""Complete jobs on compiled simulators: the results of all engines of all vaults, without timing.
 
-The engines take turns on one memory, each with the same number of instructions. A kernel whose
-engines wait for each other correctly leaves the same values in every order;
-:mod:`microkernels.runtime.interleave` tries hostile ones, and checks hazards.
+The engines take turns on one memory, executing the same number of instructions each. A kernel with
+correct synchronisation leaves the same values in any order; :mod:`microkernels.runtime.interleave`
+tries hostile orders and checks hazards.
 """
 
 from collections.abc import Callable
@@ -24,16 +24,16 @@ def execute(
     turn: int = TURN,
     progress: Callable[[int], None] | None = None,
 ) -> KernelOutcome:
-    """Run ``job`` on its number of engines and vaults.
+    """Run ``job`` with all its engines and vaults.
 
     Parameters:
-        instructions: keys of those that the engines have.
-        turn: instructions that an engine executes before the next one's turn, at least 1.
-        progress: called after each round of turns with the instructions so far.
+        instructions: keys of the instructions that the engines have.
+        turn: instructions an engine executes per turn, at least 1.
+        progress: called after each round of turns with the number of instructions so far.
 
     Raises:
         KernelError: a program has an instruction that the engines lack, an engine faulted, or the
-            engines wait for each other in a deadlock.
+            engines are in a deadlock.
         support.native.CompilerError: there is no C++ compiler, or it fails.
     """
     CHECK.at_least("turn", turn, 1)
@@ -67,7 +67,7 @@ def _added(progress: Callable[[int], None], before: int) -> Callable[[int], None
 
 
 def _bytes(job: KernelJob) -> int:
-    """Bytes of the memory of all vaults."""
+    """Bytes of all vaults' memory."""
     if job.ring is None or job.vaults == 1:
         return job.end
     return job.vaults << job.ring.address_bits

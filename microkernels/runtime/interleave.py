@@ -1,10 +1,10 @@
 """Several engines on one memory, in any order of events that the machine allows.
 
-:class:`Together` runs instruction set simulators that share a memory, one instruction of one engine
-after the other, the engine chosen by a *schedule*. Stores reach the shared memory late and in any
-order, as on the machine: only those of one engine to the same 32-byte column stay in order, also
-with its loads, and ``memfence`` and ``halt`` wait for all (docs/decisions/machine.md).
-So a program that lacks a fence or a barrier gives wrong results under some schedule and seed.
+:class:`Together` runs instruction set simulators that share a memory, one instruction at a time; a
+*schedule* chooses the engine. Stores reach the shared memory late and in any order, as on the
+machine: only one engine's accesses to the same 32-byte column stay in order, loads included, and
+``memfence`` and ``halt`` wait for all (docs/decisions/machine.md). A program that lacks a fence or
+a barrier therefore gives wrong results under some schedule and seed.
 """
 
 from collections import Counter
@@ -23,16 +23,16 @@ from .ring import VaultRing
 __all__ = ["Schedule", "Together", "in_bursts", "one_behind"]
 
 _COLUMN_BYTES = 32
-#: Probability that a store becomes visible while its engine loads.
+#: Probability that a store becomes visible when its engine loads.
 _LET_GO = 0.1
 _COMPLETING = ("memfence", "halt")
 
-#: Chooses the engine that goes next among those (at least one) that have not ended.
+#: Chooses the next engine among those (at least one) that have not ended.
 Schedule = Callable[[Sequence[int]], int]
 
 
 class _LateStores(DramImage):
-    """One engine's view of a memory: its stores are delayed."""
+    """One engine's view of a memory, in which its stores are delayed."""
 
     def __init__(
         self,
@@ -41,7 +41,7 @@ class _LateStores(DramImage):
         capacity: int,
         links: Callable[[int], int],
     ) -> None:
-        # Only reading and writing of the base class are used, and both are redirected.
+        # Only the base class's reading and writing are used, and both are redirected.
         self.size = shared.size
         self._shared = shared
         self._rng = rng
@@ -51,16 +51,16 @@ class _LateStores(DramImage):
         self.traffic: Counter[int] = Counter()
 
     def read(self, address: int, n: int) -> bytes:
-        """Read the shared memory, after this engine's own stores to the columns concerned."""
+        """Read the shared memory, after completing this engine's stores to the same columns."""
         self._complete(address, n)
         self.traffic[self._links(address)] += n
-        # No store is delayed for ever, even if its engine only waits.
+        # No store is delayed forever, even if its engine only waits.
         if self._waiting and self._rng.random() < _LET_GO:
             self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
         return self._shared.read(address, n)
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """Delay the store; while there are too many delayed stores, complete others."""
+        """Delay the store, completing older ones while too many are delayed."""
         view = bytes(data)
         # A store outside the memory fails at once.
         self._shared.read(address, len(view))
@@ -78,7 +78,7 @@ class _LateStores(DramImage):
             self._complete(self._waiting[int(self._rng.integers(len(self._waiting)))][0], 1)
 
     def _complete(self, address: int, n: int) -> None:
-        """Complete the stores to the columns of ``n`` bytes from ``address`` on, in order."""
+        """Complete, in order, the stores to the columns of the ``n`` bytes at ``address``."""
         first, last = address // _COLUMN_BYTES, (address + n - 1) // _COLUMN_BYTES
         waiting = []
         for where, data in self._waiting:
@@ -98,16 +98,17 @@ class Together:
     Parameters:
         program: executed by all engines.
         memory: shared by all engines, at the chip's addresses.
-        members: engines of each vault; at least 1.
-        ring: of the vaults. None: there is one.
+        members: engines per vault; at least 1.
+        ring: of vaults. None: there is one vault.
         parameters: the start register of that name.
-        seed: of the order in which stores become visible.
-        late_stores: most stores that an engine's later instructions overtake; 0: none.
-        instructions: keys of those that the engines have; None: all.
+        seed: determines the order in which stores become visible.
+        late_stores: maximum number of stores that an engine's later instructions may overtake; 0:
+            none.
+        instructions: keys of the instructions that the engines have; None: all.
 
     Attributes:
-        models: hazards and an estimate of the cycles of each engine; the estimate does not
-            distinguish local and remote vaults.
+        models: each engine's hazards and estimated cycles; the estimate does not distinguish local
+            and remote vaults.
     """
 
     def __init__(
@@ -146,7 +147,8 @@ class Together:
             self._members.append(Watched(program, simulator, model))
 
     def run(self, schedule: Schedule, *, limit: int = 1 << 22) -> list[Outcome]:
-        """Run all to their ends, or until ``limit`` instructions are done; outcomes by engine."""
+        """Run all engines to the end, or until ``limit`` instructions are done. Returns outcomes by
+        engine."""
         outcomes: list[Outcome | None] = [None] * len(self._members)
         alive = list(range(len(self._members)))
         for _ in range(limit):
@@ -171,11 +173,13 @@ class Together:
 
     @property
     def traffic(self) -> Counter[int]:
-        """Bytes that all engines have read and written so far, by links to the bytes' vault."""
+        """Bytes that all engines have read and written so far, by number of links to the bytes'
+        vault."""
         return sum((view.traffic for view in self._views), Counter())
 
     def in_time(self, alive: Sequence[int]) -> int:
-        """Schedule: the engine with the least estimated time, so that all estimates agree."""
+        """Schedule: the engine with the smallest estimated time, which keeps all estimates in
+        step."""
         return min(alive, key=lambda member: self.models[member].cycles)
 
 
@@ -199,7 +203,8 @@ def in_bursts(seed: int, longest: int) -> Schedule:
 
 
 def one_behind(slow: int, handicap: int) -> Schedule:
-    """Schedule: the engines in turns, but ``slow`` gets only one of ``handicap`` instructions."""
+    """Schedule: the engines in turns, but ``slow`` executes only one of ``handicap``
+    instructions."""
     turn = [0]
 
     def choose(alive: Sequence[int]) -> int:

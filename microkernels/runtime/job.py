@@ -1,19 +1,18 @@
-"""A kernel with its data, ready to run: the only class of jobs.
+"""A kernel with its data, ready to run; every job is of this class.
 
 Layers (:mod:`microkernels.nn.jobs`), belief propagation (:mod:`microkernels.bp.jobs`) and the
-applications (:mod:`microkernels.suite`) make objects of it that differ in their data alone.
+applications (:mod:`microkernels.suite`) create jobs that differ only in their data.
 :func:`simulate` runs one on instruction set simulators, :mod:`sim_tb.cosim.kernels` on the Verilog
-of an engine, a vault or a chip. Any other host runs it in these steps, whatever its transport:
+of an engine, a vault or a chip. Any other host, whatever its transport, runs a job in these steps:
 
 1. write :meth:`KernelJob.segments` to the DRAM; nothing else needs a defined value;
-2. for each of :attr:`KernelJob.launches`, in order: load the same program into all engines, launch
-   them with the start register ``parameters`` of the launch, and with ``vault`` and ``slot`` as
-   :mod:`isa.launch` defines them, and wait until all have halted. Engines may start at different
-   times. Engines in slots from :attr:`KernelJob.pes` on end at once;
-3. give :attr:`KernelJob.outputs` a way to read the DRAM; they should equal
-   :attr:`KernelJob.expected`.
+2. for each of :attr:`KernelJob.launches`, in order: load the same program into all engines; launch
+   them with the launch's start register ``parameters``, and with ``vault`` and ``slot`` as defined
+   in :mod:`isa.launch`; wait until all have halted. Engines may start at different times. Engines
+   in slots from :attr:`KernelJob.pes` on end at once;
+3. let :attr:`KernelJob.outputs` read the DRAM; the outputs should equal :attr:`KernelJob.expected`.
 
-Engines may wait for each other, so a fault of one engine may block the others.
+Engines may wait for each other, so a fault of one may block the rest.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +36,7 @@ from .ring import VaultRing
 
 __all__ = ["STANDARD", "Golden", "KernelJob", "KernelOutcome", "simulate"]
 
-#: Instructions of every engine that is not trimmed: all but the optional ones.
+#: Instructions of every untrimmed engine: all except the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
 
 
@@ -45,8 +44,8 @@ class Golden:
     """The result of a golden model, computed once.
 
     Parameters:
-        model: computes it, and nothing else that saturates. Its exceptions are raised when the job
-            is made, unless ``lazy``.
+        model: computes the result and nothing else that saturates. Its exceptions are raised when
+            the job is made, unless ``lazy``.
         lazy: compute it when it is first needed.
     """
 
@@ -67,7 +66,7 @@ class Golden:
 
     @property
     def saturated(self) -> int:
-        """Values that saturate in it (:mod:`microkernels.common.fixed_point`)."""
+        """Number of values that saturate in the model (:mod:`microkernels.common.fixed_point`)."""
         return self._found[1]
 
 
@@ -77,22 +76,22 @@ class KernelJob:
 
     Attributes:
         name: for messages.
-        launches: one after the other on the same memory, at least one.
-        prepare: puts inputs and all other data into a memory.
+        launches: at least one; they run one after the other on the same memory.
+        prepare: writes inputs and all other data to a memory.
         outputs: reads the outputs from a memory.
         golden: the expected outputs.
-        end: first byte after the part of each vault's memory that the job uses.
-        pes: engines of each vault that work, in the slots from 0 on.
-        ring: of the vaults, whose addresses are those of the chip; None: there is one.
+        end: number of bytes that the job uses from the start of each vault's memory.
+        pes: engines per vault that work, in slots from 0.
+        ring: of vaults, which use the chip's addresses; None: a single vault.
         operations: additions, multiplications and comparisons of elements that the job requires,
             independent of the instructions that the program executes.
-        updates: messages of belief propagation that it updates; None: it is something else.
-        remote_bytes: share of the bytes moved that go to another vault, by the layout.
-        declared: what is fixed with the layout, in every launch: parameter blocks and flags. All
-            else in memory is data.
+        updates: belief propagation messages updated; None: not belief propagation.
+        remote_bytes: fraction of the bytes moved that go to another vault, by the layout.
+        declared: what the layout fixes in every launch: parameter blocks and flags. Everything else
+            in memory is data.
 
     Raises:
-        KernelError: two launches have one name.
+        KernelError: two launches have the same name.
     """
 
     name: str
@@ -116,19 +115,19 @@ class KernelJob:
 
     @property
     def program(self) -> Program:
-        """Program of the only launch."""
+        """The only launch's program."""
         (launch,) = self.launches
         return launch.program
 
     @property
     def parameters(self) -> int:
-        """Start register ``parameters`` of the only launch."""
+        """The only launch's start register ``parameters``."""
         (launch,) = self.launches
         return launch.parameters
 
     @property
     def vaults(self) -> int:
-        """Vaults that work."""
+        """Number of vaults that work."""
         return 1 if self.ring is None else self.ring.vaults
 
     @property
@@ -138,18 +137,18 @@ class KernelJob:
 
     @property
     def saturated(self) -> int:
-        """Values that saturate in the golden model."""
+        """Number of values that saturate in the golden model."""
         return self.golden.saturated
 
     def differing(self, outputs: Elements) -> int:
-        """Elements of ``outputs`` that are not as expected."""
+        """Number of elements of ``outputs`` that differ from the expected ones."""
         return int(np.count_nonzero(outputs != self.expected))
 
     def check_instructions(self, instructions: frozenset[str]) -> None:
-        """Check that engines with these instructions, by key, have all that the programs need.
+        """Check that engines with these instructions (keys) can run all programs.
 
         Raises:
-            KernelError: they lack one; the message names the first.
+            KernelError: an instruction is missing; the message names the first.
         """
         for launch in self.launches:
             place = f"{self.name}, {launch.name}" if launch.name else self.name
@@ -169,12 +168,12 @@ class KernelJob:
 
 @dataclass(frozen=True, kw_only=True)
 class KernelOutcome:
-    """Result of a job.
+    """A job's result.
 
     Attributes:
-        job: as it was given.
+        job: the job that ran.
         outputs: as the engines left them in memory.
-        results: of the machine, by name of the launch.
+        results: of the machine, by launch name.
     """
 
     job: KernelJob
@@ -183,49 +182,49 @@ class KernelOutcome:
 
     @property
     def cycles(self) -> int:
-        """Cycles of the programs; of several engines, till the last ends."""
+        """Cycles of all programs; with several engines, until the last one ends."""
         return sum(result.program_cycles for result in self.results.values())
 
     @property
     def pes(self) -> int:
-        """Engines that shared the work."""
+        """Number of engines that shared the work."""
         return self.job.pes * self.job.vaults
 
     @cached_property
     def differing(self) -> int:
-        """Output elements that differ from the golden model's."""
+        """Number of output elements that differ from the golden model's."""
         return self.job.differing(self.outputs)
 
     @property
     def match(self) -> bool:
-        """Every output equals the golden model's."""
+        """Whether every output equals the golden model's."""
         return self.differing == 0
 
     @property
     def result(self) -> RunResult:
-        """Result of the only launch."""
+        """The only launch's result."""
         (result,) = self.results.values()
         return result
 
     @property
     def updates(self) -> int:
-        """Messages of belief propagation that were updated."""
+        """Number of belief propagation messages updated."""
         return self.job.updates or 0
 
     @property
     def cycles_per_update(self) -> float:
-        """Cycles of an engine for one message, the mean of all directions; the datapath's limit for
-        16 labels of 16 bits is 80."""
+        """Engine cycles per message, averaged over all directions; the datapath's limit for 16
+        labels of 16 bits is 80."""
         return self.cycles * self.pes / self.updates
 
     @property
     def instructions(self) -> int:
-        """Instructions that all engines executed on a simulator, with those spent waiting."""
+        """Instructions that all engines executed on a simulator, including those spent waiting."""
         return sum(end.executed for result in self.results.values() for end in result.engines)
 
 
 class _Written:
-    """Collects the written segments."""
+    """A memory that collects the segments written to it."""
 
     def __init__(self) -> None:
         self.segments: list[tuple[int, bytes]] = []
@@ -237,12 +236,12 @@ class _Written:
 def simulate(
     job: KernelJob, *, seed: int = 0, instructions: frozenset[str] = STANDARD
 ) -> tuple[Elements, list[Hazard]]:
-    """Run a job of one vault on instruction set simulators, in the order of their estimated times.
+    """Run a single-vault job on instruction set simulators, in the order of estimated times.
 
     Parameters:
-        seed: of the order in which stores become visible to other engines.
-        instructions: keys of those that the engines have, such as ``config.instructions`` of a
-            preset. The default is :data:`STANDARD`.
+        seed: determines the order in which stores become visible to other engines.
+        instructions: keys of the instructions that the engines have, such as
+            ``config.instructions`` of a preset. The default is :data:`STANDARD`.
 
     Returns:
         The outputs, and the hazards of the schedule.

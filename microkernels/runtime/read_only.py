@@ -1,4 +1,4 @@
-"""Jobs whose program declares a part of memory as read-only, so that a load history serves it."""
+"""Jobs whose program declares part of memory read-only, so that a load history can serve it."""
 
 from dataclasses import replace
 
@@ -14,12 +14,12 @@ from .job import KernelJob
 __all__ = ["read_only_job"]
 
 _PIXEL_BYTES = 32
-#: Register that holds the descriptor's address.
+#: Register for the descriptor's address.
 _REGISTER = REGISTERS - 1
 
 
 def _image(size: int, image: int, window: int) -> Workspace:
-    """A workspace whose image has ``size`` bytes; nothing loads from its window of one pixel."""
+    """A workspace whose image has ``size`` bytes; nothing loads from its one-pixel window."""
     pixels = size // _PIXEL_BYTES
     for width in range(min(pixels, MOST_PIXELS), 0, -1):
         if pixels % width == 0 and pixels // width <= MOST_PIXELS:
@@ -33,19 +33,19 @@ def _image(size: int, image: int, window: int) -> Workspace:
                 output_height=1,
                 kernel=1,
             )
-    raise KernelError(f"no workspace has an image of {size} bytes")
+    raise KernelError(f"no workspace can have an image of {size} bytes")
 
 
 def read_only_job(job: KernelJob, start: int, size: int) -> KernelJob:
-    """``job``, whose programs begin with a ``set.ws`` of an image that is ``size`` bytes of its
-    memory from ``start`` on: its engines must not store there.
+    """Return ``job`` with a ``set.ws`` at the start of its programs. The image is ``size`` bytes of
+    the job's memory from ``start`` on, where its engines must not store.
 
     Parameters:
         start, size: multiples of 32 bytes, within the job's memory.
 
     Raises:
-        KernelError: a part outside the job's memory or no multiple of 32, a size that no image
-            has, or a program that uses the last register.
+        KernelError: the bytes are outside the job's memory or not multiples of 32, no image can
+            have this size, or a program uses the last register.
     """
     if start % _PIXEL_BYTES or size % _PIXEL_BYTES or not size:
         raise KernelError(f"{start} and {size} must be multiples of {_PIXEL_BYTES} bytes")
@@ -87,9 +87,9 @@ def _names_register(word: int) -> bool:
 
 
 def _declaring(program: Program, descriptor: int) -> Program:
-    """``program`` behind a declaration. Branches are relative, so its words stay as they are."""
+    """``program`` with a declaration in front. Branches are relative, so its words don't change."""
     if any(map(_names_register, program.words)):
-        raise KernelError(f"the program uses r{_REGISTER}, which is to hold the descriptor")
+        raise KernelError(f"the program uses r{_REGISTER}, which the descriptor needs")
     source = (
         f"mov r{_REGISTER}, #{descriptor >> 13}\nsll r{_REGISTER}, r{_REGISTER}, #13\n"
         f"or r{_REGISTER}, r{_REGISTER}, #{descriptor & 0x1FFF}\nset.ws r{_REGISTER}\n"

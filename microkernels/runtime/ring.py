@@ -1,14 +1,15 @@
-"""A ring over the vaults of a chip that goes through each once, one link of the torus at a time.
+"""A ring that visits each vault of a chip once, one link of the torus at a time.
 
-The network is a torus of ``columns`` x ``rows`` vaults; vault ``y * columns + x`` stands at (x, y).
-The ring goes along whole rows, one after the other, each to the right or to the left and once
-around: a row to the right ends one column to the left of where it began, one to the left one column
-to the right. Where as many rows go right as left, the ring closes by the link from the last row to
-the first: the snake of thesis Figure 6.2. With an odd number of rows, ``columns`` more of them go
-right than left, which is once around the torus; where that is not possible either, columns and rows
-change places. One of the three is possible on any torus.
+The network is a torus of ``columns`` x ``rows`` vaults; vault ``y * columns + x`` is at (x, y). The
+ring traverses whole rows, one after the other, each once around to the right or left: a row to the
+right ends one column to the left of where it began, a row to the left one column to the right. If
+as many rows go right as left, the link from the last row to the first closes the ring: the snake of
+thesis Figure 6.2. With an odd number of rows, ``columns`` more of them go right than left, which is
+once around the torus. If that is not possible either, columns and rows are exchanged. One of the
+three is possible on any torus.
 
-A chip's address has the vault's index above the bits of an address within the vault (thesis 5.2).
+A chip address consists of the vault's index and, below it, an address within the vault (thesis
+5.2).
 """
 
 from dataclasses import dataclass, field
@@ -19,23 +20,23 @@ from microkernels.common.errors import CHECK, KernelError
 
 __all__ = ["ChipEngines", "VaultRing"]
 
-#: Bits of the whole chip's addresses (thesis 5.2).
+#: Address bits of the whole chip (thesis 5.2).
 _CHIP_ADDRESS_BITS = 33
-#: Most address bits of an engine.
+#: Maximum address bits of an engine.
 _MOST_ADDRESS_BITS = 40
 
 
 @dataclass(frozen=True, kw_only=True)
 class VaultRing:
-    """The vaults of a chip in the order of a ring. The default is one memory without others.
+    """A chip's vaults in ring order. The default is a single memory.
 
     Attributes:
         columns, rows: vaults of the torus, at least 1 each.
-        address_bits: of a byte address within a vault; at least 12, and with those of the vault's
-            index at most 40.
+        address_bits: bits of a byte address within a vault; at least 12, and at most 40 with those
+            of the vault's index.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     columns: int = 1
@@ -61,8 +62,8 @@ class VaultRing:
 
     @cached_property
     def order(self) -> tuple[int, ...]:
-        """Vault at each position of the ring; neighbours, the last and the first too, are one link
-        apart."""
+        """The vault at each ring position; neighbours, including the last and the first, are one
+        link apart."""
         columns, rows = self.columns, self.rows
         right = _rows_to_the_right(columns, rows)
         if right is not None:
@@ -80,7 +81,7 @@ class VaultRing:
         return self._positions[vault]
 
     def vault(self, position: int) -> int:
-        """The vault at ``position``, counted around the ring as often as need be."""
+        """The vault at ``position``, modulo the ring's length."""
         return self.order[position % self.vaults]
 
     def next(self, vault: int, steps: int = 1) -> int:
@@ -92,7 +93,7 @@ class VaultRing:
         return (vault << self.address_bits) + offset
 
     def vault_of(self, address: int) -> int:
-        """The vault in which the chip address ``address`` lies."""
+        """The vault that contains chip address ``address``."""
         return address >> self.address_bits
 
     def links(self, one: int, other: int) -> int:
@@ -103,7 +104,7 @@ class VaultRing:
 
 
 def _rows_to_the_right(columns: int, rows: int) -> int | None:
-    """How many rows go right so that the ring closes; None: it does not."""
+    """Number of rows that go right if the ring closes, otherwise None."""
     if rows % 2 == 0:
         return rows // 2
     if columns % 2 and columns <= rows:
@@ -112,7 +113,7 @@ def _rows_to_the_right(columns: int, rows: int) -> int | None:
 
 
 def _along_rows(columns: int, rows: int, right: int) -> list[tuple[int, int]]:
-    """The places (x, y) of the ring; rows to the right and left take turns while they can."""
+    """The ring's places (x, y); rows to the right and left alternate while they can."""
     places = []
     x = 0
     left = rows - right
@@ -127,15 +128,15 @@ def _along_rows(columns: int, rows: int, right: int) -> list[tuple[int, int]]:
 
 @dataclass(frozen=True, kw_only=True)
 class ChipEngines:
-    """The engines of a chip.
+    """A chip's engines.
 
     Attributes:
-        ring: of the vaults; the default is one vault.
-        pes: engines of a vault, at least 1.
-        scratchpad_bytes, instruction_words: of an engine's scratchpad and instruction buffer.
+        ring: of vaults; the default is one vault.
+        pes: engines per vault, at least 1.
+        scratchpad_bytes, instruction_words: sizes of an engine's scratchpad and instruction buffer.
 
     Raises:
-        KernelError: a value outside its range.
+        KernelError: a value out of range.
     """
 
     ring: VaultRing = field(default_factory=VaultRing)

@@ -6,7 +6,7 @@ from functools import cached_property
 from isa.image import DramImage
 from microkernels import suite
 from microkernels.runtime.job import KernelJob
-from support.errors import VipError
+from support.errors import VipError, unknown
 
 from .engine import MemoryBehaviour
 from .trim_check import Workload
@@ -59,7 +59,5 @@ def choose(names: Sequence[str]) -> tuple[Application, ...]:
     applications = {application.name: application for application in _APPLICATIONS}
     for name in names:
         if name not in applications:
-            raise ApplicationError(
-                f"unknown application {name!r}; there are: {', '.join(applications)}"
-            )
+            raise ApplicationError(unknown("application", name, applications))
     return tuple(item for item in _APPLICATIONS if not names or item.name in names)

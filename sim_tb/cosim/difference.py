@@ -432,12 +432,14 @@ class Comparison:
             bytes that differ. Empty: engine and simulator agree. Of the timing model, why it does
             not say so of a program with hazards.
         hazards: of the program, as the simulator ran it; they explain most differences.
+        fault: see :attr:`isa.iss.simulator.Outcome.fault`.
         saturated: see :attr:`isa.iss.simulator.Simulator.saturated`.
     """
 
     differences: tuple[str, ...]
     hazards: tuple[Hazard, ...]
     saturated: tuple[int, ...]
+    fault: str = ""
 
     @property
     def match(self) -> bool:
@@ -486,5 +488,8 @@ def compare_run(
             f"memory at {first:#x}: engine {mine}, expected {theirs} ({count} bytes differ)"
         )
     return Comparison(
-        differences=tuple(lines), hazards=tuple(log.hazards), saturated=simulator.saturated
+        differences=tuple(lines),
+        hazards=tuple(log.hazards),
+        saturated=simulator.saturated,
+        fault=outcome.fault,
     )

@@ -54,7 +54,7 @@ class Workload:
     name: str = ""
     parameters: int = 0
     memory: MemoryBehaviour = field(default_factory=MemoryBehaviour)
-    max_cycles: int = 200_000_000
+    max_cycles: int = 100_000_000
     may_fault: bool = False
 
     @property

@@ -62,6 +62,7 @@ def expected_end(simulator: Simulator, outcome: Outcome) -> EngineEnd:
         pc=outcome.pc,
         registers=list(simulator.registers),
         scratchpad=simulator.scratchpad.tobytes(),
+        fault=outcome.fault,
     )
 
 

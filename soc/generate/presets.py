@@ -10,6 +10,7 @@ from noc.config import NetworkConfig
 from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
 from soc.chip.config import CHIP_PORTS, ChipConfig
 from soc.tile.config import VaultTileConfig
+from support.errors import unknown
 
 from .designs import Configuration
 
@@ -105,8 +106,7 @@ def any_preset(name: str) -> Configuration:
     try:
         return PRESETS[name]
     except KeyError:
-        names = ", ".join(PRESETS)
-        raise ConfigurationError(f"unknown preset {name!r}; there are: {names}") from None
+        raise ConfigurationError(unknown("preset", name, PRESETS)) from None
 
 
 def preset(name: str) -> PeConfig:

@@ -14,11 +14,11 @@ Over a transport of plain functions (:mod:`soc.host.transport`)::
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
-from isa.assembly.disassembler import instruction_text
 from isa.faults import FaultCause
+from isa.iss.explain import fault_line
 from isa.program import Program
 from isa.run import EngineEnd
-from isa.table import ISA_VERSION, decode
+from isa.table import ISA_VERSION
 from memory.controller.counters import LATENCY_LIMITS, VaultCounter
 from memory.line_buffer.layout import LineCounter
 from pe.interface import PeCounter, PeState
@@ -97,8 +97,8 @@ class Host:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._identity: ChipIdentity | None = None
-        #: Program that this driver last loaded into each PE.
-        self._programs: dict[int, tuple[int, ...]] = {}
+        #: Program that this driver loaded last into each PE.
+        self._programs: dict[int, Program] = {}
 
     async def identify(self) -> ChipIdentity:
         """The properties of the chip."""
@@ -136,8 +136,10 @@ class Host:
     async def load(
         self, program: Program | Sequence[int], pes: Iterable[int] | None = None
     ) -> None:
-        """Load a program (or its words) into PEs that are not running."""
-        words = tuple(program.words if isinstance(program, Program) else program)
+        """Load a program (or its words) into PEs that do not run."""
+        if not isinstance(program, Program):
+            program = Program(tuple(program))
+        words = program.words
         identity = await self.identify()
         if not 1 <= len(words) <= identity.instruction_words:
             raise HostError(
@@ -147,7 +149,7 @@ class Host:
         chosen = await self._resting(pes, "loaded")
         await self._select(chosen)
         await self._transport.write_block(CHIP.address("PROGRAM"), words)
-        self._programs.update(dict.fromkeys(chosen, words))
+        self._programs.update(dict.fromkeys(chosen, program))
 
     async def launch(
         self,
@@ -178,9 +180,9 @@ class Host:
         else:
             for pe in chosen:
                 await self._parameters(PE, pe, pointers[pe])
-        lengths = {len(self._programs[pe]) for pe in chosen}
+        lengths = {len(self._programs[pe].words) for pe in chosen}
         for length in sorted(lengths):
-            await self._select([pe for pe in chosen if len(self._programs[pe]) == length])
+            await self._select([pe for pe in chosen if len(self._programs[pe].words) == length])
             await self._write(CHIP, "START", length)
 
     async def stop(self, pes: Iterable[int] | None = None) -> None:
@@ -236,16 +238,19 @@ class Host:
         word = await self._read(PE, "STATUS", page=pe)
         fields = {field.name: field.extract(word) for field in PE.register("STATUS").fields}
         state, pc = PeState(fields["state"]), fields["pc"]
-        stopped_at = self._programs.get(pe, ()) if state is PeState.FAULTED else ()
+        cause, program = FaultCause(fields["cause"]), self._programs.get(pe)
+        fault = ""
+        if state is PeState.FAULTED and program is not None:
+            fault = fault_line(program, cause, pc)
         return EngineEnd(
             state=state.name.lower(),
             pe=pe,
             vault=pe // identity.pes_per_vault,
             slot=pe % identity.pes_per_vault,
-            cause=FaultCause(fields["cause"]),
+            cause=cause,
             pc=pc,
             memory_error=bool(fields["memory_error"]),
-            instruction=_instruction_at(stopped_at, pc),
+            fault=fault,
         )
 
     async def faults(self) -> tuple[EngineEnd, ...]:
@@ -390,11 +395,3 @@ def _names(pes: Iterable[int]) -> str:
     numbers = sorted(pes)
     listed = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
     return f"PE {listed}" if len(numbers) == 1 else f"PEs {listed}"
-
-
-def _instruction_at(words: Sequence[int], pc: int) -> str:
-    """Text of the instruction at ``pc``, or "" if there is none."""
-    if not 0 <= pc < len(words):
-        return ""
-    decoded = decode(words[pc])
-    return "" if decoded is None else instruction_text(*decoded)

@@ -181,7 +181,7 @@ def _studies(
     names: Sequence[str],
     known: Sequence[Known],
 ) -> list[Study]:
-    """What is known of each program; parameters and errors as of :func:`report`."""
+    """What is known of each program; parameters and errors as for :func:`report`."""
     labels = list(names) if names else [f"program {n}" for n in range(1, len(programs) + 1)]
     if len(programs) == 1:
         labels = [""]

@@ -8,6 +8,7 @@ from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry
 from pe.config import PeConfig
 from soc.generate.generate import verilog
+from support.errors import unknown
 from synth.errors import SynthesisError
 from synth.sram import GATE_UM2, sram_um2
 from synth.timing.sta import Path, longest_path
@@ -163,7 +164,7 @@ def _choose(emission: Emission, names: Sequence[str] | None) -> list[EngineUnit]
         return list(by_name.values())
     for name in names:
         if name not in by_name:
-            raise SynthesisError(f"unknown unit {name!r}; there are: {', '.join(by_name)}")
+            raise SynthesisError(unknown("unit", name, by_name))
     return [by_name[name] for name in dict.fromkeys(names)]
 
 

@@ -1,107 +1,25 @@
-"""Devices: FPGAs for placement, and the usable part of an FPGA or of silicon."""
+"""The devices: FPGAs, and silicon of a given size; what each has, and how much of it is usable."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
+from support.errors import unknown
 from synth.errors import SynthesisError
 
 __all__ = [
     "DEVICES",
     "FILL",
     "GRADES",
+    "PLACED",
     "Board",
-    "Budget",
     "Device",
-    "find_budget",
     "find_device",
-    "is_device",
+    "find_placed",
+    "is_placed",
 ]
 
-#: Speed grades, the slowest first; a device whose name gives none is of that.
+#: Speed grades of ECP5, the slowest first; a device whose name gives none is of that.
 GRADES = ("6", "7", "8")
-
-
-@dataclass(frozen=True, kw_only=True)
-class Device:
-    """An FPGA.
-
-    Attributes:
-        name: on the command line.
-        part: the vendor's name.
-        option: nextpnr's option for it.
-        package: of the chip.
-        speed: speed grade.
-        capacity: measure of :data:`synth.physical.area.MEASURES` -> number on the device.
-    """
-
-    name: str
-    part: str
-    option: str
-    package: str
-    speed: str
-    capacity: Mapping[str, int]
-
-    def shortage(self, needed: Mapping[str, float]) -> str:
-        """The measures of ``needed`` that exceed the device, in words; "" if it fits."""
-        lacking = [
-            f"{needed[name]:,.0f} {name} where there are {number:,}"
-            f" ({needed[name] - number:,.0f} too many)"
-            for name, number in self.capacity.items()
-            if needed.get(name, 0) > number
-        ]
-        return " and ".join(lacking)
-
-    def copies(self, needed: Mapping[str, float]) -> int:
-        """Number of copies of a design that fit, by numbers alone."""
-        return min(int(n // needed[name]) for name, n in self.capacity.items() if needed.get(name))
-
-
-def _ecp5(size: str, luts: int, brams: int, dsps: int) -> Device:
-    return Device(
-        name=f"ecp5-{size}k",
-        part=f"LFE5U-{size}F",
-        option=f"--{size}k",
-        package="CABGA381",
-        speed=GRADES[0],
-        capacity={"luts": luts, "ffs": luts, "dsps": dsps, "brams": brams},
-    )
-
-
-#: Name -> device.
-DEVICES: Mapping[str, Device] = {
-    device.name: device
-    for device in (
-        _ecp5("25", 24_288, 56, 28),
-        _ecp5("45", 43_848, 108, 72),
-        _ecp5("85", 83_640, 208, 156),
-    )
-}
-
-
-def is_device(name: str) -> bool:
-    """Whether :func:`find_device` finds ``name``."""
-    device, _, grade = name.rpartition("-")
-    return name in DEVICES or (device in DEVICES and grade in GRADES)
-
-
-def find_device(name: str) -> Device:
-    """The device called ``name``, with its speed grade at the end or without: ``ecp5-85k-8``.
-
-    Raises:
-        SynthesisError: there is none; the message names the devices.
-    """
-    if not is_device(name):
-        raise SynthesisError(
-            f"unknown device {name!r}; there are: {', '.join(DEVICES)},"
-            f" each also with a speed grade at the end, -{', -'.join(GRADES)}"
-        )
-    if name in DEVICES:
-        return DEVICES[name]
-    device, _, grade = name.rpartition("-")
-    entry = DEVICES[device]
-    return replace(entry, name=name, part=f"{entry.part}-{grade}", speed=grade)
-
-
 #: Part of an FPGA that a design may use so that tools close timing without floor plans: the
 #: thresholds of AMD's guide for accelerated applications (UG1393, "Timing Closure Considerations"),
 #: taken for the other vendor's devices too.
@@ -109,8 +27,6 @@ FILL: Mapping[str, float] = {"luts": 0.70, "ffs": 0.50, "dsps": 0.80, "brams": 0
 
 _ASIC = "asic:"
 _UM2_PER_MM2 = 1e6
-#: SCRATCH's device (section 4), as in the vendor's product table; block RAMs of 36 Kbit.
-_XC7VX690T = {"luts": 433_200, "ffs": 866_400, "dsps": 3_600, "brams": 1_470}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -127,30 +43,30 @@ class Board:
     bytes_per_second: float
 
 
-#: The vendor's board with SCRATCH's device (UG887, "VC709 Evaluation Board"): two DDR3 modules of
-#: 64 bits at 1866 MT/s.
-_VC709 = Board(
-    name="VC709",
-    bytes_per_second=2 * 8 * 1866e6,
-)
-
-
 @dataclass(frozen=True, kw_only=True)
-class Budget:
-    """A device, and its usable part.
+class Device:
+    """An FPGA, or silicon of a given size.
 
     Attributes:
         name: on the command line.
-        target: synthesis target (:mod:`synth.physical.targets`).
+        part: the vendor's name.
+        target: synthesis target (:mod:`synth.physical.targets`) in whose cells it is counted.
         capacity: measure of :data:`synth.physical.area.MEASURES` -> number on the device.
+        source: document that the capacity is from.
         fill: measure -> usable part, above 0 and at most 1.
+        bram_kbit: size of one of its block memories, with parity; 0: it has none.
+        placer: nextpnr's option for it, package and speed grade; empty: it is not placed.
         board: one that carries the device; None: none is known.
     """
 
     name: str
+    part: str
     target: str
     capacity: Mapping[str, float]
+    source: str
     fill: Mapping[str, float]
+    bram_kbit: int = 0
+    placer: tuple[str, ...] = ()
     board: Board | None = None
 
     def most(self, measure: str) -> float:
@@ -162,33 +78,140 @@ class Budget:
         return {name: needed.get(name, 0) / self.most(name) for name in self.capacity}
 
     def fits(self, needed: Mapping[str, float]) -> bool:
-        """Whether a design that needs ``needed`` fits."""
+        """Whether a design that needs ``needed`` fits the usable part."""
         return all(part <= 1 for part in self.used(needed).values())
 
+    def shortage(self, needed: Mapping[str, float]) -> str:
+        """The measures of ``needed`` that exceed the whole device, in words; "" if it fits."""
+        lacking = [
+            f"{needed[name]:,.0f} {name} where there are {number:,}"
+            f" ({needed[name] - number:,.0f} too many)"
+            for name, number in self.capacity.items()
+            if needed.get(name, 0) > number
+        ]
+        return " and ".join(lacking)
 
-def find_budget(name: str) -> Budget:
-    """The device called ``name``: ``xc7vx690t``, one of :data:`DEVICES`, or
-    ``asic:MM2``, a number of square millimetres at 28 nm.
+    def copies(self, needed: Mapping[str, float]) -> int:
+        """Number of copies of a design on the whole device, by numbers alone."""
+        return min(int(n // needed[name]) for name, n in self.capacity.items() if needed.get(name))
+
+
+def _amd(name: str, source: str, luts: int, brams: int, dsps: int) -> Device:
+    """A device of the 7 series, or of UltraScale+, which has the same lookup tables and block
+    memories, and DSP blocks that do what those of the 7 series do. Each lookup table has two
+    flip-flops beside it."""
+    return Device(
+        name=name,
+        part=name.upper(),
+        target="xc7",
+        capacity={"luts": luts, "ffs": 2 * luts, "dsps": dsps, "brams": brams},
+        source=source,
+        fill=FILL,
+        bram_kbit=36,
+    )
+
+
+def _ecp5(size: str, luts: int, brams: int, dsps: int) -> Device:
+    """The data sheet gives thousands of lookup tables; Project Trellis's database of the device,
+    which nextpnr places by, has each."""
+    return Device(
+        name=f"ecp5-{size}k",
+        part=f"LFE5U-{size}F",
+        target="ecp5",
+        capacity={"luts": luts, "ffs": luts, "dsps": dsps, "brams": brams},
+        source="FPGA-DS-02012",
+        fill=FILL,
+        bram_kbit=18,
+        placer=(f"--{size}k", "CABGA381", GRADES[0]),
+    )
+
+
+#: The vendor's board with SCRATCH's device (UG887, "VC709 Evaluation Board"): two DDR3 modules of
+#: 64 bits at 1866 MT/s.
+_VC709 = Board(
+    name="VC709",
+    bytes_per_second=2 * 8 * 1866e6,
+)
+#: Name -> FPGA, by family from the smallest. DS180: 7 Series FPGAs Data Sheet: Overview, DS190:
+#: Zynq-7000 SoC Data Sheet: Overview, DS891: Zynq UltraScale+ MPSoC Data Sheet: Overview,
+#: FPGA-DS-02012: ECP5 and ECP5-5G Family Data Sheet.
+DEVICES: Mapping[str, Device] = {
+    device.name: device
+    for device in (
+        _amd("xc7a35t", "DS180", 20_800, 50, 90),
+        _amd("xc7a100t", "DS180", 63_400, 135, 240),
+        _amd("xc7a200t", "DS180", 134_600, 365, 740),
+        _amd("xc7z020", "DS190", 53_200, 140, 220),
+        _amd("xczu3eg", "DS891", 70_560, 216, 360),
+        _amd("xc7k325t", "DS180", 203_800, 445, 840),
+        # SCRATCH's device (section 4).
+        replace(_amd("xc7vx690t", "DS180", 433_200, 1_470, 3_600), board=_VC709),
+        _ecp5("25", 24_288, 56, 28),
+        _ecp5("45", 43_848, 108, 72),
+        _ecp5("85", 83_640, 208, 156),
+    )
+}
+#: Names of those that nextpnr places, each also with a speed grade at the end.
+PLACED = tuple(name for name, device in DEVICES.items() if device.placer)
+
+
+def is_placed(name: str) -> bool:
+    """Whether ``name`` is one of :data:`PLACED`, with a speed grade of :data:`GRADES` at the end or
+    without."""
+    device, _, grade = name.rpartition("-")
+    return name in PLACED or (device in PLACED and grade in GRADES)
+
+
+def find_device(name: str) -> Device:
+    """The device called ``name``: one of :data:`DEVICES`, one of :data:`PLACED` with its speed
+    grade at the end (``ecp5-85k-8``), or ``asic:MM2``, a number of square millimetres at 28 nm.
 
     All of the silicon is usable: :data:`synth.sram.GATE_UM2` includes room for wires.
 
     Raises:
         SynthesisError: there is none; the message names the devices.
     """
-    if name == "xc7vx690t":
-        return Budget(name=name, target="xc7", capacity=_XC7VX690T, fill=FILL, board=_VC709)
     if name in DEVICES:
-        return Budget(name=name, target="ecp5", capacity=DEVICES[name].capacity, fill=FILL)
+        return DEVICES[name]
+    if is_placed(name):
+        device, _, grade = name.rpartition("-")
+        entry = DEVICES[device]
+        placer = (*entry.placer[:-1], grade)
+        return replace(entry, name=name, part=f"{entry.part}-{grade}", placer=placer)
     if name.startswith(_ASIC):
-        try:
-            size = float(name.removeprefix(_ASIC))
-        except ValueError:
-            size = 0.0
-        if 0 < size <= 10_000:
-            area = {"area_um2": size * _UM2_PER_MM2}
-            return Budget(name=name, target="generic", capacity=area, fill={"area_um2": 1.0})
+        return _silicon(name)
+    raise SynthesisError(
+        f"{unknown('device', name, (*DEVICES, f'{_ASIC}MM2'))};"
+        f" {PLACED[0]} and so on each also with a speed grade at the end, -{', -'.join(GRADES)}"
+    )
+
+
+def find_placed(name: str) -> Device:
+    """:func:`find_device` for placing.
+
+    Raises:
+        SynthesisError: there is none, or nextpnr does not place it; the message names the devices.
+    """
+    device = find_device(name)
+    if not device.placer:
+        raise SynthesisError(f"device {name!r} can't be placed; those are: {', '.join(PLACED)}")
+    return device
+
+
+def _silicon(name: str) -> Device:
+    try:
+        size = float(name.removeprefix(_ASIC))
+    except ValueError:
+        size = 0.0
+    if not 0 < size <= 10_000:
         raise SynthesisError(
             f"device {name!r}: {_ASIC} needs square millimetres after it, above 0 and at most 10000"
         )
-    names = ", ".join(("xc7vx690t", *DEVICES, f"{_ASIC}MM2"))
-    raise SynthesisError(f"unknown device {name!r}; there are: {names}")
+    return Device(
+        name=name,
+        part=f"{size:g} mm2 at 28 nm",
+        target="generic",
+        capacity={"area_um2": size * _UM2_PER_MM2},
+        source="its name",
+        fill={"area_um2": 1.0},
+    )

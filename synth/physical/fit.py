@@ -23,7 +23,7 @@ from synth.errors import SynthesisError
 
 from .area import AreaReport, synthesise
 from .chip_area import HOST_PARTS, VAULT_PARTS, chip_area, parts_area
-from .devices import Budget
+from .devices import Device
 
 __all__ = [
     "VAULT_BYTES",
@@ -82,12 +82,12 @@ class ChipFit:
 
     Attributes:
         config: of the chip.
-        budget: its device.
+        device: its device.
         area: its area on the device.
     """
 
     config: ChipConfig
-    budget: Budget
+    device: Device
     area: AreaReport
 
     @property
@@ -106,16 +106,16 @@ class ChipFit:
             "columns": self.config.network.columns,
             "rows": self.config.network.rows,
             "area": {row.unit: row.values for row in (*self.area.rows, self.area.total)},
-            "capacity": dict(self.budget.capacity),
-            "fill_limit": dict(self.budget.fill),
+            "capacity": dict(self.device.capacity),
+            "fill_limit": dict(self.device.fill),
             "filled": {
                 name: round(total.get(name, 0) / number, 4)
-                for name, number in self.budget.capacity.items()
+                for name, number in self.device.capacity.items()
             },
         }
 
 
-def chip_of(pe: PeConfig, grid: Grid, budget: Budget, *, tag_bits: int) -> ChipConfig:
+def chip_of(pe: PeConfig, grid: Grid, device: Device, *, tag_bits: int) -> ChipConfig:
     """The chip of engines ``pe`` in ``grid``.
 
     Vaults are AXI buses on an FPGA, and on silicon DRAM controllers as in the thesis.
@@ -131,7 +131,7 @@ def chip_of(pe: PeConfig, grid: Grid, budget: Budget, *, tag_bits: int) -> ChipC
     ports = CHIP_PORTS - 1
     vault_tag_bits = tag_bits + (grid.engines + ports - 1).bit_length()
     vault: VaultBackEnd = VaultConfig(tag_bits=vault_tag_bits, counters=False)
-    if budget.target != "generic":
+    if device.target != "generic":
         vault = AxiConfig(
             # One more than for the windows of all, as a window that is the whole vault is none.
             address_bits=max(pe.address_bits + grid.engines.bit_length(), _VAULT_BITS),
@@ -181,7 +181,7 @@ def grids(most_engines: int) -> Iterator[Grid]:
 
 
 def ranked(
-    most_engines: int, area: Callable[[Grid], Mapping[str, float]], budget: Budget, demand: float
+    most_engines: int, area: Callable[[Grid], Mapping[str, float]], device: Device, demand: float
 ) -> list[Grid]:
     """The grids that fit, the fastest first.
 
@@ -195,8 +195,8 @@ def ranked(
     fitting = []
     for grid in grids(most_engines):
         needed = area(grid)
-        if budget.fits(needed):
-            share = max(budget.used(needed).values())
+        if device.fits(needed):
+            share = max(device.used(needed).values())
             fitting.append((-speed(grid, demand), grid.total, share, grid))
     return [grid for *_, grid in sorted(fitting)]
 
@@ -206,13 +206,13 @@ class Surroundings:
     """Area of the surroundings of engines on a chip.
 
     Attributes:
-        budget: the device.
+        device: the device.
         most_engines: in a vault.
         host: area of the parts that a chip has once.
         vaults: engines in a vault -> area of its other parts, for :data:`_SAMPLES`.
     """
 
-    budget: Budget
+    device: Device
     most_engines: int
     host: Mapping[str, float]
     vaults: Mapping[int, Mapping[str, float]]
@@ -221,7 +221,7 @@ class Surroundings:
         """Estimate for a chip of engines of area ``engine``; a vault's area is linear in them."""
         few, many = _SAMPLES
         totals = {}
-        for name in self.budget.capacity:
+        for name in self.device.capacity:
             slope = (self.vaults[many][name] - self.vaults[few][name]) / (many - few)
             vault = max(self.vaults[few][name] + slope * (grid.engines - few), 0.0)
             totals[name] = grid.total * engine[name] + grid.vaults * vault + self.host[name]
@@ -229,29 +229,29 @@ class Surroundings:
 
     def ranked(self, engine: Mapping[str, float], demand: float) -> list[Grid]:
         """See :func:`ranked`, by these estimates."""
-        return ranked(self.most_engines, partial(self.area, engine), self.budget, demand)
+        return ranked(self.most_engines, partial(self.area, engine), self.device, demand)
 
 
 def surroundings(
-    pe: PeConfig, budget: Budget, *, tag_bits: int, step: Step | None = None
+    pe: PeConfig, device: Device, *, tag_bits: int, step: Step | None = None
 ) -> Surroundings:
-    """Synthesise the surroundings of engines ``pe``; parameters and errors as of :func:`fit`."""
+    """Synthesise the surroundings of engines ``pe``; parameters and errors as for :func:`fit`."""
     tell = step or (lambda text: None)
     chips = {
-        engines: chip_of(pe, Grid(engines, *_SAMPLE_GRID), budget, tag_bits=tag_bits)
+        engines: chip_of(pe, Grid(engines, *_SAMPLE_GRID), device, tag_bits=tag_bits)
         for engines in _SAMPLES
     }
     tell("the host's ports")
-    host = parts_area(chips[_SAMPLES[0]], budget.target, HOST_PARTS)[0].values
+    host = parts_area(chips[_SAMPLES[0]], device.target, HOST_PARTS)[0].values
     vaults = {}
     for engines, chip in chips.items():
         tell(f"what is around {engines} engines of a vault")
-        rows = parts_area(chip, budget.target, VAULT_PARTS)
+        rows = parts_area(chip, device.target, VAULT_PARTS)
         vaults[engines] = {
-            name: sum(row.values[name] for row in rows) / chip.vaults for name in budget.capacity
+            name: sum(row.values[name] for row in rows) / chip.vaults for name in device.capacity
         }
     return Surroundings(
-        budget=budget,
+        device=device,
         most_engines=MAX_REQUESTERS - (CHIP_PORTS - 1),
         host=host,
         vaults=vaults,
@@ -260,13 +260,13 @@ def surroundings(
 
 def fit(
     pe: PeConfig,
-    budget: Budget,
+    device: Device,
     *,
     tag_bits: int,
     demand: float = 0.0,
     step: Step | None = None,
 ) -> ChipFit:
-    """The chip of engines ``pe`` that does most of a program's work within ``budget``.
+    """The chip of engines ``pe`` that does most of a program's work within ``device``.
 
     Grids are ranked by areas that are linear in the engines of a vault, from two synthesised
     sizes; the first of them that fits as synthesised itself is taken.
@@ -281,21 +281,21 @@ def fit(
     """
     tell = step or (lambda text: None)
     tell("an engine")
-    one = chip_of(pe, Grid(1, *_SAMPLE_GRID), budget, tag_bits=tag_bits)
-    engine = synthesise(one.pe, budget.target).total.values
-    around = surroundings(pe, budget, tag_bits=tag_bits, step=step)
+    one = chip_of(pe, Grid(1, *_SAMPLE_GRID), device, tag_bits=tag_bits)
+    engine = synthesise(one.pe, device.target).total.values
+    around = surroundings(pe, device, tag_bits=tag_bits, step=step)
     for grid in around.ranked(engine, demand):
         tell(f"{grid.vaults} vaults of {grid.engines} engines")
-        config = chip_of(pe, grid, budget, tag_bits=tag_bits)
-        area = chip_area(config, budget.target)
-        if budget.fits(area.total.values):
-            return ChipFit(config=config, budget=budget, area=area)
-    raise SynthesisError(_too_large(around.area(engine, Grid(1, 1, 1)), budget))
+        config = chip_of(pe, grid, device, tag_bits=tag_bits)
+        area = chip_area(config, device.target)
+        if device.fits(area.total.values):
+            return ChipFit(config=config, device=device, area=area)
+    raise SynthesisError(_too_large(around.area(engine, Grid(1, 1, 1)), device))
 
 
-def _too_large(needed: Mapping[str, float], budget: Budget) -> str:
-    name, part = max(budget.used(needed).items(), key=lambda item: item[1])
+def _too_large(needed: Mapping[str, float], device: Device) -> str:
+    name, part = max(device.used(needed).items(), key=lambda item: item[1])
     return (
-        f"no engine fits {budget.name}: a chip of one takes about {needed[name]:,.0f} {name}, and "
-        f"{budget.most(name):,.0f} of its {budget.capacity[name]:,.0f} may be used ({part:.0%})"
+        f"no engine fits {device.name}: a chip of one takes about {needed[name]:,.0f} {name}, and "
+        f"{device.most(name):,.0f} of its {device.capacity[name]:,.0f} may be used ({part:.0%})"
     )

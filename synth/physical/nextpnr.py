@@ -159,7 +159,7 @@ def place_netlist(
     Parameters:
         netlist: gzipped JSON by Yosys for ECP5. Its folder's name identifies its content
             (:mod:`synth.physical.yosys`).
-        device: the FPGA. seed: of the placer; other seeds, other results.
+        device: an FPGA that nextpnr places. seed: of the placer; other seeds, other results.
         aims: target of each clock in MHz, by its port.
         what: names the work in error messages.
 
@@ -172,7 +172,8 @@ def place_netlist(
         return cached
     with scratch_folder("nextpnr") as folder:
         write_file(folder / _NETLIST, gzip.decompress(netlist.read_bytes()))
-        options = [device.option, "--package", device.package, "--speed", device.speed]
+        option, package, grade = device.placer
+        options = [option, "--package", package, "--speed", grade]
         options += ["--json", _NETLIST, "--report", _REPORT, "--seed", str(seed)]
         options += ["--timing-allow-fail", "--quiet", "--lpf-allow-unconstrained"]
         if len(aims) == 1:

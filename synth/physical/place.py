@@ -11,12 +11,13 @@ from statistics import median
 from hdl.emission import Emission
 from pe.config import PeConfig
 from soc.generate.generate import verilog
+from support.errors import unknown
 from synth.errors import SynthesisError
 from synth.netlist import CLOCK
 
 from .area import TOTAL
-from .devices import Device, find_device
-from .nextpnr import Placement, keep_placement, kept_placement, place_netlist
+from .devices import Device, find_placed
+from .nextpnr import Placement, keep_placement, kept_placement, need_nextpnr, place_netlist
 from .shell import SHELL, UNIT, ShellPort, ports_of, shell_ffs, shell_verilog
 from .targets import ecp5_commands, find_target
 from .units import OPENED, OTHER, closure
@@ -175,8 +176,10 @@ def map_in_shell(
 
     Raises:
         SynthesisError: a design that does not fit (the message gives the shortage), or a tool that
-            is missing or fails.
+            fails.
+        MissingExtraError: nextpnr or Yosys is not installed.
     """
+    need_nextpnr()
     ports = ports_of(module, emission.modules[module])
     memory: Collection[str] = {port.name for port in ports if of_memory(port)}
     sources = {name: emission.modules[name] for name in closure(emission, module)}
@@ -215,17 +218,16 @@ def map_design(config: PeConfig, device: str, unit: str | None = None) -> Mapped
 
     Parameters:
         config: of the engine; memories are always those for FPGAs.
-        device: see :func:`synth.physical.devices.find_device`.
+        device: see :func:`synth.physical.devices.find_placed`.
         unit: module alone; None: all.
 
     Raises:
         SynthesisError: an unknown device or unit, a design that does not fit (the message gives the
             shortage), or a tool that is missing or fails.
     """
-    chosen = find_device(device)
+    chosen = find_placed(device)
     emission = verilog(replace(config, sram="fpga"))
     module = emission.top if unit is None else unit
     if module not in emission.modules:
-        names = ", ".join(emission.modules)
-        raise SynthesisError(f"unknown unit {unit!r}; there are: {names}")
+        raise SynthesisError(unknown("unit", module, emission.modules))
     return map_in_shell(emission, module, chosen, {CLOCK: AIM_MHZ})

@@ -4,6 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from hdl.config import SramKind
+from support.errors import unknown
 from synth.errors import SynthesisError
 from synth.timing.cell_library import CellLibrary
 from synth.timing.liberty import FLIP_FLOP, liberty_text
@@ -199,8 +200,8 @@ def find_target(name: str, *, gate_clocks: bool = False) -> Target:
     try:
         return TARGETS[name]
     except KeyError:
-        names = ", ".join((*TARGETS, NANGATE45, NANGATE45_AREA, f"{LIBERTY_PREFIX}PATH"))
-        raise SynthesisError(f"unknown target {name!r}; there are: {names}") from None
+        names = (*TARGETS, NANGATE45, NANGATE45_AREA, f"{LIBERTY_PREFIX}PATH")
+        raise SynthesisError(unknown("target", name, names)) from None
 
 
 def find_cells(name: str, *, gate_clocks: bool = False) -> tuple[Target, CellLibrary]:

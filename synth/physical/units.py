@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from hdl.emission import Emission
 from hdl.sram_macro import SramGeometry
 from pe.vector.units import SPECIAL_PORTS
+from support.errors import unknown
 from synth.errors import SynthesisError
 
 __all__ = ["NAMES", "OPENED", "OTHER", "EngineUnit", "check_units", "closure", "memories", "units"]
@@ -50,7 +51,7 @@ def check_units(names: Iterable[str]) -> None:
     """
     for name in names:
         if name not in (*NAMES, *OPENED):
-            raise SynthesisError(f"unknown unit {name!r}; there are: {', '.join(NAMES)}")
+            raise SynthesisError(unknown("unit", name, NAMES))
 
 
 @dataclass(frozen=True)

@@ -17,7 +17,7 @@ from synth.sram import SramTimes
 from synth.timing.domains import DomainPaths, domain_paths
 
 from .asic import NANGATE45
-from .devices import find_device
+from .devices import find_placed
 from .mapping import engine_netlist
 from .nextpnr import SET_PIN, reset_synchronisers
 from .place import PlaceReport, map_in_shell
@@ -79,7 +79,7 @@ def place_vault(
     Results are cached by content.
 
     Parameters:
-        config: with two clocks. device: see :func:`synth.physical.devices.find_device`.
+        config: with two clocks. device: see :func:`synth.physical.devices.find_placed`.
         engine_mhz, memory_mhz: that nextpnr aims at.
         seeds: number of placements, 1 or more, with the seeds from 1 on.
 
@@ -92,7 +92,7 @@ def place_vault(
     if seeds < 1:
         raise SynthesisError(f"at least 1 seed is needed, not {seeds}")
     emission = _emitted(config, "fpga")
-    chosen = find_device(device)
+    chosen = find_placed(device)
     aims = {_ENGINE: engine_mhz, _MEMORY: memory_mhz}
     mapped = map_in_shell(emission, _TOP, chosen, aims, lambda port: _of_memory(config, port.name))
     placements = [mapped.place(seed) for seed in range(1, seeds + 1)]

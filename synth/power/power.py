@@ -246,7 +246,7 @@ def measure_power(
 def estimate(
     netlist: Netlist, library: CellLibrary, activity: NetlistActivity, work: Mapping[str, float]
 ) -> PowerReport:
-    """Energies of the activity of ``netlist``; parameters as of :func:`measure_power`.
+    """Energies of the activity of ``netlist``; parameters as for :func:`measure_power`.
 
     Raises:
         SynthesisError: see :func:`synth.timing.sta.longest_paths` and

@@ -165,7 +165,7 @@ def number(text: str, place: str) -> float:
 
 
 def numbers(words: list[str], place: str) -> list[float]:
-    """The numbers in ``words``, between blanks and commas; errors as of :func:`number`."""
+    """The numbers in ``words``, between blanks and commas; errors as for :func:`number`."""
     return [number(word, place) for word in re.split(r"[\s,]+", " ".join(words)) if word]
 
 

@@ -373,7 +373,7 @@ def net_states(
     netlist: Netlist, library: CellLibrary, macros: SramTimes, wires: WireLoad
 ) -> Mapping[int, NetState]:
     """State of each net, with the loads of wires by ``wires``; parameters and errors otherwise as
-    of :func:`longest_paths`."""
+    for :func:`longest_paths`."""
     analysis = _Analysis(netlist, library, macros, wires)
     analysis.run()
     return analysis.nets

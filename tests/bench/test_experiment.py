@@ -19,13 +19,13 @@ from .harness.experiment import Measurement, experiment
 
 
 @experiment(presets=("pe-small",), tools=("amaranth",), minutes=1)
-def dummy(size: int = 3, image: str | None = None) -> Iterator[Measurement]:
+def dummy(size: int = 3, picture: str | None = None) -> Iterator[Measurement]:
     """Numbers up to a size.
 
     Example: vip bench dummy --size 4
     """
-    if image is not None:
-        open(image, "w").close()
+    if picture is not None:
+        open(picture, "w").close()
     for number in range(size):
         yield Measurement(f"number_{number}", number, "apples", more_is_better=True)
 '''
@@ -82,7 +82,7 @@ def test_it_runs_with_options_and_is_recorded(vip: Vip, tmp_path: Path) -> None:
     assert text == "stale: dummy: no record\n"
     code, _, err = vip("bench", "dummy", "--size", "2", "--record")
     assert (code, err) == (2, "vip: dummy: --record goes without --size\n")
-    code, text, err = vip("bench", "dummy", "--record", "--image", "picture")
+    code, text, err = vip("bench", "dummy", "--record", "--picture", "picture")
     assert code == 0, err
     assert (tmp_path / "picture").exists()
     results = tmp_path / "results"
@@ -106,7 +106,7 @@ def test_a_figure_that_got_worse_is_exit_code_1(vip: Vip, tmp_path: Path) -> Non
 def test_several_run_one_after_the_other(vip: Vip, tmp_path: Path) -> None:
     code, _, err = vip("bench", "dummy", "nosuch")
     assert code == 2
-    assert err.startswith("vip: nosuch: there are area, bp, ")
+    assert err.startswith("vip: unknown experiment 'nosuch'; there are: area, bp, ")
     code, text, _ = vip("bench", "dummy", "generate", "--stale")
     assert [line.split(":")[1] for line in text.splitlines()] == [" dummy", " generate"]
 

@@ -128,9 +128,9 @@ def test_curves_are_kept_and_end_above_the_limit(runs):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--only", "7x7"), "--only 7x7: there are 2x2, 3x3, 4x2, 5x3, 4x4, 8x4"),
-        (("--only", "3x3", "--image", "n.png"), "--image: latency is measured for 4x4 and 8x4"),
-        (("--image", "missing/n.png"), "missing/n.png: can't be written"),
+        (("--only", "7x7"), "--only: unknown part '7x7'; there are: 2x2, 3x3, 4x2, 5x3, 4x4, 8x4"),
+        (("--only", "3x3", "--picture", "n.png"), "--picture: latency is measured for 4x4 and 8x4"),
+        (("--picture", "missing/n.png"), "missing/n.png: can't be written"),
     ],
 )
 def test_what_cannot_be_measured_is_refused_at_once(vip, arguments, message):

@@ -48,8 +48,8 @@ def no_run(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_it_has_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
     file = tmp_path / "run.json"
     image = tmp_path / "run.svg"
-    arguments = ["bench", "networks", "--network", "little", "--preset", "tiny"]
-    arguments += ["--json", str(file), "--image", str(image)]
+    arguments = ["bench", "networks", "--only", "little", "--preset", "tiny"]
+    arguments += ["--json", str(file), "--picture", str(image)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
     results = json.loads(file.read_text())["experiments"]["networks"]["results"]
@@ -63,10 +63,10 @@ def test_it_has_moves_and_computation_of_each_layer(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["--preset", "tiny"], "--preset, --batch, --on and --image go with --network"),
-        (["--network", "nosuch"], "--network nosuch: there are vgg16, little"),
+        (["--preset", "tiny"], "--preset, --batch, --on and --picture go with --only"),
+        (["--only", "nosuch"], "--only: unknown network 'nosuch'; there are: vgg16, little"),
         (
-            ["--network", "little", "--preset", "pe"],
+            ["--only", "little", "--preset", "pe"],
             "preset 'pe' is one engine; a chip is needed here",
         ),
     ],

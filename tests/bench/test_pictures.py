@@ -45,7 +45,7 @@ def test_options_of_the_commands_exist(name):
 
 
 def test_both_kinds_are_drawn_by_a_command(tmp_path, monkeypatch):
-    small = ("bench", "bp_energies", "--width", "12", "--height", "9", "--image", pictures.FILE)
+    small = ("bench", "bp_energies", "--width", "12", "--height", "9", "--picture", pictures.FILE)
     monkeypatch.setitem(pictures.COMMANDS, "bp_energies", small)
     pictures.draw("bp_energies", tmp_path)
     assert sorted(path.name for path in tmp_path.iterdir()) == [

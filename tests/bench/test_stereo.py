@@ -33,7 +33,7 @@ def test_the_command_writes_figures_and_a_picture(
     tmp_path: Path, vip: Callable[..., tuple[int, str, str]]
 ) -> None:
     arguments = ["bench", "stereo", "--width", "30", "--height", "20", "--labels", "8"]
-    code, _, err = vip(*arguments, "--image", "stereo.png", "--json", "stereo.json")
+    code, _, err = vip(*arguments, "--picture", "stereo.png", "--json", "stereo.json")
     assert code == 0, err
     report = json.loads((tmp_path / "stereo.json").read_text())
     results = report["experiments"]["stereo"]["results"]

@@ -29,13 +29,19 @@ def test_report_has_a_figure_a_traffic(tmp_path: Path, vip: Vip, machine: str) -
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["vault", "--only", "none"], "--only none: there are open-page, closed-page, "),
+        (
+            ["vault", "--only", "none"],
+            "--only: unknown part 'none'; there are: open-page, closed-page, ",
+        ),
         (["vault", "--accesses", "10"], "greater than or equal to 1000"),
         (["vault", "--seed", "-1"], "greater than or equal to 0"),
         (["vault", "--json", "nowhere/report.json"], "nowhere/report.json: can't be written: "),
-        (["vault_bp", "--only", "none"], "--only none: there are open-page"),
-        (["kernels", "--only", "conv9_9"], "--only conv9_9: there are bp_m, bp_construct"),
-        (["kernels", "--image", "nowhere/x.png"], "there is no folder nowhere"),
+        (["vault_bp", "--only", "none"], "--only: unknown part 'none'; there are: open-page"),
+        (
+            ["kernels", "--only", "conv9_9"],
+            "--only: unknown part 'conv9_9'; there are: bp_m, bp_construct",
+        ),
+        (["kernels", "--picture", "nowhere/x.png"], "there is no folder nowhere"),
         (["fit", "--only", "sort"], "unknown application 'sort'; there are: matrix-addition, "),
     ],
 )

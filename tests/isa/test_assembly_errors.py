@@ -1,11 +1,12 @@
 import pickle
 from contextlib import suppress
+from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from isa.assembly.assembler import AssemblyError, assemble
+from isa.assembly.assembler import AssemblyError, assemble, assemble_file
 
 
 def _error(text: str, **settings: object) -> AssemblyError:
@@ -21,7 +22,20 @@ _MISTAKES = [
     ("x: ^v.v.ad [16-bit] r1, r2, r3", "did you mean v.v.add"),
     ("^ADD r1, r2, r3", "unknown instruction 'ADD'; did you mean add"),
     ("^wizardry", "unknown instruction 'wizardry'"),
+    ("^lw r1, r2", "write ld.reg or ld.sram"),
+    ("^mul r1, r2, r3", "there is no scalar product; v.v.mul and v.s.mul multiply vectors"),
+    ("^j here", "unknown instruction 'j'; write jmp"),
+    ("^loop", "a label ends with a colon: loop:"),
     # Operands.
+    ("^m.v.nop.add [16-bit] r1, r2", "the last one is not read: name any register, such as r0"),
+    ("mov r1 ^#5", "a comma is missing before '#'"),
+    ("li r1, ^N", "a constant operand is written #N"),
+    ("mov ^R1, #5", "'R1' is not a register; registers are r0 to r63"),
+    ("mov r1, #^r2", "r2 is a register, written without #"),
+    ("mov r1, ^$5", "unexpected '$'; constants begin with #"),
+    ("ld.reg [64-bit] r9, ^[r1]", "an address has no brackets"),
+    ("mov r1, #5 ^# five", "comments begin with ;"),
+    ("^// five", "comments begin with ;"),
     ("^add r1, r2", "add takes 3 operands (a register, a register, a register or a #constant)"),
     ("add r1, r2, r3, ^r4", "add takes 3 operands"),
     ("halt ^r1", "halt takes no operands, not 1"),
@@ -38,7 +52,7 @@ _MISTAKES = [
     ("jmp ^N", "'N' is a constant (line 1), not a label; a distance is written #N"),
     # Widths.
     ("^v.v.add r1, r2, r3", "v.v.add needs a width: [8-bit], [16-bit], [32-bit], [64-bit]"),
-    ("v.v.add ^[12-bit] r1, r2, r3", "[12-bit] is not a width of v.v.add: [8-bit], [16-bit]"),
+    ("v.v.add ^[12-bit] r1, r2, r3", "[12-bit] is not a width of v.v.add; write [8-bit], [16-bit]"),
     ("v.v.add ^[16] r1, r2, r3", "[16] is not a width of v.v.add"),
     ("v.v.add ^[] r1, r2, r3", "[] is not a width of v.v.add"),
     ("v.v.add r1, r2, r3 ^[16-bit]", "unexpected '[16-bit]'"),
@@ -47,7 +61,10 @@ _MISTAKES = [
     # Ranges.
     ("add ^r64, r1, r2", "there is no register r64; registers are r0 to r63"),
     ("add r1, r2, ^r9999999999999999", "registers are r0 to r63"),
-    ("add r1, r2, ^#8192", "operand 3 of add must be from -8192 to 8191, not 8192"),
+    (
+        "add r1, r2, ^#8192",
+        "from -8192 to 8191, not 8192; li loads a larger constant into a register",
+    ),
     ("add r1, r2, ^#-8193", "must be from -8192 to 8191, not -8193"),
     ("mov r1, ^#524288", "operand 2 of mov must be from -524288 to 524287, not 524288; li takes"),
     ("mov r1, ^#-524289", "must be from -524288 to 524287, not -524289"),
@@ -75,6 +92,9 @@ _MISTAKES = [
     (".reg ^here, r3", "'here' is already a label (line 3)"),
     (".reg ^r3, r4", "r3 is a register"),
     # Directives.
+    (".equ A ^0", "a comma is missing before '0'"),
+    (".equ A ^= 0", "unexpected '='; write .equ NAME, value"),
+    ("^.text", "unknown directive .text; there are .equ, .reg, .word"),
     ("^.eqv A, 1", "unknown directive .eqv; did you mean .equ?"),
     ("^.equ A", "write .equ NAME, value"),
     ("^.equ A, 1, 2", "write .equ NAME, value"),
@@ -99,7 +119,7 @@ _MISTAKES = [
     ("add r1, r2, #^", "the line ends too early; expected"),
     ("add r1, r2,^ ; and so on", "the line ends too early; expected"),
     ("add r1, r2, #1^)", "unexpected ')'"),
-    ("add r1 ^r2 r3", "unexpected 'r2'; expected ','"),
+    ("add r1 ^r2 r3", "a comma is missing before 'r2'"),
     ("add^, r1", "unexpected ','"),
     ("^@", "unexpected '@'"),
     ("add r1, r2, #^'a'", 'unexpected "\'"'),
@@ -152,6 +172,55 @@ def test_operator_of_exclusive_or_is_not_a_caret() -> None:
 )
 def test_the_first_mistake_is_reported(text: str, line: int) -> None:
     assert _error(text).line == line
+
+
+#: What a line with a mistake defines counts as defined.
+_SEVERAL = """.equ A 0
+mov r1, #A
+\tadd r1, r2
+x: .reg acc r9
+mvo acc, r1
+jmp x
+jmp nowhere
+"""
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_all_mistakes_are_told_at_once(end: str) -> None:
+    error = _error(_SEVERAL.replace("x: .reg", "halt\nx: .reg").replace("\n", end))
+    heads = [line.split(": ")[0] for line in str(error).split("\n")[::3]]
+    assert heads == ["t.s:1:8", "t.s:3:2", "t.s:5:13", "t.s:6:1", "t.s:8:5"]
+    assert str(error).count("\n") + 1 == error.lines == 15
+    assert [one.line for one in error.rest] == [3, 5, 6, 8]
+    assert str(pickle.loads(pickle.dumps(error))) == str(error)
+
+
+def test_of_many_mistakes_twenty_are_shown() -> None:
+    error = _error("foo\n" * 30)
+    shown = str(error).split("\n")
+    assert len(error.rest) == 29
+    assert len(shown) == error.lines == 61
+    assert shown[-1] == "and 10 more mistakes"
+    assert len(str(_error("foo\n" * 20)).split("\n")) == _error("foo\n" * 20).lines == 60
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        (b"halt\n; gr\xfc\xdfe\n", "line 2 is not UTF-8 text (byte 0xfc); save the file as UTF-8"),
+        ("halt\n".encode("utf-16"), "line 1 is not UTF-8 text (byte 0xff); save the file as UTF-8"),
+    ],
+)
+def test_text_in_another_encoding(tmp_path: Path, content: bytes, message: str) -> None:
+    (tmp_path / "t.s").write_bytes(content)
+    with pytest.raises(AssemblyError) as error:
+        assemble_file(tmp_path / "t.s")
+    assert str(error.value) == f"{tmp_path / 't.s'}: {message}"
+
+
+def test_a_byte_order_mark_is_no_text(tmp_path: Path) -> None:
+    (tmp_path / "t.s").write_bytes(b"\xef\xbb\xbfmov r1, #1\r\n\thalt\r\n")
+    assert len(assemble_file(tmp_path / "t.s").words) == 2
 
 
 @pytest.mark.parametrize(

@@ -1,11 +1,14 @@
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from isa import manual as generator
 from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
+from isa.image import DramImage
+from isa.iss.simulator import Simulator
 from isa.launch import START_REGISTERS
 from isa.manual import MANUAL_PATH, manual
 from isa.table import INSTRUCTIONS, Instruction, Origin, Width
@@ -73,3 +76,24 @@ def test_additions_are_listed_at_the_end(text: str) -> None:
     for row in INSTRUCTIONS:
         listed = re.search(rf"`{re.escape(row.mnemonic)}[ `]", section) is not None
         assert listed == (row.origin is Origin.OURS), row.key
+
+
+def test_reductions_of_matrices_are_in_one_table(text: str) -> None:
+    rows = {cells[0]: cells[1:] for cells in _rows(text)}
+    assert rows["element-wise"] == ["reduced by add", "reduced by min", "reduced by max"]
+    assert rows["`mul`"] == ["`m.v.mul.add`", "`m.v.mul.min`", "`m.v.mul.max`"]
+    assert rows["`dot`"] == ["`m.v.dot.add`", "", ""]
+
+
+def test_a_wider_sum_is_shifted_before_it_saturates() -> None:
+    """The recipe of the manual: a sum beyond its 16 bits, by a vector of ones and FX = 4."""
+    source = (
+        "mov r10, #8\nset.vl r10\nmov r11, #4\nset.fx r11\nmov r21, #16\nmov r22, #32\n"
+        "m.v.mul.add [16-bit] r22, r20, r21\nhalt"
+    )
+    data = np.array([30_000] * 8 + [1] * 8, "<i2").tobytes()
+    with DramImage(4096) as memory:
+        simulator = Simulator(assemble(source), memory, scratchpad=data.ljust(4096, b"\0"))
+        assert simulator.run().state == "halted"
+    (total,) = simulator.scratchpad[32:34].view("<i2")
+    assert total == 8 * 30_000 >> 4

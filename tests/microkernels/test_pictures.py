@@ -247,11 +247,11 @@ def tiff(values: np.ndarray, **options: object) -> bytes:
     ("content", "message"),
     [
         (image("LAB"), "grey or RGB image is needed, not one of the kind LAB"),
-        (image("F"), "whole numbers of at most 16 bits a sample, not float32"),
-        (image("I"), "whole numbers of at most 16 bits a sample, not int32"),
+        (image("F"), "whole numbers of at most 16 bits per sample, not float32"),
+        (image("I"), "whole numbers of at most 16 bits per sample, not int32"),
         (
             tiff(np.zeros((3, 5, 7), np.uint16), photometric="rgb", planarconfig="separate"),
-            "channels of 16 bits that lie apart",
+            "planar channels of 16 bits",
         ),
         (
             tiff(np.zeros((5, 7, 4), np.uint16), photometric="separated"),

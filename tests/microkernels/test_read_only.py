@@ -40,7 +40,7 @@ def test_a_job_that_declares_its_image_gives_the_same() -> None:
 def test_a_program_that_uses_the_last_register_is_refused() -> None:
     job = _job()
     launch = replace(job.launches[0], program=assemble("add r63, r1, #1\nhalt\n"))
-    with pytest.raises(KernelError, match="the program uses r63, which is to hold the descriptor"):
+    with pytest.raises(KernelError, match="the program uses r63, which the descriptor needs"):
         read_only_job(replace(job, launches=(launch,)), 0, 1024)
 
 

@@ -137,7 +137,10 @@ async def a_fault_stops_its_pe_alone_and_the_chip_goes_on(dut, pauses):
     assert await host.halted() == (0, 3)
     assert await host.faulted() == (1, 2)
     first, second = await host.faults()
-    assert str(first) == ("PE 1 (vault 0, slot 1): misaligned at word 0: st.reg [64-bit] r5, r1")
+    assert str(first) == (
+        "PE 1 (vault 0, slot 1): <assembly>:2: st.reg [64-bit] r5, r1: the address is not a "
+        "multiple of the width"
+    )
     assert (second.pe, second.vault, second.slot) == (2, 1, 0)
     assert second.cause == FaultCause.MEMORY_ERROR
     assert (first.memory_error, second.memory_error) == (False, True)
@@ -161,10 +164,11 @@ async def a_memory_error_beside_another_fault_is_told_too(dut):
     found = await host.faults()
     assert [fault.memory_error for fault in found] == [False, False, True, False]
     assert {fault.cause for fault in found} == {FaultCause.PC_OUT_OF_PROGRAM}
-    assert str(found[0]) == "PE 0 (vault 0, slot 0): pc out of program at word 1"
-    assert str(found[2]) == (
-        "PE 2 (vault 1, slot 0): pc out of program at word 1; also a memory error"
+    line = (
+        "<assembly>:1: st.reg [64-bit] r5, r1: ran past the last instruction: is a `halt` missing?"
     )
+    assert str(found[0]) == f"PE 0 (vault 0, slot 0): {line}"
+    assert str(found[2]) == f"PE 2 (vault 1, slot 0): {line}; also a memory error"
     assert (await host.status(2)).memory_error
     # A driver that does not know the bit sees the same state, cause and place.
     words = [(await read(lite, PE.address("STATUS", page=pe)))[1] for pe in (0, 2)]

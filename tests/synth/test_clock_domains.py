@@ -245,7 +245,7 @@ def test_a_placed_path_crosses_where_it_may(
     counts = SimpleNamespace(count=lambda *_: {"ffs": 9000.0, "luts": 10.0, "brams": 1.0})
     monkeypatch.setattr(mapping, "find_target", lambda _: counts)
     device = SimpleNamespace(name="it", shortage=lambda _: "")
-    monkeypatch.setattr(module, "find_device", lambda _: device)
+    monkeypatch.setattr(module, "find_placed", lambda _: device)
     monkeypatch.setattr(mapping, "place_netlist", lambda *_, **__: placed)
     monkeypatch.setattr(module, "reset_synchronisers", lambda _: {"first", "second"})
 

@@ -1,4 +1,4 @@
-"""Fit of chips on a device: budgets, grids and their ranking, and a chip as synthesised."""
+"""Fit of chips on a device: devices, grids and their ranking, and a chip as synthesised."""
 
 import re
 from dataclasses import replace
@@ -13,10 +13,10 @@ from soc.generate.configuration_file import configuration_of
 from soc.generate.generate import configuration_json, verilog
 from soc.generate.presets import preset
 from synth.errors import SynthesisError
-from synth.physical.devices import DEVICES, FILL, Budget, find_budget
+from synth.physical.devices import DEVICES, FILL, find_device
 from synth.physical.fit import VAULT_BYTES, Grid, chip_of, fit, grids, ranked, speed
 
-XC7 = find_budget("xc7vx690t")
+XC7 = find_device("xc7vx690t")
 TINY_PE = replace(
     preset("pe-small"),
     instructions=frozenset({"halt", "jmp"}),
@@ -33,23 +33,26 @@ TINY_PE = replace(
 )
 
 
-def test_budgets_of_devices() -> None:
+def test_devices_have_a_usable_part() -> None:
     assert XC7.target == "xc7"
     assert XC7.most("luts") == pytest.approx(303_240)
     assert XC7.fits({"luts": 303_239, "ffs": 433_200, "dsps": 2880, "brams": 1176})
     assert not XC7.fits({"luts": 303_241})
     assert XC7.used({"brams": 588})["brams"] == pytest.approx(0.5)
     for name, device in DEVICES.items():
-        assert find_budget(name) == Budget(
-            name=name, target="ecp5", capacity=device.capacity, fill=FILL
-        )
-    assert find_budget("asic:2.5").most("area_um2") == 2.5e6
+        assert find_device(name) == device
+        assert device.fill == FILL
+        assert device.target == ("ecp5" if device.placer else "xc7")
+    assert find_device("asic:2.5").most("area_um2") == 2.5e6
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("xc7", r"^unknown device 'xc7'; there are: xc7vx690t, ecp5-25k, .*, asic:MM2$"),
+        (
+            "xc7",
+            r"^unknown device 'xc7'; there are: xc7a35t, .*, asic:MM2; ecp5-25k and so on",
+        ),
         ("asic:", r"^device 'asic:': asic: needs square millimetres after it, above 0 and at"),
         ("asic:-1", "needs square millimetres"),
         ("asic:nan", "needs square millimetres"),
@@ -58,7 +61,7 @@ def test_budgets_of_devices() -> None:
 )
 def test_unknown_devices_are_refused(name: str, message: str) -> None:
     with pytest.raises(SynthesisError, match=message):
-        find_budget(name)
+        find_device(name)
 
 
 def test_grids_have_every_number_of_vaults_once() -> None:
@@ -111,7 +114,7 @@ def test_among_equals_the_fewest_engines() -> None:
 @pytest.mark.parametrize("device", ["xc7vx690t", "ecp5-85k", "asic:1"])
 @pytest.mark.parametrize("grid", [Grid(1, 1, 1), Grid(8, 4, 2), Grid(14, 3, 3)])
 def test_every_grid_is_a_chip(pe: PeConfig, device: str, grid: Grid) -> None:
-    chip = chip_of(pe, grid, find_budget(device), tag_bits=6)
+    chip = chip_of(pe, grid, find_device(device), tag_bits=6)
     assert (chip.tile.pes, chip.vaults) == (grid.engines, grid.vaults)
     assert not chip.remote
     assert chip.tile.windows
@@ -133,7 +136,7 @@ def test_what_is_around_engines_is_equal(device: str, grid: Grid) -> None:
     full = replace(preset("pe-small"), address_bits=12, counters=False)
     # As far as any is trimmed: no loads of registers, which need buffers, and few tags.
     trimmed = replace(TINY_PE, load_store_queue=2)
-    budget = find_budget(device)
+    budget = find_device(device)
     known = hardware(chip_of(full, grid, budget, tag_bits=full.tag_bits))
     found = hardware(chip_of(trimmed, grid, budget, tag_bits=full.tag_bits))
     inside = {*verilog(full).modules, *verilog(trimmed).modules}

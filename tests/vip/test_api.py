@@ -315,7 +315,7 @@ def test_prove(tmp_path: Path) -> None:
     found = vip.prove([file], SMALL)
     assert list(found.proofs) == [str(file)]
     assert found.holds
-    with pytest.raises(VipError, match="no such file, and no application"):
+    with pytest.raises(VipError, match="no such file, and unknown application"):
         vip.prove(["sort"])
 
 

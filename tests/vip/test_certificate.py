@@ -27,7 +27,7 @@ def test_equal_runs(
     first = next(certified_runs(["chip"]))
     monkeypatch.setattr(verb, "certified_runs", lambda *_, **__: [first])
     report = tmp_path / "c.json"
-    assert call(monkeypatch, "--kind", "chip", "--json", str(report)) == 0
+    assert call(monkeypatch, "--only", "chip", "--json", str(report)) == 0
     assert "1 of 1 runs are equal" in capsys.readouterr().out
     found = json.loads(report.read_text())
     (row,) = found["rows"]
@@ -46,7 +46,7 @@ def test_runs_that_differ(
     for _ in range(2):
         monkeypatch.setattr(certificate, "run_certified", run)
         report = tmp_path / "c.json"
-        assert call(monkeypatch, "--kind", "chip", "--json", str(report)) == 1
+        assert call(monkeypatch, "--only", "chip", "--json", str(report)) == 1
         found = json.loads(report.read_text())
         numbers.append(found["number"])
         assert (found["runs"], found["equal_runs"]) == (8, 0)

@@ -6,6 +6,9 @@ import numpy as np
 import pytest
 from skimage.io import imsave
 
+import vip as api
+from support.errors import VipError
+
 PROGRAM = """
 .equ COUNT, 4
     mov r1, #COUNT
@@ -93,32 +96,31 @@ def test_missing_files(vip):
 
 def test_fault_and_limit_are_reported(vip, tmp_path):
     (tmp_path / "fault.s").write_text("mov r1, #4096\nld.sram [64-bit] r1, r0, r1\nhalt\n")
-    _refused(vip("run", "fault.s"), "SCRATCHPAD_RANGE", "word 1")
+    _refused(vip("run", "fault.s"), "fault.s:2: ld.sram", "r1 is 4,096")
     (tmp_path / "loop.s").write_text("here: jmp here\n")
-    _refused(vip("run", "loop.s", "--limit", "1000"), "still running", "1000")
+    _refused(
+        vip("run", "loop.s", "--limit", "1000"),
+        "loop.s:1: jmp here",
+        "still running after 1,000",
+        "--limit",
+    )
 
 
-def test_images_of_different_sizes(vip, tmp_path):
+def test_images_of_different_sizes(tmp_path):
     for name, width in (("left.png", 40), ("right.png", 41)):
         imsave(tmp_path / name, np.zeros((30, width, 3), np.uint8), check_contrast=False)
-    arguments = ("cosim", "bp", "--left", "left.png", "--right", "right.png", "--json", "out.json")
-    _refused(vip(*arguments), "equal size", "40 x 30", "41 x 30")
-    _refused(vip("cosim", "bp", "--left", "left.png"), "--left and --right")
-    assert not (tmp_path / "out.json").exists()
+    with pytest.raises(VipError, match=r"equal size.*40 x 30.*41 x 30"):
+        api.stereo_pair(tmp_path / "left.png", tmp_path / "right.png")
 
 
-def test_a_grid_may_be_larger_than_the_photographs(vip, tmp_path):
+def test_a_grid_may_be_larger_than_the_photographs(tmp_path):
     noise = np.random.default_rng(1).integers(0, 256, (8, 12, 3)).astype(np.uint8)
-    for name in ("left.png", "right.png"):
-        imsave(tmp_path / name, noise, check_contrast=False)
-    code, _, err = vip(
-        *("cosim", "bp", "--left", "left.png", "--right", "right.png", "--disparities", 0, 5),
-        *("--width", 20, "--height", 15, "--labels", 4, "--iterations", 1, "--on", "model"),
-        *("--json", "out.json"),
-    )
-    assert code == 0, err
-    report = json.loads((tmp_path / "out.json").read_text())
-    assert (report["width"], report["height"], report["match"]) == (20, 15, True)
+    pair = tmp_path / "left.png", tmp_path / "right.png"
+    for path in pair:
+        imsave(path, noise, check_contrast=False)
+    scene = api.stereo_pair(*pair, disparities=(0, 5), width=20, height=15, labels=4)
+    run = api.cosim_bp("pe", scene, iterations=1, on="model")
+    assert (run.to_json()["width"], run.to_json()["height"], run.match) == (20, 15, True)
 
 
 def test_more_labels_than_fit(vip, tmp_path):
@@ -159,3 +161,13 @@ def test_unknown_unit_and_target(vip, tmp_path):
     _refused(vip("synth", "nosuch", "--target", "generic", "--json", "out.json"), "nosuch", "arc")
     _refused(vip("synth", "--target", "nosuch", "--json", "out.json"), "nosuch", "xc7")
     assert not (tmp_path / "out.json").exists()
+
+
+def test_a_dump_is_shown_as_wide_as_the_stores(vip, tmp_path):
+    (tmp_path / "s.s").write_text("mov r1, #-2\nst.reg [16-bit] r0, r1\nmemfence\nhalt\n")
+    code, out, _ = vip("run", "s.s", "--dump", 0, 200, "out.bin")
+    assert code == 0
+    lines = out[out.index("out.bin: 200 bytes, as 16-bit numbers:") :].splitlines()
+    assert lines[1].split() == ["0x0", "-2", *["0"] * 7]
+    assert [line.split()[0] for line in lines[1:9]] == [f"{at:#x}" for at in range(0, 128, 16)]
+    assert lines[9].split() == ["...", "72", "more", "bytes", "in", "the", "file"]

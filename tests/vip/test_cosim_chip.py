@@ -14,7 +14,7 @@ def test_options_of_other_kinds_are_refused(vip, tmp_path):
     source.write_text("halt\n")
     for arguments, message in (
         (("program", source, "--latency", 9), "--latency can't be used: preset 'tiny' is a chip"),
-        (("bp", "--pes", 1), "--pes can't be used: preset 'tiny' is a chip"),
+        (("bp", "--engines", 1), "--engines can't be used: preset 'tiny' is a chip"),
         (
             ("program", source, "--dump", TINY.memory_bytes, 1, tmp_path / "d"),
             "the bytes must be within 0 to 0x400000",
@@ -66,4 +66,5 @@ def test_a_program_on_all_engines_of_a_vault(vip, tmp_path, on):
     source.write_text("st.reg [64-bit] r1, r1\nhalt\n")
     code, _, error = vip("cosim", "program", source, "--preset", "vault-small", "--on", on)
     assert code == 2
-    assert "PE 1 (vault 0, slot 1): misaligned at word 0" in error
+    assert "PE 1 (vault 0, slot 1): " in error
+    assert "s:1: st.reg [64-bit] r1, r1: " in error

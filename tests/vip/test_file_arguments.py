@@ -165,7 +165,7 @@ def test_every_parameter_that_names_a_file_declares_it() -> None:
         ("cosim", "program", "k.s", "--save", "x.gtkw"),
         ("trim", "k.s", "-o", "new", "--memory", "m", "--json", "m"),
         ("trim", "k.s", "-o", "."),
-        ("bench", "kernels", "--image", "x.foo"),
+        ("bench", "kernels", "--picture", "x.foo"),
     ],
 )
 def test_refused_before_the_work(vip: Any, tmp_path: Path, arguments: tuple[object, ...]) -> None:

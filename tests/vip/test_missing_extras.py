@@ -1,10 +1,12 @@
 """What an installation without an extra does: a command that needs it ends at once, with a line
 that says how to install it; all others go on."""
 
+import re
 import shlex
 import subprocess
 import sys
 import time
+import tomllib
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -18,6 +20,7 @@ from skimage.io import imsave
 import hdl.emission
 import vip.executor.executor
 from soc.generate.generate import verilog
+from support.extras import _DISTRIBUTIONS
 from tests.vip.bad_inputs.commands import commands
 from vip.models.compile import compile_model
 
@@ -65,20 +68,20 @@ NEEDS: dict[str, set[str]] = {
     "nn compile model.onnx --calibrate data.npy -o new": {"onnx", "onnxruntime"},
     "nn run compiled --input one.npy --on rtl": SIMULATOR,
     "nn run compiled --input one.npy --on model": set(),
-    "nn evaluate compiled --data data.npy": {"onnxruntime"},
+    "nn evaluate compiled --input data.npy": {"onnxruntime"},
     # And scikit-learn, whose digits may be in memory from an earlier test.
     "model certify": SIMULATOR | PHOTOGRAPHS,
     "presets": set(),
     "presets --measure": YOSYS,
     "generate --preset pe-small -o verilog": YOSYS,
-    "diagram a.svg --preset pe-small": YOSYS | PLOT,
+    "diagram -o a.svg --preset pe-small": YOSYS | PLOT,
     "synth decode --preset pe-small": YOSYS,
     "synth decode --target generic --target nangate45": YOSYS | CELLS,
-    "synth --target ecp5-45k": YOSYS | NEXTPNR,
+    "synth --device ecp5-45k": YOSYS | NEXTPNR,
     "timing --preset pe-small": YOSYS | CELLS,
     "power kernel.s --preset pe-small": SIMULATOR | CELLS,
-    "report page": SIMULATOR | CELLS | PLOT | {"skimage"},
-    "report page --device ecp5-25k": SIMULATOR | CELLS | PLOT | {"skimage"} | NEXTPNR,
+    "report -o page": SIMULATOR | CELLS | PLOT | {"skimage"},
+    "report -o page --device ecp5-25k": SIMULATOR | CELLS | PLOT | {"skimage"} | NEXTPNR,
     "trim kernel.s -o trimmed": SIMULATOR,
     "trim kernel.s -o trimmed --no-check": YOSYS,
     "trim compiled -o trimmed": SIMULATOR,
@@ -91,11 +94,15 @@ NEEDS: dict[str, set[str]] = {
     "bench vault": SIMULATOR,
     "bench vault --on model": set(),
     "bench kernels --only fc8": SIMULATOR,
-    "bench kernels --only fc8 --on model --image a.png": PLOT,
+    "bench kernels --only fc8 --on model --picture a.png": PLOT,
     "bench trim --only matrix-addition": SIMULATOR | CELLS,
-    "bench networks --network little --preset tiny --on rtl": SIMULATOR | PHOTOGRAPHS,
-    "bench network --image a.png": SIMULATOR | PLOT,
+    "bench networks --only little --preset tiny --on rtl": SIMULATOR | PHOTOGRAPHS,
+    "bench network --picture a.png": SIMULATOR | PLOT,
     "bench digits": SIMULATOR | {"sklearn"},
+    "fit kernel.s --preset pe-small": SIMULATOR,
+    "fit kernel.s --preset pe-small --no-check": YOSYS,
+    "bench placement": YOSYS | NEXTPNR,
+    "bench clocks": SIMULATOR,
     "bench stereo --width 8 --height 6 --coarse 0 --iterations 1 --verilog": (
         SIMULATOR | PHOTOGRAPHS
     ),
@@ -105,7 +112,7 @@ NEEDS: dict[str, set[str]] = {
 #: Those that work, or wait for a scheduler, before they start a tool, if they start one.
 _LONG = (
     "bench digits",
-    "bench kernels --only fc8 --on model --image a.png",
+    "bench kernels --only fc8 --on model --picture a.png",
     "model certify",
     "sweep spec.toml -o swept --scheduler tcp://127.0.0.1:1",
 )
@@ -206,11 +213,24 @@ def test_a_command_without_its_extra_ends_at_once(start: Any, arguments: str) ->
         (line,) = err.splitlines()
         what, _, command = line.partition(": pip install ")
         assert f" need {package} (extra " in what
-        assert shlex.split(command)
+        (extra,) = re.findall(r"\[(\w+)\]$", shlex.split(command)[-1])
+        assert f"(extra {extra})" in what
     if arguments not in _LONG:
         ended = start(arguments, PACKAGES - needed)
         # Refused for any other reason it would not have come to look for a package.
         assert ended is None or (ended[0] != 2 and "pip install" not in ended[1]), ended
+
+
+def test_every_extra_is_named_by_a_command() -> None:
+    project = Path(__file__).parents[2] / "pyproject.toml"
+    extras = tomllib.loads(project.read_text())["project"]["optional-dependencies"]
+    # The site is no command's; dev brings all the others.
+    for extra in extras.keys() - {"docs", "dev"}:
+        brought = {re.split(r"[<>=]", line)[0] for line in extras[extra]}
+        packages = {
+            _DISTRIBUTIONS.get(package, package) for package in set().union(*NEEDS.values())
+        }
+        assert brought & packages, extra
 
 
 def test_every_command_is_tried() -> None:

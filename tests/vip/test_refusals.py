@@ -8,6 +8,7 @@ from types import SimpleNamespace
 
 import pytest
 
+import vip as api
 from isa.faults import FaultCause
 from isa.run import EngineEnd, RunResult
 from pe.config import PeConfig
@@ -87,10 +88,10 @@ def test_run_uses_the_preset(vip, tmp_path):
     # The small engine's memory ends at 16 MiB, the thesis's at 8 GiB; r63 is none of its registers.
     (tmp_path / "far.s").write_text("li r9, #0x1fffffff8\nst.reg [64-bit] r9, r9\nhalt\n")
     assert vip("run", "far.s")[0] == 0
-    _refused(vip("run", "far.s", "--preset", "pe-small"), "DRAM_RANGE")
+    _refused(vip("run", "far.s", "--preset", "pe-small"), "far.s:2", "0xffffff")
     (tmp_path / "high.s").write_text("mov r63, #1\nhalt\n")
     assert vip("run", "high.s")[0] == 0
-    _refused(vip("run", "high.s", "--preset", "pe-small"), "ILLEGAL_INSTRUCTION")
+    _refused(vip("run", "high.s", "--preset", "pe-small"), "high.s:1", "no r63")
 
 
 def test_run_shows_the_end_and_the_registers(vip):
@@ -98,7 +99,7 @@ def test_run_shows_the_end_and_the_registers(vip):
     assert code == 0
     assert err == ""
     assert "halt.s: halted, 2 instructions" in out
-    assert re.search(r"r9 .*0xfffffffffffffffe .*-2 ", out)
+    assert re.search(r"r9 .*0xfffffffffffffffe .*-2", out)
     assert not re.search(r"\br10\b", out)
 
 
@@ -196,8 +197,8 @@ def test_kernels_that_are_not_measured(vip):
 @pytest.mark.parametrize(
     "command",
     [
-        ("synth", "--target", "ecp5-25k"),
-        ("synth", "--target", "generic", "--target", "ecp5-25k"),
+        ("synth", "--device", "ecp5-25k"),
+        ("synth", "--target", "generic", "--device", "ecp5-25k"),
         ("bench", "trim", "--only", "bp"),
     ],
 )
@@ -211,3 +212,37 @@ def test_an_address_of_no_scheduler_before_anything_runs(vip, monkeypatch, comma
 def test_a_scheduler_without_a_placement(vip):
     address = ("--scheduler", "tcp://127.0.0.1:1")
     _refused(vip("synth", "--target", "generic", *address), "no target is a device", "ecp5-25k")
+
+
+LINE = "sig.s:2: v.sigmoid [16-bit] r1, r1: this engine is built without v.sigmoid[16]; the preset"
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run",),
+        ("run", "--compiled"),
+        ("debug", "--script", "go"),
+        ("cosim", "program", "--on", "iss"),
+        ("cosim", "program", "--on", "model"),
+        ("cosim", "program", "--on", "model", "--no-compare"),
+        ("cosim", "program", "--on", "model", "--preset", "vault"),
+    ],
+)
+def test_a_fault_is_told_in_the_same_words(vip, tmp_path, command):
+    (tmp_path / "sig.s").write_text("mov r1, #8\nv.sigmoid [16-bit] r1, r1\nhalt\n")
+    (tmp_path / "go").write_text("continue\n")
+    code, _, error = vip(*command, "sig.s", "--json", "run.json")
+    assert code == (0 if command[0] == "debug" else 2)
+    vault = "vault" in command
+    assert f"{LINE} {'vault' if vault else 'pe'}-logistic has it" in error
+    assert error.count("\n") == 1
+    assert LINE in (tmp_path / "run.json").read_text()
+
+
+def test_python_tells_the_fault_too():
+    program = api.assemble("ld.reg [64-bit] r9, r4\nhalt")
+    line = "<assembly>:1: ld.reg [64-bit] r9, r4: address 0x1 (r4) is not a multiple of 8"
+    assert api.run(program).outcome.fault == line
+    assert api.cosim(program, on="model").result.engine.fault == line
+    assert api.debug(program).resume().fault == line

@@ -23,15 +23,15 @@ def _refused(result, *words):
     [
         (("synth", "cache"), ("unknown unit 'cache'", "there are: ", "fetch")),
         (("synth", "--target", "stratix"), ("'stratix'", "generic", "ecp5-85k")),
-        (("synth", "--target", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),
+        (("synth", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),
         (("synth", "--target", "liberty:none.lib"), ("none.lib", "No such file")),
         (("synth", "--target", "liberty:bad.lib"), ("bad.lib: line 2:", "expected")),
         (("synth", "--json", "none/x.json"), ("none/x.json", "no folder")),
         (("timing", "--corner", "none.lib"), ("none.lib", "No such file")),
         (("timing", "--target", "xc7"), ("'xc7'", "no standard cells", "nangate45")),
         (("power", "none.s"), ("none.s", "No such file")),
-        (("report", "there", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),
-        (("report", "bad.lib"), ("bad.lib", "is no folder")),
+        (("report", "-o", "there", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),
+        (("report", "-o", "bad.lib"), ("bad.lib", "is no folder")),
     ],
 )
 def test_bad_input_is_one_line(vip, tmp_path, arguments, words):

@@ -205,7 +205,7 @@ class Workbench:
         before, self._shown = self._shown, tuple(engine.registers)
         return {
             "state": "stopped" if end is None else end.state,
-            "cause": "" if end is None else end.cause.name,
+            "fault": "" if end is None else end.fault,
             "hit": bool(self._run.hits),
             "time": self._run.now,
             "pc": engine.pc,

@@ -4,8 +4,9 @@ from typing import Annotated, ClassVar
 
 import typer
 
-from support.command import run_command
+from support.command import USER_ERROR, run_command
 
+from .errors import UsageError, UserError, usage_message
 from .lazy import CommandEntry, LazyGroup
 from .notices import show_notices
 
@@ -15,6 +16,14 @@ __all__ = ["app", "main"]
 class Commands(LazyGroup):
     """All commands: most need few of the packages, and help needs none."""
 
+    panels: ClassVar[dict[str | None, tuple[str, ...]]] = {
+        "Start here": ("demo", "run", "cosim", "generate"),
+        "Programs": ("asm", "disasm", "debug", "browser"),
+        "Simulation": ("model", "sweep"),
+        "Hardware": ("presets", "diagram", "synth", "fit", "timing", "power", "trim", "prove"),
+        "Applications": ("mrf", "nn"),
+        "Measurement": ("report", "bench"),
+    }
     entries: ClassVar[dict[str, CommandEntry]] = {
         "demo": CommandEntry(
             "demo",
@@ -66,6 +75,11 @@ class Commands(LazyGroup):
             "synth",
             "Synthesise with Yosys and report the area of each unit; or place and route on an "
             "FPGA.",
+        ),
+        "fit": CommandEntry(
+            "fit",
+            "fit",
+            "Say how many engines, trimmed to programs, fit an FPGA, and how fast they are.",
         ),
         "timing": CommandEntry(
             "timing",
@@ -141,4 +155,14 @@ def _common(
 def main() -> None:
     """Entry point of the ``vip`` command."""
     show_notices()
-    run_command(app)
+    run_command(_run)
+
+
+def _run() -> None:
+    try:
+        code = app(standalone_mode=False)
+    except UsageError as error:
+        if type(error).__name__ == "NoArgsIsHelpError":
+            raise SystemExit(USER_ERROR) from None
+        raise UserError(usage_message(error)) from None
+    raise SystemExit(code or 0)

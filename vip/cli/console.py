@@ -1,10 +1,14 @@
 """The terminal of the commands: results, progress, lines on standard error."""
 
+import re
 from collections.abc import Container, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich import box
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.measure import Measurement, measure_renderables
+from rich.padding import Padding
 from rich.progress import (
     BarColumn,
     SpinnerColumn,
@@ -58,30 +62,97 @@ class _Remaining(TimeRemainingColumn):
         return super().render(task) if task.total is not None else Text()
 
 
-def table(
-    *heads: str,
-    left: Container[str] = ("",),
-    unbroken: Container[str] = (),
-    title: str = "",
-    **style: Any,
-) -> Table:
-    """A table of numbers.
+#: A column of text may be wrapped to this many characters before its table becomes a list.
+_NARROWEST = 12
+_ANY_WIDTH = 1000
+
+#: Verdicts in cells, and their colours on a terminal; a cell begins with one of them.
+_COLOURS = {
+    "as recorded": "green",
+    "better": "green",
+    "exact": "green",
+    "proved": "green",
+    "the same": "green",
+    "yes": "green",
+    "assumed": "yellow",
+    "not known": "yellow",
+    "unknown": "yellow",
+    "differs": "bold red",
+    "fault": "bold red",
+    "hazard": "bold red",
+    "no": "bold red",
+    "worse": "bold red",
+}
+
+
+def _coloured(cell: str) -> Text:
+    """A cell in the colour of the verdict that it begins with, if there is one."""
+    for verdict, colour in _COLOURS.items():
+        if re.match(rf"{verdict}\b(?! \w)", cell, re.IGNORECASE):
+            return Text(printable(cell), style=colour)
+    return console.render_str(cell)
+
+
+class _Listed(Table):
+    """A table that becomes a list, one block per row, where its columns don't fit the terminal."""
+
+    def add_row(self, *cells: RenderableType | None, **settings: Any) -> None:
+        super().add_row(*(_coloured(str(cell or "")) for cell in cells), **settings)
+
+    def __rich_console__(self, terminal: Console, options: ConsoleOptions) -> RenderResult:
+        for column in self.columns:
+            cells = [*([column.header] if self.show_header else []), *column.cells]
+            sizes = [measure_renderables(terminal, options, [cell]) for cell in cells]
+            word = max(size.minimum for size in sizes)
+            column.min_width = max(word, min(_NARROWEST, max(size.maximum for size in sizes)))
+        wanted = Measurement.get(terminal, options.update(width=_ANY_WIDTH), self).minimum
+        if wanted <= options.max_width:
+            yield from super().__rich_console__(terminal, options)
+        else:
+            yield from self._blocks()
+        yield ""
+
+    def _blocks(self) -> RenderResult:
+        """The rows as blocks: the first cell, then a line for each other cell."""
+        if self.title:
+            yield Text(str(self.title), style="bold")
+        heads = [str(column.header) for column in self.columns]
+        for name, *values in zip(*(column.cells for column in self.columns), strict=True):
+            yield Text(f"{heads[0]} {name}".strip(), style="bold")
+            block = Table.grid(padding=(0, 2, 0, 0))
+            for head, value in zip(heads[1:], values, strict=True):
+                if str(value):
+                    block.add_row(head, value)
+            yield Padding(block, (0, 0, 0, 2))
+
+
+def table(*heads: str, left: Container[str] = ("",), title: str = "", **style: Any) -> Table:
+    """A table of numbers, the same in all commands; a list where the terminal is too narrow.
 
     Parameters:
-        heads: of its columns. left: those of them that have text. unbroken: those whose cells stay
-            on one line.
+        heads: of its columns.
+        left: those of them that hold text, which may be wrapped.
         style: further parameters of rich's ``Table``.
     """
     columns = [
-        Column(head, justify="left" if head in left else "right", no_wrap=head in unbroken)
+        Column(head, overflow="fold")
+        if head in left
+        else Column(head, justify="right", no_wrap=True)
         for head in heads
     ]
-    return Table(*columns, title=title or None, **style)
+    look = {
+        "box": box.SIMPLE_HEAD,
+        "padding": (0, 1, 0, 0),
+        "pad_edge": False,
+        "show_edge": False,
+        **style,
+    }
+    return _Listed(*columns, title=title or None, title_justify="left", title_style="bold", **look)
 
 
 def show_values(title: str, values: Mapping[str, str]) -> None:
     """Print a table of names and what they are."""
-    rows = Table(Column(), Column(justify="right"), title=title, show_header=False)
+    rows = table("", "value", title=title, show_header=False)
     for name, value in values.items():
         rows.add_row(name, value)
     console.print(rows)

@@ -1,9 +1,104 @@
-"""The error of arguments that the command line itself can't use."""
+"""Errors of arguments that the command line can't use, and how their messages are made."""
 
-from support.errors import VipError
+from collections.abc import Sequence
+from typing import cast
 
-__all__ = ["UserError"]
+import typer
+
+from support.errors import VipError, clipped, printable, suggestion
+
+__all__ = ["RENAMED", "UsageError", "UserError", "no_command", "usage_message", "words"]
+
+#: Typer's base of errors in arguments, which it does not export.
+UsageError = cast(type[Exception], typer.BadParameter.__base__)
+
+_OWN_PHOTOGRAPHS = "vip mrf stereo LEFT RIGHT"
+#: Command, or "" for every other one -> option that it had -> what to write now.
+RENAMED: dict[str, dict[str, str]] = {
+    "": {
+        "--figure": "--picture",
+        "--image": "--picture",
+        "--max-cycles": "--limit",
+        "--pes": "--engines",
+        "--seeds": "--placements",
+    },
+    "bench networks": {"--network": "--only"},
+    "cosim bp": {
+        "--plot": "--bandwidth-picture",
+        **dict.fromkeys(("--left", "--right", "--disparities"), _OWN_PHOTOGRAPHS),
+    },
+    "model certify": {"--kind": "--only"},
+    **{
+        f"mrf {name}": {"--plot": "--energies, which draws into .png and .svg"}
+        for name in ("stereo", "denoise", "segment", "solve")
+    },
+    "nn evaluate": {"--data": "--input"},
+    "trim": {"--fit": "--device"},
+}
+#: Group, or "" for all commands -> ending of a file -> the command that takes it.
+_FOR_FILES: dict[str, dict[str, str]] = {
+    "": {
+        ".s": "run {}",
+        ".vip": "run {}",
+        ".onnx": "nn check {}",
+        ".json": "report {}",
+        ".toml": "sweep {}",
+    },
+    "cosim": {".s": "cosim program {}", ".vip": "cosim program {}"},
+    "mrf": dict.fromkeys((".png", ".jpg", ".ppm"), "mrf stereo {} RIGHT")
+    | {".npy": "mrf solve {}"},
+    "nn": {".onnx": "nn check {}"},
+}
+
+#: What the library says of a value -> the same in fewer words.
+_SHORTER = {
+    "Value error, ": "",
+    "Input should be a valid integer, unable to parse string as an integer": "not a whole number",
+    "Input should be a valid number, unable to parse string as a number": "not a number",
+    "Got unexpected extra argument(s)": "too many arguments:",
+}
 
 
 class UserError(VipError):
     """Arguments that can't be used, or that exclude each other; one line."""
+
+
+def words(context: typer.Context) -> str:
+    """The words of the command of ``context``, without ``vip``."""
+    names: list[str] = []
+    while context.parent is not None:
+        names.insert(0, str(context.info_name))
+        context = context.parent  # type: ignore[assignment]
+    return " ".join(names)
+
+
+def no_command(group: str, name: str, commands: Sequence[str]) -> str:
+    """What to say of ``name``, which is none of the ``commands`` of ``group``."""
+    for ending, command in _FOR_FILES.get(group, {}).items():
+        if name.endswith(ending):
+            return f"{name} is not a command; did you mean vip {command.format(name)}?"
+    shown = repr(clipped(name, 40))
+    hint = suggestion(name, commands) or f"; there are: {', '.join(commands)}"
+    return f"{group}: there is no command {shown}{hint}".removeprefix(": ")
+
+
+def usage_message(error: Exception) -> str:
+    """One line on a :data:`UsageError`: the command, the mistake, and what is right."""
+    context = getattr(error, "ctx", None)
+    if context is None:
+        return str(error)
+    command = words(context)
+    named = f"{command}: " if command else ""
+    option = getattr(error, "option_name", "")
+    renamed = RENAMED.get(command, {}) | RENAMED[""]
+    options = {name for one in context.command.params for name in (*one.opts, *one.secondary_opts)}
+    if option in renamed and option not in options:
+        return f"{named}{option} is now {renamed[option]}"
+    if option and option not in options:
+        near = suggestion(option, options) or f"; see vip {command} --help".replace("  ", " ")
+        return printable(f"{named}there is no option {option}{near}")
+    text = " ".join(error.format_message().split()).rstrip(".")  # type: ignore[attr-defined]
+    for wordy, short in _SHORTER.items():
+        text = text.replace(wordy, short)
+    see = " ".join(filter(None, ("see vip", command, "--help")))
+    return printable(f"{named}{text[:1].lower()}{text[1:]}; {see}")

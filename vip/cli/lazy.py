@@ -1,13 +1,16 @@
 """Groups of commands whose modules are imported when a command runs, not when help lists it."""
 
 from importlib import import_module
-from typing import Any, ClassVar, NamedTuple
+from pathlib import Path
+from typing import Any, ClassVar, NamedTuple, get_args
 
 import typer
 from rich.markup import escape
-from typer.core import TyperCommand, TyperGroup
+from typer.core import TyperArgument, TyperCommand, TyperGroup, TyperOption
 
-__all__ = ["CommandEntry", "LazyGroup"]
+from .errors import UserError, no_command, words
+
+__all__ = ["CommandEntry", "CommandGroup", "LazyGroup"]
 
 
 class CommandEntry(NamedTuple):
@@ -24,18 +27,55 @@ class CommandEntry(NamedTuple):
     summary: str
 
 
-class LazyGroup(TyperGroup):
+#: What the help calls a value whose option has no metavar.
+_METAVARS = {int: "N", float: "X", Path: "FILE"}
+
+
+def _value(parameter: Any, ctx: Any) -> str | None:
+    """What the help says of a parameter's value, in place of its type in Python. The name of an
+    argument says it."""
+    if parameter.param_type_name == "argument":
+        return None
+    if parameter.metavar is not None or parameter.is_flag:
+        return parameter.metavar  # type: ignore[no-any-return]
+    if parameter.type_descriptor.is_choice:
+        return str(parameter.display_type(ctx)).strip("<>")
+    annotation = parameter.type_descriptor.annotation
+    kinds = (annotation, *get_args(annotation))
+    return next((_METAVARS[kind] for kind in kinds if kind in _METAVARS), "NAME")
+
+
+# Typer has no setting for it.
+for _kind in (TyperArgument, TyperOption):
+    _kind.display_type_rich = _value  # type: ignore[method-assign, assignment]
+
+
+class CommandGroup(TyperGroup):
+    """A group that says what was meant by a word that is none of its commands."""
+
+    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
+        name = args[0]
+        if not (ctx.resilient_parsing or name in self.commands or name.startswith("-")):
+            raise UserError(no_command(words(ctx), name, list(self.commands)))
+        return super().resolve_command(ctx, args)
+
+
+class LazyGroup(CommandGroup):
     """A group that knows names and summaries of its commands, and imports the one that is called.
 
-    A subclass has the commands as ``entries``, in the order of the help.
+    A subclass has the commands as ``entries``, and may have headings of the help with the commands
+    below each as ``panels``.
     """
 
     entries: ClassVar[dict[str, CommandEntry]]
+    panels: ClassVar[dict[str | None, tuple[str, ...]]] = {}
 
     def __init__(self, **attributes: Any) -> None:
         super().__init__(**attributes)
-        for name, entry in self.entries.items():
-            self.add_command(TyperCommand(name, help=escape(entry.summary)))
+        for panel, names in (self.panels or {None: tuple(self.entries)}).items():
+            for name in names:
+                summary = escape(self.entries[name].summary)
+                self.add_command(TyperCommand(name, help=summary, rich_help_panel=panel))
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
         name, listed, rest = super().resolve_command(ctx, args)

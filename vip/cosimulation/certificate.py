@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from sim_tb.runner.build import need_simulator
 from sim_tb.workloads import certificate
 from sim_tb.workloads.certificate import KINDS, ModelCertificate, certified_runs
-from support.errors import VipError
+from support.errors import VipError, unknown
 from vip.progress import Progress, silent
 
 __all__ = ["certify"]
@@ -30,7 +30,7 @@ def certify(
         raise VipError(f"no machine is named; there are: {', '.join(KINDS)}")
     for kind in kinds:
         if kind not in KINDS:
-            raise VipError(f"unknown machine {kind!r}; there are: {', '.join(KINDS)}")
+            raise VipError(unknown("machine", kind, KINDS))
     need_simulator()
     runs = list(certified_runs([kind for kind in KINDS if kind in kinds], layers=layers))
     stage = "timing model and Verilog"

@@ -32,6 +32,7 @@ def run_json(result: RunResult, config: Configuration) -> dict[str, object]:
                 "vault": end.vault,
                 "cause": end.cause.name,
                 "pc": end.pc,
+                "fault": end.fault,
                 "memory_error": end.memory_error,
             }
             for end in result.faults

@@ -8,6 +8,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from isa.image import DramImage
+from isa.iss.explain import fault_line
 from isa.program import Program
 from isa.run import Launch, Memory, RunError, RunResult
 from sim_tb.cosim.difference import COMMITS, Comparison, FirstDifference, compare_run
@@ -17,8 +18,8 @@ from soc.generate.designs import Configuration
 from soc.generate.generate import configuration_json
 from support.errors import VipError
 from support.files import check_regular, open_without_waiting, write_atomically
-from vip.configurations import Design, design
-from vip.programs import Dump, fill, load_program, memory_contents
+from vip.configurations import Design, advised, design
+from vip.programs import LIMIT, Dump, fill, load_program, memory_contents
 from vip.progress import Progress, counting, silent
 
 from .difference import Locator
@@ -77,6 +78,7 @@ class CosimRun:
             "state": end.state,
             "cause": end.cause.name,
             "pc": end.pc,
+            "fault": end.fault,
             "cycles": self.result.program_cycles,
             "counters": end.counters,
             "registers": end.registers,
@@ -96,7 +98,7 @@ def cosim(
     on: On = "rtl",
     memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
-    max_cycles: int = 100_000_000,
+    max_cycles: int = LIMIT,
     dump: Dump | None = None,
     behaviour: MemoryBehaviour | None = None,
     compare: bool = True,
@@ -165,7 +167,15 @@ def cosim(
     compared = compare and chosen.kind == "engine" and on != "iss"
     with DramImage(chosen.memory_bytes) as image:
         with (
-            waves(program, chosen, on, trace=trace, pipeline=pipeline) as wave,
+            waves(
+                program,
+                chosen,
+                on,
+                trace=trace,
+                pipeline=pipeline,
+                rehearse=lambda model: [_rehearsed(locator, model, behaviour)],
+                max_cycles=max_cycles,
+            ) as wave,
             open_machine(chosen, on, trace=wave.path, memory=behaviour, outer=outer) as machine,
         ):
             contents = machine.memory(image)
@@ -183,12 +193,39 @@ def cosim(
         config=chosen,
         on=on,
         program=program,
-        result=result,
+        result=_explained(result, program, chosen, comparison),
         comparison=comparison,
         dumped=dumped,
         activity=wave.activity,
         located=locator.locate() if differs and on == "rtl" else None,
     )
+
+
+def _rehearsed(
+    locator: Locator, config: Configuration, behaviour: MemoryBehaviour | None
+) -> RunResult:
+    """The run on the timing model, of a memory of its own."""
+    with (
+        DramImage(config.memory_bytes) as image,
+        open_machine(config, "model", memory=behaviour, preload=True) as machine,
+    ):
+        fill(image, locator.memory)
+        return machine.run(locator.launch, image)
+
+
+def _explained(
+    result: RunResult, program: Program, config: Configuration, comparison: Comparison | None
+) -> RunResult:
+    """``result`` with a line about each fault; the simulator knows the operands."""
+    known = comparison.fault if comparison is not None and comparison.match else ""
+    ends = []
+    for end in result.engines:
+        fault = ""
+        if end.state == "faulted":
+            fault = end.fault or known or fault_line(program, end.cause, end.pc)
+            fault = advised(fault, program, end.cause, end.pc, config)
+        ends.append(replace(end, fault=fault))
+    return replace(result, engines=tuple(ends))
 
 
 def _compared(locator: Locator, on: On, result: RunResult, image: DramImage) -> Comparison:

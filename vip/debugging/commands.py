@@ -3,12 +3,11 @@
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import Literal, get_args
 
 from isa.accesses import Space
-from support.errors import clipped, printable
+from support.errors import clipped, printable, unknown
 from support.files import read_bytes
 
 from .debugger import Debugger
@@ -322,9 +321,7 @@ def _command(name: str) -> Command:
         if name in (command.name, command.short):
             return command
     names = [command.name for command in COMMANDS]
-    close = get_close_matches(name, names, 1)
-    hint = f"did you mean {close[0]}?" if close else f"there are {', '.join(names)}"
-    raise DebugError(f"no command {_shown(name)}: {hint}")
+    raise DebugError(unknown("command", printable(clipped(name, 40)), names))
 
 
 def _register(text: str) -> int:

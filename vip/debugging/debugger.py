@@ -2,7 +2,6 @@
 
 import re
 from bisect import bisect_right
-from difflib import get_close_matches
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Literal
@@ -12,10 +11,12 @@ from numpy.typing import NDArray
 
 from isa.accesses import Space
 from isa.image import DramImage
+from isa.iss.simulator import Outcome
 from isa.program import Program
 from support.checks import Checks
-from vip.configurations import Design, engine
-from vip.programs import fill, load_program, memory_contents
+from support.errors import suggestion
+from vip.configurations import Design, advised, engine
+from vip.programs import LIMIT, fill, load_program, memory_contents
 from vip.progress import Progress, silent
 
 from .errors import DebugError
@@ -58,7 +59,7 @@ class Debugger:
     ) -> None:
         chosen = engine(config)
         _CHECK.at_least("limit", limit, 1)
-        self.program, self.limit = program, limit
+        self.program, self.limit, self._config = program, limit, chosen
         self.points: dict[int, Point] = {}
         self._numbers = 0
         self._image = DramImage(1 << chosen.address_bits)
@@ -129,9 +130,8 @@ class Debugger:
         elif _NUMBER.fullmatch(name) and not distance:
             address = self.number(name)
         else:
-            close = get_close_matches(name, self.program.symbols, 3)
-            hint = f"; close to it: {', '.join(close)}" if close else ""
-            raise DebugError(f"no label {name!r} in the program{hint}")
+            near = suggestion(name, self.program.symbols)
+            raise DebugError(f"no label {name!r} in the program{near}")
         if address >= words:
             raise DebugError(f"{text}: word {address} is outside the program, 0 to {words - 1}")
         return address
@@ -250,6 +250,7 @@ class Debugger:
         return Stop(
             state=state,
             cause="NONE" if end is None else end.cause.name,
+            fault="" if end is None else self._fault(end),
             reason="end" if end is not None else "launch" if run.now == 0 else reason,
             time=run.now,
             pc=pc,
@@ -260,6 +261,9 @@ class Debugger:
             mr=simulator.mr,
             fx=simulator.fx,
         )
+
+    def _fault(self, end: Outcome) -> str:
+        return advised(end.fault, self.program, end.cause, end.pc, self._config)
 
     def _named(self, pc: int) -> str:
         labels = sorted((address, name) for name, address in self.program.symbols.items())
@@ -331,7 +335,7 @@ def debug(
     *,
     memory: bytes | NDArray[Any] | Path | str | None = None,
     parameters: int = 0,
-    limit: int = 100_000_000,
+    limit: int = LIMIT,
     progress: Progress = silent,
 ) -> Debugger:
     """A debugger of a program on the instruction set simulator, at its launch.

@@ -9,9 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from isa.accesses import Space
-from isa.assembly.disassembler import instruction_text
+from isa.assembly.disassembler import text_at
 from isa.program import Program
-from isa.table import Role, decode
 
 from .errors import DebugError
 from .points import Hit
@@ -101,6 +100,7 @@ class Stop:
 
     Attributes:
         state: ``stopped``, ``halted`` or ``faulted``. cause: of a fault, else ``NONE``.
+        fault: one line about it: where, why, and what is allowed; else "".
         reason: ``launch``, ``steps``, ``point``, ``limit``, ``end``.
         time: instructions executed since the launch.
         pc: word address of the next instruction, or of the one that ended the program.
@@ -111,6 +111,7 @@ class Stop:
 
     state: Literal["stopped", "halted", "faulted"]
     cause: str
+    fault: str
     reason: Literal["launch", "steps", "point", "limit", "end"]
     time: int
     pc: int
@@ -165,19 +166,6 @@ class Matrix:
         }
 
 
-def _text(program: Program, address: int, names: dict[int, str]) -> str:
-    """The instruction at ``address``; ``names``: address -> label."""
-    word = program.words[address]
-    decoded = decode(word)
-    if decoded is None:
-        return f".word 0x{word:08x}"
-    row, values = decoded
-    target = None
-    if row.operands and row.operands[-1].role is Role.TARGET:
-        target = names.get(address + values[-1])
-    return instruction_text(row, values, target)
-
-
 def listed(
     program: Program, addresses: Sequence[int], pc: int, breakpoints: dict[int, int]
 ) -> tuple[ListedWord, ...]:
@@ -186,7 +174,6 @@ def listed(
     Parameters:
         pc: word address of the next instruction. breakpoints: word address -> number.
     """
-    names = {address: name for name, address in reversed(list(program.symbols.items()))}
     words = []
     for address in addresses:
         source = program.source.get(address)
@@ -194,7 +181,7 @@ def listed(
             ListedWord(
                 address=address,
                 word=program.words[address],
-                text=_text(program, address, names),
+                text=text_at(program, address),
                 labels=tuple(name for name, at in program.symbols.items() if at == address),
                 file=source.file if source else "",
                 line=source.line if source else 0,

@@ -216,7 +216,7 @@ def run_model(
     folder: Path,
     inputs: Path | Mapping[str, NDArray[Any]],
     *,
-    on: Place = "model",
+    on: Place = "golden",
     progress: Progress = silent,
 ) -> ModelRun:
     """Run a compiled model on a batch of images.

@@ -6,7 +6,7 @@ from typing import Any
 
 from pe.config import PeConfig
 from synth.physical.area import AreaReport, synthesise
-from synth.physical.devices import DEVICES
+from synth.physical.devices import DEVICES, PLACED
 from synth.physical.place import PlaceReport
 from synth.power.power import PowerReport
 from vip.synthesis.clocks import NETLISTS, TimedNetlist, timing
@@ -108,7 +108,7 @@ def collect(
         area=area,
         cells=cells,
         netlists=tuple(netlists),
-        fits={device.name: device.copies(ecp5) for device in DEVICES.values()},
+        fits={name: DEVICES[name].copies(ecp5) for name in PLACED},
         power=power,
         scaling=scaling,
         placed=tuple(placed),

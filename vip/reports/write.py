@@ -4,12 +4,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from sim_tb.runner.build import need_simulator
+from sim_tb.runner.build import check_tools
 from support.extras import need
 from support.files import write_atomically
 from support.picture import SUFFIXES
 from synth.physical.asic import need_nangate
-from synth.physical.devices import find_device
+from synth.physical.devices import find_placed
 from synth.physical.nextpnr import need_nextpnr
 from vip.configurations import Design, engine
 from vip.progress import Progress, naming, silent
@@ -49,7 +49,7 @@ def report(
     Parameters:
         config: of an engine.
         folder: made if missing.
-        devices: FPGAs to place on (:func:`synth.physical.devices.find_device`), which takes minutes
+        devices: FPGAs to place on (:func:`synth.physical.devices.find_placed`), which takes minutes
             a seed.
         seeds: placements on each, at least 1.
         jobs: tools at a time; None: one a processor.
@@ -62,10 +62,10 @@ def report(
     """
     need("matplotlib", "pictures")
     need("skimage", "photographs")
-    need_simulator()
+    check_tools()
     need_nangate()
     for name in devices:
-        find_device(name)
+        find_placed(name)
         need_nextpnr()
     report = collect(
         config if isinstance(config, str) else "engine",

@@ -15,7 +15,7 @@ from microkernels.nn.jobs import conv_job, dense_job
 from microkernels.runtime.job import KernelJob
 from microkernels.suite import suite
 from soc.generate.designs import Configuration
-from support.errors import VipError
+from support.errors import VipError, unknown
 
 __all__ = ["SIZED", "SweepError", "check_kernel", "kernel_jobs", "kernel_name"]
 
@@ -111,10 +111,7 @@ def check_kernel(kernel: Mapping[str, Any], where: str) -> None:
     if "application" in kernel:
         names = [one.name for one in suite()]
         if kernel["application"] not in names:
-            raise SweepError(
-                f"{where}: unknown application {kernel['application']!r}; there are: "
-                f"{', '.join(names)}"
-            )
+            raise SweepError(f"{where}: {unknown('application', kernel['application'], names)}")
         allowed = {"application"}
     else:
         name = str(kernel.get("kernel"))

@@ -6,10 +6,11 @@ from dataclasses import dataclass
 from hdl.yosys import need_yosys
 from pe.config import PeConfig
 from soc.generate.generate import configuration_json
+from support.errors import unknown
 from synth.errors import SynthesisError
 from synth.physical.area import TABLE_7_4, TOTAL, AreaReport, by_component, synthesise
 from synth.physical.asic import LIBERTY_PREFIX, NANGATE45, NANGATE45_AREA, need_nangate
-from synth.physical.devices import DEVICES, is_device
+from synth.physical.devices import PLACED, is_placed
 from synth.physical.nextpnr import need_nextpnr
 from synth.physical.place import PlaceReport
 from synth.physical.targets import DEFAULT_TARGETS, TARGETS
@@ -91,11 +92,11 @@ def check_targets(targets: Sequence[str]) -> None:
     cells = (NANGATE45, NANGATE45_AREA)
     for name in targets:
         library = name in cells or name.startswith(LIBERTY_PREFIX)
-        if not is_device(name) and name not in TARGETS and not library:
-            names = ", ".join((*TARGETS, *cells, f"{LIBERTY_PREFIX}PATH", *DEVICES))
-            raise SynthesisError(f"unknown target or device {name!r}; there are: {names}")
+        if not is_placed(name) and name not in TARGETS and not library:
+            names = (*TARGETS, *cells, f"{LIBERTY_PREFIX}PATH", *PLACED)
+            raise SynthesisError(unknown("target or device", name, names))
     need_yosys()
-    if any(map(is_device, targets)):
+    if any(map(is_placed, targets)):
         need_nextpnr()
     if any(name in cells for name in targets):
         need_nangate()
@@ -120,7 +121,7 @@ def synth(
     Parameters:
         config: of an engine.
         targets: of :data:`synth.physical.targets.TARGETS`, ``nangate45``, ``nangate45-area``,
-            ``liberty:PATH``, or a device (:func:`synth.physical.devices.find_device`).
+            ``liberty:PATH``, or a device (:func:`synth.physical.devices.find_placed`).
         units: wanted; none: all.
         seeds: placements on each device, at least 1.
         flat: also the whole engine, without borders between units.
@@ -137,15 +138,15 @@ def synth(
     chosen = engine(config)
     check_targets(targets)
     check_units(units)
-    if scheduler is not None and not any(map(is_device, targets)):
+    if scheduler is not None and not any(map(is_placed, targets)):
         raise SynthesisError(
-            f"a scheduler is for placements, and no target is a device: {', '.join(DEVICES)}"
+            f"a scheduler is for placements, and no target is a device: {', '.join(PLACED)}"
         )
     check_scheduler(WORK, scheduler)
     areas: dict[str, AreaReport] = {}
     placed: dict[str, list[PlaceReport]] = {}
     for name in targets:
-        if not is_device(name):
+        if not is_placed(name):
             report = by_part(progress, f"synthesis for {name}")
             areas[name] = synthesise(chosen, name, units or None, report, jobs, flat=flat)
             continue

@@ -8,7 +8,7 @@ from sim_tb.cosim.applications import Application
 from sim_tb.cosim.chip_copies import Copies, run_copies
 from sim_tb.cosim.trim_check import Measured, measure
 from soc.generate.presets import preset
-from synth.physical.devices import Budget
+from synth.physical.devices import Device
 from synth.physical.fit import ChipFit, Step, fit
 
 from .runs import SLOWER, demand, known_launches, moved, proved_cut
@@ -62,7 +62,7 @@ class Filled:
     def on_board(self) -> float | None:
         """:attr:`sim_tb.cosim.chip_copies.Copies.throughput` at :data:`CLOCK_MHZ` where all vaults
         share the peak bandwidth of the memory on the device's board; None: no board is known."""
-        board = self.chip.budget.board
+        board = self.chip.device.board
         if board is None:
             return None
         return self.copies.throughput * min(1.0, board.bytes_per_second / 1e9 / self.gigabytes)
@@ -113,14 +113,14 @@ class Fitting:
 def _fill(
     name: str,
     pe: PeConfig,
-    budget: Budget,
+    device: Device,
     tag_bits: int,
     runs: Sequence[Measured],
     step: Step,
 ) -> Filled:
-    """Fill ``budget`` with engines ``pe``, and run the work of ``runs`` on every one."""
+    """Fill ``device`` with engines ``pe``, and run the work of ``runs`` on every one."""
     step(f"{name} engines")
-    chip = fit(pe, budget, tag_bits=tag_bits, demand=demand(runs), step=step)
+    chip = fit(pe, device, tag_bits=tag_bits, demand=demand(runs), step=step)
     step(f"simulation of {chip.grid.total} {name} engines")
     copies = run_copies(
         chip.config,
@@ -131,9 +131,9 @@ def _fill(
 
 
 def fit_both(
-    full: PeConfig, trimmed: PeConfig, budget: Budget, runs: Sequence[Measured], step: Step
+    full: PeConfig, trimmed: PeConfig, device: Device, runs: Sequence[Measured], step: Step
 ) -> Fitting:
-    """Fill ``budget`` with engines of either kind, and run the work on every engine of both chips.
+    """Fill ``device`` with engines of either kind, and run the work on every engine of both chips.
 
     The logic around the engines is the same (:mod:`synth.physical.fit`), and so are the windows:
     full engines have as many address bits as the trimmed ones, and counters only if those have.
@@ -149,13 +149,13 @@ def fit_both(
     windowed = replace(full, address_bits=trimmed.address_bits, counters=trimmed.counters)
     return Fitting(
         demand=demand(runs),
-        full=_fill("full", windowed, budget, full.tag_bits, runs, step),
-        trimmed=_fill("trimmed", trimmed, budget, full.tag_bits, runs, step),
+        full=_fill("full", windowed, device, full.tag_bits, runs, step),
+        trimmed=_fill("trimmed", trimmed, device, full.tag_bits, runs, step),
     )
 
 
-def fit_application(application: Application, budget: Budget, step: Step) -> Fitting:
-    """Fill ``budget`` with full engines, and with ones trimmed to ``application`` by proof. All
+def fit_application(application: Application, device: Device, step: Step) -> Fitting:
+    """Fill ``device`` with full engines, and with ones trimmed to ``application`` by proof. All
     have windows of :data:`WINDOW_BITS` address bits, and none has counters.
 
     Raises:
@@ -166,15 +166,15 @@ def fit_application(application: Application, budget: Budget, step: Step) -> Fit
     step(f"{application.name} on the full engine")
     runs = [measure(work, counted, slower=SLOWER) for work in application.workloads]
     cut = proved_cut(known_launches([application], full), full, runs)
-    return fit_both(full, replace(cut.trimmed, address_bits=WINDOW_BITS), budget, runs, step)
+    return fit_both(full, replace(cut.trimmed, address_bits=WINDOW_BITS), device, runs, step)
 
 
 def fit_json(fitting: Fitting) -> dict[str, object]:
     """The fitting as plain JSON data."""
-    board = fitting.full.chip.budget.board
+    board = fitting.full.chip.device.board
     gain = fitting.board_gain
     return {
-        "device": fitting.full.chip.budget.name,
+        "device": fitting.full.chip.device.name,
         "bytes_per_cycle": round(fitting.demand, 3),
         "clock_mhz": CLOCK_MHZ,
         "full": fitting.full.to_json(),

@@ -8,7 +8,7 @@ from pe.config import PeConfig
 from sim_tb.cosim.applications import Application
 from sim_tb.cosim.kernels import job_key
 from sim_tb.runner.cache import ResultCache, fingerprint
-from synth.physical.devices import find_budget
+from synth.physical.devices import find_device
 from synth.physical.fit import Grid, Step, Surroundings, speed, surroundings
 
 from .filling import WINDOW_BITS, fit_application, fit_json
@@ -37,13 +37,13 @@ def estimate_gains(rows: Sequence[TrimRow], step: Step) -> dict[str, float]:
     Raises:
         synth.errors.SynthesisError: a part that Yosys refuses.
     """
-    budget = find_budget(DEVICE)
+    device = find_device(DEVICE)
     around: dict[PeConfig, Surroundings] = {}
 
     def best(row: TrimRow, area: Mapping[str, float]) -> Grid:
         pe = replace(row.full, address_bits=WINDOW_BITS)
         if pe not in around:
-            around[pe] = surroundings(pe, budget, tag_bits=pe.tag_bits, step=step)
+            around[pe] = surroundings(pe, device, tag_bits=pe.tag_bits, step=step)
         return around[pe].ranked(area, row.demand)[0]
 
     gains: dict[str, float] = {}
@@ -61,6 +61,6 @@ def simulate_gain(application: Application, step: Step) -> dict[str, Any]:
     key = fingerprint(made_from(), *(job_key(job) for job in application.jobs))
 
     def make() -> dict[str, object]:
-        return fit_json(fit_application(application, find_budget(DEVICE), step))
+        return fit_json(fit_application(application, find_device(DEVICE), step))
 
     return dict(ResultCache("trim_fits").get(key, make))

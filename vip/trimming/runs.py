@@ -20,7 +20,7 @@ from synth.analysis.facts import Facts
 from synth.analysis.profile import InFlight, Profile, profile_run, program_digest
 from synth.analysis.trim import Known, TrimReport, profile_of_each, report
 from synth.errors import DeclarationError, TrimError
-from vip.programs import load_program
+from vip.programs import LIMIT, load_program
 from vip.progress import Progress, counting
 
 __all__ = [
@@ -78,7 +78,7 @@ class Launches:
 
     parameters: int = 0
     behaviour: MemoryBehaviour = field(default_factory=MemoryBehaviour)
-    max_cycles: int = 200_000_000
+    max_cycles: int = LIMIT
     allow_fault: bool = False
 
 
@@ -213,9 +213,6 @@ SLOWER = 0.01
 #: Largest such fraction.
 MOST_SLOWER = 0.5
 
-#: Instructions after which a profiled run is given up.
-_LIMIT = 200_000_000
-
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
@@ -269,7 +266,7 @@ def profile_work(
             image,
             full,
             parameters=work.parameters,
-            limit=_LIMIT,
+            limit=LIMIT,
             may_fault=work.may_fault,
             progress=progress,
         )

@@ -20,7 +20,7 @@ from synth.formal.prove import Proof
 from synth.formal.prove import prove as prove_trimmed
 from synth.physical.area import AreaComparison, AreaReport, compare_area
 from synth.physical.chip_area import design_area
-from synth.physical.devices import Budget, find_budget
+from synth.physical.devices import Device, find_device
 from synth.physical.targets import DEFAULT_TARGETS
 from vip.configurations import Design, engine
 from vip.progress import Progress, by_part, naming, silent
@@ -181,7 +181,7 @@ def trim(
             too unless ``sizes`` allows more, and each removed instruction must fault.
         area: synthesise both engines.
         prove: prove that the engine is equivalent to the full one, which takes minutes.
-        fit: device (:func:`synth.physical.devices.find_budget`) to fill with engines of either
+        fit: device (:func:`synth.physical.devices.find_device`) to fill with engines of either
             kind, on all of which the programs run; needs ``check``.
         progress: called with each stage.
 
@@ -195,8 +195,8 @@ def trim(
         OSError: a file that can't be read or written.
     """
     sizes, launches = sizes or Sizes(), launches or Launches()
-    budget = None if fit is None else find_budget(fit)
-    if budget is not None and not check:
+    device = None if fit is None else find_device(fit)
+    if device is not None and not check:
         raise TrimError("a device is filled with engines that run the programs: check is needed")
     if sizes.slower and not check:
         raise TrimError("more cycles are allowed to runs that are measured: check is needed")
@@ -210,7 +210,7 @@ def trim(
         check=check,
         area=area,
         prove=prove,
-        budget=budget,
+        device=device,
         progress=progress,
     )
 
@@ -223,13 +223,13 @@ def trim_work(
     check: bool,
     area: bool,
     prove: bool,
-    budget: Budget | None = None,
+    device: Device | None = None,
     progress: Progress = silent,
 ) -> TrimResult:
     """Trim a design to its work; parameters and errors as of :func:`trim`.
 
     Parameters:
-        budget: device to fill, which needs runs on one engine.
+        device: device to fill, which needs runs on one engine.
     """
     cut = work.cut(sizes, hardware=check, progress=progress)
     checks, unfaulted = work.check(cut, sizes.slower, progress) if check else ((), ())
@@ -247,9 +247,9 @@ def trim_work(
     if prove and not result.failure:
         proof = prove_trimmed(cut.full, cut.trimmed, by_part(progress, "proof"))
         result = replace(result, proof=proof)
-    if budget is not None and not result.failure:
-        step = naming(progress, f"filling {budget.name}")
-        result = replace(result, fitting=fit_both(cut.full, cut.trimmed, budget, work.runs, step))
+    if device is not None and not result.failure:
+        step = naming(progress, f"filling {device.name}")
+        result = replace(result, fitting=fit_both(cut.full, cut.trimmed, device, work.runs, step))
     if output is None or result.failure:
         return result
     extra_files = {}

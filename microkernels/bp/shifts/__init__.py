@@ -1,1 +1,1 @@
-"""Messages by shifts, where the smoothness costs need no matrix (:mod:`.transform`)."""
+"""Messages by shifts, for smoothness costs that need no matrix (:mod:`.transform`)."""

@@ -1,9 +1,9 @@
-"""Kernels by shifts: what they have in common, and their cycles.
+"""The common part of the kernels by shifts, and their cycles.
 
-*Cycles of an update in the loop of a kernel*, from its program. The front end issues an instruction
-a cycle, and loses :data:`TAKEN` where a branch is taken. It hands a vector instruction on when the
-vector unit has begun the one before; the unit works through them without a gap. A drain ends when
-all results are there. Operands are taken to be there in time, and lines to be long.
+*Cycles per update in a kernel's loop*, computed from its program. The front end issues one
+instruction per cycle and loses :data:`TAKEN` at a taken branch. It passes a vector instruction on
+when the vector unit has begun the previous one; the unit works through them without a gap. A drain
+ends when all results are complete. Operands are assumed to arrive in time, and lines to be long.
 """
 
 from abc import ABC, abstractmethod
@@ -31,23 +31,23 @@ from .transform import Transform
 
 __all__ = ["BUS_BYTES", "MOST_SLOTS", "SharedImage", "Shifts", "bus_cycles", "update_cycles"]
 
-#: Most slots of the ring: their addresses are in registers.
+#: Maximum slots of the ring: registers hold their addresses.
 MOST_SLOTS = 8
-#: Bytes of a vault's bus in a cycle.
+#: Bytes per cycle on a vault's bus.
 BUS_BYTES = 8
-#: Cycles that a taken branch costs beside its own (docs/architecture.md).
+#: Extra cycles of a taken branch (docs/architecture.md).
 TAKEN = 3
-#: Times through the loop before it is in its rhythm, and that are measured.
+#: Iterations of the loop before it reaches steady state, and iterations measured.
 _BEFORE, _MEASURED = 2, 2
 
 
 @dataclass(frozen=True)
 class SharedImage:
-    """Where an image is solved.
+    """The machine and image of a problem.
 
     Attributes:
         height, width: of the image.
-        pes: engines that share a vault. vaults: of the ring.
+        pes: engines per vault. vaults: of the ring.
     """
 
     height: int
@@ -56,24 +56,24 @@ class SharedImage:
     vaults: int = 1
 
     def cycles(self, lanes: int, cycles: float, bus: float) -> float:
-        """Cycles of an engine for an update, about, with idle engines and lines that are worked on
+        """Approximate engine cycles per update, including idle engines and lines that are processed
         several times.
 
         Parameters:
-            lanes: lines that are worked on at a time. cycles: with as many lines for each engine.
-            bus: cycles of a vault's bus for an update.
+            lanes: lines interleaved. cycles: per update if every engine has as many lines.
+            bus: cycles of a vault's bus per update.
         """
-        # Two sweeps at once, of half of the engines each (runs.py).
+        # Two sweeps at once, by half of the engines each (runs.py).
         team = self.pes // 2 if self.pes % 2 == 0 else self.pes
         groups, slowest, loaded = max(1, lanes // PAIR), [], []
         for size in (self.height, self.width):
-            # A ring of vaults works on a part of a tile's lines at a time.
+            # A ring of vaults processes one part of a tile's lines at a time.
             lines = -(-size // self.vaults)
             pairs = -(-lines // PAIR)
             worked = [-(-((pairs + engine) // team) // groups) for engine in range(team)]
             share = min(lanes, PAIR) * groups / lines
             loaded.append(sum(worked) * share)
-            # Pairs are cut for engines to end together (runs.py), lone lines are not.
+            # Pairs are cut so that engines finish together (runs.py); lone lines are not.
             balanced = self.vaults == 1 and lines % PAIR == 0
             slowest.append(loaded[-1] if balanced else max(worked) * share * team)
         if lanes == 1:
@@ -86,13 +86,13 @@ class Shifts(ABC):
     """A kernel by shifts.
 
     Attributes:
-        transform: of the smoothness costs. Its shifts are built into the code, its costs are not.
+        transform: of the smoothness costs. Its shifts are built into the code; its costs are not.
         labels, bits: of the problem.
-        slots: updates held or in flight, at most.
-        scratchpad_bytes, instruction_words: of an engine.
+        slots: maximum updates loaded or in flight.
+        scratchpad_bytes, instruction_words: per engine.
         variant: of the updates.
-        lanes: lines worked on at a time.
-        in_blocks: records hold blocks of pixels (:mod:`microkernels.bp.record`).
+        lanes: lines interleaved.
+        in_blocks: records are blocks of pixels (:mod:`microkernels.bp.record`).
     """
 
     transform: Transform
@@ -109,8 +109,8 @@ class Shifts(ABC):
     @cached_property
     @abstractmethod
     def pad(self) -> ScratchpadPlan:
-        """Places in the scratchpad. What engines load before the first run lies from address 0 to
-        the place ``constants_end``.
+        """Places in the scratchpad. What engines load before the first run extends from address 0
+        to the place ``constants_end``.
 
         Raises:
             KernelError: they don't fit.
@@ -123,12 +123,12 @@ class Shifts(ABC):
 
     @abstractmethod
     def builder(self, vault_bits: int | None) -> KernelBuilder:
-        """The program's text, of any length; otherwise as :meth:`program`."""
+        """The program's text, of any length; otherwise like :meth:`program`."""
 
     @property
     @abstractmethod
     def cycles(self) -> float:
-        """Cycles of an engine for an update, about, with operands that are there in time.
+        """Approximate engine cycles per update if operands arrive in time.
 
         Raises:
             KernelError: the program does not fit an engine.
@@ -136,7 +136,7 @@ class Shifts(ABC):
 
     @property
     def size(self) -> int:
-        """Bytes of an element."""
+        """Bytes per element."""
         return element_type(self.bits).itemsize
 
     @property
@@ -145,7 +145,7 @@ class Shifts(ABC):
         return self.pad["constants_end"]
 
     def program(self, vault_bits: int | None) -> Program:
-        """The program; ``vault_bits`` as of :func:`microkernels.bp.kernel.bp_builder`.
+        """The program; ``vault_bits`` as for :func:`microkernels.bp.kernel.bp_builder`.
 
         Raises:
             KernelError: it does not fit an engine.
@@ -153,7 +153,7 @@ class Shifts(ABC):
         return _program(self, vault_bits)
 
     def shared_cycles(self, place: SharedImage) -> float:
-        """Cycles of an engine for an update, about, where several share a vault.
+        """Approximate engine cycles per update if several engines share a vault.
 
         Raises:
             KernelError: the program does not fit an engine.
@@ -162,7 +162,7 @@ class Shifts(ABC):
         return place.cycles(self.lanes, self.cycles, bus)
 
     def no_room(self, suffix: str) -> KernelError:
-        """The error of vectors that don't fit the scratchpad; ``suffix`` ends its text."""
+        """The error for vectors that don't fit the scratchpad; ``suffix`` ends its text."""
         return KernelError(
             f"{self.labels} labels of {self.bits} bits do not fit a scratchpad of "
             f"{self.scratchpad_bytes} bytes by shifts{suffix}"
@@ -173,18 +173,19 @@ class Shifts(ABC):
 def _program(shifts: Shifts, vault_bits: int | None) -> Program:
     shape = f"{shifts.labels}x{shifts.bits}"
     program = shifts.builder(vault_bits).program(f"bp_m_shifts_{shape}.s")
-    # With vaults the program has one word more.
+    # With vaults the program has one more word.
     words = len(program.words) + (vault_bits is None)
     if words > shifts.instruction_words:
         raise KernelError(
             f"the program of {len(shifts.transform.shifts)} shifts for {shifts.labels} labels of "
-            f"{shifts.bits} bits has {words} words; an engine holds {shifts.instruction_words}"
+            f"{shifts.bits} bits has {words} words; an engine has room for "
+            f"{shifts.instruction_words}"
         )
     return program
 
 
 def bus_cycles(labels: int, bits: int, variant: UpdateVariant = USUAL) -> float:
-    """Cycles of a vault's bus for an update, in the mean of the sweeps: three vectors are read, one
+    """Cycles of a vault's bus per update, averaged over the sweeps: three vectors are read and one
     is written; with damping four are read."""
     size = element_type(bits).itemsize
     vector = vector_stride(labels + variant.tail, bits)
@@ -193,7 +194,7 @@ def bus_cycles(labels: int, bits: int, variant: UpdateVariant = USUAL) -> float:
         return (first + used - 1) // COLUMN_BYTES - first // COLUMN_BYTES + 1
 
     inputs = (LOADED_VECTORS - 1) * vector + (labels + variant.tail) * size
-    # Sweeps along rows read the first vectors of a record, sweeps along columns the last ones.
+    # Sweeps along rows read the first vectors of a record, sweeps along columns the last.
     loaded = mean(columns(first, inputs) for first in (0, (LOADED_VECTORS - 1) * vector))
     message = mean(columns(place * vector, labels * size) for place in PLACE.values())
     return (loaded + (1 + variant.damped) * message) * COLUMN_BYTES / BUS_BYTES
@@ -201,11 +202,11 @@ def bus_cycles(labels: int, bits: int, variant: UpdateVariant = USUAL) -> float:
 
 @lru_cache(maxsize=64)
 def update_cycles(words: tuple[int, ...], vl: int, mr: int) -> float:
-    """Cycles of an engine for each message that the program's main loop stores.
+    """Engine cycles per message stored by the program's main loop.
 
     Parameters:
-        words: of a program of BP-M, whose main loop is the innermost one with the most stores.
-        vl, mr: elements of its vectors, and rows of its matrices.
+        words: of a BP-M program, whose main loop is the innermost loop with the most stores.
+        vl, mr: elements per vector, and rows per matrix.
     """
     code = [row for row in map(decode, words) if row is not None]
     first, last = _main_loop(code)
@@ -235,12 +236,12 @@ def update_cycles(words: tuple[int, ...], vl: int, mr: int) -> float:
 
 
 def _distance(row: Instruction, values: tuple[int, ...]) -> int:
-    """Words from a branch to its target; 0: it is none."""
+    """Words from a branch to its target; 0: not a branch."""
     return values[-1] if row.operands and row.operands[-1].role is Role.TARGET else 0
 
 
 def _wraps(row: Instruction, values: tuple[int, ...]) -> bool:
-    """Whether a branch leaves out the one instruction that moves an address back to the first
+    """Whether a branch skips the single instruction that moves an address back to the first
     slot."""
     return row.mnemonic == "blt" and _distance(row, values) == 2
 

@@ -1,21 +1,21 @@
-"""Generator of the BP-M kernel with messages by shifts on blocks of pixels.
+"""Generates the BP-M kernel with messages by shifts on blocks of pixels.
 
-Records hold blocks of 2 x 2 pixels (:mod:`microkernels.bp.record`). Lines, pairs of lines and
-updates of a run are those of blocks: a line of blocks is two lines of pixels, the lanes 0 and 1 or
-2 and 3, and an update of it makes four messages. The vector instructions and their order are those
+Records are blocks of 2 x 2 pixels (:mod:`microkernels.bp.record`). A run's lines, pairs of lines
+and updates are those of blocks: a line of blocks is two lines of pixels, the lanes 0 and 1 or 2 and
+3, and each of its updates computes four messages. The vector instructions and their order are those
 of :mod:`microkernels.bp.shifts.kernel` with four lanes. A *turn* is eight updates, of the four
 lanes at two pixels, and ends with a block; all lines end at the end of a turn.
 
-The ring has a slot for each turn, with the blocks of both pairs of lanes one after the other. The
-register ``u0`` to ``u7`` of an update of a turn has the address of its ``a``, which changes with
-the slot when the update is over: the addresses of slots differ by one bit from a slot to the next
-(a Gray code), so ``d``, which has this bit, turns the one into the other by ``xor``. A sweep left
-or up comes to the second pixel of a block first.
+The ring has one slot per turn, with the blocks of both pairs of lanes one after the other.
+Registers ``u0`` to ``u7`` contain the address of ``a`` for each update of a turn, which changes
+with the slot when the update is over. Consecutive slots' addresses differ in one bit (a Gray code),
+so ``xor`` with ``d``, which has this bit set, converts one to the next. A sweep left or up reaches
+a block's second pixel first.
 
-A pair of lanes is loaded when the last of its eight vectors has been read. Messages of two lanes
-lie side by side in memory and in the scratchpad, and are stored together. Words of a run that it
-needs no more hold the distances ``near``, from the messages at the first pixel of a block that a
-sweep comes to to those at the second, and ``far``, from there to the next block.
+A pair of lanes is loaded once the last of its eight vectors has been read. Messages of two lanes
+are adjacent in memory and in the scratchpad, and are stored together. Words of a run that are no
+longer needed contain the distances ``near``, from the messages at the first pixel of a block that a
+sweep reaches to those at the second, and ``far``, from there to the next block.
 """
 
 from collections.abc import Callable
@@ -34,10 +34,10 @@ from .kernel import LINE_ENDS, LaneShifts, TransformKernel
 
 __all__ = ["BLOCK_LANES", "BlockShifts"]
 
-#: Lines of pixels that are worked on at a time.
+#: Lines of pixels interleaved.
 BLOCK_LANES = 4
-#: Bytes of a block's slot, and of the slots of a turn; slots of the ring, and its first byte, whose
-#: bits are apart from those of the slots.
+#: Bytes in a block's slot, and in the slots of a turn; slots of the ring, and its first byte, whose
+#: bits don't overlap those of the slots.
 _SLOT = 256
 _TURN = 512
 _TURNS = 4
@@ -56,10 +56,10 @@ class BlockShifts(LaneShifts):
 
     @cached_property
     def pad(self) -> ScratchpadPlan:
-        """As of :class:`.kernel.LaneShifts`, with a slot for each turn.
+        """As for :class:`.kernel.LaneShifts`, with one slot per turn.
 
         Raises:
-            KernelError: it does not fit, or the schedule holds updates for too long.
+            KernelError: it does not fit, or the schedule keeps updates for too long.
         """
         pad, beat = self._lane_pad(), self.rhythm
         too_far = pad.ring > _RING
@@ -74,40 +74,40 @@ class BlockShifts(LaneShifts):
         return pad
 
     def builder(self, vault_bits: int | None) -> KernelBuilder:
-        """As of :class:`.base.Shifts`."""
+        """As for :class:`.base.Shifts`."""
         return _BlockKernel(self, vault_bits).build()
 
     @cached_property
     def cycles(self) -> float:
-        """Those of the loop, which stores messages two at a time, and the ends of lines."""
+        """Cycles of the loop, which stores messages two at a time, and of line ends."""
         return self.loop_cycles / BLOCK + LINE_ENDS
 
     def shared_cycles(self, place: SharedImage) -> float:
-        """As of :class:`.base.Shifts`; columns of DRAM are full."""
+        """As for :class:`.base.Shifts`; columns of DRAM are full."""
         bus = (LOADED_VECTORS + 1) * vector_stride(self.labels, self.bits) / BUS_BYTES
         return max(self.cycles, place.pes * bus)
 
 
 class _BlockKernel(TransformKernel):
-    """The program."""
+    """The BP-M kernel on blocks."""
 
     def __init__(self, shifts: BlockShifts, vault_bits: int | None) -> None:
         super().__init__(shifts, vault_bits)
         self.pair = self.writer.constant(
             "pair", COLUMN_BYTES // self.size, "elements of two messages"
         )
-        # Words that the run has used.
+        # Words that the run no longer needs.
         self.near, self.far, self.toggle = self.run.lanes, self.run.wait, self.run.costs
 
     def set_lengths(self) -> None:
-        """One row."""
+        """Set one row and the vector length."""
         w = self.writer
         w.op("mov", self.y, self.labels)
         w.op("set.vl", self.y)
         w.op("set.mr", "one")
 
     def spread(self) -> None:
-        """Distances of the run."""
+        """Compute the run's distances."""
         w, run = self.writer, self.run
         w.note("A line without a partner is worked on twice.")
         with w.unless("bne", run.lanes, "one"):
@@ -123,7 +123,7 @@ class _BlockKernel(TransformKernel):
         w.op("sub", run.line_wrap, run.line_wrap, self.x)
 
     def begin(self) -> None:
-        """Set the addresses of the first turn, and load all slots."""
+        """Set the addresses of the first turn and load all slots."""
         w, run = self.writer, self.run
         w.op("add", self.target[0], run.first_message, self.near)
         w.op("mov", self.left, run.updates)
@@ -149,9 +149,9 @@ class _BlockKernel(TransformKernel):
         return update // BLOCK_LANES % BLOCK == 1
 
     def _first_pixel(self, result: str) -> None:
-        """Bytes from a block's vector to that of the pixel that the sweep comes to first."""
+        """Bytes from a block's vector to that of the pixel that the sweep reaches first."""
         w = self.writer
-        # Of the distance near, this bit is set if it is negative.
+        # This bit of the distance near is set if it is negative.
         w.op("and", result, self.near, 4 * _VECTOR)
         w.op("srl", result, result, 2)
 
@@ -159,12 +159,13 @@ class _BlockKernel(TransformKernel):
         """Begin a line of each lane with the message in its slot."""
         w = self.writer
         for lane in range(BLOCK_LANES):
-            # u is the place of the lane's first vector, two vectors after that of the lane before.
+            # u is the address of the lane's first vector, two vectors after that of the previous
+            # lane.
             place = self.first_place - lane % BLOCK * _VECTOR
             w.op("add", self.incoming[lane], self.slot(update + lane), place)
 
     def load(self, update: int) -> None:
-        """After an update: its register moves to the next slot, and a block may be loaded."""
+        """Move an updated lane's register to the next slot, and possibly load a block."""
         w = self.writer
         w.op("xor", self.slot(update), self.slot(update), self.toggle)
         lane = self.lane(update)
@@ -172,7 +173,7 @@ class _BlockKernel(TransformKernel):
             self._load_block(lane)
 
     def _load_block(self, lane: int) -> None:
-        """Load stream: a block of the pair of lanes that ends with ``lane``."""
+        """Load a block of the load stream for the pair of lanes that ends with ``lane``."""
         w, run = self.writer, self.run
         done = w.new_label("loaded")
         second = lane >= BLOCK
@@ -220,7 +221,7 @@ class _BlockKernel(TransformKernel):
             return
         if not self._second(update):
             w.op("sub", self.store_left, self.store_left, 1)
-            # The last messages of a line may leave the tile.
+            # A line's last messages may leave the tile.
             self._advance(self.far, lambda: w.op("add", store, store, run.last_pitch))
             return
 
@@ -231,7 +232,8 @@ class _BlockKernel(TransformKernel):
         self._advance(self.near, next_line)
 
     def _advance(self, distance: str, last: Callable[[], None]) -> None:
-        """Move the store stream by ``distance``, or as ``last`` writes if no blocks are left."""
+        """Move the store stream by ``distance``, or as written by ``last`` if no blocks are
+        left."""
         w = self.writer
         end_of_line, on = w.new_label("seldom"), w.new_label("on")
         w.op("beq", self.store_left, self.zero, end_of_line)
@@ -240,12 +242,12 @@ class _BlockKernel(TransformKernel):
         w.detour(end_of_line, on, last)
 
     def end_of_group(self, n: int) -> None:
-        """After the last update of a turn: its line may end."""
+        """End the last update of a turn, and its line if this was the last."""
         if self._second(n):
             super().end_of_group(n)
 
     def finish(self, end: int) -> None:
-        """The end of a run, which is the end of a turn."""
+        """Write the end of a run, which is the end of a turn."""
         if not self._second(end):
             return
         w, run = self.writer, self.run

@@ -1,4 +1,4 @@
-"""Choice between the kernels of belief propagation: by a matrix, or by shifts of several kinds."""
+"""Chooses among the belief propagation kernels: by a matrix, or by several kinds of shifts."""
 
 from functools import lru_cache
 from itertools import product
@@ -22,9 +22,9 @@ from .wide import WideShifts
 __all__ = ["Form", "matrix_cycles", "shifts_of"]
 
 #: How new messages are computed. ``matrix``: from all pairs of labels. ``shifts``: by a distance
-#: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: in the way of fewer cycles.
+#: transform (:mod:`microkernels.bp.shifts.transform`). ``auto``: whichever takes fewer cycles.
 Form = Literal["matrix", "shifts", "auto"]
-#: Kernels that are compared: their lanes; 0: the one for many labels.
+#: Kernels to compare, by number of lanes; 0: the one for many labels.
 KINDS = (*LANES, 0)
 _BLOCKS = -1
 
@@ -37,8 +37,8 @@ def matrix_cycles(
     instruction_words: int = INSTRUCTION_WORDS,
     variant: UpdateVariant = USUAL,
 ) -> float | None:
-    """Cycles of an engine for an update by a matrix, about, with operands that are there in time;
-    None: it does not fit an engine."""
+    """Approximate engine cycles per update by a matrix if operands arrive in time; None: it does
+    not fit an engine."""
     try:
         if variant.usual:
             program = bp_program(labels, bits, scratchpad_bytes=scratchpad_bytes)
@@ -66,13 +66,13 @@ def shifts_of(
     vaults: int = 1,
     damping: int = 0,
 ) -> Shifts | None:
-    """The kernel by shifts for ``problem``; None: the one by a matrix is chosen.
+    """The kernel by shifts for ``problem``; None if the one by a matrix is chosen.
 
     Parameters:
-        form: as given for the job. scratchpad_bytes, instruction_words: of an engine.
-        blocks: records may hold blocks (:mod:`microkernels.bp.record`), where the problem suits.
-        pes: engines that share a vault's bus. vaults: of a ring, that share the image.
-        damping: as of :func:`microkernels.bp.golden.iterate`.
+        form: of the job. scratchpad_bytes, instruction_words: per engine.
+        blocks: records may be blocks (:mod:`microkernels.bp.record`) if the problem suits.
+        pes: engines that share a vault's bus. vaults: of a ring that shares the image.
+        damping: as for :func:`microkernels.bp.golden.iterate`.
 
     Raises:
         KernelError: ``shifts`` can't be used; the message says why.
@@ -84,8 +84,8 @@ def shifts_of(
         if form == "auto":
             return None
         raise KernelError(
-            "messages by shifts need smoothness costs of the difference of labels that begin at 0, "
-            "are convex and may end in one value"
+            "messages by shifts need smoothness costs that depend on the labels' difference, "
+            "start at 0, are convex and may end in one value"
         )
     variant = UpdateVariant(problem.weights is not None, damping)
     place = SharedImage(problem.height, problem.width, pes, vaults)
@@ -131,7 +131,7 @@ def _best(
     fitting: list[tuple[float, float, int, Shifts]] = []
     reasons: list[KernelError] = []
     planned: list[KernelError] = []
-    # Fewer slots make a shorter program. The kernel on blocks comes first among equals.
+    # Fewer slots make a shorter program. Among equals, the kernel on blocks comes first.
     kinds = product(KINDS, (MOST_SLOTS, MOST_SLOTS // 2, MOST_SLOTS // 4))
     for lanes, slots in [*([(_BLOCKS, MOST_SLOTS)] if blocks else []), *kinds]:
         if fitting and fitting[-1][2] == lanes:
@@ -160,5 +160,5 @@ def _best(
             fitting.append((shifts.shared_cycles(place), shifts.cycles, lanes, shifts))
     if fitting:
         return min(fitting, key=lambda kernel: kernel[:3])[3]
-    # What keeps a program from an engine says more than what keeps vectors from a plan.
+    # Why a program doesn't fit an engine says more than why vectors don't fit a plan.
     raise planned[-1] if planned else reasons[0]

@@ -1,22 +1,22 @@
-"""Generator of the BP-M kernel with messages by shifts (:mod:`microkernels.bp.shifts.transform`).
+"""Generates the BP-M kernel with messages by shifts (:mod:`microkernels.bp.shifts.transform`).
 
-The frame, the runs and the layout in memory are those of the kernel with a matrix
-(:mod:`microkernels.bp.kernel`); in place of the matrix a run loads the constants of
-:attr:`LaneShifts.constants`. The order of the vector instructions is a modulo schedule
-(:mod:`microkernels.bp.shifts.rhythm`) over several lines, the *lanes*. A run with fewer lines
-at a time works on its lines several times, with the same results.
+The frame, the runs and the memory layout are those of the kernel with a matrix
+(:mod:`microkernels.bp.kernel`); instead of the matrix a run loads the constants of
+:attr:`LaneShifts.constants`. The vector instructions' order is a modulo schedule
+(:mod:`microkernels.bp.shifts.rhythm`) over several lines, the *lanes*. A run with fewer lines at a
+time processes its lines several times, with the same results.
 
-The program repeats one *body* for each slot of the ring, so that addresses of slots and lanes are
+The program repeats one *body* per slot of the ring, so that addresses of slots and lanes are
 constants. Body ``n`` has one period of the schedule: ``t`` of update ``n``, earlier instructions of
-later updates, later instructions of earlier updates. It stores the message of an earlier update
-when it is complete, and loads a later update into a slot that is free. All lanes end their lines
-together, so what happens at the end of a line stands after the last lane's body, update, load or
-store; code for rare cases stands after the loop.
+later updates, later instructions of earlier updates. It stores an earlier update's message once
+complete, and loads a later update into a free slot. All lanes end their lines together, so the code
+for a line's end follows the last lane's body, update, load or store; code for rare cases follows
+the loop.
 
-The rules by which the program is correct under any timing are those of
-:mod:`microkernels.bp.kernel`: results of the vector unit are read a latency later in beats of the
-instructions between; a store, or a load into a slot, follows at least two vector instructions after
-the one that shows that the vector is complete or has been read.
+The rules that make the program correct for any timing are those of :mod:`microkernels.bp.kernel`:
+vector results are read at least one latency later, measured in beats of the instructions between; a
+store, or a load into a slot, comes at least two vector instructions after the one that shows that
+the vector is complete or has been read.
 """
 
 from functools import cached_property
@@ -38,20 +38,20 @@ from .rhythm import Rhythm, beats_of, dependences, rhythm
 
 __all__ = ["LANES", "LINE_ENDS", "LaneShifts", "TransformKernel"]
 
-#: Numbers of lines that a kernel may work on at a time.
+#: Numbers of lines that a kernel may interleave.
 LANES = (1, 2, 4)
 _ALIGN = 16
-#: Measured on the timing model, about: cycles from a load to its first data, of one engine and of a
-#: ring of vaults; cycles of an update that the ends of lines take; factor of kernels on four lines
-#: in a ring, whose steps have few lines.
+#: Approximate values measured on the timing model: cycles from a load to its first data, for one
+#: engine and for a ring of vaults; cycles per update due to line ends; factor for kernels on four
+#: lines in a ring, whose steps have few lines.
 _LATENCY, _RING_LATENCY = 52, 77
 LINE_ENDS, _STEPS = 1.5, 1.3
-#: Most shifts whose addresses registers hold in a kernel on blocks.
+#: Maximum shifts whose addresses a kernel on blocks keeps in registers.
 _HELD_IN_BLOCKS = 2
 
 
 class LaneShifts(Shifts):
-    """The kernel on several lines in turns: 1, 2 or 4."""
+    """The kernel that interleaves several lines: 1, 2 or 4."""
 
     @cached_property
     def rhythm(self) -> Rhythm:
@@ -61,8 +61,8 @@ class LaneShifts(Shifts):
     @cached_property
     def pad(self) -> ScratchpadPlan:
         """``plateau`` for each label (if there is one), ``costs`` of the shifts, ``damping``, and
-        the sums ``s`` of each shift with elements on both sides that are never written; then the
-        windows ``x``, the least sum ``g``, result and operand of pads, and the messages."""
+        the sums ``s`` of each shift between elements that are never written; then the windows
+        ``x``, the minimum ``g``, result and operand of pads, and the messages."""
         return self._lane_pad()
 
     def _lane_pad(self) -> ScratchpadPlan:
@@ -70,7 +70,7 @@ class LaneShifts(Shifts):
         vector = round_up(self.labels * size, _ALIGN)
         pad = ScratchpadPlan()
         pad.take("plateau", 0 if self.transform.plateau is None else vector)
-        # A product of all costs and a weight is one instruction on a whole vector.
+        # The product of all costs and a weight is one instruction on a whole vector.
         product = vector if self.variant.weighted and shifts else 0
         pad.take("costs", max(product, size * len(shifts)))
         pad.take("damping", size if self.variant.damped else 0)
@@ -85,7 +85,7 @@ class LaneShifts(Shifts):
         pad.take("pad", padded)
         pad.take("idle", padded)
         pad.take_each("m", beat.lanes, vector)
-        # An update is loaded before its q, after the update of its slot has been read.
+        # An update is loaded before its q, after its slot's previous update has been read.
         fewest = beat.freed // beat.period - beat.places["q"] // beat.period + 1
         slots = pad.take_ring(
             LOADED_VECTORS + 1 + self.variant.damped,
@@ -113,21 +113,21 @@ class LaneShifts(Shifts):
         return elements
 
     def builder(self, vault_bits: int | None) -> KernelBuilder:
-        """As of :class:`.base.Shifts`."""
+        """As for :class:`.base.Shifts`."""
         return TransformKernel(self, vault_bits).build()
 
     @cached_property
     def cycles(self) -> float:
-        """Those of the loop, and the ends of lines."""
+        """Cycles of the loop and of line ends."""
         return self.loop_cycles + LINE_ENDS
 
     @property
     def loop_cycles(self) -> float:
-        """Cycles for each store of a message in the loop."""
+        """Cycles per message stored in the loop."""
         return update_cycles(tuple(self.program(vault_bits=None).words), self.labels, 1)
 
     def shared_cycles(self, place: SharedImage) -> float:
-        """As of :class:`.base.Shifts`, with the wait for slots."""
+        """As for :class:`.base.Shifts`, with the wait for slots."""
         bus = bus_cycles(self.labels, self.bits, self.variant)
         cycles = max(self.cycles, self._loads(place, bus))
         if place.vaults > 1 and self.lanes > PAIR:
@@ -135,12 +135,12 @@ class LaneShifts(Shifts):
         return place.cycles(self.lanes, cycles, bus)
 
     def _loads(self, place: SharedImage, bus: float) -> float:
-        """Cycles of an update by which the loads of slots keep up: a slot is loaded when its last
-        update is over, and must be there for q of the next one."""
+        """Cycles per update that the loads of slots allow: a slot is loaded when its last update is
+        over, and must be complete for q of the next one."""
         beat = self.rhythm
         lead = self.pad.slots - (beat.freed - beat.places["q"]) / beat.period
         if place.pes > 1 and self.lanes > PAIR:
-            # Loads of four lines, of several engines, wait longer for banks.
+            # Loads of four lines by several engines wait longer for banks.
             lead /= 2
         inputs = (LOADED_VECTORS - 1) * self.pad.vector + self.labels * self.size
         latency = _LATENCY if place.vaults == 1 else _RING_LATENCY
@@ -178,7 +178,7 @@ class TransformKernel(LaneFrame):
         self.first_place = LOADED_VECTORS * pad.vector
         self.transform = transform
         self.constant_bytes = shifts.constant_bytes
-        # With two shifts, a kernel on blocks has registers for the addresses of both.
+        # With two shifts, a kernel on blocks has registers for both addresses.
         most_shifts = _HELD_IN_BLOCKS if self.in_blocks else 1
         self.in_registers = variant.usual and len(transform.shifts) <= most_shifts
         if not self.in_registers:
@@ -188,7 +188,7 @@ class TransformKernel(LaneFrame):
         scarce = self.in_blocks or not variant.usual
         constant = self.writer.constant
         if scarce:
-            # Registers are scarce, and the plateau lies at address 0.
+            # Registers are scarce, and the plateau is at address 0.
             self.plateau = self.idle = self.zero
         if transform.plateau is not None:
             if not scarce:
@@ -206,7 +206,6 @@ class TransformKernel(LaneFrame):
                 constant(self.idle, pad["idle"], "operand of pads")
 
     def load_costs(self) -> None:
-        """The constants."""
         w = self.writer
         w.op("mov", self.x, 0)
         w.op("mov", self.y, self.constant_bytes // self.size)
@@ -245,8 +244,8 @@ class TransformKernel(LaneFrame):
             w.op("add", self.incoming[lane], self.slot(update + lane), self.first_place)
 
     def _body(self, n: int, straight: "_Straight | None" = None) -> None:
-        """Body ``n``; ``straight`` is for the bodies before the loop, in which earlier updates are
-        missing."""
+        """Write body ``n``; ``straight`` is for the bodies before the loop, where earlier updates
+        are missing."""
         w, beat = self.writer, self.beat
         w.note(f"Body {n % self.pad.slots}: lane {n % beat.lanes}.")
         for place in range(beat.period):
@@ -269,13 +268,13 @@ class TransformKernel(LaneFrame):
                 self.load(freed + self.pad.slots)
 
     def end_of_group(self, n: int) -> None:
-        """After the last lane's update: its line may end."""
+        """End the last lane's update, and its line if this was the last."""
         finish = f"finish_{n % self.pad.slots}"
         self.end_of_update(finish, lambda: self.start_messages(n + 1))
 
     def complete(self, end: int) -> range:
-        """Write the remaining instructions of the last updates, of which the last is in slot
-        ``end``. The result are the updates whose messages have yet to be stored."""
+        """Write the remaining instructions of the last updates, the last of which is in slot
+        ``end``. Returns the updates whose messages have yet to be stored."""
         w, beat = self.writer, self.beat
         w.note("Last messages.")
         w.label(f"finish_{end}")
@@ -290,7 +289,7 @@ class TransformKernel(LaneFrame):
         return range(last - beat.stored // beat.period + 1, last + 1)
 
     def finish(self, end: int) -> None:
-        """The end of a run, if slot ``end`` has its last update."""
+        """Write the end of a run whose last update is in slot ``end``."""
         w = self.writer
         pending = self.complete(end)
         addresses: list[tuple[str, str]] = []
@@ -352,7 +351,7 @@ class TransformKernel(LaneFrame):
             self._shift(name[0], int(name[1:]), slot)
 
     def _scale(self, name: str, slot: str) -> None:
-        """Costs of the shifts, or the plateau, times the weight of the edge."""
+        """Multiply the shifts' costs, or the plateau, by the edge's weight."""
         w, vector = self.writer, self.pad.vector
         costs, place = ("k", vector) if name == "k" else (self.plateau, 2 * vector)
         w.op("add", self.y, slot, self.weight)
@@ -399,16 +398,16 @@ class TransformKernel(LaneFrame):
             w.vector("v.v.min", slot, slot, operand, note="u = min(u, both)")
 
     def idle_vector(self) -> None:
-        """A pad: an instruction whose result is not used."""
+        """Write a pad: an instruction whose result is not used."""
         self.writer.vector("v.v.add", "pad", self.idle, self.idle, note="pad")
 
 
 class _Straight:
-    """Vector instructions outside of the loop, where some are missing: a ``v.drain`` comes before
-    an instruction that would be too early.
+    """Vector instructions outside the loop, where some are missing: a ``v.drain`` precedes an
+    instruction that would come too early.
 
     Parameters:
-        kernel: that they belong to.
+        kernel: to which they belong.
     """
 
     def __init__(self, kernel: TransformKernel) -> None:
@@ -417,7 +416,8 @@ class _Straight:
         self._begun: dict[tuple[str, int], int] = {}
 
     def after(self, last: int) -> None:
-        """All instructions of the loop up to update ``last`` and its body have been written."""
+        """Record that all instructions of the loop up to update ``last`` and its body have been
+        written."""
         beat, beats = self._kernel.beat, self._kernel.beats
         self._clock = (last + 1) * beat.period * beats
         for update in range(last - 2 * beat.lanes, last + 1):
@@ -427,14 +427,13 @@ class _Straight:
                     self._begun[name, update] = at
 
     def ahead(self) -> None:
-        """Instructions before the first ``t``."""
+        """Write the instructions before the first ``t``."""
         beat = self._kernel.beat
         for name in ("q", "p", "k", "w"):
             for update in range(-(beat.places.get(name, 0) // beat.period)):
                 self.vector(name, update)
 
     def drain(self) -> None:
-        """Write a ``v.drain``."""
         self._kernel.writer.op("v.drain")
         self._begun.clear()
 

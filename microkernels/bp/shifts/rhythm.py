@@ -7,22 +7,22 @@ Instructions of one update, each as long as a vector (``b`` beats of 64 bits)::
     s = u + c_i    x = min(s[o - m_i], s[o + m_i])    u = min(u, x)     for each shift
     m = u - u[0]                                        the message
 
-Variants (:mod:`microkernels.bp.problem`) have further ones. With weights, the costs and
-the plateau times the weight, ``k`` and ``w``, take the places of ``b`` and ``c`` in the slot when
-those have been read, and ``s`` and ``g`` read them. With damping, ``n = u - u[0]``, ``d = o - n``
-and ``f = d * damping`` come before ``m = n + f``, in the places of ``c`` and ``a``.
+Variants (:mod:`microkernels.bp.problem`) have more instructions. With weights, the costs and the
+plateau times the weight, ``k`` and ``w``, replace ``b`` and ``c`` in the slot once those have been
+read; ``s`` and ``g`` read them. With damping, ``n = u - u[0]``, ``d = o - n`` and ``f = d *
+damping`` precede ``m = n + f``, replacing ``c`` and ``a``.
 
-The first ``s`` starts from ``t`` instead of ``u``, which is the same in the end
+The first ``s`` starts from ``t`` instead of ``u``, which gives the same result
 (:mod:`microkernels.bp.shifts.transform`) and is known earlier. ``g`` is one instruction,
-``m.v.add.min`` with one row, as minimum and saturated sum exchange.
+``m.v.add.min`` with one row, as minimum and saturated sum commute.
 
-The next update of the line needs ``m``, and results take :data:`isa.timing.VECTOR_LATENCY` cycles.
-So several lines are worked on in turns (*lanes*): every ``period`` places, a place being one vector
-instruction, the update of the next lane begins. The vector unit takes one instruction after the
-other, so the schedule is a modulo schedule (Rau 1994): each instruction has a place relative to
-``t`` of its update, no two have the same place modulo the period, and operands are far enough
-apart. :func:`rhythm` finds the shortest period. Places that stay empty hold *pads*, instructions
-whose result is not used.
+The line's next update needs ``m``, and results take :data:`isa.timing.VECTOR_LATENCY` cycles.
+Several lines are therefore interleaved (*lanes*): every ``period`` places, a place being one vector
+instruction, the next lane's update begins. The vector unit executes one instruction after the
+other, so this is a modulo schedule (Rau 1994): each instruction has a place relative to ``t`` of
+its update, no two have the same place modulo the period, and operands are far enough apart.
+:func:`rhythm` finds the shortest period. Empty places are filled with *pads*, instructions whose
+result is not used.
 """
 
 from collections.abc import Iterator
@@ -36,9 +36,9 @@ from .transform import Transform
 
 __all__ = ["Rhythm", "beats_of", "dependences", "rhythm"]
 
-#: Places that are tried beyond the number of instructions.
+#: Places to try beyond the number of instructions.
 _MOST_PADS = 40
-#: Instructions that are placed backwards from those that read their results, in this order.
+#: Instructions placed backwards from those that read their results, in this order.
 _BEFORE = ("w", "k", "p", "q")
 
 
@@ -47,8 +47,8 @@ class Rhythm:
     """A modulo schedule.
 
     Attributes:
-        lanes: lines that are worked on in turns.
-        period: places from an update to the next one, of another lane.
+        lanes: lines interleaved.
+        period: places from one update to the next, of another lane.
         places: of each instruction, relative to ``t`` of its update.
         stored: the message may be stored after the instruction at this place.
         freed: a new update may be loaded over this one after the instruction at this place.
@@ -62,7 +62,7 @@ class Rhythm:
 
     def at(self, place: int) -> tuple[str, int] | None:
         """The instruction at a place of the period, and the number of updates since the one that it
-        belongs to (negative: of a later one); None: a pad."""
+        belongs to (negative: a later one); None: a pad."""
         for name, its in self.places.items():
             if its % self.period == place:
                 return name, its // self.period
@@ -77,12 +77,13 @@ def beats_of(labels: int, bits: int) -> int:
 def dependences(
     transform: Transform, beats: int, bits: int, variant: UpdateVariant = USUAL
 ) -> Iterator[tuple[str, str, int]]:
-    """Instruction that makes a value, instruction that reads it, and places between them; with
-    weights also instructions that read a vector, and those that write over it."""
+    """The instruction that produces a value, the instruction that reads it, and the places between
+    them; with weights also instructions that read a vector, and those that overwrite it."""
     size = bits // 8
 
     def places(late_beats: int) -> int:
-        """Between an instruction and one that reads results of a beat so many beats later."""
+        """Places between an instruction and one that reads a beat's results this many beats
+        later."""
         return -(-(VECTOR_LATENCY + late_beats) // beats)
 
     yield "q", "p", places(0)
@@ -121,7 +122,7 @@ def rhythm(
     """The modulo schedule with the shortest period that this search finds.
 
     Raises:
-        KernelError: it finds none.
+        KernelError: no schedule was found.
     """
     beats = beats_of(labels, bits)
     needs = list(dependences(transform, beats, bits, variant))
@@ -179,7 +180,7 @@ def _lives(
     period: int,
     places: dict[str, int],
 ) -> bool:
-    """Whether ``name`` reads vectors that all lanes share (s, x, g) before they are made anew."""
+    """Whether ``name`` reads vectors shared by all lanes (s, x, g) before they are recomputed."""
     return all(
         place < places[maker] + period
         for maker, reader, _ in needs

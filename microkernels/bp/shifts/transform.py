@@ -1,27 +1,27 @@
-"""Smoothness costs whose message needs no matrix: the minimum by shifts.
+"""Smoothness costs whose messages need no matrix: the minimum by shifts.
 
-For smoothness costs that depend on the distance ``d`` of two labels alone, ``V(d)``, the new
-message ``r[o] = min over i of (V(|o - i|) + t[i])`` is a distance transform of ``t`` (Felzenszwalb
-and Huttenlocher 2006). If ``V`` begins at 0, never falls, rises by steps that never shrink up to a
-distance ``D - 1`` (is convex there) and has one value ``P`` from ``D`` on, then ``r`` follows from
+For smoothness costs that depend only on the distance ``d`` of two labels, ``V(d)``, the new message
+``r[o] = min over i of (V(|o - i|) + t[i])`` is a distance transform of ``t`` (Felzenszwalb and
+Huttenlocher 2006). If ``V`` starts at 0, never falls, rises in non-decreasing steps up to a
+distance ``D - 1`` (is convex there) and is constant (``P``) from ``D`` on, then ``r`` follows from
 
 1. ``u[o] = min(t[o], min(t) + P)`` for the plateau ``P``;
-2. for each *shift* of ``m`` labels at the cost ``c``:
-   ``u[o] = min(u[o], u[o - m] + c, u[o + m] + c)``, without terms that lie outside of the labels.
+2. for each *shift* by ``m`` labels at cost ``c``: ``u[o] = min(u[o], u[o - m] + c, u[o + m] + c)``,
+   without terms outside the labels.
 
 The shifts are those of runs of equal steps ``s``: with ``k`` labels reached, a shift by up to
 ``k + 1`` labels reaches up to ``2 k + 1``, so a run of ``n`` equal steps takes about
 ``log2(n + 1)`` shifts. A convex ``V`` is the cheapest sum of its steps (infimal convolution), so
 the runs follow one another.
 
-*Saturation.* The result equals that of the matrix bit for bit, also where sums saturate. All costs
-are 0 or more. So a sum saturates at the upper end only, and a sum of sums that saturate,
-``sat(sat(t + c) + c')``, is ``sat(t + (c + c'))``. ``sat`` never falls, hence exchanges with
-minima: ``sat(min(t) + P)`` is the least of ``sat(t[i] + P)``. So the shifts produce, for each pair
-``o, i``, terms ``sat(t[i] + c)`` for several sums ``c``, of which the least is ``V(|o - i|)`` or,
-beyond ``D``, not below ``P``, which the plateau has for every ``i``. Those above ``V(|o - i|)``
-don't change the minimum. The way from ``i`` to ``o`` that costs ``V(|o - i|)`` goes in one
-direction, so it never leaves the labels.
+*Saturation.* The result equals the matrix's bit for bit, even if sums saturate. All costs are 0 or
+more, so a sum saturates only at the upper end, and a sum of saturating sums, ``sat(sat(t + c) +
+c')``, is ``sat(t + (c + c'))``. ``sat`` never falls, hence it commutes with minima: ``sat(min(t) +
+P)`` is the minimum of ``sat(t[i] + P)``. For each pair ``o, i``, the shifts thus produce terms
+``sat(t[i] + c)`` for several sums ``c``, the smallest of which is ``V(|o - i|)`` or, beyond ``D``,
+not below ``P``, which the plateau provides for every ``i``. Those above ``V(|o - i|)`` don't change
+the minimum. The path from ``i`` to ``o`` that costs ``V(|o - i|)`` goes in one direction, so it
+never leaves the labels.
 """
 
 from dataclasses import dataclass
@@ -50,7 +50,7 @@ class Transform:
     """Smoothness costs as shifts; see the module's text.
 
     Attributes:
-        shifts: in their order.
+        shifts: in order.
         plateau: ``P``; None: there is none.
     """
 
@@ -59,12 +59,12 @@ class Transform:
 
     @property
     def instructions(self) -> int:
-        """Vector instructions of about the length of a vector that make ``r`` from ``t``."""
+        """Number of roughly vector-length instructions that compute ``r`` from ``t``."""
         return 3 * len(self.shifts) + (0 if self.plateau is None else 2)
 
 
 def transform_of(smoothness: NDArray[np.integer]) -> Transform | None:
-    """The transform with the fewest instructions that equals ``smoothness[a, b]``; None: there is
+    """The transform with the fewest instructions that equals ``smoothness[a, b]``; None if there is
     none."""
     matrix = np.asarray(smoothness, np.int64)
     labels = len(matrix)
@@ -76,7 +76,7 @@ def transform_of(smoothness: NDArray[np.integer]) -> Transform | None:
     if (steps < 0).any():
         return None
     end = int(np.flatnonzero(values != values[-1])[-1]) + 1 if values[-1] else 0
-    # Up to this distance the costs are convex; the plateau takes over from the next one on.
+    # The costs are convex up to this distance; the plateau takes over from the next.
     transforms = []
     if labels > 1 and _convex(steps[: max(0, end - 1)]):
         transforms.append(Transform(_shifts(steps[: max(0, end - 1)]), int(values[-1])))

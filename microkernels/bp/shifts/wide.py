@@ -1,9 +1,10 @@
-"""Generator of the BP-M kernel with messages by shifts for many labels: one line at a time.
+"""Generates the BP-M kernel with messages by shifts for many labels: one line at a time.
 
-Vectors of :data:`LEAST_BEATS` beats or more hide the latency of results, so one line is enough,
-and all sums replace their operands: an update lives in its slot of three vectors ``a b c``. The
-program holds the slots, one message ``m`` and a few elements, so that 256 labels of 16 bits fit the
-thesis's scratchpad. Instructions of body ``n``, in which ``'`` marks those of update ``n + 1``::
+Vectors of :data:`LEAST_BEATS` beats or more hide the latency of results, so one line is enough, and
+all sums replace their operands: an update lives in its slot of three vectors ``a b c``. The
+scratchpad contains the slots, one message ``m`` and a few elements, so that 256 labels of 16 bits
+fit the thesis's scratchpad. Instructions of body ``n``, where ``'`` marks those of update ``n +
+1``::
 
     a = a + incoming                        t; the message that arrives
     a' = a' + b'                            q of the next update
@@ -16,28 +17,28 @@ thesis's scratchpad. Instructions of body ``n``, in which ``'`` marks those of u
     a = min(a, g)
     m = a - a[0]
 
-``g`` is the element after ``a'``, in the place of ``b'``, which ``q'`` has read, and ``P`` the one
-after ``c'``: an instruction of one element would cost two cycles, as the vector unit takes one in
-two. The message that begins a line is loaded over ``c'`` when ``p'`` has read it, early enough for
-``t``.
+``g`` is the element after ``a'``, in place of ``b'``, which ``q'`` has read, and ``P`` is the one
+after ``c'``: an instruction of one element would cost two cycles, as the vector unit accepts one
+every two cycles. The message that begins a line is loaded over ``c'`` once ``p'`` has read it,
+early enough for ``t``.
 
-Without room for ``P`` in a slot, with variants and with two slots, the plateau has an instruction
-of its own, after ``p'``. The message that begins a line is then loaded over ``b'``, which is not
-needed after ``q'`` until the sums of its update. With two slots ``q'`` and ``p'`` come after the
-shifts, as the next update is loaded meanwhile.
+Without room for ``P`` in a slot, with variants and with two slots, the plateau has a separate
+instruction after ``p'``. The message that begins a line is then loaded over ``b'``, which is not
+needed between ``q'`` and the sums of its update. With two slots ``q'`` and ``p'`` follow the
+shifts, as the next update is loaded in the meantime.
 
-Variants (:mod:`microkernels.bp.problem`): with weights, a body begins with the product of
-the constants, a short vector, and the weight of the edge. With damping, the message that is
-replaced is loaded over ``c`` at the beginning of the body, and the body ends with ::
+Variants (:mod:`microkernels.bp.problem`): with weights, a body begins with the product of the
+constants, a short vector, and the edge's weight. With damping, the replaced message is loaded over
+``c`` at the start of the body, and the body ends with ::
 
     b = a - a[0]    a = c - b    a = a * damping    m = b + a
 
-Loads, stores and ends of lines are those of :class:`microkernels.bp.frame.LaneFrame` with one
-lane. A body stores the message of the previous update after its third instruction: the first has at
-least as many beats as a result takes, and two more show that it has ended. It loads a new update
-into the slot of the previous update after its second instruction, which shows that ``m`` has read
-that slot. The plateau, where it is in the slots, is loaded once. Should two instructions of a body
-be too close, as with shifts of nearly all labels, a ``v.drain`` stands between them.
+Loads, stores and line ends are those of :class:`microkernels.bp.frame.LaneFrame` with one lane. A
+body stores the previous update's message after its third instruction: the first has at least as
+many beats as a result takes, and two more show that it has ended. It loads a new update into the
+previous update's slot after its second instruction, which shows that ``m`` has read that slot. The
+plateau, if it is in the slots, is loaded once. If two instructions of a body are too close, as with
+shifts of nearly all labels, a ``v.drain`` separates them.
 """
 
 from collections.abc import Iterator
@@ -62,11 +63,11 @@ from .transform import Transform
 
 __all__ = ["WideShifts"]
 
-#: Beats of a vector from which on instructions need no others between them.
+#: Beats of a vector from which instructions need no others between them.
 LEAST_BEATS = VECTOR_LATENCY + 1
 _FEWEST_SLOTS = 2
-#: Instructions of a body after which it stores and loads, and after q' or p' after which the vector
-#: that it reads last is free.
+#: Instructions of a body after which it stores and loads, and after q' or p' after which the last
+#: vector it reads is free.
 _STORED, _FREED, _READ = 2, 1, 2
 
 
@@ -75,8 +76,8 @@ class _Instruction:
     """An instruction of a body.
 
     Attributes:
-        name: ``t``, ``q``, ``p``, ``least``, ``plateau``, ``bound``, ``m``, or with the number of
-            a shift ``sum``, ``below``, ``above``; of variants ``scale``, ``n``, ``d``, ``f``.
+        name: ``t``, ``q``, ``p``, ``least``, ``plateau``, ``bound``, ``m``, or with a shift's
+            number ``sum``, ``below``, ``above``; in variants ``scale``, ``n``, ``d``, ``f``.
         elements: vector length.
         shift: its number.
     """
@@ -86,7 +87,7 @@ class _Instruction:
     shift: int = 0
 
     def beats(self, bits: int) -> int:
-        """Cycles of the vector unit."""
+        """Cycles in the vector unit."""
         return -(-self.elements * bits // 8 // WORD_BYTES)
 
 
@@ -98,8 +99,8 @@ def _order(
     *,
     joined: bool = False,
 ) -> Iterator[_Instruction]:
-    """The instructions of a body in their order, for a ring of so many slots; ``joined``: the least
-    total and the plateau are in the slots."""
+    """A body's instructions in order, for a ring of this many slots; ``joined``: the smallest total
+    and the plateau are in the slots."""
     plateau = transform.plateau is not None
     early = slots > _FEWEST_SLOTS
     nexts = [_Instruction(name, labels) for name in "qp"]
@@ -114,7 +115,7 @@ def _order(
         yield from nexts
     if not transform.shifts:
         if plateau:
-            # Half a vector would come too early after t.
+            # With half a vector it would come too early after t.
             yield _Instruction("least", labels)
         yield from nexts
         if plateau:
@@ -142,8 +143,8 @@ class WideShifts(Shifts):
 
     @cached_property
     def pad(self) -> ScratchpadPlan:
-        """``constants``: the plateau, then the costs of the shifts, then the sixteenths of damping;
-        with weights ``scaled``, the plateau and the costs times a weight; the least total ``g``,
+        """``constants``: the plateau, the shifts' costs, then the sixteenths of damping; with
+        weights ``scaled``, the plateau and the costs times a weight; the smallest total ``g``,
         unless it is in a slot, and the message."""
         size, variant = self.size, self.variant
         if beats_of(self.labels, self.bits) < LEAST_BEATS:
@@ -165,7 +166,7 @@ class WideShifts(Shifts):
 
     @property
     def joined(self) -> bool:
-        """The least total and the plateau are in the slots."""
+        """Whether the smallest total and the plateau are in the slots."""
         pad = self.pad
         return (
             self.variant.usual
@@ -178,7 +179,7 @@ class WideShifts(Shifts):
 
     @property
     def order(self) -> list[_Instruction]:
-        """The instructions of a body."""
+        """A body's instructions."""
         slots, joined = self.pad.slots, self.joined
         return list(_order(self.transform, self.labels, slots, self.variant, joined=joined))
 
@@ -192,17 +193,17 @@ class WideShifts(Shifts):
         return elements
 
     def builder(self, vault_bits: int | None) -> KernelBuilder:
-        """As of :class:`.base.Shifts`."""
+        """As for :class:`.base.Shifts`."""
         return _WideKernel(self, vault_bits).build()
 
     @property
     def cycles(self) -> float:
-        """Those of the body."""
+        """Cycles of the body."""
         return sum(instruction.beats(self.bits) for instruction in self.order)
 
 
 class _WideKernel(LaneFrame):
-    """The program."""
+    """The BP-M kernel for many labels."""
 
     def __init__(self, shifts: WideShifts, vault_bits: int | None) -> None:
         labels, bits, pad, variant = shifts.labels, shifts.bits, shifts.pad, shifts.variant
@@ -210,7 +211,7 @@ class _WideKernel(LaneFrame):
         self.order = shifts.order
         self.joined = shifts.joined
         self.constant_bytes = shifts.constant_bytes
-        # A short instruction at the start shows the end of the one before it, not of its results.
+        # A short first instruction shows that the previous one has ended, but not its results.
         self.stored = _STORED + variant.weighted
         super().__init__(
             f"BP-M on a tile by shifts: {labels} labels of {bits} bits, thesis section 6.1.",
@@ -226,7 +227,7 @@ class _WideKernel(LaneFrame):
             first_message=None,
             place_drains=True,
         )
-        #: Offsets in a slot of the next update's least total, and of the plateau.
+        #: Offsets in a slot of the next update's smallest total, and of the plateau.
         self.least_in_slot = labels * self.size
         self.plateau_in_slot = 2 * pad.vector + labels * self.size
         self.set_places()
@@ -243,7 +244,6 @@ class _WideKernel(LaneFrame):
         self._length = 0
 
     def load_costs(self) -> None:
-        """The constants."""
         w, run = self.writer, self.run
         w.op("mov", self.y, self.constant_bytes // self.size)
         w.load("K" if self.variant.weighted else "k", run.costs, self.y)
@@ -278,7 +278,8 @@ class _WideKernel(LaneFrame):
         self.store_last()
 
     def _load_first(self, n: int) -> None:
-        """The message that begins the line of update ``n + 1``, in place of its ``b`` or ``c``."""
+        """Load the message that begins the line of update ``n + 1`` in place of its ``b`` or
+        ``c``."""
         w = self.writer
         place = (2 if self.joined else 1) * self.pad.vector
         w.op("add", self.incoming[0], self.slot(n + 1), place)
@@ -306,8 +307,8 @@ class _WideKernel(LaneFrame):
                 w.seldom("beq", self.left, "one", lambda: self._next_first(n))
 
     def _load_old(self, n: int) -> None:
-        """The message that update ``n`` replaces, in place of ``c``: it lies where the next message
-        is stored."""
+        """Load the message that update ``n`` replaces in place of ``c``: it is where the next
+        message is stored."""
         w = self.writer
         if self.variant.damped:
             w.op("add", self.x, self.slot(n), 2 * self.pad.vector)

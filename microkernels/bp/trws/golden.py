@@ -1,29 +1,27 @@
 """Golden model of TRW-S: sequential tree-reweighted message passing (thesis 3.1, Kolmogorov 2006).
 
-Pixels are visited in raster order, then backwards. A pixel sends a message to each neighbour after
-it in the order. With ``h`` the sum of the data cost and all messages that arrive at a pixel, and
-``n`` the larger one of the numbers of its neighbours before and after it, the message to a
-neighbour ``w`` is
+Pixels are visited in raster order, then backwards. A pixel sends a message to each later neighbour.
+With ``h`` the sum of the data cost and all messages that arrive at a pixel, and ``n`` the larger of
+its numbers of earlier and later neighbours, the message to a neighbour ``w`` is
 
     ``r[o] = min over i of (S[o, i] + h[i] / n - m[i])``, then ``r - r[0]``,
 
-with ``m`` the message from ``w`` and ``S`` as in :mod:`microkernels.bp.golden`, times the weight of
-the edge. On a grid ``n`` is
-1 or 2. Numbers are whole, with :data:`FRACTION` fraction bits; the half is rounded half up, as the
-machine's products are. Costs are refused for which a sum might not fit an element, so that no sum
-saturates and the order of additions has no meaning.
+with ``m`` the message from ``w`` and ``S`` as in :mod:`microkernels.bp.golden`, times the edge's
+weight. On a grid ``n`` is 1 or 2. Numbers are integers with :data:`FRACTION` fraction bits; the
+half is rounded half up, like the machine's products. Costs for which a sum might not fit an element
+are refused, so no sum saturates and the order of additions does not matter.
 
-Pixels of a diagonal don't depend on each other and are visited together, which gives the results of
-the raster order. Arrays are *skewed*: pixel (x, y) lies at ``[x + y, y]``.
+The pixels of a diagonal are independent and are visited together, which gives the same results as
+raster order. Arrays are *skewed*: pixel (x, y) is at ``[x + y, y]``.
 
-*Labels* are chosen in raster order: each pixel takes the label with the least sum of data cost,
-smoothness costs to the labels chosen before, and messages from the pixels after it.
+*Labels* are chosen in raster order: each pixel takes the label with the smallest sum of data cost,
+smoothness costs to the labels already chosen, and messages from later pixels.
 
-*Lower bound*. For any messages, the costs of pixels plus arriving messages, and the costs of edges
-less the messages along them in both directions, have the energy of the problem for every labelling.
-Half of each pixel's costs goes to its row, half to its column. The least energies of all rows and
-columns, found by dynamic programming, add up to at most the energy of any labelling. This holds
-whatever the messages are, hence for rounded ones too.
+*Lower bound*. For any messages and any labelling, the costs of pixels plus arriving messages, and
+the costs of edges minus the messages along them in both directions, add up to the problem's energy.
+Half of each pixel's costs goes to its row, half to its column. The minimum energies of all rows and
+columns, found by dynamic programming, add up to at most the energy of any labelling. This holds for
+all messages, hence for rounded ones too.
 """
 
 from collections.abc import Callable
@@ -53,7 +51,7 @@ class TrwsStep:
     """State after an iteration.
 
     Attributes:
-        labels: ``[y, x]``. energy: of these. bound: no labelling has less energy.
+        labels: ``[y, x]``. energy: of these labels. bound: no labelling has less energy.
     """
 
     labels: NDArray[np.int64]
@@ -64,8 +62,8 @@ class TrwsStep:
 def check_costs(problem: BpProblem) -> None:
     """Check that every sum of TRW-S fits an element.
 
-    A message has at most the spread ``D`` of a column of the smoothness costs ``S``, so sums have
-    at most ``|data cost| + 5 D + |S|``.
+    A message is at most the spread ``D`` of a column of the smoothness costs ``S``, so sums are at
+    most ``|data cost| + 5 D + |S|``.
 
     Raises:
         KernelError: a sum might not fit.
@@ -80,7 +78,7 @@ def check_costs(problem: BpProblem) -> None:
     if largest > limit:
         raise KernelError(
             f"sums of TRW-S may reach {largest} with these costs; {problem.bits} bits with "
-            f"{FRACTION} fraction bits hold {limit}"
+            f"{FRACTION} fraction bits allow {limit}"
             + ("; use 32 bits" if problem.bits < 32 else "")
         )
 
@@ -91,10 +89,10 @@ class TrwsField:
     Parameters:
         problem: with ``S`` of any form; costs that have shifts
             (:mod:`microkernels.bp.shifts.transform`) are faster.
-        messages: where to begin, in fixed point; None: all 0.
+        messages: initial messages, in fixed point; None: all 0.
 
     Raises:
-        KernelError: as :func:`check_costs`, or messages of a wrong shape or range.
+        KernelError: as for :func:`check_costs`, or messages of the wrong shape or range.
     """
 
     def __init__(self, problem: BpProblem, messages: Messages | None = None) -> None:
@@ -108,12 +106,12 @@ class TrwsField:
         matrix = problem.smoothness << dtype.type(FRACTION)
         self._matrix: _Costs = matrix
         self._minima = _Minima(self._matrix)
-        # The path costs count twice, beside the whole of what halves would round.
+        # Path costs count twice, along with everything that halving would round.
         wide = np.int32 if problem.bits < 32 else np.int64
         self._path_type: np.dtype[np.signedinteger[Any]] = np.dtype(wide)
         doubled: _Costs = 2 * matrix.astype(self._path_type)
         self._path_minima = _Minima(doubled)
-        # Of the edges from a pixel to the right and down.
+        # For the edges from a pixel to the right and down.
         self._weights: tuple[NDArray[np.int64], NDArray[np.int64]] | None = None
         if problem.weights is not None:
             right, down = problem.weights.right, problem.weights.down
@@ -136,7 +134,7 @@ class TrwsField:
         return result
 
     def iterate(self) -> None:
-        """One iteration: forwards and backwards."""
+        """Run one iteration: forwards and backwards."""
         diagonals = range(len(self._costs))
         for diagonal in diagonals:
             self._forwards(diagonal)
@@ -147,7 +145,7 @@ class TrwsField:
         """The states before the first of ``iterations`` (0 or more) and after each.
 
         Parameters:
-            begins: called with the number of each iteration before it.
+            begins: called with each iteration's number before it starts.
 
         Raises:
             KernelError: negative iterations.
@@ -166,11 +164,11 @@ class TrwsField:
         return max(0, diagonal - self.problem.width + 1), min(self.problem.height, diagonal + 1)
 
     def _weight(self, down: bool, diagonal: int, rows: slice) -> NDArray[np.int64] | None:
-        """Weights of the edges to the right or down of pixels of a diagonal; None: all are 1."""
+        """Weights of the edges to the right or down from a diagonal's pixels; None: all are 1."""
         return None if self._weights is None else self._weights[down][diagonal, rows]
 
     def _part(self, diagonal: int, rows: slice) -> _Costs:
-        """``h / n`` of the pixels of a diagonal."""
+        """``h / n`` of a diagonal's pixels."""
         total: _Costs = self._costs[diagonal, rows].copy()
         for messages in self._messages:
             total += messages[diagonal, rows]
@@ -229,7 +227,7 @@ class TrwsField:
             first, end = self._rows(diagonal)
             rows = slice(first, end)
             total = costs[rows] + left[diagonal, rows] + up[diagonal, rows]
-            # The left neighbour, then the upper one, in the diagonal before.
+            # The left neighbour, then the upper one, in the previous diagonal.
             for down, first_one, end_one in (
                 (False, first, min(end, diagonal)),
                 (True, max(first, 1), end),
@@ -246,7 +244,7 @@ class TrwsField:
         return np.stack([chosen[y : y + width, y] for y in range(height)])
 
     def bound(self) -> int:
-        """The lower bound, rounded up: energies are whole."""
+        """The lower bound, rounded up, as energies are integers."""
         right, left, down, up = self._messages
         total = 0
         rows = columns = np.zeros((0, self.problem.labels), self._path_type)
@@ -256,7 +254,7 @@ class TrwsField:
             half = costs[rows_of_diagonal].astype(self._path_type)
             for messages in self._messages:
                 half += messages[diagonal, rows_of_diagonal]
-            # Rows go on from the same row of the diagonal before, columns from the row above.
+            # Rows continue from the same row of the previous diagonal, columns from the row above.
             last, begin = min(end, diagonal), max(first, 1)
             path, columns_path = half.copy(), half
             for one, earlier, along, against, to, back in (
@@ -277,7 +275,7 @@ class TrwsField:
             for one in (path, columns_path):
                 least = one.min(axis=1)
                 total += int(least.sum(dtype=np.int64))
-                # What a path has cost so far is counted; its end needs no more.
+                # A path's costs so far are counted; its end needs no more.
                 one -= least[:, None]
             rows, columns = path, columns_path
         return -(-total // (2 << FRACTION))
@@ -287,7 +285,7 @@ class _Minima:
     """``r[line, o] = min over i of (weight[line] * matrix[o, i] + totals[line, i])``.
 
     Parameters:
-        matrix: small enough that no sum leaves the element.
+        matrix: small enough that no sum overflows the element.
     """
 
     def __init__(self, matrix: _Costs) -> None:
@@ -325,7 +323,7 @@ class _Minima:
 
 
 def _shifted(transform: Transform, totals: _Costs) -> _Costs:
-    """The minima by shifts, in place of ``totals``."""
+    """The minima by shifts, replacing ``totals``."""
     limit = None
     if transform.plateau is not None:
         limit = totals.min(axis=1, keepdims=True) + totals.dtype.type(transform.plateau)

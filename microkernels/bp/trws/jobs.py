@@ -18,7 +18,7 @@ from .order import TrwsShape
 
 __all__ = ["trws_job", "trws_transform"]
 
-#: Upper limit of the cycles: of a launch, and for each message that the launch updates.
+#: Maximum cycles of a launch, and per message that the launch updates.
 _START_CYCLES = 1_000_000
 _UPDATE_CYCLES = 20_000
 
@@ -35,19 +35,19 @@ def trws_job(
     instruction_words: int = INSTRUCTION_WORDS,
     block: int | None = None,
 ) -> KernelJob:
-    """``iterations`` (0 or more) of TRW-S, forwards and backwards; the outputs are all messages, in
-    fixed point (:data:`microkernels.bp.trws.golden.FRACTION`).
+    """Run ``iterations`` (0 or more) of TRW-S, forwards and backwards; the outputs are all
+    messages, in fixed point (:data:`microkernels.bp.trws.golden.FRACTION`).
 
-    A further launch continues with the same number of iterations; nothing has to be rewritten.
+    Another launch continues with the same number of iterations; nothing needs rewriting.
 
     Parameters:
-        problem: what to solve; any size.
-        pes: of the vault, which share the rows.
-        messages: where to begin, in fixed point; None: all 0.
-        scratchpad_bytes, instruction_words: of an engine.
-        form: how new messages are computed; the messages are the same.
-        block: pixels after which an engine lets the one with the next row go on, at least 1; None:
-            about as many as take the least time.
+        problem: the problem to solve, of any size.
+        pes: engines of the vault, which share the rows.
+        messages: initial messages, in fixed point; None: all 0.
+        scratchpad_bytes, instruction_words: per engine.
+        form: how new messages are computed; it does not change their values.
+        block: pixels after which an engine lets the engine with the next row continue, at least 1;
+            None: about as many as take the least time.
 
     Raises:
         KernelError: labels that don't fit the scratchpad, a program that does not fit the engine,
@@ -77,8 +77,8 @@ def trws_job(
         end=layout.end,
         declared=layout.declared,
         pes=pes,
-        # Two and a half sums of vectors, a difference before and one after the minimum; a sum and a
-        # minimum for each pair of labels.
+        # Two and a half sums of vectors, a difference before and one after the minimum, plus a sum
+        # and a minimum for each pair of labels.
         operations=updates * (9 * problem.labels // 2 + 2 * problem.labels**2),
         updates=updates,
     )
@@ -97,7 +97,7 @@ def trws_transform(
     scratchpad_bytes: int = DEFAULT_SCRATCHPAD,
     instruction_words: int = INSTRUCTION_WORDS,
 ) -> Transform | None:
-    """The shifts by which a kernel computes messages; None: it does so by a matrix.
+    """The shifts by which a kernel computes messages; None if it uses a matrix.
 
     Raises:
         KernelError: ``shifts`` can't be used.
@@ -109,8 +109,8 @@ def trws_transform(
         if form == "auto":
             return None
         raise KernelError(
-            "messages by shifts need smoothness costs of the difference of labels that begin at 0, "
-            "are convex and may end in one value"
+            "messages by shifts need smoothness costs that depend on the labels' difference, "
+            "start at 0, are convex and may end in one value"
         )
     if form == "auto" and problem.weights is None:
         cycles = []
@@ -142,6 +142,6 @@ def _program(shape: TrwsShape, block: int, instruction_words: int) -> Program:
     if len(program.words) > instruction_words:
         raise KernelError(
             f"the program of TRW-S for {shape.labels} labels of {shape.bits} bits has "
-            f"{len(program.words)} words; an engine holds {instruction_words}"
+            f"{len(program.words)} words; an engine has room for {instruction_words}"
         )
     return program

@@ -1,18 +1,19 @@
-"""Generator of the TRW-S kernel: any number of iterations on the rows of an image.
+"""Generates the TRW-S kernel: any number of iterations on the rows of an image.
 
-The program reads all about the rows from the parameter block (:mod:`microkernels.bp.trws.layout`,
-which has the schedule of several engines); number of labels, element width and shifts are built
-into it. Its arithmetic is that of :mod:`microkernels.bp.trws.golden`, the order of its vector
-instructions that of :mod:`microkernels.bp.trws.order`.
+The program reads everything about the rows from the parameter block
+(:mod:`microkernels.bp.trws.layout`, which describes the schedule of several engines); the number of
+labels, the element width and the shifts are built in. Its arithmetic is that of
+:mod:`microkernels.bp.trws.golden`, the order of its vector instructions that of
+:mod:`microkernels.bp.trws.order`.
 
-A row begins with loads into a ring of slots and with messages of 0. The loop visits a pixel in each
-turn: it stores the messages of the pixel before, and loads a pixel ahead into the slot that it has
-read. So the first turn stores zeros in place of the message that begins the row, which is 0 anyway,
-and into the border. Code for rare cases stands after the loop.
+A row begins with loads into a ring of slots and with messages of 0. Each iteration of the loop
+visits one pixel: it stores the previous pixel's messages, and loads a later pixel into the slot
+that it has read. The first iteration therefore stores zeros over the message that begins the row,
+which is 0 anyway, and into the border. Code for rare cases follows the loop.
 
-The rules by which the program is correct under any timing are those of
-:mod:`microkernels.bp.kernel`. Between two engines: an engine raises its flag after a ``memfence``,
-after the stores of a block, and loads a block after it has seen the flag.
+The rules that make the program correct for any timing are those of :mod:`microkernels.bp.kernel`.
+Between two engines: an engine raises its flag after a ``memfence`` that follows a block's stores,
+and loads a block after it has seen the flag.
 """
 
 from isa.table import Width
@@ -32,12 +33,12 @@ _HALF_FRACTION = 1
 
 
 def trws_builder(shape: TrwsShape, block: int) -> KernelBuilder:
-    """The program of all engines, with ``block`` pixels of a block."""
+    """The program of all engines, with ``block`` pixels per block."""
     return _TrwsKernel(shape, block).build()
 
 
 class _TrwsKernel:
-    """The program."""
+    """The TRW-S kernel."""
 
     def __init__(self, shape: TrwsShape, block: int) -> None:
         labels, bits, weighted = shape.labels, shape.bits, shape.weighted
@@ -101,7 +102,7 @@ class _TrwsKernel:
             w.constant("idle", pad["idle"], "operand of pads")
 
     def build(self) -> KernelBuilder:
-        """The whole program."""
+        """Write the complete program."""
         w = self.writer
         self._start()
         w.label("row")
@@ -185,7 +186,7 @@ class _TrwsKernel:
         w.op("mov", fill, p.slots)
         again = w.new_label("fill")
         w.label(again)
-        # The wait of the first block uses the register of the loop's counter; it comes first.
+        # The first block's wait uses the loop counter's register; it comes first.
         self._load(counter=fill)
         w.op("sub", fill, fill, 1)
         w.op("bne", fill, w.zero, again)
@@ -201,7 +202,8 @@ class _TrwsKernel:
         w.op("add", self.next, self.this, p.slot)
 
     def _body(self) -> None:
-        """Vector instructions with one chore after each, so that the vector unit never waits."""
+        """Write vector instructions with one chore after each, so that the vector unit never
+        waits."""
         names = self.order.names
         moved = max(i for i, name in enumerate(names) if name in "qps" or name[0] in "ukj")
         chores = [
@@ -219,21 +221,21 @@ class _TrwsKernel:
                 chores.remove(chore)
 
     def _move(self) -> None:
-        """The next pixel becomes this one."""
+        """Make the next pixel the current one."""
         w = self.writer
         w.op("mov", self.this, self.next)
         w.op("mov", self.cost, self.next_cost)
         self._advance(self.next)
 
     def _count(self) -> None:
-        """A pixel less in this row."""
+        """Count down the row's pixels."""
         w, updates = self.writer, self.row.updates
         w.op("sub", updates, updates, 1)
         gamma, last = self.row.gamma, self.row.gamma_last
         w.seldom("beq", updates, "one", lambda: w.op("mov", gamma, last))
 
     def _advance(self, slot: str) -> None:
-        """The slot after ``slot``."""
+        """Compute the slot after ``slot``."""
         w = self.writer
         w.offset(slot, slot, self.pad.slot)
         w.seldom("beq", slot, "ring_end", lambda: w.op("mov", slot, self.pad.ring))
@@ -258,7 +260,7 @@ class _TrwsKernel:
         w.seldom("beq", self.block_left, w.zero, end_of_block)
 
     def _load(self, counter: str | None = None) -> None:
-        """Load a pixel ahead, if one is left. ``counter``: register that a wait must not change."""
+        """Load a later pixel if one is left. ``counter``: register that a wait must not change."""
         w, row = self.writer, self.row
         done = w.new_label("loaded")
         w.op("sub", self.load_block, self.load_block, 1)
@@ -306,7 +308,7 @@ class _TrwsKernel:
             self._lane_vector(kind, name[2], int(name[3:] or 0))
 
     def _lane_vector(self, kind: str, lane: str, number: int) -> None:
-        """An instruction of the message along (``a``) or across (``x``)."""
+        """Write an instruction of the message along (``a``) or across (``x``)."""
         w, p = self.writer, self.pad
         total, message = f"u_{lane}", f"m_{lane}"
         if kind == "u":

@@ -1,26 +1,26 @@
-"""DRAM layout of TRW-S on a vault, and the work of its engines.
+"""DRAM layout of TRW-S in a vault, and the work of its engines.
 
-From ``base`` on: the parameter block, a flag for each engine, the constants of the kernel, the
-smoothness costs and their transpose if they go by a matrix, and the records of all pixels with a
-border of one pixel around, which takes the messages that leave the image and is never read.
+From ``base`` on: the parameter block, a flag per engine, the kernel's constants, the smoothness
+costs and their transpose if messages are computed by a matrix, and the records of all pixels with a
+one-pixel border, which receives the messages that leave the image and is never read.
 
-The data of a pixel are one *record* of five vectors, in this order::
+A pixel's data is one *record* of five vectors, in this order::
 
     left | up | data cost | down | right        (messages named as in bp.problem.MessageDirection)
 
-Edge weights follow the data costs: to the right, down, left, up. A visit forwards loads the first
-four vectors, a visit backwards the last four; the fifth is the message that the visit before made.
-Vectors, records and rows are spaced as those of BP-M (:mod:`microkernels.bp.record`).
+Edge weights follow the data costs: right, down, left, up. A forward visit loads the first four
+vectors, a backward visit the last four; the fifth is the message that the previous visit produced.
+Vectors, records and rows are spaced like those of BP-M (:mod:`microkernels.bp.record`).
 
-*Schedule.* Row ``y`` belongs to engine ``y mod sharers``, on the way forwards and backwards. A row
-is worked on in *blocks* of pixels. After each block an engine raises its flag, and before it loads
-a block it waits until the row before (in the order) has passed that block. So each engine lags a
-block or more after the one with the row before, and each pixel is visited after its neighbours in
-front, as in raster order. No message is overwritten too early: a row's second pass comes after its
-first in its engine's program, and after the same block of its neighbour's.
+*Schedule.* Row ``y`` belongs to engine ``y mod sharers``, forwards and backwards. A row is
+processed in *blocks* of pixels. After each block an engine raises its flag, and before it loads a
+block it waits until the previous row (in visiting order) has passed that block. Each engine thus
+lags at least a block behind the engine with the previous row, and each pixel is visited after its
+earlier neighbours, as in raster order. No message is overwritten too early: a row's second pass
+comes after its first in its engine's program, and after the same block of its neighbour's.
 
 The flags count *events*: in each pass, the blocks of the first row of all engines, then those of
-the second, and so on. An engine without a row leaves events out; numbers only have to rise.
+the second, and so on. An engine without a row skips events; numbers only have to rise.
 """
 
 from collections.abc import Iterator
@@ -46,9 +46,9 @@ from .order import WEIGHTS, TrwsShape
 __all__ = ["HEADER_WORDS", "PART_WORDS", "Row", "TrwsLayout", "block_of", "fill_share"]
 
 #: Words of the parameter block before the table of parts: iterations, sharers, address of the
-#: constants, events of an iteration.
+#: constants, events per iteration.
 HEADER_WORDS = 4
-#: Words of a part before its rows: address of the own flag (0: the engine is alone), rows of an
+#: Words of a part before its rows: address of its engine's flag (0: the engine is alone), rows per
 #: iteration.
 PART_WORDS = 2
 _ALIGNMENT = 4
@@ -60,20 +60,20 @@ _PLACE = {
     MessageDirection.RIGHT: 4,
 }
 _COST_PLACE = 2
-#: Events that a flag counts at most, over all launches since it was cleared.
+#: Maximum events that a flag counts, over all launches since it was cleared.
 _MOST_EVENTS = 1 << 30
-#: Pixels in whose time a block's flag is raised and seen, about; measured.
+#: Approximate time in pixels to raise and see a block's flag; measured.
 _FLAG_PIXELS = 2.6
-#: Part of a row that the blocks of all engines may cover: more, and the first engine waits for the
-#: last one at each row.
+#: Part of a row that all engines' blocks may cover: beyond it, the first engine waits for the last
+#: one at each row.
 _COVERED = 0.7
 
 
 def block_of(width: int, height: int, sharers: int) -> int:
-    """Pixels of a block, about as many as take the least time.
+    """Pixels per block, about as many as take the least time.
 
-    Few pixels cost flags. Many cost time at the turn of a pass, in which the last engine begins
-    ``sharers - 1`` blocks before the first.
+    Small blocks cost flags. Large blocks cost time at the turn of a pass, where the last engine
+    begins ``sharers - 1`` blocks before the first.
     """
     if sharers == 1:
         return width
@@ -83,9 +83,9 @@ def block_of(width: int, height: int, sharers: int) -> int:
 
 
 def fill_share(width: int, height: int, sharers: int) -> float:
-    """Share of a pass in which an engine has no pixel to visit, the mean of all engines, by the
-    schedule with the blocks of :func:`block_of`: the last engine begins ``sharers - 1`` blocks
-    after the first, and rows may not divide among the engines."""
+    """Fraction of a pass in which an engine has no pixel to visit, averaged over all engines, by
+    the schedule with the blocks of :func:`block_of`: the last engine begins ``sharers - 1`` blocks
+    after the first, and rows may not divide evenly among the engines."""
     rows = -(-height // sharers)
     longest = width * rows + (sharers - 1) * block_of(width, height, sharers)
     return 1 - width * height / sharers / longest
@@ -93,7 +93,7 @@ def fill_share(width: int, height: int, sharers: int) -> float:
 
 @dataclass(frozen=True, kw_only=True)
 class Row(WordRecord[Word]):
-    """A row in one pass: words of the parameter block, or the registers that hold them."""
+    """A row in one pass: words of the parameter block, or the registers for them."""
 
     load: Word = word("address of the four vectors of the first pixel visited")
     along: Word = word("address of the message that arrives there along the row, which is 0")
@@ -118,13 +118,13 @@ class TrwsLayout:
     """Addresses of a problem; see the module's text.
 
     Attributes:
-        problem: that is laid out.
+        problem: to lay out.
         shape: of the program.
         sharers: engines, at least 1.
-        block: pixels of a block, at least 1.
+        block: pixels per block, at least 1.
 
     Raises:
-        KernelError: a value outside its range, or a problem that no kernel solves.
+        KernelError: a value out of range, or a problem that no kernel solves.
     """
 
     problem: BpProblem
@@ -139,7 +139,7 @@ class TrwsLayout:
 
     @property
     def _tail(self) -> int:
-        """Elements after the labels of a vector."""
+        """Elements after a vector's labels."""
         return 0 if self.problem.weights is None else WEIGHTS
 
     @property
@@ -156,7 +156,7 @@ class TrwsLayout:
 
     @property
     def blocks(self) -> int:
-        """Blocks of a row."""
+        """Blocks per row."""
         return -(-self.problem.width // self.block)
 
     @property
@@ -166,7 +166,7 @@ class TrwsLayout:
 
     @property
     def events(self) -> int:
-        """Events of an iteration."""
+        """Events per iteration."""
         return 2 * self._turns * self.blocks
 
     @property
@@ -175,7 +175,7 @@ class TrwsLayout:
         return 0
 
     def flag(self, engine: int) -> int:
-        """Address of the flag of an engine."""
+        """Address of an engine's flag."""
         words = HEADER_WORDS + round_up(self.sharers, _ALIGNMENT)
         words += self.sharers * PART_WORDS + 2 * self.problem.height * Row.length()
         return round_up(8 * words, COLUMN_BYTES) + engine * FLAG_BYTES
@@ -199,15 +199,15 @@ class TrwsLayout:
 
     @property
     def end(self) -> int:
-        """First byte after everything."""
+        """First byte after all data."""
         return self._first_record + (self.problem.height + 2) * self._pitch
 
     def _at(self, x: int, y: int) -> int:
-        """Address of the record of a pixel, or of one of the border."""
+        """Address of the record of a pixel or of a border pixel."""
         return self._first_record + (y + 1) * self._pitch + (x + 1) * self._record
 
     def rows(self, engine: int) -> Iterator[Row[int]]:
-        """An iteration's rows of ``engine`` (0..sharers - 1)."""
+        """One iteration's rows of ``engine`` (0..sharers - 1)."""
         share = range(engine, self.problem.height, self.sharers)
         alike = self.shape.transform is not None or self.problem.symmetric
         for forwards in (True, False):
@@ -264,7 +264,7 @@ class TrwsLayout:
         return turn * self.blocks + 1
 
     def parameter_block(self, iterations: int) -> bytes:
-        """The parameter block for so many iterations.
+        """The parameter block for this many iterations.
 
         Raises:
             KernelError: a negative number of iterations.
@@ -280,7 +280,7 @@ class TrwsLayout:
 
     @property
     def declared(self) -> Declared:
-        """The memory that is fixed with the problem: parameter block and flags."""
+        """The memory that is fixed by the problem: parameter block and flags."""
         block = Span(self.parameters, len(self.parameter_block(0)))
         flags = (Span(self.flag(engine), 8) for engine in range(self.sharers))
         return Declared(
@@ -290,13 +290,13 @@ class TrwsLayout:
         )
 
     def pack(self, memory: Writable, iterations: int, messages: Messages | None) -> None:
-        """Write all that is required before the launch.
+        """Write everything that the launch needs.
 
         Parameters:
-            messages: where to begin, in fixed point; None: all 0.
+            messages: initial messages, in fixed point; None: all 0.
 
         Raises:
-            KernelError: messages of a wrong shape or range, or negative iterations.
+            KernelError: messages of the wrong shape or range, or negative iterations.
         """
         problem = self.problem
         start = problem.no_messages() if messages is None else check_messages(problem, messages)
@@ -329,7 +329,7 @@ class TrwsLayout:
         right = np.pad(weights.right[y], 1)
         halves = 2 * np.stack([right[1:], down[y + 1], right[:-1], down[y]], axis=1)
         dtype = element_type(self.problem.bits)
-        # A weight that does not fit multiplies smoothness costs of 0.
+        # A weight that does not fit multiplies only smoothness costs of 0.
         return halves.clip(max=np.iinfo(dtype).max).astype(dtype)
 
     def _constants(self) -> NDArray[np.signedinteger]:
@@ -348,7 +348,7 @@ class TrwsLayout:
         return elements
 
     def unpack(self, memory: Readable) -> Messages:
-        """Read the messages of all directions back, in fixed point."""
+        """Read back the messages of all directions, in fixed point."""
         problem = self.problem
         messages = problem.no_messages()
         for y in range(problem.height):

@@ -1,7 +1,7 @@
 """Order of the vector instructions of a pixel's two messages, and their places in the scratchpad.
 
-A pixel is visited with the sums of its loaded vectors already made; its two messages, *along* the
-row and *across* to the next row, are independent of each other. Instructions of a pixel, in which
+When a pixel is visited, the sums of its loaded vectors are already computed; its two messages,
+*along* the row and *across* to the next row, are independent. The instructions of a pixel, where
 ``'`` marks those of the next one, and ``c`` is ``a`` (along) or ``x`` (across)::
 
     h = sum + m_a        all of what arrives
@@ -14,12 +14,13 @@ row and *across* to the next row, are independent of each other. Instructions of
 By a matrix the new message is one instruction, ``r_c = min(S + u_c)``. By shifts
 (:mod:`microkernels.bp.shifts.transform`) it is ``g_c = min(u_c + P)``, ``u_c = min(u_c, g_c)``, and
 for each shift ``t = u_c + cost``, ``w = min of t shifted both ways``, ``u_c = min(u_c, w)``. The
-first ``t`` starts from ``u_c`` without the plateau, which is the same in the end. With edge weights
-(shifts alone), ``k_c = costs * w_c`` and ``j_c = P * w_c`` come before; ``t`` and ``g`` read them.
+first ``t`` starts from ``u_c`` without the plateau, which gives the same result. With edge weights
+(only by shifts), ``k_c = costs * w_c`` and ``j_c = P * w_c`` come before; ``t`` and ``g`` read
+them.
 
-The way from ``h`` to the ``h`` of the next pixel is the longest. :func:`body_order` is a list
-scheduler: at each place it takes the instruction with the longest way to the end of those whose
-operands are complete, or a *pad*, whose result is not used.
+The path from ``h`` to the next pixel's ``h`` is the longest. :func:`body_order` is a list
+scheduler: at each place it takes, among the instructions whose operands are complete, the one with
+the longest path to the end, or a *pad*, whose result is not used.
 """
 
 from collections.abc import Iterator
@@ -42,9 +43,9 @@ __all__ = ["LANES", "PAD", "WEIGHTS", "WINDOW_VECTORS", "BodyOrder", "TrwsShape"
 
 #: Name of an instruction whose result is not used.
 PAD = "pad"
-#: Vectors that a visit loads: the costs and all messages but the one that the visit before made.
+#: Vectors that a visit loads: the costs and all messages except the one from the previous visit.
 WINDOW_VECTORS = 4
-#: Edge weights after the labels of the data costs: to the right, down, left, up.
+#: Edge weights after the data costs' labels: right, down, left, up.
 WEIGHTS = 4
 #: The two messages of a pixel: along the row and across to the next row.
 LANES = "ax"
@@ -54,15 +55,15 @@ _FEWEST_SLOTS, _MOST_SLOTS = 3, 8
 
 @dataclass(frozen=True)
 class BodyOrder:
-    """The loop over the pixels of a row.
+    """The loop over a row's pixels.
 
     Attributes:
-        names: of the instructions in their order: ``h``, ``n``, ``q``, ``p``, ``s``, ``u_c``,
-            ``r_c``, ``g_c``, ``b_c``, ``m_c``, ``k_c``, ``j_c``, or with the number of a shift
-            ``t_c0``, ``w_c0``, ``v_c0``; :data:`PAD`.
-        cycles: of the vector unit for a pixel.
-        stored: the messages of the pixel before may be stored after the instruction of this number.
-        freed: the pixel's slot may be loaded over after the instruction of this number.
+        names: of the instructions in order: ``h``, ``n``, ``q``, ``p``, ``s``, ``u_c``, ``r_c``,
+            ``g_c``, ``b_c``, ``m_c``, ``k_c``, ``j_c``, or with a shift's number ``t_c0``,
+            ``w_c0``, ``v_c0``; :data:`PAD`.
+        cycles: of the vector unit per pixel.
+        stored: the previous pixel's messages may be stored after the instruction with this number.
+        freed: the pixel's slot may be overwritten after the instruction with this number.
     """
 
     names: tuple[str, ...]
@@ -74,8 +75,8 @@ class BodyOrder:
 def body_order(
     transform: Transform | None, labels: int, bits: int, *, weighted: bool = False
 ) -> BodyOrder:
-    """The order for vectors of ``labels`` elements of ``bits`` bits; no ``transform``: by a
-    matrix. ``weighted``: edges have weights, by shifts alone."""
+    """The order for vectors of ``labels`` elements of ``bits`` bits; no ``transform``: by a matrix.
+    ``weighted``: edges have weights, only by shifts."""
     beat = beats_of(labels, bits)
     beats = dict.fromkeys(_names(transform, weighted), beat)
     for name in beats:
@@ -124,7 +125,7 @@ def body_order(
     )
     freed = max(i for i, name in enumerate(names) if name[0] in "ukj") + VECTOR_HELD
     if stored is None or freed >= len(names):
-        raise KernelError(f"no order of instructions for {labels} labels of {bits} bits")
+        raise KernelError(f"no instruction order found for {labels} labels of {bits} bits")
     return BodyOrder(tuple(names), clock, stored, freed)
 
 
@@ -149,8 +150,8 @@ def _names(transform: Transform | None, weighted: bool) -> Iterator[str]:
 def _needs(
     transform: Transform | None, beats: dict[str, int], beat: int, bits: int
 ) -> Iterator[tuple[str, str, int]]:
-    """Instruction that makes a value or reads one that is made anew, instruction that reads or
-    makes it, and cycles from the begin of the one to that of the other."""
+    """The instruction that produces a value or reads one that is recomputed, the instruction that
+    reads or produces it, and the cycles from one's start to the other's."""
 
     def result_of(maker: str, reader: str, late: int = 0) -> tuple[str, str, int]:
         # The last result of a longer instruction is read by the last beat.
@@ -193,7 +194,7 @@ def _needs(
 
 
 def _ways(beats: dict[str, int], needs: list[tuple[str, str, int]], beat: int) -> dict[str, int]:
-    """Cycles from the begin of each instruction to the next pixel's ``h``, at least."""
+    """Minimum cycles from the start of each instruction to the next pixel's ``h``."""
     far = dict.fromkeys(beats, beat) | {"m_a": VECTOR_LATENCY, "s": VECTOR_LATENCY}
     for _ in beats:
         for maker, reader, apart in needs:
@@ -203,13 +204,13 @@ def _ways(beats: dict[str, int], needs: list[tuple[str, str, int]], beat: int) -
 
 @dataclass(frozen=True, kw_only=True)
 class TrwsShape:
-    """All that a program depends on, but for its blocks.
+    """Everything that a program depends on except its blocks.
 
     Attributes:
-        transform: of the smoothness costs; None: they go by a matrix.
+        transform: of the smoothness costs; None: by a matrix.
         labels, bits: of the problem.
-        weighted: edges have weights; by shifts alone.
-        scratchpad_bytes: of an engine.
+        weighted: edges have weights; only by shifts.
+        scratchpad_bytes: per engine.
     """
 
     transform: Transform | None
@@ -220,31 +221,31 @@ class TrwsShape:
 
     @cached_property
     def order(self) -> BodyOrder:
-        """The loop over the pixels of a row."""
+        """The loop over a row's pixels."""
         return body_order(self.transform, self.labels, self.bits, weighted=self.weighted)
 
     @cached_property
     def pad(self) -> ScratchpadPlan:
-        """Places, of which those that end with ``_a`` and ``_x`` are of the messages along and
-        across, and the ring of loaded vectors.
+        """Places, those ending in ``_a`` and ``_x`` for the messages along and across, and the ring
+        of loaded vectors.
 
-        What is loaded at the start lies from address 0 to ``constants_end``: the multipliers
+        What is loaded at the start extends from address 0 to ``constants_end``: the multipliers
         ``halve`` and ``keep``, the ``plateau`` for each label, ``costs`` of the shifts, and room
-        for ``t`` with elements on both sides that stay. The others are named as in the order.
+        for ``t`` between elements that never change. The others are named as in the order.
 
         Raises:
-            KernelError: not even the fewest slots fit, or edge weights without shifts.
+            KernelError: not even the minimum number of slots fits, or edge weights without shifts.
         """
         if self.weighted and self.transform is None:
             raise KernelError(
-                "TRW-S with edge weights has a kernel by shifts alone: for smoothness costs of the "
-                "difference of labels that begin at 0, are convex and may end in one value"
+                "TRW-S with edge weights works only by shifts, which need smoothness costs that "
+                "depend on the labels' difference, start at 0, are convex and may end in one value"
             )
         size = element_type(self.bits).itemsize
         vector = round_up(self.labels * size, _ALIGN)
         shifts = () if self.transform is None else self.transform.shifts
         limited = self.transform is not None and self.transform.plateau is not None
-        # A product of all costs and a weight is one instruction on a whole vector.
+        # The product of all costs and a weight is one instruction on a whole vector.
         product = vector if self.weighted and shifts else 0
         pad = ScratchpadPlan()
         # The multipliers are 1 and 2 halves.
@@ -278,8 +279,8 @@ class TrwsShape:
         if pad.take_ring(WINDOW_VECTORS, stride, room=room, most=_MOST_SLOTS) < _FEWEST_SLOTS:
             form = "by a matrix" if by_matrix else "by shifts"
             raise KernelError(
-                f"TRW-S with {self.labels} labels of {self.bits} bits does not fit a scratchpad of "
-                f"{self.scratchpad_bytes} bytes {form}: it takes "
+                f"TRW-S with {self.labels} labels of {self.bits} bits do not fit a scratchpad of "
+                f"{self.scratchpad_bytes} bytes {form}: they take "
                 f"{places + _FEWEST_SLOTS * pad.slot}"
             )
         return pad

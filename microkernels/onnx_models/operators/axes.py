@@ -71,7 +71,7 @@ def reduced(importer: Importer, node: GraphNode, value: Value, kind: str, axes: 
 
     Parameters:
         value: not turned.
-        kind: as of :func:`reduction`.
+        kind: as for :func:`reduction`.
         axes: from 0 on, at least one.
     """
     if importer.batched(value.shape) and 0 in axes:
@@ -134,7 +134,7 @@ def _reduced_alone(
     """The output of an operator that reduces each element alone: ``noop_with_empty_axes``.
 
     Parameters:
-        kind, before, after: as of :func:`reduction`.
+        kind, before, after: as for :func:`reduction`.
     """
     if after == _ROOT:
         kind, after = "l1", None

@@ -124,7 +124,7 @@ def combine(
     *,
     last: bool = True,
 ) -> Value:
-    """Two values, spread to one shape: ``kind`` as of :func:`combined`, but no ``divide``."""
+    """Two values, spread to one shape: ``kind`` as for :func:`combined`, but no ``divide``."""
     if first.shape != second.shape:
         shapes = (first.shape, second.shape)
         first, second = (_spread(importer, node, one, shapes) for one in (first, second))

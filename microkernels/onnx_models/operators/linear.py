@@ -299,7 +299,7 @@ def pixel_conv(
     Parameters:
         weights: filters x channels. bias: of each filter.
         shape: of the tensor.
-        last, turned: as of :meth:`microkernels.onnx_models.importer.Importer.add`.
+        last, turned: as for :meth:`microkernels.onnx_models.importer.Importer.add`.
     """
     filters = len(weights)
     return importer.weigh(

@@ -4,10 +4,13 @@ from collections.abc import Iterator
 
 import pytest
 
+from isa.assembly.assembler import assemble
+from isa.compiled.simulator import CompiledSimulator
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.iss.simulator import Outcome, Simulator, SimulatorError
 from isa.table import BY_KEY, INSTRUCTIONS, Unit, encode
+from isa.workspace import Workspace
 
 NOP = encode(BY_KEY["mov"], (0, 0))
 HALT = encode(BY_KEY["halt"], ())
@@ -259,3 +262,119 @@ def test_alignment_of_transfers(memory: DramImage, load: bool) -> None:
 def test_alignments_that_there_are_not(memory: DramImage, alignment: int) -> None:
     with pytest.raises(SimulatorError, match="scratchpad_alignment must be one of 1, 2, 4, 8, not"):
         Simulator([0], memory, scratchpad_alignment=alignment)
+
+
+#: A program, and the line about its fault.
+_LINES = [
+    (
+        "mov r1, #3\nld.reg [64-bit] r9, r1\nhalt",
+        "t.s:2: ld.reg [64-bit] r9, r1: address 0x3 (r1) is not a multiple of 8",
+    ),
+    (
+        "mov r1, #16\nset.ws r1\nhalt",
+        "t.s:2: set.ws r1: address 0x10 (r1) is not a multiple of 32",
+    ),
+    (
+        "mov r1, #32\nset.ws r1\nhalt",
+        "t.s:2: set.ws r1: the descriptor at 0x20 (r1) declares no workspace: width must be a "
+        "whole number from 1 to 4095, not 0",
+    ),
+    (
+        "mov r1, #300\nset.vl r1\nhalt",
+        "t.s:2: set.vl r1: 300 (r1) is not from 1 to 256",
+    ),
+    ("set.mr r0\nhalt", "t.s:1: set.mr r0: 0 (r0) is not from 1 to 256"),
+    (
+        "mov r1, #-1\nset.fx r1\nhalt",
+        "t.s:2: set.fx r1: -1 (r1) is not from 0 to 63",
+    ),
+    (
+        "mov r1, #16\nset.vl r1\nset.mr r1\nmov r2, #0xfa0\nm.v.mul.add [16-bit] r0, r2, r0\nhalt",
+        "t.s:5: m.v.mul.add [16-bit] r0, r2, r0: 512 bytes from 0xfa0 (r2) leave the "
+        "scratchpad, 0x0 to 0xfff; VL 16, MR 16",
+    ),
+    (
+        "mov r1, #0xffa\nmov r2, #4\nld.sram [16-bit] r1, r0, r2\nhalt",
+        "t.s:3: ld.sram [16-bit] r1, r0, r2: 8 bytes from 0xffa (r1) leave the scratchpad, "
+        "0x0 to 0xfff; r2 is 4",
+    ),
+    (
+        "mov r1, #0x1ff8\nmov r2, #2\nst.sram [64-bit] r1, r0, r2\nhalt",
+        "t.s:3: st.sram [64-bit] r1, r0, r2: 16 bytes from 0x1ff8 (r1) leave the memory, 0x0 "
+        "to 0x1fff; r2 is 2",
+    ),
+    (
+        "mov r1, #0x2000\nst.reg [8-bit] r1, r0\nhalt",
+        "t.s:2: st.reg [8-bit] r1, r0: 1 byte from 0x2000 (r1) leaves the memory, 0x0 to 0x1fff",
+    ),
+    (
+        "v.sigmoid [16-bit] r1, r1\nhalt",
+        "t.s:1: v.sigmoid [16-bit] r1, r1: this engine is built without v.sigmoid[16]",
+    ),
+    (
+        "mov r63, #1\nhalt",
+        "t.s:1: mov r63, #1: this engine has no r63; its registers are r0 to r31",
+    ),
+    (
+        ".word 0xffffffff",
+        "t.s:1: .word 0xffffffff: not an instruction; does the program run into data, with a "
+        "`halt` missing?",
+    ),
+    (
+        "li r1, #0x10000",
+        "t.s:1: mov r1, #65536: ran past the last instruction: is a `halt` missing?",
+    ),
+    (
+        "blt r0, r4, end\nhalt\nend:",
+        "t.s:1: blt r0, r4, end: branches to word 2, outside the program, 0 to 1: is a `halt` "
+        "missing there?",
+    ),
+    (
+        "back: jmp #-3\nhalt",
+        "t.s:1: jmp #-3: branches to word -3, outside the program, 0 to 1",
+    ),
+]
+
+
+@pytest.mark.parametrize("kind", [Simulator, CompiledSimulator])
+@pytest.mark.parametrize(("source", "line"), _LINES, ids=[source for source, _ in _LINES])
+def test_the_line_about_a_fault(
+    memory: DramImage, source: str, line: str, kind: type[Simulator]
+) -> None:
+    memory.array(0, DRAM, "u1")[:] = 0
+    keys = frozenset(row.key for row in INSTRUCTIONS if not row.special)
+    program = assemble(source, name="t.s")
+    outcome = kind(program, memory, registers=32, instructions=keys).run()
+    assert outcome.fault == line
+
+
+def test_the_line_about_words_without_source(memory: DramImage) -> None:
+    outcome = Simulator([encode(BY_KEY["set.vl"], (0,))], memory).run()
+    assert outcome.fault == "word 0: set.vl r0: 0 (r0) is not from 1 to 256"
+    assert Simulator([], memory).run().fault == "word 0 is outside the program of 0 words"
+
+
+def test_the_line_about_a_register_of_few_bits(memory: DramImage) -> None:
+    narrow = {"register_width": 34, "address_bits": 33}
+    program = assemble("mov r1, #1\nsll r1, r1, #33\nhalt", name="t.s")
+    line = "t.s:2: sll r1, r1, #33: the result does not fit a register of 34 bits (r1 is 1)"
+    assert Simulator(program, memory, **narrow).run().fault == line
+    line = "launch: the parameter (r5) 0x200000000 is not an address from 0x0 to 0x1ffffffff"
+    assert Simulator(program, memory, parameters=1 << 33, **narrow).run().fault == line
+
+
+@pytest.mark.parametrize(
+    ("access", "text"),
+    [
+        ("st.reg [8-bit] r2, r0", "1 byte from 0x400 (r2) overlaps the window or the image"),
+        ("ld.reg [8-bit] r3, r2", "from which only ld.sram loads"),
+        ("ld.sram [8-bit] r0, r3, r4", "2 bytes from 0x3ff (r3) lie in the window"),
+    ],
+)
+def test_the_line_about_a_workspace(memory: DramImage, access: str, text: str) -> None:
+    sizes = {"width": 2, "height": 2, "pixel_bytes": 1, "output_width": 2, "output_height": 2}
+    memory.write(0, Workspace(image=0x100, window=0x400, kernel=1, **sizes).pack())
+    source = f"set.ws r0\nmov r2, #0x400\nmov r3, #0x3ff\nmov r4, #2\n{access}\nhalt"
+    line = Simulator(assemble(source, name="t.s"), memory).run().fault
+    assert line.startswith(f"t.s:5: {access}: ")
+    assert text in line

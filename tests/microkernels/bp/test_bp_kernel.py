@@ -164,9 +164,9 @@ def test_programs_fit_and_are_the_same_every_time() -> None:
 @pytest.mark.parametrize(
     ("make", "message"),
     [
-        (lambda: bp_program(35), "1 to 34 do"),
-        (lambda: bp_program(0), "1 to 34 do"),
-        (lambda: bp_program(53, 8), "1 to 52 do"),
+        (lambda: bp_program(35), "1 to 34 fit"),
+        (lambda: bp_program(0), "1 to 34 fit"),
+        (lambda: bp_program(53, 8), "1 to 52 fit"),
         (lambda: bp_program(16, 64), "8, 16, 32 bits, not 64"),
         (lambda: bp_program(16, slots=5), "even number of at least 4, not 5"),
         (lambda: bp_program(16, slots=2), "even number of at least 4, not 2"),

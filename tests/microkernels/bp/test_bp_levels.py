@@ -164,10 +164,10 @@ def test_five_iterations_on_two_levels_reach_the_energy_of_eight_on_one() -> Non
         ({"iterations": -1}, "iterations must be at least 0, not -1"),
         ({"coarse_iterations": -1}, "coarse_iterations must be at least 0, not -1"),
         ({"smoothness": np.zeros((2, 2), int)}, "must have the shape (16, 16)"),
-        ({"scratchpad_bytes": 64}, "do not fit 8 vectors in a scratchpad of 64 bytes; 1 to 4 do"),
+        ({"scratchpad_bytes": 64}, "do not fit 8 vectors in a scratchpad of 64 bytes; 1 to 4 fit"),
         ({"pes": 0}, "sharers must be at least 1"),
         ({"ring": VaultRing(address_bits=16)}, "the vault has 65536 bytes"),
-        ({"problem": problem_of(0, 16385, 1, 1), "smoothness": TINY[:1, :1]}, "take up to 8191"),
+        ({"problem": problem_of(0, 16385, 1, 1), "smoothness": TINY[:1, :1]}, "take at most 8191"),
     ],
 )
 def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) -> None:
@@ -183,11 +183,11 @@ def test_bad_input_is_refused_in_one_line(change: dict[str, Any], message: str) 
 
 
 def test_vectors_that_do_not_fit_are_refused() -> None:
-    with pytest.raises(KernelError, match="a scratchpad of 256 bytes; 1 to 16 do"):
+    with pytest.raises(KernelError, match="a scratchpad of 256 bytes; 1 to 16 fit"):
         copy_program(17, scratchpad_bytes=256)
     assert copy_program(16, scratchpad_bytes=256).words
 
 
 def test_a_smoothness_that_can_not_be_halved_is_refused() -> None:
-    with pytest.raises(KernelError, match="no function of the difference"):
+    with pytest.raises(KernelError, match="do not depend only on the labels"):
         coarse_smoothness(np.arange(9).reshape(3, 3))

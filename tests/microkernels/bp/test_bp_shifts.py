@@ -190,7 +190,7 @@ def test_a_small_instruction_buffer_gets_a_shorter_program_or_the_matrix() -> No
     assert (outputs == bp_job(one, 2).expected).all()
     assert not hazards
     assert shifts_of(one, "auto", 4096, 256) is None
-    with pytest.raises(KernelError, match="an engine holds 256"):
+    with pytest.raises(KernelError, match="an engine has room for 256"):
         shifts_of(one, "shifts", 4096, 256)
 
 

@@ -116,7 +116,7 @@ def test_damping_ends_an_alternation() -> None:
 
 def test_what_can_t_be_is_refused() -> None:
     one = problem(4, 4, 2)
-    with pytest.raises(KernelError, match="TRW-S with edge weights has a kernel by shifts alone"):
+    with pytest.raises(KernelError, match="TRW-S with edge weights works only by shifts"):
         trws_job(BpProblem(one.data_costs, np.array([[0, 1], [3, 0]]), weights=one.weights))
     with pytest.raises(KernelError, match=r"weights right must have the shape \(4, 3\)"):
         BpProblem(

@@ -136,5 +136,5 @@ def test_bad_input_is_refused() -> None:
     with pytest.raises(KernelError, match="iterations"):
         TrwsField(problem(1, 2, 2, 2)).steps(-1)
     large = BpProblem(np.full((1, 1, 2), 2048), np.zeros((2, 2), int))
-    with pytest.raises(KernelError, match=r"reach 2048 with these costs; 16 bits .* hold 2047"):
+    with pytest.raises(KernelError, match=r"reach 2048 with these costs; 16 bits .* allow 2047"):
         TrwsField(large)

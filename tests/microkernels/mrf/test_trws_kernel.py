@@ -108,11 +108,11 @@ def test_the_loop_has_no_drain_and_few_cycles() -> None:
 
 
 def test_what_does_not_fit_is_refused() -> None:
-    with pytest.raises(KernelError, match="TRW-S with 128 labels of 16 bits does not fit"):
+    with pytest.raises(KernelError, match="TRW-S with 128 labels of 16 bits do not fit"):
         trws_job(problem(3, 3, 128))
-    with pytest.raises(KernelError, match="an engine holds 100"):
+    with pytest.raises(KernelError, match="an engine has room for 100"):
         trws_job(problem(3, 3, 16), instruction_words=100)
-    with pytest.raises(KernelError, match="8 bits with 4 fraction bits hold 7"):
+    with pytest.raises(KernelError, match="8 bits with 4 fraction bits allow 7"):
         trws_job(problem(3, 3, 4, bits=8))
     with pytest.raises(KernelError, match="convex"):
         trws_job(BpProblem(np.zeros((2, 2, 2), int), np.array([[0, 1], [2, 0]])), form="shifts")

@@ -154,7 +154,7 @@ def test_trws_with_weights(labels: int, name: str, bits: int, pes: int) -> None:
 
 
 def test_labels_that_do_not_fit_are_counted() -> None:
-    with pytest.raises(KernelError, match=r"40 labels .* edge weights do not fit .* 1 to \d+ do"):
+    with pytest.raises(KernelError, match=r"40 labels .* edge weights do not fit .* 1 to \d+ fit"):
         bp_job(problem(3, 3, 40), form="matrix")
     with pytest.raises(KernelError, match="damping in sixteenths"):
         bp_job(problem(3, 3, 4), damping=16)

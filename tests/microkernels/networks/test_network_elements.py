@@ -171,13 +171,13 @@ def test_random_networks(seed: int) -> None:
         (lambda: Multiply(name="a", other="b", fraction=16), "fraction bits must be"),
         (
             lambda: Network(input=MapSize(4, 4, 2), layers=(Add(name="a", other="b"),)),
-            "a: no layer before it has the name 'b'",
+            "a: no earlier layer has the name 'b'",
         ),
         (
             lambda: Network(
                 input=MapSize(4, 4, 2), layers=(Pool(name="p"), Add(name="a", other=INPUT))
             ),
-            "a: the maps must have one size, but p has 2 x 2 x 2 (width, height, channels), "
+            "a: the maps must have the same size, but p has 2 x 2 x 2 (width, height, channels), "
             "input 4 x 4 x 2",
         ),
     ],

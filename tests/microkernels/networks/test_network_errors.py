@@ -20,7 +20,7 @@ IMAGE = np.zeros((1, 18, 20, 3), np.int16)
 @pytest.mark.parametrize(
     ("broken", "message"),
     [
-        ({"layers": ()}, "a network has at least one layer"),
+        ({"layers": ()}, "a network must have at least one layer"),
         ({"layers": [Pool(name="a")]}, r"layers must be a tuple, not \[.*\]"),
         (
             {"layers": ("a",)},
@@ -34,10 +34,10 @@ IMAGE = np.zeros((1, 18, 20, 3), np.int16)
             "a: a window of 30 does not fit a map of 20 x 18 pixels with 0 pixels around it",
         ),
         ({"layers": (Pool(name="a"), Pool(name="a"))}, "two layers have the name 'a'"),
-        ({"layers": (Pool(name="a", source="b"),)}, "a: no layer before it has the name 'b'"),
+        ({"layers": (Pool(name="a", source="b"),)}, "a: no earlier layer has the name 'b'"),
         (
             {"layers": (Pool(name="a"), Pool(name="b"), Pool(name="c", source="d"))},
-            "c: no layer before it has the name 'd'",
+            "c: no earlier layer has the name 'd'",
         ),
     ],
 )
@@ -96,7 +96,7 @@ def test_data_that_do_not_fit_are_refused(
 def test_a_network_larger_than_the_vaults_is_refused_with_a_grid_that_may_do() -> None:
     with pytest.raises(
         KernelError,
-        match=r"^the network needs (\d+) bytes in each of 2 vault\(s\), (\d+) bytes more than "
+        match=r"^the network needs (\d+) bytes in each of the 2 vaults, (\d+) bytes more than "
         r"they have; .* \d+ or more may do$",
     ):
         job_of(LITTLE, engines(2, 1, address_bits=14))

@@ -89,7 +89,7 @@ def test_pooling_of_large_windows_has_thinner_slices(mean: bool) -> None:
         ),
         (
             network(fc(), head(15, 7)),
-            "head: a window of 15 x 15 pixels of 16 channel(s), the fewest of a fully connected "
+            "head: a window of 15 x 15 pixels of 16 channel(s), the minimum for a fully connected "
             "layer's output, does not fit an engine with vectors of 256 elements and a scratchpad "
             "of 4096 bytes",
         ),

@@ -196,10 +196,10 @@ def test_tiles_that_do_not_fit_are_refused() -> None:
     [
         (["--preset", "vault-small", "--latency", "9"], "--latency can't be used"),
         (["--preset", "vault-small", "--out-of-order"], "--out-of-order can't be used"),
-        (["--preset", "pe", "--pes", "2"], "--pes can't be used: preset 'pe' is one engine"),
-        (["--preset", "pe", "--plot", "x.png"], "--plot can't be used: preset 'pe' is one engine"),
+        (["--engines", "2"], "--engines can't be used: preset 'pe' is one engine"),
+        (["--bandwidth-picture", "x.png"], "--bandwidth-picture can't be used: preset 'pe'"),
         (["--preset", "vault-axi"], "the vault has an AXI back end; a vault with a DRAM"),
-        (["--preset", "vault-small", "--pes", "5"], "5 engines can't work in a vault of 2"),
+        (["--preset", "vault-small", "--engines", "5"], "5 engines can't work in a vault of 2"),
     ],
 )
 def test_options_for_another_kind_of_preset(

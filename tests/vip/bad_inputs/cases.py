@@ -369,14 +369,6 @@ def _spoil_dump(draft: _Draft, parameter: Parameter) -> str:
     return "range"
 
 
-def _spoil_pair(draft: _Draft, parameter: Parameter) -> str:
-    for side in ("left", "right"):
-        draft.typed[side] = [f"--{side}", draft.add(Item(f"{side}.png", GOOD["picture"]()))]
-    values = (("x", "4"), ("5", "5"), ("9", "3"), ("-1", "4"), ("0", "24"), ("0", "9" * 40))
-    draft.type(parameter, *draft.random.choice(values))
-    return "range"
-
-
 _SPOIL: dict[str, Callable[[_Draft, Parameter], str]] = {
     "read": _spoil_read,
     "write": _spoil_write,
@@ -387,5 +379,4 @@ _SPOIL: dict[str, Callable[[_Draft, Parameter], str]] = {
     "address": _spoil_address,
     "switch": _spoil_switch,
     "dump": _spoil_dump,
-    "pair": _spoil_pair,
 }

@@ -9,7 +9,7 @@ from typing import Any, get_args
 import typer
 
 from soc.generate.presets import PRESETS
-from synth.physical.devices import DEVICES
+from synth.physical.devices import DEVICES, PLACED
 from synth.physical.targets import TARGETS
 from vip.cli.app import app
 
@@ -24,6 +24,7 @@ _READ = {
     "debug script": "debug script",
     "cosim program program": "assembly",
     "trim programs": "assembly",
+    "fit programs": "assembly",
     "trim inputs": "arrays",
     "trim calibrate": "arrays",
     "trim profile": "profile",
@@ -37,9 +38,8 @@ _READ = {
     "seeds": "picture",
     "costs": "picture",
     "memory": "memory",
-    "left": "picture",
-    "right": "picture",
     "file": "configuration",
+    "report result": "configuration",
     "corner": "liberty",
     "nn check model": "onnx",
     "nn compile model": "onnx",
@@ -47,17 +47,17 @@ _READ = {
     "nn run inputs": "arrays",
     "nn run folder": "compiled",
     "nn evaluate folder": "compiled",
-    "nn evaluate data": "arrays",
+    "nn evaluate inputs": "arrays",
     "sweep specification": "sweep",
     "browser pyodide": "memory",
 }
-_PICTURES = {"picture", "plot", "roofline", "image", "figure"}
+_PICTURES = {"picture", "bandwidth_picture", "energies", "diagram output"}
 _FOLDERS = {
     "nn compile output",
     "generate output",
     "trim output",
     "demo output",
-    "report folder",
+    "report output",
     "sweep output",
     "browser output",
 }
@@ -65,20 +65,26 @@ _FOLDERS = {
 #: Parameters of every experiment.
 _EXPERIMENT = {"more", "record", "stale", "json", "help"}
 #: Experiment -> a part of it.
-_PARTS = {"kernels": "fc8", "network": "4x4", "vault": "open-page", "vault_bp": "open-page"}
+_PARTS = {
+    "kernels": "fc8",
+    "network": "4x4",
+    "networks": "little",
+    "vault": "open-page",
+    "vault_bp": "open-page",
+}
 #: Parameter -> names that it knows; any other is bad.
 _NAMES: Mapping[str, tuple[str, ...]] = {
     "preset_name": tuple(PRESETS),
     "unit": ("scalar",),
-    "synth target": (*TARGETS, *DEVICES, "nangate45"),
+    "synth target": (*TARGETS, "nangate45"),
     "target": ("nangate45",),
-    "device": tuple(DEVICES),
+    "trim device": tuple(DEVICES),
+    "device": PLACED,
     "only": ("bp",),
     "why": ("halt",),
     "carry": ("y=x",),
     "constant": ("0x0:8",),
     "range": ("0x0:8=0..1",),
-    "fit": ("xc7vx690t", *DEVICES),
     "what": ("bp",),
     "memories": ("fpga", "macro", "behavioural"),
     "define": ("SIZE=4",),
@@ -90,11 +96,10 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "messages": ("shifts",),
     "nn run on": ("golden", "iss", "model", "rtl"),
     "on": ("rtl", "model"),
-    "kind": ("chip",),
     "scheduler": ("tcp://127.0.0.1:1",),
-    "network": ("little",),
     "more": ("generate",),
     **{f"bench {name} only": (known,) for name, known in _PARTS.items()},
+    "model certify only": ("chip",),
     "diagram module": ("issue", "pe"),
 }
 
@@ -106,7 +111,7 @@ class Parameter:
     Attributes:
         name: of the function's argument. flag: as typed; "" for a positional one.
         kind: ``read``, ``write``, ``folder``, ``name``, ``int``, ``float``, ``switch``,
-            ``address``, ``dump`` or ``pair``.
+            ``address`` or ``dump``.
         detail: format of a file that is read; endings of one that is written.
         least, most: of a number; None: no end.
         known: names that are right.
@@ -146,8 +151,6 @@ def _kind(words: str, found: Any) -> dict[str, Any]:
         return {"kind": "switch"}
     if name == "dump":
         return {"kind": "dump"}
-    if name == "disparities":
-        return {"kind": "pair"}
     if name == "parameters":
         return {"kind": "address"}
     if exact in _FOLDERS:
@@ -158,7 +161,7 @@ def _kind(words: str, found: Any) -> dict[str, Any]:
         return {"kind": "read", "detail": _READ.get(exact) or _READ[name]}
     if name == "trace":
         return {"kind": "write", "detail": ".fst .vcd .json"}
-    if name in _PICTURES:
+    if name in _PICTURES or exact in _PICTURES:
         return {"kind": "write", "detail": ".png .svg"}
     if Path in parts:
         return {"kind": "write"}

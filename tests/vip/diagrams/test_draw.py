@@ -37,7 +37,7 @@ def test_an_engine_with_a_unit_more_is_drawn_too():
 
 
 def test_the_command_draws_and_reports(vip, tmp_path):
-    arguments = ("diagram", "engine.png", "--preset", "pe-small", "--json", "engine.json")
+    arguments = ("diagram", "-o", "engine.png", "--preset", "pe-small", "--json", "engine.json")
     code, output, error = vip(*arguments, "--least-bits", "32")
     assert (code, error) == (0, "")
     content = json.loads((tmp_path / "engine.json").read_text())
@@ -60,7 +60,7 @@ def test_the_command_draws_and_reports(vip, tmp_path):
     ],
 )
 def test_what_is_refused(vip, tmp_path, arguments, message):
-    code, _, error = vip("diagram", *arguments)
+    code, _, error = vip("diagram", "-o", *arguments)
     assert code == 2
     assert message in error
     assert error.count("\n") == 1

@@ -13,12 +13,11 @@ PAGE = Path(__file__).parents[3] / "docs" / "commands.md"
 LINES = [shlex.split(line, comments=True) for line in BLOCK.splitlines()]
 #: Options that name an output.
 OUTPUTS = {
-    *("-o", "--output", "--json", "--listing", "--picture", "--image", "--plot"),
+    *("-o", "--output", "--json", "--listing", "--picture"),
     *("--trace", "--pipeline"),
 }
 FILE = re.compile(r"[\w/]+\.(s|vip|bin|txt|lst|vcd|json|png|svg|log|pfm|onnx|npz|toml|html|lib)")
-#: Commands whose argument is an output too, and what other programs write.
-ARGUMENTS = {"diagram": r".*\.svg", "report": r"build/.*"}
+#: What other programs write.
 WRITTEN = {"microkernels.apps.digits_onnx": ("digits_cnn.onnx", "digits_train.npz")}
 
 
@@ -27,8 +26,7 @@ def outputs(words: list[str]) -> set[str]:
     found = {word for before, word in pairwise(words) if before in OUTPUTS}
     found |= {word for before, word in pairwise(words) if before == ">"}
     found |= {name for module, names in WRITTEN.items() if module in words for name in names}
-    pattern = ARGUMENTS.get(words[1], "") if words[0] == "vip" else ""
-    return found | {word for word in words[2:3] if pattern and re.fullmatch(pattern, word)}
+    return found
 
 
 def test_every_input_is_there_and_no_output_is_lost() -> None:

@@ -164,9 +164,9 @@ def test_saturation_is_counted() -> None:
         (("--weight", 40000), "16 bits hold -32768 to 32767, 32 bits would hold them"),
         (("--scale", 0.01), "leaves 0 x 0 pixels"),
         (("--scale", "nan"), "scale"),
-        (("--truth-factor", 4), "need a truth"),
+        (("--truth-factor", 4), "needs a truth"),
         (("--truth", "left.png", "--truth-factor", -1), "above 0"),
-        (("--mask", "left.png"), "need a truth"),
+        (("--mask", "left.png"), "needs a truth"),
         (("--smooth", "cubic"), "unknown smoothness"),
         (("-o", "d.jpg"), ".pfm"),
     ],
@@ -201,12 +201,12 @@ def test_trws_reports_a_bound(vip, pair) -> None:
     left, right, _ = pair
     code, out, err = vip(
         *("mrf", "stereo", left, right, "--labels", 8, "--method", "trws", "--iterations", 4),
-        *("--energies", "energies.json", "--plot", "energies.svg"),
+        *("--energies", "energies.svg", "--json", "run.json"),
     )
     assert code == 0, err
     assert "lower bound" in Path("energies.svg").read_text()
     assert "no energy is below" in out
-    found = json.loads(Path("energies.json").read_text())
+    found = json.loads(Path("run.json").read_text())
     assert len(found["bounds"]) == len(found["energies"]) == 5
     assert all(a <= b for a, b in zip(found["bounds"], found["energies"], strict=True))
     code, _, err = vip(
@@ -250,7 +250,7 @@ def test_edge_weights_lower_the_energy_of_their_own_problem(vip, pair) -> None:
     [
         (
             ("--edges", "gradient:8,2", "--method", "trws", "--messages", "matrix", "--bits", 32),
-            "has a kernel by shifts alone",
+            "works only by shifts",
         ),
         (("--edges", "gradient:8"), "unknown edges 'gradient:8'"),
         (("--damping", 4, "--method", "trws"), "damping is for BP-M"),

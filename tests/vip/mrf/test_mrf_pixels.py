@@ -117,7 +117,7 @@ def test_seeds_are_samples_as_they_are(tmp_path: Path) -> None:
         (np.full((2, 2, 3), 40000), "16 bits hold"),
         (np.zeros((2, 2, 257), int), "257 labels"),
         (np.zeros((2, 2), int), "(height, width, labels)"),
-        (np.array([["a"]]), "no array of numbers"),
+        (np.array([["a"]]), "not a NumPy array of numbers"),
     ],
 )
 def test_costs_that_cannot_be_used(vip, values: np.ndarray, message: str) -> None:

@@ -9,7 +9,7 @@ import pytest
 from pe.config import PeConfig
 from synth.physical.area import TABLE_7_4, AreaReport, AreaRow, by_component
 from synth.physical.corners import CornerTiming
-from synth.physical.devices import DEVICES
+from synth.physical.devices import PLACED
 from synth.power.power import PowerReport, PowerRow
 from synth.timing.sta import Path as TimingPath
 from vip.reports.collect import Report, Scaling
@@ -58,7 +58,7 @@ def report() -> Report:
             )
             for target, logic, mhz in (("nangate45-area", 62_100, 700), ("nangate45", 82_600, 1090))
         ),
-        fits=dict.fromkeys(DEVICES, 3),
+        fits=dict.fromkeys(PLACED, 3),
         power=dict.fromkeys(KERNELS, power),
         scaling=scaling,
         placed=(),

@@ -261,7 +261,7 @@ def test_what_is_no_result_is_refused(vip, result: Path, content: str, words: st
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["--seeds", "2"], "--seeds can't be used"),
+        (["--placements", "2"], "--placements can't be used"),
         (["--preset", "pe"], "--preset can't be used"),
         (["-o", "page.txt"], "must end in .html"),
     ],

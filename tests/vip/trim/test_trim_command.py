@@ -52,7 +52,7 @@ def bounds(path):
 
 def test_sizes_reasons_and_verilog(vip, tmp_path):
     runs = ("--memory", "few.bin", "--memory", "many.bin")
-    extras = ("--why", "v.v.add[16]", "--figure", "types.png", "--json", "trim.json")
+    extras = ("--why", "v.v.add[16]", "--picture", "types.png", "--json", "trim.json")
     code, out, err = vip("trim", "a.vip", *runs, *QUICK, *extras)
     assert (code, err) == (0, "")
     assert "v.v.add[16] is needed by one word, word 5 (a.s:7)" in out
@@ -210,7 +210,7 @@ def test_runs_that_do_not_go_everywhere(vip, tmp_path):
 def test_several_programs(vip, tmp_path):
     few, many = "a.vip=few.bin", "a.vip=many.bin"
     runs = ("--memory", few, "--memory", many)
-    arguments = ("a.vip", "b.vip", *runs, *QUICK, "--figure", "f.png", "--json", "trim.json")
+    arguments = ("a.vip", "b.vip", *runs, *QUICK, "--picture", "f.png", "--json", "trim.json")
     assert vip("trim", *arguments)[0] == 0
     found = bounds(tmp_path / "trim.json")
     assert found["max_vl"]["value"] == 200

@@ -1,4 +1,4 @@
-"""``vip trim --fit``: devices filled with full and trimmed engines."""
+"""``vip trim --device``: devices filled with full and trimmed engines."""
 
 from dataclasses import replace
 from types import SimpleNamespace
@@ -14,7 +14,7 @@ from soc.generate.generate import generate
 from soc.generate.presets import preset
 from synth.errors import TrimError
 from synth.physical.area import AreaReport, AreaRow
-from synth.physical.devices import find_budget
+from synth.physical.devices import find_device
 from synth.physical.fit import ChipFit, Grid, chip_of
 from vip.cli.tables.trim import show_fit
 from vip.trimming.filling import (
@@ -39,9 +39,12 @@ SOURCE = """
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (("--fit", "xc7vx1"), "unknown device 'xc7vx1'; there are: xc7vx690t, ecp5-25k"),
-        (("--fit", "asic:x"), "asic: needs square millimetres after it"),
-        (("--fit", "xc7vx690t", "--no-check"), "--fit runs the programs, so it can't go with"),
+        (("--device", "xc7vx1"), "unknown device 'xc7vx1'; there are: xc7a35t, xc7a100t"),
+        (("--device", "asic:x"), "asic: needs square millimetres after it"),
+        (
+            ("--device", "xc7vx690t", "--no-check"),
+            "--device runs the programs, so it can't go",
+        ),
         (("--slower", "1", "--no-check"), "--slower measures the runs, so it can't go with"),
     ],
 )
@@ -57,7 +60,7 @@ def test_what_can_not_be_fitted(vip, tmp_path, arguments, text):
 
 def _fitting(differing=()):
     """A device with 4 full engines and with 9 trimmed ones, which ran with this outcome."""
-    budget = find_budget("xc7vx690t")
+    budget = find_device("xc7vx690t")
     full = replace(preset("pe-small"), address_bits=12, counters=False)
     trimmed = replace(full, instructions=frozenset({"halt"}))
 
@@ -65,7 +68,7 @@ def _fitting(differing=()):
         row = AreaRow("total", {"luts": 1000 * grid.total, "ffs": 500}, {})
         config = chip_of(pe, grid, budget, tag_bits=full.tag_bits)
         return Filled(
-            chip=ChipFit(config=config, budget=budget, area=AreaReport("xc7", (row,), row)),
+            chip=ChipFit(config=config, device=budget, area=AreaReport("xc7", (row,), row)),
             copies=Copies(engines=grid.total, cycles=cycles, differing=differing),
             moved=50_000,
         )
@@ -107,7 +110,7 @@ def test_a_board_bounds_what_needs_more_than_its_memory_gives():
     light = [replace(one, moved=1000) for one in (found.full, found.trimmed)]
     unbound = replace(found, full=light[0], trimmed=light[1])
     assert unbound.board_gain == unbound.gain
-    unknown = replace(found.full.chip, budget=find_budget("ecp5-85k"))
+    unknown = replace(found.full.chip, device=find_device("ecp5-85k"))
     assert replace(found, full=replace(found.full, chip=unknown)).board_gain is None
 
 
@@ -144,7 +147,7 @@ def test_both_chips_run_the_work_in_windows(monkeypatch):
     full, trimmed = preset("pe-small"), known.trimmed.chip.config.pe
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     run_once = SimpleNamespace(work=work, result=SimpleNamespace(counters=counters))
-    found = fit_both(full, trimmed, known.full.chip.budget, [run_once], steps.append)
+    found = fit_both(full, trimmed, known.full.chip.device, [run_once], steps.append)
     assert found.demand == 0.25
     assert found.full.moved == found.trimmed.moved == 25
     assert found.gain == known.gain
@@ -189,7 +192,7 @@ def test_chips_of_the_suite_have_equal_engines_but_for_trimming(monkeypatch):
             work=work, result=SimpleNamespace(counters=counters), in_flight=(3, 8)
         ),
     )
-    fit_application(application, known.full.chip.budget, lambda step: None)
+    fit_application(application, known.full.chip.device, lambda step: None)
     (full, full_tags), (pe, tags) = filled
     assert tags == full_tags == full.tag_bits
     assert pe.address_bits == full.address_bits == WINDOW_BITS

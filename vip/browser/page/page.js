@@ -82,9 +82,10 @@ function ready(loaded) {
 function show(answer) {
   at("message").textContent = answer.error || "";
   if (answer.error) return;
-  const { state, cause, hit, time, pc, settings } = answer;
+  const { state, fault, hit, time, pc, settings } = answer;
   ended = state !== "stopped";
-  const how = hit ? "breakpoint" : state === "faulted" ? `faulted, ${cause}` : state;
+  at("message").textContent = fault;
+  const how = hit ? "breakpoint" : state;
   at("where").textContent =
     `${how} at word ${pc}, ${time} instructions, VL ${settings.vl}, MR ${settings.mr}, FX ${settings.fx}`;
   for (const line of at("listing").children) {

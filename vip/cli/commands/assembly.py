@@ -9,14 +9,16 @@ import typer
 
 import vip
 from isa.assembly.assembler import listing
-from isa.assembly.disassembler import disassemble
+from isa.assembly.disassembler import disassemble, located
 from isa.program import FORMATS, Program
 from pe.config import PeConfig
+from support.command import USER_ERROR
 from support.files import write_atomically
-from vip.cli.console import console, shown, table
+from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
-from vip.cli.tables.machine import show_hazards, show_registers, show_saturated
+from vip.cli.tables.machine import show_dump, show_hazards, show_registers, show_saturated
 from vip.output import write_json
+from vip.programs import LIMIT
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
@@ -151,7 +153,7 @@ def run(
     parameters: ParametersOption = 0,
     limit: Annotated[
         int, typer.Option(help="Stop after so many instructions.", min=1, metavar="N")
-    ] = 100_000_000,
+    ] = LIMIT,
     dump: DumpOption = None,
     profile: Annotated[
         Path | None,
@@ -209,24 +211,33 @@ def run(
     write_json(json, result.to_json())
     if profile is not None and result.profile is not None:
         result.profile.save(profile)
-    _show(program.name, result)
     outcome = result.outcome
     if outcome.state == "faulted":
-        raise UserError(f"{program}: fault {outcome.cause.name} at word {outcome.pc}")
+        warn(outcome.fault)
     if outcome.state == "limit":
-        raise UserError(f"{program}: still running after {limit} instructions (--limit)")
+        place = located(result.program, outcome.pc)
+        warn(
+            f"{place}: still running after {limit:,} instructions, perhaps in an endless loop; "
+            "--limit N allows more"
+        )
+    _show(program.name, result)
+    if (written := dump_of(dump)) is not None:
+        show_dump(result.program, written)
+    if outcome.state != "halted":
+        raise typer.Exit(USER_ERROR)
     if result.hazards:
         raise typer.Exit(1)
 
 
 def _show(name: str, result: "vip.ProgramRun") -> None:
     outcome = result.outcome
-    title = f"{name}: {outcome.state}, {outcome.instructions:,} instructions"
-    console.print(f"{title} in {result.seconds:.2f} s")
+    show_hazards(result.program, result.hazards or ())
+    show_saturated(result.program, result.saturated or ())
+    state = "still running" if outcome.state == "limit" else outcome.state
+    length = f"{outcome.instructions:,} instruction{'' if outcome.instructions == 1 else 's'}"
+    console.print(f"{name}: {state}, {length} in {result.seconds:.2f} s")
     counts = table("instruction", "executed", left=("instruction",))
     for key, count in Counter(result.executed).most_common(_MOST_EXECUTED):
         counts.add_row(key, f"{count:,}")
     console.print(counts)
     show_registers(result.registers)
-    show_hazards(result.program, result.hazards or ())
-    show_saturated(result.program, result.saturated or ())

@@ -14,19 +14,22 @@ from sim_tb.cosim.machine import On
 from sim_tb.waves.saved import SAVE_ENDINGS
 from soc.generate.designs import Configuration
 from soc.generate.presets import any_preset
+from support.command import USER_ERROR
 from vip.cli.console import shown, warn
 from vip.cli.errors import UserError
 from vip.cli.groups import grouped
+from vip.cli.lazy import CommandGroup
 from vip.cli.tables.cosim import show_bp, show_program
 from vip.configurations import design
 from vip.output import write_json
+from vip.programs import LIMIT
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
-from .option_groups.machine import OnOption
-from .option_groups.memory import BehaviourOption, DumpOption, MemoryOption, dump_of, naming_dump
+from .option_groups.machine import BehaviourOption, OnOption
+from .option_groups.memory import DumpOption, MemoryOption, dump_of, naming_dump
 from .options import (
+    CyclesOption,
     JsonOption,
-    MaxCyclesOption,
     ParametersOption,
     PresetOption,
     drawing,
@@ -38,6 +41,7 @@ from .options import (
 __all__ = ["app"]
 
 app = typer.Typer(
+    cls=CommandGroup,
     help="Run programs on the Verilog of an engine, a vault or a chip.",
     no_args_is_help=True,
 )
@@ -72,7 +76,7 @@ def _scene(
     width: Annotated[
         int | None,
         typer.Option(
-            help="Pixels across, also more than the photographs' (default: 64; a vault's: 60).",
+            help="Pixels across, also more than the pair's (default: 64; a vault's: 60).",
             min=1,
         ),
     ] = None,
@@ -80,35 +84,10 @@ def _scene(
         int | None, typer.Option(help="Pixels down (default: 48; a vault's: 34).", min=1)
     ] = None,
     labels: Annotated[int, typer.Option(help="Labels (disparity levels).", min=1)] = 16,
-    left: Annotated[
-        Path | None,
-        typer.Option(
-            help="Left photograph (default: the Motorcycle pair).",
-            metavar="FILE",
-            callback=reading(),
-        ),
-    ] = None,
-    right: Annotated[
-        Path | None,
-        typer.Option(help="Right photograph.", metavar="FILE", callback=reading()),
-    ] = None,
-    disparities: Annotated[
-        tuple[int, int], typer.Option(help="Range of disparities in pixels, with --left.")
-    ] = (0, 64),
 ) -> Callable[..., StereoScene]:
-    """:func:`vip.stereo_pair` of the photographs and the grid on them, which needs the machine's
+    """:func:`vip.stereo_pair` of a grid on the Motorcycle pair, which needs the machine's
     ``config``."""
-    if (left is None) != (right is None):
-        raise UserError("--left and --right go together")
-    return partial(
-        vip.stereo_pair,
-        left,
-        right,
-        width=width,
-        height=height,
-        labels=labels,
-        disparities=disparities,
-    )
+    return partial(vip.stereo_pair, width=width, height=height, labels=labels)
 
 
 SceneOption = Annotated[Callable[..., StereoScene], _scene]
@@ -118,7 +97,7 @@ _MEMORY = ("latency", "bandwidth", "stall", "out_of_order", "seed")
 #: Options that say something about one kind of preset alone.
 _ONLY_FOR: dict[str, tuple[str, ...]] = {
     "engine": (*_MEMORY, "compare", "window", "save", "commits"),
-    "vault": ("pes", "plot"),
+    "vault": ("engines", "bandwidth_picture"),
     "chip": ("cocotbext_axi", "preload"),
 }
 _KINDS = {
@@ -161,7 +140,7 @@ def bp(
     preset_name: PresetOption = "pe",
     on: OnOption = "rtl",
     iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 5,
-    pes: Annotated[
+    engines: Annotated[
         int | None, typer.Option(help="Engines of a vault that work (default: all).", min=1)
     ] = None,
     picture: Annotated[
@@ -170,7 +149,7 @@ def bp(
             help="Write the disparities as PNG or SVG.", metavar="FILE", callback=drawing()
         ),
     ] = None,
-    plot: Annotated[
+    bandwidth_picture: Annotated[
         Path | None,
         typer.Option(
             help="Write a vault's bandwidth over time as PNG or SVG.",
@@ -200,7 +179,7 @@ def bp(
 
     Example: vip cosim bp --on model --width 320 --height 240
 
-    Example: vip cosim bp --preset vault --iterations 1 --plot bandwidth.png
+    Example: vip cosim bp --preset vault --iterations 1 --bandwidth-picture rates.png
 
     Example: vip cosim bp --width 8 --height 6 --iterations 1 --pipeline bp.log --trace bp.json
 
@@ -217,15 +196,15 @@ def bp(
             iterations=iterations,
             on=on,
             behaviour=_beside(config, on, memory),
-            pes=pes,
+            pes=engines,
             preload=preload,
             outer=cocotbext_axi,
             trace=trace,
             pipeline=pipeline,
             progress=progress,
         )
-    if plot is not None:
-        run.plot(plot)
+    if bandwidth_picture is not None:
+        run.plot(bandwidth_picture)
     if picture is not None:
         run.draw(picture)
     write_json(json, run.to_json())
@@ -250,7 +229,7 @@ def run_program(
     on: OnOption = "rtl",
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
-    max_cycles: MaxCyclesOption = 100_000_000,
+    limit: CyclesOption = LIMIT,
     cocotbext_axi: OuterOption = False,
     compare: Annotated[
         bool,
@@ -308,7 +287,7 @@ def run_program(
             on=on,
             memory=memory,
             parameters=parameters,
-            max_cycles=max_cycles,
+            max_cycles=limit,
             dump=dump_of(dump),
             behaviour=_beside(config, on, behaviour),
             compare=compare,
@@ -321,14 +300,13 @@ def run_program(
             progress=progress,
         )
     write_json(json, run.to_json())
+    compared = run.comparison
+    differs = compared is not None and not compared.match
+    if compared is not None and differs:
+        subject = "" if run.unknown else "the engine differs from the simulator: "
+        warn(f"{program}: {subject}{compared.differences[0]}")
     show_program(program.name, run)
-    if run.config.kind != "engine":
-        for end in run.result.faults:
-            raise UserError(f"{program}: {end}")
-        return
-    if run.comparison is not None and not run.comparison.match:
-        differs = "" if run.unknown else "the engine differs from the simulator: "
-        warn(f"{program}: {differs}{run.comparison.differences[0]}")
+    if differs:
         raise typer.Exit(1)
-    for end in run.result.faults:
-        raise UserError(f"{program}: fault {end.cause.name} at word {end.pc}")
+    if run.result.faults:
+        raise typer.Exit(USER_ERROR)

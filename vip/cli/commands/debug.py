@@ -6,15 +6,16 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.table import Table
+from rich.table import Column, Table
 
 import vip
-from vip.cli.console import console, table, warn
+from vip.cli.console import console, warn
 from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply
 from vip.debugging.errors import DebugError, ExpectationError
 from vip.debugging.points import Breakpoint, Hit, Point, Watchpoint
 from vip.debugging.views import ListedWord, Matrix, Registers, Stop
 from vip.output import write_json
+from vip.programs import LIMIT
 
 from .option_groups.design import ConfigOption, DesignPresetOption, chosen
 from .option_groups.memory import MemoryOption
@@ -64,8 +65,15 @@ class _Prompt(cmd.Cmd):
         return [name for name in names if name.startswith(text)]
 
 
+def _grid(count: int, *, text: int = 0) -> Table:
+    """Columns without a head, of which the first are text and the others numbers."""
+    columns = [Column() for _ in range(text)]
+    columns += [Column(justify="right") for _ in range(count - text)]
+    return Table.grid(*columns, padding=(0, 2, 0, 0))
+
+
 def _show_help() -> None:
-    lines = Table(box=None, show_header=False)
+    lines = _grid(3, text=3)
     for command in COMMANDS:
         lines.add_row(f"{command.name}, {command.short}", command.arguments, command.summary)
     lines.add_row("quit, q", "", "end; so does the end of the input")
@@ -85,7 +93,7 @@ def debug(
     parameters: ParametersOption = 0,
     limit: Annotated[
         int, typer.Option(help="Most instructions of one continue.", min=1, metavar="N")
-    ] = 100_000_000,
+    ] = LIMIT,
     script: Annotated[
         Path | None,
         typer.Option(
@@ -174,8 +182,7 @@ def show_reply(reply: Reply, points: dict[int, Point]) -> None:
 
 
 def _show_registers(registers: Registers) -> None:
-    heads = ("register", "hexadecimal", "decimal")
-    rows = table(*heads, left=heads[:1], box=None, pad_edge=False, show_header=False)
+    rows = _grid(3, text=1)
     for number, value in registers.values.items():
         signed = value - (1 << 64) if value >> 63 else value
         rows.add_row(f"r{number}", f"{value:#x}", str(signed))
@@ -198,14 +205,15 @@ def _show_stop(stop: Stop, points: dict[int, Point]) -> None:
     reason = {
         "launch": "at the launch",
         "limit": "stopped at the limit",
-        "end": stop.state if stop.state == "halted" else f"fault {stop.cause}",
+        "end": stop.state,
     }.get(stop.reason, "stopped")
     if broken := [hit for hit in stop.hits if hit.wrote is None]:
         reason = f"breakpoint {broken[0].point}"
     settings = f"VL {stop.vl}, MR {stop.mr}, FX {stop.fx}"
-    console.print(
-        f"{reason} after {stop.time:,} instructions at {stop.place}; {settings}", soft_wrap=True
-    )
+    if stop.fault:
+        warn(stop.fault)
+    count = f"{stop.time:,} instruction{'' if stop.time == 1 else 's'}"
+    console.print(f"{reason} after {count} at {stop.place}; {settings}", soft_wrap=True)
     if stop.next is not None:
         _show_word(stop.next)
 
@@ -243,9 +251,8 @@ def _show_matrix(matrix: Matrix) -> None:
     step = matrix.type.size
     for first in range(0, columns, _COLUMNS):
         part = range(first, min(first + _COLUMNS, columns))
-        elements = table(
-            f"{matrix.type.name} at", *map(str, part), left=(), box=None, pad_edge=False
-        )
+        elements = _grid(len(part) + 1)
+        elements.add_row(f"{matrix.type.name} at", *map(str, part))
         for row in range(rows):
             at = matrix.start + (row * columns + first) * step
             cells = [matrix.type.text(int(matrix.values[row, column])) for column in part]

@@ -46,10 +46,14 @@ def generate(
 
 
 def diagram(
-    picture: Annotated[
+    output: Annotated[
         Path,
-        typer.Argument(
-            metavar="PICTURE", help="File to write, PNG or SVG by its ending.", callback=drawing()
+        typer.Option(
+            "-o",
+            "--output",
+            metavar="FILE",
+            help="Picture to write, PNG or SVG by its ending.",
+            callback=drawing(),
         ),
     ],
     preset_name: DesignPresetOption = None,
@@ -67,17 +71,15 @@ def diagram(
 
     Both are those of its Verilog.
 
-    Example: vip diagram controller.svg --preset vault --module controller --least-bits 32
+    Example: vip diagram --preset vault --module controller --least-bits 32 -o controller.svg
     """
     design = chosen(preset_name, file)
     with shown() as progress:
-        drawn = vip.diagram(
-            design, picture, module=module, least_bits=least_bits, progress=progress
-        )
+        drawn = vip.diagram(design, output, module=module, least_bits=least_bits, progress=progress)
     write_json(json, drawn.to_json())
     blocks = drawn.graph.blocks.values()
     units = sum(block.number for block in blocks if block.module)
     links = drawn.graph.links
     console.print(
-        f"{picture}: {drawn.graph.module}, {units} units, {len(drawn.drawn)} of {len(links)} links"
+        f"{output}: {drawn.graph.module}, {units} units, {len(drawn.drawn)} of {len(links)} links"
     )

@@ -5,18 +5,20 @@ from itertools import groupby
 from typing import Annotated
 
 import typer
-from rich import box
 
 import vip
 from sim_tb.workloads.certificate import KINDS, Certified
 from vip.cli.console import console, shown, table
+from vip.cli.lazy import CommandGroup
 from vip.output import write_json
 
 from .options import JsonOption
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Compare the timing model with the Verilog.", no_args_is_help=True)
+app = typer.Typer(
+    cls=CommandGroup, help="Compare the timing model with the Verilog.", no_args_is_help=True
+)
 
 
 @app.callback()
@@ -28,7 +30,7 @@ def _show(machine: str, rows: Sequence[Certified]) -> None:
     heads = ("run", "model", "Verilog", "error", "counters")
     title = f"cycles on the machine: {machine}"
     text = ("run", "counters")
-    cycles = table(*heads, left=text, unbroken=("run",), title=title, box=box.SIMPLE)
+    cycles = table(*heads, left=text, title=title)
     for row in rows:
         causes = ", ".join(f"{name} {value:+,}" for name, value in row.differing.items())
         cycles.add_row(
@@ -43,9 +45,11 @@ def _show(machine: str, rows: Sequence[Certified]) -> None:
 
 @app.command()
 def certify(
-    kind: Annotated[
+    only: Annotated[
         list[str] | None,
-        typer.Option(help=f"Machines to run on: {', '.join(KINDS)} (default: all)."),
+        typer.Option(
+            metavar="NAME", help=f"One of {', '.join(KINDS)} alone; may be repeated (default: all)."
+        ),
     ] = None,
     layers: Annotated[
         bool, typer.Option("--layers", help="With the layers of VGG-16: 30 minutes more.")
@@ -58,10 +62,10 @@ def certify(
     and the LSTM on a vault, belief propagation on two chips. Exit code 1 if the sum of one counter
     over all engines, vaults or nodes differs.
 
-    Example: vip model certify --kind engine --kind vault --json certificate.json
+    Example: vip model certify --only engine --only vault --json certificate.json
     """
     with shown() as progress:
-        report = vip.certify(kind or KINDS, layers=layers, progress=progress)
+        report = vip.certify(only or KINDS, layers=layers, progress=progress)
     for machine, rows in groupby(report.rows, lambda row: row.kind):
         _show(machine, list(rows))
     median, worst = report.errors

@@ -21,9 +21,9 @@ from microkernels.mrf.pixels import (
     segmentation_problem,
 )
 from microkernels.mrf.smoothness import coarse_costs
-from sim_tb.cosim.machine import Place
 from vip.cli.console import show_values, shown
 from vip.cli.groups import grouped
+from vip.cli.lazy import CommandGroup
 from vip.cli.tables.machine import show_model_saturated
 from vip.mrf.options import Method
 from vip.mrf.result import MrfRun
@@ -31,6 +31,7 @@ from vip.mrf.run import MOST_LEVELS, solve_mrf
 from vip.mrf.stereo import mrf_stereo
 from vip.output import write_json
 
+from .option_groups.machine import PlaceOption
 from .options import (
     JsonOption,
     PresetOption,
@@ -86,14 +87,7 @@ class SolveOptions:
             max=MOST_LEVELS,
         ),
     ] = 2
-    on: Annotated[
-        Place,
-        typer.Option(
-            "--on",
-            help="Golden model, timing model, instruction set simulator, or Verilog; on the last "
-            "three every message is compared with the golden model's.",
-        ),
-    ] = "golden"
+    on: PlaceOption = "golden"
     messages: Annotated[
         Form,
         typer.Option(
@@ -114,16 +108,8 @@ class SolveOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the energy after each iteration as JSON.",
-            callback=writing(),
-        ),
-    ] = None
-    plot: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw the energy after each iteration as PNG or SVG.",
-            callback=drawing(),
+            help="Write the energy after each iteration as JSON, or draw it as PNG or SVG.",
+            callback=drawing(".json"),
         ),
     ] = None
 
@@ -169,7 +155,9 @@ PairOption = Annotated[PairOptions, _pair]
 
 
 app = typer.Typer(
-    help="Markov random fields of your own, by belief propagation.", no_args_is_help=True
+    cls=CommandGroup,
+    help="Markov random fields of your own, by belief propagation.",
+    no_args_is_help=True,
 )
 
 _PLACES = {
@@ -389,9 +377,12 @@ def _solve(
 
 
 def _write_energies(run: MrfRun, solve: SolveOptions) -> None:
-    write_json(solve.energies, run.energies_json())
-    if solve.plot is not None:
-        run.plot(solve.plot)
+    if solve.energies is None:
+        return
+    if solve.energies.suffix.lower() == ".json":
+        write_json(solve.energies, run.energies_json())
+    else:
+        run.plot(solve.energies)
 
 
 def _show(run: MrfRun, rows: dict[str, str]) -> None:

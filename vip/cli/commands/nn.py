@@ -6,31 +6,49 @@ from typing import Annotated
 
 import numpy as np
 import typer
-from rich import box
 
 import vip
 from microkernels.networks.parameters import Reals
-from sim_tb.cosim.machine import Place
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
+from vip.cli.errors import UserError
+from vip.cli.lazy import CommandGroup
 from vip.models.folder import check_new, manifest_of
 from vip.output import write_json
 
+from .option_groups.machine import PlaceOption
 from .option_groups.models import BatchOption, CarryOption, carried
 from .options import JsonOption, PresetOption, filling, reading, writing
 
 __all__ = ["app"]
 
-app = typer.Typer(help="Check, compile, run and evaluate ONNX models.", no_args_is_help=True)
+app = typer.Typer(
+    cls=CommandGroup, help="Check, compile, run and evaluate ONNX models.", no_args_is_help=True
+)
 
 ModelArgument = Annotated[
     Path, typer.Argument(metavar="MODEL.onnx", callback=reading(), help="ONNX file.")
 ]
+
+
+def _manifests(path: Path) -> list[Path]:
+    """The manifest of a compiled model.
+
+    Raises:
+        UserError: a model that is not compiled.
+    """
+    if path.suffix == ".onnx":
+        folder = f"build/{path.stem}"
+        compiling = f"vip nn compile {path} --calibrate DATA -o {folder}"
+        raise UserError(f"{path} is not compiled yet: {compiling}, then name {folder}")
+    return [manifest_of(path)]
+
+
 FolderArgument = Annotated[
     Path,
     typer.Argument(
         metavar="DIR",
-        callback=reading(lambda path: [manifest_of(path)]),
+        callback=reading(_manifests),
         help="Folder of vip nn compile, or the manifest in it.",
     ),
 ]
@@ -62,7 +80,7 @@ def check(
     with shown() as progress:
         report = vip.check_model(model, preset=preset_name, batch=batch, progress=progress)
     heads = ("operator", "nodes", "supported")
-    operators = table(*heads, left=("operator",), title="operators", box=box.SIMPLE)
+    operators = table(*heads, left=("operator",), title="operators")
     for name, (count, mapped) in report.operators.items():
         operators.add_row(name, f"{count}", f"{mapped}")
     console.print(operators)
@@ -73,7 +91,7 @@ def check(
     if report.layers and report.vault_bytes:
         text = ("layer", "kind", "output")
         title = f"predicted cycles, batch {report.batch}"
-        layers = table(*text, "cycles", left=text, title=title, box=box.SIMPLE)
+        layers = table(*text, "cycles", left=text, title=title)
         for layer in report.layers:
             size = " x ".join(map(str, layer.output))
             layers.add_row(layer.name, layer.kind, size, f"{layer.cycles:,.0f}")
@@ -136,7 +154,7 @@ def compile_command(
         )
     heads = ("layer", "fraction bits", "of weights", "largest", "rounding", "saturated")
     title = f"{model.name} on {preset_name}, calibration"
-    layers = table(*heads, left=("layer",), title=title, box=box.SIMPLE)
+    layers = table(*heads, left=("layer",), title=title)
     for feature_map in report.maps:
         weights = "" if feature_map.weight_fraction is None else f"{feature_map.weight_fraction}"
         layers.add_row(
@@ -201,13 +219,7 @@ def run(
             help="Images: .npz by name of the input, or .npy of a single one.",
         ),
     ],
-    on: Annotated[
-        Place,
-        typer.Option(
-            "--on",
-            help="Golden model, instruction set simulator, timing model or Verilog.",
-        ),
-    ] = "model",
+    on: PlaceOption = "golden",
     output: Annotated[
         Path | None,
         typer.Option(
@@ -253,9 +265,10 @@ def _packed(arrays: Mapping[str, Reals]) -> bytes:
 @app.command()
 def evaluate(
     folder: FolderArgument,
-    data: Annotated[
+    inputs: Annotated[
         Path,
         typer.Option(
+            "--input",
             metavar="DATA",
             callback=reading(),
             help="Images by name of the input, and labels as y (.npz).",
@@ -268,10 +281,10 @@ def evaluate(
     Labels are whole numbers: the index of the highest output. With a single output they are 0 and
     1, for outputs above 0.5 if it is a probability (of Sigmoid, for instance), else above 0.
 
-    Example: vip nn evaluate build/digits --data digits_test.npz
+    Example: vip nn evaluate build/digits --input digits_test.npz
     """
     with shown() as progress:
-        result = vip.evaluate_model(folder, data, progress=progress)
+        result = vip.evaluate_model(folder, inputs, progress=progress)
     single = result.threshold is not None
     if result.accuracy is not None:
         rule = f" (label 1: an output above {result.threshold:.4g})" if single else ""

@@ -11,30 +11,32 @@ from typing import Annotated, Any
 
 import typer
 
-from support.errors import clipped, printable
+from support.errors import clipped, printable, unknown
 from support.extras import need
 from support.picture import SUFFIXES
+from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
 
 __all__ = [
+    "CyclesOption",
     "JobsOption",
     "JsonOption",
-    "MaxCyclesOption",
     "OutputDirectory",
     "ParametersOption",
+    "PlacementsOption",
     "PresetOption",
     "SchedulerOption",
-    "SeedsOption",
     "ToolsOption",
     "address",
     "drawing",
     "file_arguments",
+    "files_beside",
     "filling",
     "is_given",
     "liberty_files",
     "reading",
-    "reading_or_filling",
     "writing",
+    "writing_or_filling",
 ]
 
 
@@ -118,12 +120,14 @@ def address(text: str | int) -> int:
     return value
 
 
-def drawing() -> Callable[..., Any]:
-    """A parameter's callback for a picture that the command draws, PNG or SVG by its ending."""
+def drawing(*data: str) -> Callable[..., Any]:
+    """A parameter's callback for a picture that the command draws, PNG or SVG by its ending; with
+    an ending of ``data`` it writes numbers instead."""
 
     def declare(files: FileArguments, path: Path, role: str) -> None:
-        files.writes(path, role, SUFFIXES)
-        need("matplotlib", "pictures")
+        files.writes(path, role, (*data, *SUFFIXES))
+        if path.suffix.lower() not in data:
+            need("matplotlib", "pictures")
 
     return _each(declare, _paths)
 
@@ -149,13 +153,13 @@ def filling(
     return _each(declare, _paths)
 
 
-def reading_or_filling(ending: str, files: Sequence[str]) -> Callable[..., Any]:
-    """A parameter's callback for a file that the command reads, if its name ends in ``ending``, or
+def writing_or_filling(ending: str, files: Sequence[str]) -> Callable[..., Any]:
+    """A parameter's callback for a file that the command writes, if its name ends in ``ending``, or
     else a folder that it fills with ``files``."""
 
     def declare(arguments: FileArguments, path: Path, role: str) -> None:
-        if path.suffix == ending:
-            arguments.reads(path, role)
+        if path.suffix.lower() == ending:
+            arguments.writes(path, role)
         else:
             arguments.fills(path, role, files=files)
 
@@ -167,6 +171,22 @@ def _check_generated(folder: Path) -> None:
     from soc.generate.generate import check_directory
 
     check_directory(folder)
+
+
+def files_beside(what: str, names: Iterable[str], given: Iterable[str]) -> list[str]:
+    """Those of ``given`` that are files: neither of ``names``, all of them ``what``, nor like them.
+
+    Raises:
+        UserError: one looks like a name, and is neither a name nor a file.
+    """
+    known, files = list(names), []
+    for name in given:
+        if name in known:
+            continue
+        if not (Path(name).suffix or Path(name).parent.name or Path(name).exists()):
+            raise UserError(f"no such file, and {unknown(what, name, known)}")
+        files.append(name)
+    return files
 
 
 def liberty_files(value: str | list[str] | None) -> list[Path]:
@@ -197,8 +217,12 @@ JobsOption = Annotated[
 ToolsOption = Annotated[
     int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
 ]
-SeedsOption = Annotated[int, typer.Option(min=1, help="Placements on each device.")]
-MaxCyclesOption = Annotated[int, typer.Option(help="Give up after so many.", min=1)]
+PlacementsOption = Annotated[
+    int, typer.Option("--placements", min=1, metavar="N", help="Placements on each device.")
+]
+CyclesOption = Annotated[
+    int, typer.Option("--limit", help="Stop after this many cycles.", min=1, metavar="N")
+]
 JsonOption = Annotated[
     Path | None,
     typer.Option(

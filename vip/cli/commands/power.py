@@ -12,13 +12,13 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.power import KERNELS
 
-from .options import JsonOption, PresetOption, ToolsOption, liberty_files, reading
+from .options import JsonOption, PresetOption, ToolsOption, files_beside, liberty_files, reading
 
 __all__ = ["power"]
 
 
 def _own_program(kernel: str) -> list[Path]:
-    return [] if kernel in KERNELS else [Path(kernel)]
+    return [Path(name) for name in files_beside("kernel", KERNELS, [kernel])]
 
 
 def _table(title: str, report: PowerReport, mhz: float) -> Table:
@@ -50,7 +50,12 @@ def power(
     ],
     preset_name: PresetOption = "pe",
     target: Annotated[
-        str, typer.Option(help="nangate45 or liberty:PATH.", callback=reading(liberty_files))
+        str,
+        typer.Option(
+            help="nangate45 or liberty:PATH.",
+            metavar="TARGET",
+            callback=reading(liberty_files),
+        ),
     ] = "nangate45",
     mhz: Annotated[
         float, typer.Option(help="Clock in MHz.", min=1, max=10_000, metavar="MHZ")
@@ -58,8 +63,9 @@ def power(
     gate_clocks: Annotated[
         bool, typer.Option(help="Stop the clock of registers that are not enabled.")
     ] = True,
-    max_cycles: Annotated[
-        int, typer.Option(help="A program that runs longer is an error.", min=1, max=1_000_000)
+    limit: Annotated[
+        int,
+        typer.Option(help="Stop after this many cycles.", min=1, max=1_000_000, metavar="N"),
     ] = 50_000,
     jobs: ToolsOption = None,
     json: JsonOption = None,
@@ -79,7 +85,7 @@ def power(
             target=target,
             mhz=mhz,
             gate_clocks=gate_clocks,
-            max_cycles=max_cycles,
+            max_cycles=limit,
             jobs=jobs,
             progress=progress,
         )

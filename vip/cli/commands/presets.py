@@ -3,13 +3,12 @@
 from typing import Annotated
 
 import typer
-from rich.box import SIMPLE_HEAD
 from rich.table import Table
 
-from synth.physical.devices import FILL
+from synth.physical.devices import DEVICES, FILL
 from vip.cli.console import console, shown, table
 from vip.output import write_json
-from vip.presets import FPGAS, PresetRow, list_presets
+from vip.presets import PresetRow, list_presets
 
 from .options import JsonOption
 
@@ -40,9 +39,19 @@ def _cells(row: PresetRow) -> tuple[str, ...]:
     )
 
 
+def _fits(row: PresetRow) -> str:
+    """The devices that a preset fits, or the few that it doesn't."""
+    if row.fits is None:
+        return "?"
+    lacking = [name for name in DEVICES if name not in row.fits]
+    if len(lacking) < len(row.fits):
+        return f"all but {', '.join(lacking)}" if lacking else "all"
+    return ", ".join(row.fits) or "none"
+
+
 def _table(*heads: str) -> Table:
-    text = ("preset", "machine", "ports", "fits")
-    return table(*heads, left=text, unbroken=("preset",), box=SIMPLE_HEAD, padding=(0, 1, 0, 0))
+    text = ("preset", "machine", "ports", "fits", "device", "data sheet")
+    return table(*heads, left=text)
 
 
 def presets(
@@ -66,12 +75,17 @@ def presets(
     uses = _table("preset", "ports", "fits")
     for row in listed.rows:
         sizes.add_row(row.name, _machine(row), _size(row.memory_bytes), *_cells(row))
-        fits = "?" if row.fits is None else ", ".join(row.fits) or "none"
-        uses.add_row(row.name, row.ports, fits)
+        uses.add_row(row.name, row.ports, _fits(row))
+    devices = _table("device", "LUTs", "flip-flops", "DSPs", "block RAMs", "data sheet")
+    for device in DEVICES.values():
+        luts, ffs, dsps, brams = (f"{number:,}" for number in device.capacity.values())
+        memories = f"{brams} of {device.bram_kbit} Kbit"
+        devices.add_row(device.name, luts, ffs, dsps, memories, device.source)
     console.print(sizes)
     console.print(uses)
+    console.print(devices)
     origin = f"areas: {listed.origin}, units mapped alone; kGE without memories"
     console.print(origin, soft_wrap=True)
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
-    console.print(f"fits: takes at most {parts}, of {', '.join(FPGAS)}", soft_wrap=True)
+    console.print(f"fits: takes at most {parts} of the device", soft_wrap=True)
     write_json(json, listed.to_json())

@@ -13,17 +13,15 @@ from vip.cli.tables.proofs import show_proofs
 from vip.output import write_json
 from vip.proofs import DEFAULT
 
-from .options import JsonOption, PresetOption, reading
+from .options import JsonOption, PresetOption, files_beside, reading
 
 __all__ = ["prove_command"]
 
 
 def _files(names: Sequence[str] | None) -> list[Path]:
     """Those of ``names`` that are files; what is neither is refused with the applications."""
-    names_of_suite = {application.name for application in applications()}
-    return [
-        Path(name) for name in names or () if name not in names_of_suite and Path(name).exists()
-    ]
+    suite = [application.name for application in applications()]
+    return [Path(name) for name in files_beside("application", suite, names or ())]
 
 
 def prove_command(

@@ -6,7 +6,7 @@ from typing import Annotated
 import typer
 
 import vip
-from synth.physical.devices import DEVICES
+from synth.physical.devices import PLACED
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.output import write_json
@@ -14,50 +14,73 @@ from vip.reports.write import FILES
 
 from .options import (
     JsonOption,
+    PlacementsOption,
     PresetOption,
-    SeedsOption,
     ToolsOption,
     file_arguments,
     is_given,
-    reading_or_filling,
-    writing,
+    reading,
+    writing_or_filling,
 )
 
 __all__ = ["report"]
 
 
-#: Ending of results; any other name is a folder's.
-_RESULT = ".json"
+#: Ending of a page on a result.
+_PAGE = ".html"
+#: Folder of a page on an engine, unless another is named.
+_FOLDER = Path("build/report")
 #: Options that say something about an engine alone.
-_OF_ENGINES = ("preset_name", "device", "seeds", "jobs")
+_OF_ENGINES = ("preset_name", "device", "placements", "jobs")
+
+
+def _results(result: Path | None) -> list[Path]:
+    """The result that is asked for, if any.
+
+    Raises:
+        UserError: its name is not that of a result.
+    """
+    if result is None:
+        return []
+    if result.suffix == ".json":
+        return [result]
+    if result.suffix in (".s", ".vip"):
+        make = f"vip cosim program {result} --json run.json, then vip report run.json"
+    else:
+        make = "--json FILE.json of most commands makes one; -o DIR is a page on an engine"
+    raise UserError(f"{result} is not a result, whose name ends in .json: {make}")
 
 
 def report(
     context: typer.Context,
-    folder: Annotated[
-        Path,
+    result: Annotated[
+        Path | None,
         typer.Argument(
-            help="Result of a command, as --json writes it; or folder to write, made if missing.",
-            metavar="RUN.json|FOLDER",
-            callback=reading_or_filling(_RESULT, FILES),
+            help="Result of a command, as --json writes it (default: a page on an engine).",
+            metavar="[RUN.json]",
+            callback=reading(_results),
         ),
-    ],
+    ] = None,
     output: Annotated[
         Path | None,
         typer.Option(
             "-o",
             "--output",
-            help="Page on a result (default: RUN.html).",
-            metavar="FILE",
-            callback=writing(".html"),
+            help="Page on a result (default: RUN.html), or folder of a page on an engine (default: "
+            "build/report).",
+            metavar="FILE|DIR",
+            callback=writing_or_filling(_PAGE, FILES),
         ),
     ] = None,
     preset_name: PresetOption = "pe",
     device: Annotated[
         list[str] | None,
-        typer.Option(help=f"Place on one of {', '.join(DEVICES)} too; may be repeated."),
+        typer.Option(
+            metavar="DEVICE",
+            help=f"Place on this FPGA too: one of {', '.join(PLACED)}; may be repeated.",
+        ),
     ] = None,
-    seeds: SeedsOption = 5,
+    placements: PlacementsOption = 5,
     jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
@@ -66,25 +89,29 @@ def report(
     Of a result the page shows what its JSON has: where the cycles of each engine went, roofline,
     DRAM bandwidth, links, area before and after trimming, power. It needs no other file.
 
-    Of an engine (--preset) the page, index.html in FOLDER, shows area beside the thesis's, clock,
+    Of an engine (--preset) the page, index.html in DIR, shows area beside the thesis's, clock,
     power, scaling and devices; the figures are also written as PNG and SVG. This takes some ten
     minutes the first time; finished units are cached.
 
     Example: vip report bp.json -o bp.html
 
-    Example: vip report build/report --device ecp5-85k
+    Example: vip report --device ecp5-85k -o build/report
     """
-    if folder.suffix == _RESULT:
-        _on_result(context, folder, output, json)
+    if result is not None:
+        _on_result(context, result, output, json)
         return
-    if output is not None:
-        raise UserError("--output is of a page on a result; a page on an engine is in its folder")
+    folder = output
+    if folder is None:
+        folder = _FOLDER
+        file_arguments(context).fills(folder, "the folder", files=FILES)
+    elif folder.suffix == _PAGE:
+        raise UserError(f"{folder}: a page on an engine is a folder; of a result, name RUN.json")
     with shown() as progress:
         written = vip.report(
             preset_name,
             folder,
             devices=device or (),
-            seeds=seeds,
+            seeds=placements,
             jobs=jobs,
             progress=progress,
         )
@@ -101,8 +128,10 @@ def _on_result(
             raise UserError(f"--{flag} can't be used: {result} is a result, not an engine")
     page = output
     if page is None:
-        page = result.with_suffix(".html")
+        page = result.with_suffix(_PAGE)
         file_arguments(context).writes(page, "the page")
+    elif page.suffix != _PAGE:
+        raise UserError(f"{page}: --output must end in {_PAGE}")
     page_written = vip.report_run(result, page)
     write_json(json, page_written.to_json())
     console.print(f"{page}: {page_written.bytes:,} bytes, {len(page_written.figures)} figures")

@@ -4,7 +4,6 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich import box
 
 from vip.cli.console import console, shown, table
 from vip.output import write_json
@@ -19,7 +18,7 @@ __all__ = ["sweep"]
 def _show(result: SweepResult, folder: Path) -> None:
     objectives = result.specification.objectives
     heads = ("configuration", *result.specification.vary, *objectives)
-    front = table(*heads, title=f"Pareto front: {', '.join(objectives)}", box=box.SIMPLE)
+    front = table(*heads, title=f"Pareto front: {', '.join(objectives)}")
     for one in result.front:
         mark = " *" if one is result.winner else ""
         values = [f"{one.values[name]:,.6g}" for name in objectives]

@@ -6,17 +6,18 @@ import typer
 
 import vip
 from synth.physical.area import MEASURES
-from synth.physical.devices import DEVICES, GRADES
+from synth.physical.devices import DEVICES, GRADES, PLACED, find_placed, is_placed
 from synth.physical.targets import DEFAULT_TARGETS, TARGETS
 from vip.cli.console import console, shown
+from vip.cli.errors import UserError
 from vip.cli.tables.area import SHOWN, show_area, show_placed
 from vip.output import write_json
 
 from .options import (
     JsonOption,
+    PlacementsOption,
     PresetOption,
     SchedulerOption,
-    SeedsOption,
     ToolsOption,
     liberty_files,
     reading,
@@ -33,14 +34,21 @@ def synth(
     target: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"One of {', '.join(TARGETS)}, nangate45 (for speed), nangate45-area, liberty:PATH"
-            f", or to place and route {', '.join(DEVICES)}, with speed grade -{', -'.join(GRADES)}"
-            f" at the end or the slowest;"
-            f" may be repeated (default: {' and '.join(DEFAULT_TARGETS)}).",
+            help=f"Technology: one of {', '.join(TARGETS)}, nangate45 (for speed), nangate45-area, "
+            f"liberty:PATH; may be repeated (default: {' and '.join(DEFAULT_TARGETS)}).",
+            metavar="TARGET",
             callback=reading(liberty_files),
         ),
     ] = None,
-    seeds: SeedsOption = 5,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"Place and route on this FPGA: one of {', '.join(PLACED)}, with speed grade "
+            f"-{', -'.join(GRADES)} at the end or the slowest; may be repeated.",
+            metavar="DEVICE",
+        ),
+    ] = None,
+    placements: PlacementsOption = 5,
     flat: Annotated[
         bool, typer.Option("--flat", help="Also the whole engine, without borders between units.")
     ] = False,
@@ -55,12 +63,16 @@ def synth(
 
     Example: vip synth --target generic --json area.json
     """
+    for name in target or ():
+        if is_placed(name) or name in DEVICES:
+            raise UserError(f"--target {name}: it is an FPGA: --device {name}")
+    targets = [*(target or ()), *(find_placed(name).name for name in device or ())]
     with shown() as progress:
         result = vip.synth(
             preset_name,
-            target or DEFAULT_TARGETS,
+            targets or DEFAULT_TARGETS,
             units=unit or (),
-            seeds=seeds,
+            seeds=placements,
             flat=flat,
             scheduler=scheduler,
             jobs=jobs,

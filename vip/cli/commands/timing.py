@@ -41,6 +41,7 @@ def timing(
         str,
         typer.Option(
             help="Cells to map to: nangate45 (for speed), nangate45-area, or liberty:PATH.",
+            metavar="TARGET",
             callback=reading(liberty_files),
         ),
     ] = "nangate45",

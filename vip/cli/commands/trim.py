@@ -18,7 +18,7 @@ from synth.analysis.histogram import draw_types
 from synth.analysis.profile import Profile
 from synth.analysis.trim import check_reason
 from synth.errors import CoverageError
-from synth.physical.devices import find_budget
+from synth.physical.devices import find_device
 from vip.cli.console import console, shown
 from vip.cli.errors import UserError
 from vip.cli.file_arguments import FileArguments
@@ -26,22 +26,32 @@ from vip.cli.groups import grouped
 from vip.cli.tables.trim import show_trim
 from vip.models.folder import manifest_of
 from vip.output import write_json
+from vip.programs import LIMIT
 from vip.trimming.runs import MOST_SLOWER, subjects_of
 
+from .option_groups.machine import LatencyOption
 from .option_groups.models import ModelOptions, carried
 from .options import (
+    CyclesOption,
     JsonOption,
-    MaxCyclesOption,
     OutputDirectory,
     ParametersOption,
     PresetOption,
     drawing,
     file_arguments,
+    files_beside,
     is_given,
     reading,
 )
 
-__all__ = ["trim"]
+__all__ = [
+    "LaunchesOption",
+    "MemoryOptions",
+    "SizesOption",
+    "program_files",
+    "trim",
+    "trimmed_to",
+]
 
 _NUMBER = r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})"
 _SPAN = rf"(?:(?P<owner>.+)=)?(?P<start>{_NUMBER}):(?P<size>{_NUMBER})"
@@ -124,10 +134,8 @@ def _sizes(
 def _launches(
     *,
     parameters: ParametersOption = 0,
-    latency: Annotated[
-        int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000)
-    ] = 20,
-    max_cycles: MaxCyclesOption = 200_000_000,
+    latency: LatencyOption = MemoryBehaviour.latency,
+    limit: CyclesOption = LIMIT,
     allow_fault: Annotated[
         bool, typer.Option("--allow-fault", help="Compare up to the fault of a program.")
     ] = False,
@@ -136,7 +144,7 @@ def _launches(
     return vip.Launches(
         parameters=parameters,
         behaviour=MemoryBehaviour(latency=latency),
-        max_cycles=max_cycles,
+        max_cycles=limit,
         allow_fault=allow_fault,
     )
 
@@ -301,14 +309,14 @@ def _declarations(
 #: Options that a model does not take.
 _OF_PROGRAMS = (
     *("memory", "constant", "range", "slots", "profile", "address_bits", "tight"),
-    *("allow_uncovered", "rom", "fit", "parameters", "latency", "max_cycles", "allow_fault"),
+    *("allow_uncovered", "rom", "device", "parameters", "latency", "limit", "allow_fault"),
 )
 
 
-def _program_files(names: Sequence[str] | None) -> list[Path]:
+def program_files(names: Sequence[str] | None) -> list[Path]:
     """Those of ``names`` that are no applications; of a compiled model the manifest."""
-    suite = {application.name for application in applications()}
-    return [manifest_of(Path(name)) for name in names or () if name not in suite]
+    suite = [application.name for application in applications()]
+    return [manifest_of(Path(name)) for name in files_beside("application", suite, names or ())]
 
 
 @grouped
@@ -320,7 +328,7 @@ def trim(
             help="Program files, assembly (.s), applications of the suite, one folder of vip nn "
             "compile, or one ONNX file.",
             metavar="PROGRAM|APPLICATION|DIR|MODEL.onnx...",
-            callback=reading(_program_files),
+            callback=reading(program_files),
         ),
     ],
     output: OutputDirectory,
@@ -329,7 +337,7 @@ def trim(
     launches: LaunchesOption,
     steps: StepsOption,
     model: ModelOptions,
-    fit: Annotated[
+    device: Annotated[
         str | None,
         typer.Option(
             help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2 and so on) with full and with "
@@ -344,7 +352,7 @@ def trim(
             help="Say why an instruction or unit is there; may be repeated.", metavar="KEY"
         ),
     ] = None,
-    figure: Annotated[
+    picture: Annotated[
         Path | None,
         typer.Option(
             help="Draw instructions by unit and type.",
@@ -362,50 +370,80 @@ def trim(
     suite declares its own. Both engines run the programs: results and cycles must be the same
     (--slower allows more cycles), and each removed instruction must fault; only then DIR gets the
     Verilog. --prove also demands a proof, which takes some minutes. The JSON's ff_saved and
-    lut_saved are fractions, for Xilinx 7-series. With --fit, DIR/chip.json is the chip of trimmed
-    engines, for vip generate --config. For a folder of vip nn compile, DIR gets a vault whose
-    engines are trimmed to all programs of the model (docs/onnx.md). MODEL.onnx is compiled first,
-    with --calibrate: DIR, a new folder, gets model and verilog.
+    lut_saved are fractions, for Xilinx 7-series. With --device, DIR/chip.json is the chip of
+    trimmed engines, for vip generate --config. For a folder of vip nn compile, DIR gets a vault
+    whose engines are trimmed to all programs of the model (docs/onnx.md). MODEL.onnx is compiled
+    first, with --calibrate: DIR, a new folder, gets model and verilog.
 
     Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
-    if fit is not None:
-        find_budget(fit)
+    if device is not None:
+        find_device(device)
         if not steps["check"]:
-            raise UserError("--fit runs the programs, so it can't go with --no-check")
+            raise UserError("--device runs the programs, so it can't go with --no-check")
+    for key in why or []:
+        check_reason(key)
+    groups: dict[str, Any] = {
+        "sizes": sizes,
+        "memory": memory,
+        "launches": launches,
+        "model": model,
+    }
+    made = trimmed_to(context, programs, preset_name, output, device=device, steps=steps, **groups)
+    result = made.trimmed if isinstance(made, vip.BuiltModel) else made
+    kind = "this model" if any(map(_is_model, programs)) else "these programs"
+    show_trim(result, kind, why or [])
+    write_json(json, made.to_json())
+    if result.failure:
+        raise UserError(result.failure)
+    if picture is not None:
+        draw_types(result.cut, picture, name=Path(programs[0]).name)
+    if result.verilog is not None:
+        design = "vault" if result.vault else "engine"
+        modules = len(result.verilog.modules)
+        console.print(f"{output}: Verilog of the trimmed {design}, {modules} modules")
+
+
+def trimmed_to(
+    context: typer.Context,
+    programs: Sequence[str],
+    preset_name: str,
+    output: Path | None,
+    *,
+    sizes: vip.Sizes,
+    memory: MemoryOptions,
+    launches: vip.Launches,
+    model: ModelOptions,
+    device: str | None = None,
+    steps: Mapping[str, bool],
+) -> vip.TrimResult | vip.BuiltModel:
+    """Trim to programs or to a model, as the arguments of ``vip trim`` say; ``output`` is needed
+    for an ONNX file alone.
+
+    Raises:
+        UserError: arguments that exclude each other.
+    """
     models = [program for program in programs if _is_model(program)]
     if sizes.slower and not steps["check"] and not models:
         raise UserError("--slower measures the runs, so it can't go with --no-check")
     if len(set(programs)) < len(programs):
         raise UserError("a program is given twice")
-    for key in why or []:
-        check_reason(key)
-    made: vip.TrimResult | vip.BuiltModel
     if models:
         _check_model(context, models[0], programs)
         preset_given = preset_name if is_given(context, "preset_name") else None
         path = Path(models[0])
-        make = _build if _is_onnx(path) else _trim_model
-        made = make(path, output, preset_given, model, sizes=sizes, **steps)
-    else:
-        model.check("for models, not for programs")
-        memory.check(programs)
-        _check_programs(programs, preset_name, sizes)
-        memories = memory.memories(programs, file_arguments(context))
-        subjects = _subjects(memories, memory.declared(programs))
-        settings = {"sizes": sizes, "launches": launches, "fit": fit, **steps}
-        made = _trim_programs(subjects, preset_name, output, **settings)
-    result = made.trimmed if isinstance(made, vip.BuiltModel) else made
-    show_trim(result, "this model" if models else "these programs", why or [])
-    write_json(json, made.to_json())
-    if result.failure:
-        raise UserError(result.failure)
-    if figure is not None:
-        draw_types(result.cut, figure, name=Path(programs[0]).name)
-    if result.verilog is not None:
-        design = "vault" if result.vault else "engine"
-        modules = len(result.verilog.modules)
-        console.print(f"{output}: Verilog of the trimmed {design}, {modules} modules")
+        if not _is_onnx(path):
+            return _trim_model(path, output, preset_given, model, sizes=sizes, **steps)
+        if output is None:
+            raise UserError(f"{path}: compile it first, with vip nn compile, and give the folder")
+        return _build(path, output, preset_given, model, sizes=sizes, **steps)
+    model.check("for models, not for programs")
+    memory.check(programs)
+    _check_programs(programs, preset_name, sizes)
+    memories = memory.memories(programs, file_arguments(context))
+    subjects = _subjects(memories, memory.declared(programs))
+    settings = {"sizes": sizes, "launches": launches, "fit": device, **steps}
+    return _trim_programs(subjects, preset_name, output, **settings)
 
 
 def _is_onnx(path: Path) -> bool:
@@ -469,7 +507,7 @@ def _subjects(
 
 
 def _trim_programs(
-    subjects: Sequence[vip.Subject], preset_name: str, output: Path, **options: Any
+    subjects: Sequence[vip.Subject], preset_name: str, output: Path | None, **options: Any
 ) -> vip.TrimResult:
     """Call the API, and add options that help to errors."""
     try:
@@ -485,7 +523,7 @@ def _trim_programs(
 
 
 def _trim_model(
-    path: Path, output: Path, preset_name: str | None, model: ModelOptions, **options: Any
+    path: Path, output: Path | None, preset_name: str | None, model: ModelOptions, **options: Any
 ) -> vip.TrimResult:
     """Trim a vault to a compiled model."""
     model.check("for MODEL.onnx, not for a compiled model", "inputs")

@@ -7,7 +7,7 @@ from microkernels.runtime.job import KernelOutcome
 from pe.interface import PeCounter
 from sim_tb.cosim.difference import Commit, Differing, FirstDifference, OperandContent
 from sim_tb.cosim.machine import On
-from vip.cli.console import console, show_values, table
+from vip.cli.console import console, show_values, table, warn
 from vip.cosimulation.program import CosimRun
 from vip.cosimulation.stereo import BpRun
 
@@ -181,10 +181,24 @@ def _chip(result: RunResult) -> dict[str, str]:
 
 def show_program(name: str, run: CosimRun) -> None:
     """Print the results of the program ``name``."""
+    _show_faults(run)
     if run.config.kind == "engine":
         _show_engine(name, run)
     else:
         _show_engines(name, run.on, run.result)
+
+
+def _show_faults(run: CosimRun) -> None:
+    """Print why an engine faulted, the first of several, on standard error."""
+    faults = run.result.faults
+    if not faults:
+        return
+    if run.config.kind == "engine":
+        warn(faults[0].fault)
+        return
+    rest = len(faults) - 1
+    also = f"; {rest} more engine{'' if rest == 1 else 's'} faulted" if rest else ""
+    warn(f"{faults[0]}{also}")
 
 
 def _show_engine(name: str, run: CosimRun) -> None:
@@ -197,11 +211,11 @@ def _show_engine(name: str, run: CosimRun) -> None:
     if compared is not None:
         equal = "yes" if compared.match else "not known" if run.unknown else "NO"
         rows["equal to the simulator"] = equal
-    show_values(f"{name}: {end.state}", rows)
-    show_registers(end.registers)
     if compared is not None:
         show_hazards(run.program, compared.hazards)
         show_saturated(run.program, compared.saturated)
+    show_values(f"{name}: {end.state}", rows)
+    show_registers(end.registers)
     if run.located is not None:
         show_difference(run.located)
 
@@ -213,7 +227,8 @@ def _show_engines(name: str, on: On, result: RunResult) -> None:
         if values:
             title = f"{counter.name.lower().replace('_', ' ')}, mean and most"
             rows[title] = f"{sum(values) / len(values):,.0f}  {max(values):,}"
-    ended = f"{len(result.faults)} engines faulted" if result.faults else "halted"
+    count = len(result.faults)
+    ended = f"{count} engine{'' if count == 1 else 's'} faulted" if count else "halted"
     show_values(
         f"{name}: {ended}", {**rows, **(_chip(result) if result.host_cycles else _vault(result))}
     )

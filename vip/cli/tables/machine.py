@@ -4,15 +4,39 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from isa.program import Program
+from isa.table import find
+from support.errors import counted
 from vip.cli.console import console, table, warn
 
 if TYPE_CHECKING:
     from isa.hazards import Hazard
+    from vip.programs import Dump
 
-__all__ = ["show_hazards", "show_model_saturated", "show_registers", "show_saturated"]
+__all__ = ["show_dump", "show_hazards", "show_model_saturated", "show_registers", "show_saturated"]
 
+#: Numbers of a dump that are printed, and those of a line.
+_DUMPED, _IN_LINE = 64, 8
 #: Most hazards that are printed; all are in the JSON.
 _MOST_HAZARDS = 20
+
+
+def show_dump(program: Program, dump: "Dump") -> None:
+    """Print the first numbers of a dump that is in its file, as wide as what ``program`` stores."""
+    rows = [row for row in map(find, program.words) if row is not None and row.memory is not None]
+    size = min((row.width.bytes for row in rows if row.width and not row.loads), default=1)
+    assert dump.path is not None
+    with dump.path.open("rb") as file:
+        content = file.read(_DUMPED * size)
+    numbers = [
+        int.from_bytes(content[at : at + size], "little", signed=True)
+        for at in range(0, len(content) // size * size, size)
+    ]
+    console.print(f"{dump.path}: {counted(dump.size, 'byte')}, as {8 * size}-bit numbers:")
+    for first in range(0, len(numbers), _IN_LINE):
+        line = " ".join(f"{number:>7}" for number in numbers[first : first + _IN_LINE])
+        console.print(f"{dump.address + first * size:#8x} {line}", soft_wrap=True)
+    if dump.size > len(content):
+        console.print(f"     ... {counted(dump.size - len(content), 'more byte')} in the file")
 
 
 def show_hazards(program: Program, hazards: Sequence["Hazard"]) -> None:

@@ -139,21 +139,21 @@ def show_trim(result: TrimResult, work: str, why: Sequence[str] = ()) -> None:
 
 def show_fit(fitting: Fitting) -> None:
     """Print a table of both chips."""
-    budget = fitting.full.chip.budget
-    rows = table("", "full", "trimmed", title=f"{budget.name}, filled")
+    device = fitting.full.chip.device
+    rows = table("", "full", "trimmed", title=f"{device.name}, filled")
     both = (fitting.full, fitting.trimmed)
     rows.add_row("engines", *(str(one.chip.config.pes) for one in both))
     rows.add_row("vaults", *(f"{one.chip.config.vaults}" for one in both))
-    for name, part in budget.capacity.items():
+    for name, part in device.capacity.items():
         used = [one.chip.area.total.values.get(name, 0) for one in both]
         rows.add_row(f"{name} of {part:,.0f}", *(f"{value / part:.0%}" for value in used))
     rows.add_row("cycles", *(f"{one.copies.cycles:,}" for one in both))
     rows.add_row("throughput", "1.00", f"{fitting.gain:.2f}")
     rows.add_row(f"GB/s at {CLOCK_MHZ:g} MHz", *(f"{one.gigabytes:.1f}" for one in both))
-    if budget.board is not None and fitting.board_gain is not None:
-        size = budget.board.bytes_per_second / 1e9
+    if device.board is not None and fitting.board_gain is not None:
+        size = device.board.bytes_per_second / 1e9
         rows.add_row(
-            f"throughput on {budget.board.name} ({size:.1f} GB/s)",
+            f"throughput on {device.board.name} ({size:.1f} GB/s)",
             "1.00",
             f"{fitting.board_gain:.2f}",
         )

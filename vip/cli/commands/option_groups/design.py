@@ -19,7 +19,7 @@ ConfigOption = Annotated[
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Configuration as JSON, as vip trim --fit writes it (instead of --preset).",
+        help="Configuration as JSON, as vip trim --device writes it (instead of --preset).",
         callback=reading(),
     ),
 ]

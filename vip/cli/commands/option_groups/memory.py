@@ -1,9 +1,9 @@
-"""Options of a run: the memory of an engine, what it holds before, what is read of it after."""
+"""Options of a run: what the memory holds before, and what is read of it after."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import Annotated, Any
 
 import typer
 
@@ -11,10 +11,7 @@ from vip.cli.commands.options import address, reading, writing
 from vip.cli.errors import UserError
 from vip.programs import Dump, DumpError
 
-if TYPE_CHECKING:
-    from sim_tb.cosim.engine import MemoryBehaviour
-
-__all__ = ["BehaviourOption", "DumpOption", "MemoryOption", "dump_of", "naming_dump"]
+__all__ = ["DumpOption", "MemoryOption", "dump_of", "naming_dump"]
 
 
 def _dumped(dump: Any) -> list[Path]:
@@ -55,36 +52,3 @@ def naming_dump() -> Iterator[None]:
         yield
     except DumpError as error:
         raise UserError(f"--{error}") from None
-
-
-def _behaviour(
-    *,
-    latency: Annotated[
-        int, typer.Option(help="Memory latency in cycles.", min=1, max=1_000_000, metavar="CYCLES")
-    ] = 20,
-    bandwidth: Annotated[
-        float, typer.Option(help="Memory bandwidth in bytes per cycle.", min=0.03125, max=8)
-    ] = 8,
-    stall: Annotated[
-        float,
-        typer.Option(help="Chance per cycle that the memory refuses a request.", min=0, max=0.99),
-    ] = 0,
-    out_of_order: Annotated[
-        bool, typer.Option("--out-of-order", help="Answer requests in random order.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of everything random in the memory.", min=0)] = 1,
-) -> "MemoryBehaviour":
-    """Behaviour of the memory beside one engine, as a simulation takes it."""
-    from sim_tb.cosim.engine import MemoryBehaviour
-
-    return MemoryBehaviour(
-        latency=latency,
-        bandwidth=max(1, round(bandwidth * 32)),
-        stall=stall,
-        gap=stall,
-        out_of_order=out_of_order,
-        seed=seed,
-    )
-
-
-BehaviourOption = Annotated["MemoryBehaviour", _behaviour]

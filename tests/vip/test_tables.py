@@ -1,0 +1,50 @@
+"""Tables of commands: readable at any width, verdicts in colour."""
+
+from io import StringIO
+
+import pytest
+from rich.console import Console
+
+from vip.cli.console import table
+
+_TEXT = ("program", "known", "from")
+
+
+@pytest.mark.parametrize("width", [40, 60, 80, 120])
+def test_numbers_are_whole_at_any_width(width: int) -> None:
+    """A number that is cut short is a wrong number; a narrow terminal gets a list."""
+    numbers = [str(1_000_003 * number) for number in range(1, 5)]
+    heads = (*_TEXT[:1], *(f"of {number}" for number in range(4)), *_TEXT[1:])
+    rows = table(*heads, left=_TEXT, title="sizes")
+    rows.add_row("bp.s", *numbers, "proved", "word 11 of the program that runs longest")
+    output = StringIO()
+    Console(width=width, file=output).print(rows)
+    lines = output.getvalue().split("\n")
+    assert max(map(len, lines)) <= width
+    assert "…" not in output.getvalue()
+    words = output.getvalue().split()
+    assert {*numbers, "known", "from", "proved", "longest", "sizes", "bp.s"} <= set(words)
+    assert any("──" in line for line in lines) == (width >= 80)
+
+
+@pytest.mark.parametrize(
+    ("cell", "code"),
+    [
+        ("yes", "\x1b[32m"),
+        ("no", "\x1b[1;31m"),
+        ("DIFFERS: r3", "\x1b[1;31m"),
+        ("better: record it", "\x1b[32m"),
+        ("no memory", ""),
+        ("nothing", ""),
+    ],
+)
+def test_verdicts_have_a_colour_on_a_terminal(cell: str, code: str) -> None:
+    rows = table("", "judged", left=("", "judged"))
+    rows.add_row("result", cell)
+    colours = StringIO()
+    Console(file=colours, force_terminal=True, color_system="standard", width=80).print(rows)
+    assert f"{code}{cell}" in colours.getvalue()
+    assert ("\x1b[" in colours.getvalue().split("result")[1]) == bool(code)
+    plain = StringIO()
+    Console(file=plain, width=80).print(rows)
+    assert "\x1b" not in plain.getvalue()
