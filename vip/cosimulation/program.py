@@ -167,7 +167,15 @@ def cosim(
     compared = compare and chosen.kind == "engine" and on != "iss"
     with DramImage(chosen.memory_bytes) as image:
         with (
-            waves(program, chosen, on, trace=trace, pipeline=pipeline) as wave,
+            waves(
+                program,
+                chosen,
+                on,
+                trace=trace,
+                pipeline=pipeline,
+                rehearse=lambda model: [_rehearsed(locator, model, behaviour)],
+                max_cycles=max_cycles,
+            ) as wave,
             open_machine(chosen, on, trace=wave.path, memory=behaviour, outer=outer) as machine,
         ):
             contents = machine.memory(image)
@@ -191,6 +199,18 @@ def cosim(
         activity=wave.activity,
         located=locator.locate() if differs and on == "rtl" else None,
     )
+
+
+def _rehearsed(
+    locator: Locator, config: Configuration, behaviour: MemoryBehaviour | None
+) -> RunResult:
+    """The run on the timing model, of a memory of its own."""
+    with (
+        DramImage(config.memory_bytes) as image,
+        open_machine(config, "model", memory=behaviour, preload=True) as machine,
+    ):
+        fill(image, locator.memory)
+        return machine.run(locator.launch, image)
 
 
 def _explained(

@@ -1,12 +1,13 @@
 """The verb ``cosim_bp``: depth from stereo by belief propagation on Verilog."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 from numpy.typing import NDArray
 
+from isa.run import RunResult
 from microkernels.bp.golden import labels as best_labels
 from microkernels.bp.jobs import bp_job
 from microkernels.bp.problem import BpProblem
@@ -203,13 +204,18 @@ def cosim_bp(
         scene = stereo_pair(config=chosen)
     job = _job(scene.problem, iterations, chosen, pes)
     cycles = _CYCLES_PER_UPDATE * scene.problem.updates * iterations / (job.pes * job.vaults)
-    with waves(job.program, chosen, on, trace=trace, pipeline=pipeline) as wave:
+    preload = on != "rtl" if preload is None else preload
+
+    def rehearse(model: Configuration) -> Iterable[RunResult]:
+        return run_on(job, model, on="model", memory=behaviour, preload=preload).results.values()
+
+    with waves(job.program, chosen, on, trace=trace, pipeline=pipeline, rehearse=rehearse) as wave:
         outcome = run_on(
             job,
             chosen,
             on=on,
             memory=behaviour,
-            preload=on != "rtl" if preload is None else preload,
+            preload=preload,
             outer=outer,
             trace=wave.path,
             progress=counting(progress, "cosimulation (cycles)", cycles),

@@ -16,6 +16,8 @@ from support.extras import need
 from support.files import write_atomically
 from support.scratch import scratch_folder
 
+from .room import LOG, Rehearsal, check_room
+
 __all__ = ["EVENTS", "Waves", "waves"]
 
 #: Ending of a trace of events; other endings are those of waveforms.
@@ -45,6 +47,8 @@ def waves(
     *,
     trace: Path | None,
     pipeline: Path | None,
+    rehearse: Rehearsal,
+    max_cycles: int | None = None,
 ) -> Iterator[Waves]:
     """The waveforms of a run of ``program``. At the end of the ``with`` statement ``trace`` and
     ``pipeline`` are made of them.
@@ -54,29 +58,37 @@ def waves(
             refuse the path that they are given (:func:`sim_tb.cosim.machine.open_machine`).
         trace: waveforms (``.vcd``, ``.fst``), or a trace of events (``.json``).
         pipeline: Konata log.
+        rehearse, max_cycles: as of :func:`vip.cosimulation.room.check_room`.
 
     Raises:
-        TraceError: the engines have no counters, for a pipeline or a trace of events.
+        TraceError: the engines have no counters, for a pipeline or a trace of events, or a disk has
+            too little room.
         MissingExtraError: pylibfst is not installed, for ``.fst``.
         OSError: a file can't be written.
     """
     ending = "" if trace is None else trace.suffix.lower()
     events, fst = ending == EVENTS, ending == _FST
-    if on != "rtl" or (not events and not fst and pipeline is None):
+    asked = pipeline or trace
+    if on != "rtl" or asked is None:
         # A machine without waveforms refuses the file, whatever is made of them.
-        yield Waves(pipeline or trace)
+        yield Waves(asked)
         return
     if not config.pe.counters and (events or pipeline is not None):
         raise TraceError(
-            f"{pipeline or trace}: instructions are followed by the engines' counters, and these "
-            "have none"
+            f"{asked}: instructions are followed by the engines' counters, and these have none"
         )
     if fst:
         need("pylibfst", "FST waveforms")
     with scratch_folder("waves") as folder:
         wave = folder / "wave.vcd" if events or fst or trace is None else trace
+        files = {} if trace is None else {trace: ending}
+        if pipeline is not None:
+            files[pipeline] = LOG
+        check_room({wave: ".vcd", **files}, config, rehearse, name=asked, max_cycles=max_cycles)
         waves = Waves(wave)
         yield waves
+        if not events and not fst and pipeline is None:
+            return
         if fst and trace is not None:
             write_fst(wave, trace)
             if pipeline is None:
