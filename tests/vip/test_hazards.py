@@ -104,7 +104,7 @@ def test_the_verilog_differs_for_the_wrong_program_alone(vip, programs, tmp_path
     arguments = ("--memory", "inputs.bin", "--json", "r.json", "--dump", 256, 32, "out.bin")
     code, _, error = vip("cosim", "program", "early.s", *arguments)
     assert code == 1
-    hazard, difference = said(error).splitlines()
+    difference, hazard = said(error).splitlines()
     assert hazard == f"vip: hazard: {HAZARD}"
     assert difference.startswith(
         "vip: early.s: the engine differs from the simulator: memory at 0x1"

@@ -99,6 +99,8 @@ NEEDS: dict[str, set[str]] = {
     "bench networks --only little --preset tiny --on rtl": SIMULATOR | PHOTOGRAPHS,
     "bench network --picture a.png": SIMULATOR | PLOT,
     "bench digits": SIMULATOR | {"sklearn"},
+    "fit kernel.s --preset pe-small": SIMULATOR,
+    "fit kernel.s --preset pe-small --no-check": YOSYS,
     "bench placement": YOSYS | NEXTPNR,
     "bench clocks": SIMULATOR,
     "bench stereo --width 8 --height 6 --coarse 0 --iterations 1 --verilog": (

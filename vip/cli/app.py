@@ -20,7 +20,7 @@ class Commands(LazyGroup):
         "Start here": ("demo", "run", "cosim", "generate"),
         "Programs": ("asm", "disasm", "debug", "browser"),
         "Simulation": ("model", "sweep"),
-        "Hardware": ("presets", "diagram", "synth", "timing", "power", "trim", "prove"),
+        "Hardware": ("presets", "diagram", "synth", "fit", "timing", "power", "trim", "prove"),
         "Applications": ("mrf", "nn"),
         "Measurement": ("report", "bench"),
     }
@@ -75,6 +75,11 @@ class Commands(LazyGroup):
             "synth",
             "Synthesise with Yosys and report the area of each unit; or place and route on an "
             "FPGA.",
+        ),
+        "fit": CommandEntry(
+            "fit",
+            "fit",
+            "Say how many engines, trimmed to programs, fit an FPGA, and how fast they are.",
         ),
         "timing": CommandEntry(
             "timing",

@@ -174,7 +174,7 @@ def test_an_engine_that_waits_for_a_faulted_one_is_late_and_both_are_named(
     """)
     with pytest.raises(CosimError) as error:
         run_launch(chip, Launch(program=endless, max_cycles=3_000))
-    assert "PE 1 (vault 1, slot 0): dram range at word 3" in str(error.value)
+    assert "PE 1 (vault 1, slot 0): <assembly>:5: ld.reg [64-bit] r10, r9: " in str(error.value)
     assert "PEs 0, 2, 3 still run" in str(error.value)
     run(Host(Blocking(chip)).stop())
     chip.run(1000)

@@ -24,6 +24,7 @@ _READ = {
     "debug script": "debug script",
     "cosim program program": "assembly",
     "trim programs": "assembly",
+    "fit programs": "assembly",
     "trim inputs": "arrays",
     "trim calibrate": "arrays",
     "trim profile": "profile",

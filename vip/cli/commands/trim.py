@@ -44,7 +44,14 @@ from .options import (
     reading,
 )
 
-__all__ = ["trim"]
+__all__ = [
+    "LaunchesOption",
+    "MemoryOptions",
+    "SizesOption",
+    "program_files",
+    "trim",
+    "trimmed_to",
+]
 
 _NUMBER = r"(?:0x[0-9a-fA-F]{1,16}|[0-9]{1,20})"
 _SPAN = rf"(?:(?P<owner>.+)=)?(?P<start>{_NUMBER}):(?P<size>{_NUMBER})"
@@ -306,7 +313,7 @@ _OF_PROGRAMS = (
 )
 
 
-def _program_files(names: Sequence[str] | None) -> list[Path]:
+def program_files(names: Sequence[str] | None) -> list[Path]:
     """Those of ``names`` that are no applications; of a compiled model the manifest."""
     suite = [application.name for application in applications()]
     return [manifest_of(Path(name)) for name in files_beside("application", suite, names or ())]
@@ -321,7 +328,7 @@ def trim(
             help="Program files, assembly (.s), applications of the suite, one folder of vip nn "
             "compile, or one ONNX file.",
             metavar="PROGRAM|APPLICATION|DIR|MODEL.onnx...",
-            callback=reading(_program_files),
+            callback=reading(program_files),
         ),
     ],
     output: OutputDirectory,
@@ -374,30 +381,18 @@ def trim(
         find_device(device)
         if not steps["check"]:
             raise UserError("--device runs the programs, so it can't go with --no-check")
-    models = [program for program in programs if _is_model(program)]
-    if sizes.slower and not steps["check"] and not models:
-        raise UserError("--slower measures the runs, so it can't go with --no-check")
-    if len(set(programs)) < len(programs):
-        raise UserError("a program is given twice")
     for key in why or []:
         check_reason(key)
-    made: vip.TrimResult | vip.BuiltModel
-    if models:
-        _check_model(context, models[0], programs)
-        preset_given = preset_name if is_given(context, "preset_name") else None
-        path = Path(models[0])
-        make = _build if _is_onnx(path) else _trim_model
-        made = make(path, output, preset_given, model, sizes=sizes, **steps)
-    else:
-        model.check("for models, not for programs")
-        memory.check(programs)
-        _check_programs(programs, preset_name, sizes)
-        memories = memory.memories(programs, file_arguments(context))
-        subjects = _subjects(memories, memory.declared(programs))
-        settings = {"sizes": sizes, "launches": launches, "fit": device, **steps}
-        made = _trim_programs(subjects, preset_name, output, **settings)
+    groups: dict[str, Any] = {
+        "sizes": sizes,
+        "memory": memory,
+        "launches": launches,
+        "model": model,
+    }
+    made = trimmed_to(context, programs, preset_name, output, device=device, steps=steps, **groups)
     result = made.trimmed if isinstance(made, vip.BuiltModel) else made
-    show_trim(result, "this model" if models else "these programs", why or [])
+    kind = "this model" if any(map(_is_model, programs)) else "these programs"
+    show_trim(result, kind, why or [])
     write_json(json, made.to_json())
     if result.failure:
         raise UserError(result.failure)
@@ -407,6 +402,48 @@ def trim(
         design = "vault" if result.vault else "engine"
         modules = len(result.verilog.modules)
         console.print(f"{output}: Verilog of the trimmed {design}, {modules} modules")
+
+
+def trimmed_to(
+    context: typer.Context,
+    programs: Sequence[str],
+    preset_name: str,
+    output: Path | None,
+    *,
+    sizes: vip.Sizes,
+    memory: MemoryOptions,
+    launches: vip.Launches,
+    model: ModelOptions,
+    device: str | None = None,
+    steps: Mapping[str, bool],
+) -> vip.TrimResult | vip.BuiltModel:
+    """Trim to programs or to a model, as the arguments of ``vip trim`` say; ``output`` is needed
+    for an ONNX file alone.
+
+    Raises:
+        UserError: arguments that exclude each other.
+    """
+    models = [program for program in programs if _is_model(program)]
+    if sizes.slower and not steps["check"] and not models:
+        raise UserError("--slower measures the runs, so it can't go with --no-check")
+    if len(set(programs)) < len(programs):
+        raise UserError("a program is given twice")
+    if models:
+        _check_model(context, models[0], programs)
+        preset_given = preset_name if is_given(context, "preset_name") else None
+        path = Path(models[0])
+        if not _is_onnx(path):
+            return _trim_model(path, output, preset_given, model, sizes=sizes, **steps)
+        if output is None:
+            raise UserError(f"{path}: compile it first, with vip nn compile, and give the folder")
+        return _build(path, output, preset_given, model, sizes=sizes, **steps)
+    model.check("for models, not for programs")
+    memory.check(programs)
+    _check_programs(programs, preset_name, sizes)
+    memories = memory.memories(programs, file_arguments(context))
+    subjects = _subjects(memories, memory.declared(programs))
+    settings = {"sizes": sizes, "launches": launches, "fit": device, **steps}
+    return _trim_programs(subjects, preset_name, output, **settings)
 
 
 def _is_onnx(path: Path) -> bool:
@@ -470,7 +507,7 @@ def _subjects(
 
 
 def _trim_programs(
-    subjects: Sequence[vip.Subject], preset_name: str, output: Path, **options: Any
+    subjects: Sequence[vip.Subject], preset_name: str, output: Path | None, **options: Any
 ) -> vip.TrimResult:
     """Call the API, and add options that help to errors."""
     try:
@@ -486,7 +523,7 @@ def _trim_programs(
 
 
 def _trim_model(
-    path: Path, output: Path, preset_name: str | None, model: ModelOptions, **options: Any
+    path: Path, output: Path | None, preset_name: str | None, model: ModelOptions, **options: Any
 ) -> vip.TrimResult:
     """Trim a vault to a compiled model."""
     model.check("for MODEL.onnx, not for a compiled model", "inputs")

@@ -1,0 +1,115 @@
+"""``vip fit``: how many engines, trimmed to some work, fit an FPGA."""
+
+from typing import Annotated
+
+import typer
+
+import vip
+from synth.physical.devices import DEVICES, FILL, find_device
+from vip.cli.console import console, shown, table
+from vip.cli.errors import UserError
+from vip.cli.groups import grouped
+from vip.output import write_json
+from vip.trimming.devices import DeviceFit, fit_devices
+
+from .option_groups.models import ModelOptions
+from .options import JsonOption, PresetOption, ToolsOption, reading
+from .trim import LaunchesOption, MemoryOptions, SizesOption, program_files, trimmed_to
+
+__all__ = ["fit"]
+
+
+@grouped
+def fit(
+    context: typer.Context,
+    programs: Annotated[
+        list[str],
+        typer.Argument(
+            help="Program files, assembly (.s), applications of the suite, or one folder of vip nn "
+            "compile.",
+            metavar="PROGRAM|APPLICATION|DIR...",
+            callback=reading(program_files),
+        ),
+    ],
+    sizes: SizesOption,
+    memory: MemoryOptions,
+    launches: LaunchesOption,
+    device: Annotated[
+        list[str] | None,
+        typer.Option(
+            help=f"One of {', '.join(DEVICES)}, with the speed grade of an ECP5 at the end or the "
+            "slowest, or asic:MM2; may be repeated (default: all, unplaced).",
+            metavar="DEVICE",
+        ),
+    ] = None,
+    preset_name: PresetOption = "pe",
+    check: Annotated[
+        bool,
+        typer.Option(
+            help="Run the programs on the Verilog of both engines, which finds the smallest one."
+        ),
+    ] = True,
+    placements: Annotated[
+        int, typer.Option("--placements", min=0, metavar="N", help="Placements on each device.")
+    ] = 1,
+    jobs: ToolsOption = None,
+    json: JsonOption = None,
+) -> None:
+    """Say how many engines, trimmed to programs, fit an FPGA, and how fast they are.
+
+    The engine is the one of vip trim, which also writes its Verilog. Cells are counted against the
+    usable part of the device; a crossbar, ports of a host and pins are not counted, for which vip
+    trim --device builds a whole chip. The clock is that of a placed engine on devices that nextpnr
+    knows, if the extra pnr is installed; on others it is assumed. A folder of vip nn compile gives
+    vaults in place of engines.
+
+    Example: vip fit kernel.s --memory image.bin --device xc7a100t
+
+    Example: vip fit bp --no-check
+    """
+    devices = [find_device(name) for name in device or DEVICES]
+    made = trimmed_to(
+        context,
+        programs,
+        preset_name,
+        None,
+        sizes=sizes,
+        memory=memory,
+        launches=launches,
+        model=ModelOptions(),
+        steps={"check": check, "area": False, "prove": False},
+    )
+    assert isinstance(made, vip.TrimResult)
+    if made.failure:
+        raise UserError(made.failure)
+    with shown() as progress:
+        fits = fit_devices(
+            made, devices, placements=placements if device else 0, jobs=jobs, progress=progress
+        )
+    _show(", ".join(programs), fits)
+    report = {one.device.name: one.to_json() for one in fits}
+    write_json(json, {"devices": report, "trimmed": made.to_json()})
+
+
+def _show(what: str, fits: tuple[DeviceFit, ...]) -> None:
+    """Print a row for each device, and what each number is."""
+    measures = list(dict.fromkeys(name for one in fits for name in one.device.capacity))
+    head = ("device", "engines", "limit", *measures, "MHz")
+    rows = table(*head, left=("device", "limit"), title=f"Engines for {what}")
+    for one in fits:
+        cells = [
+            f"{one.needed.get(name, 0):,.10g}" if name in one.device.capacity else ""
+            for name in measures
+        ]
+        mhz = "?" if one.mhz is None else f"{one.mhz:.1f}" if one.placed else f"{one.mhz:.0f}*"
+        rows.add_row(one.device.name, f"{one.engines:,}", one.limit, *cells, mhz)
+    console.print(rows)
+    each = max(one.engines_each for one in fits)
+    design = "engine" if each == 1 else f"vault of {each} engines, whose units are mapped alone"
+    console.print(f"{', '.join(measures)}: of one {design}", style="dim")
+    parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
+    console.print(f"usable: {parts}; what is around engines is not counted", style="dim")
+    if any(one.mhz is not None and one.placed is None for one in fits):
+        console.print("*: assumed; nothing here places on these devices", style="dim")
+    for reason in dict.fromkeys(one.unplaced for one in fits if one.mhz is None):
+        console.print(f"?: {reason}", style="dim", soft_wrap=True)

@@ -1,0 +1,152 @@
+"""What fits: copies of a trimmed design on FPGAs, the resource that limits them, and the clock."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from pe.config import PeConfig
+from soc.tile.config import VaultTileConfig
+from support.extras import MissingExtraError
+from synth.physical.area import synthesise
+from synth.physical.chip_area import design_area
+from synth.physical.devices import Device
+from synth.physical.nextpnr import need_nextpnr
+from synth.physical.place import PlaceReport
+from vip.progress import Progress, naming, silent
+from vip.synthesis.placement import place
+
+from .filling import CLOCK_MHZ
+from .trim import TrimResult
+
+__all__ = ["DeviceFit", "fit_devices"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class DeviceFit:
+    """Copies of a design, an engine or a vault, on a device.
+
+    Attributes:
+        device: the device.
+        engines_each: engines of one copy.
+        needed: measure -> number that one copy takes: of an engine as one netlist, of a vault the
+            sum of its units, each mapped alone.
+        placed: one engine, placed and routed; None: it is not.
+        unplaced: the reason for that, in words; "" if it is placed.
+    """
+
+    device: Device
+    engines_each: int
+    needed: Mapping[str, float]
+    placed: PlaceReport | None
+    unplaced: str
+
+    @property
+    def copies(self) -> int:
+        """Copies that fit the usable part of the device, by counts alone."""
+        return int(1 / max(self.device.used(self.needed).values()))
+
+    @property
+    def engines(self) -> int:
+        """Engines of these copies."""
+        return self.copies * self.engines_each
+
+    @property
+    def limit(self) -> str:
+        """The measure of which one copy takes the largest usable part."""
+        used = self.device.used(self.needed)
+        return max(used, key=lambda name: used[name])
+
+    @property
+    def mhz(self) -> float | None:
+        """Clock of one engine: the median of its placements; assumed for a device that nothing here
+        places; None: not known."""
+        if self.placed is not None:
+            return self.placed.fmax_mhz
+        return None if self.device.placer else CLOCK_MHZ
+
+    def to_json(self) -> dict[str, object]:
+        """The fit as plain JSON data."""
+        used = self.device.used(self.needed)
+        return {
+            "part": self.device.part,
+            "engines": self.engines,
+            "copies": self.copies,
+            "limited_by": self.limit,
+            "needed": {name: self.needed.get(name, 0) for name in self.device.capacity},
+            "usable": {name: round(self.device.most(name), 2) for name in self.device.capacity},
+            "capacity": dict(self.device.capacity),
+            "used_by_one": {name: round(part, 4) for name, part in used.items()},
+            "mhz": self.mhz,
+            "mhz_is": "placed" if self.placed is not None else "assumed" if self.mhz else "unknown",
+            "placement": None if self.placed is None else self.placed.to_json(),
+        }
+
+
+def fit_devices(
+    trimmed: TrimResult,
+    devices: Sequence[Device],
+    *,
+    placements: int = 0,
+    jobs: int | None = None,
+    progress: Progress = silent,
+) -> tuple[DeviceFit, ...]:
+    """Count the trimmed design, an engine or a vault, against each device.
+
+    The logic around engines, such as a crossbar and the ports of a host, is not counted where the
+    design is an engine; :mod:`synth.physical.fit` has it.
+
+    Parameters:
+        placements: seeds with which an engine is placed on devices that nextpnr knows, if it is
+            installed and the engine fits; 0: none is placed.
+        jobs: tools at a time; None: one per processor.
+        progress: called with each step.
+
+    Raises:
+        SynthesisError: a design that Yosys refuses, or a placement that fails.
+    """
+    design = trimmed.vault or trimmed.cut.trimmed
+    step = naming(progress, "fit")
+    areas: dict[str, Mapping[str, float]] = {}
+    fits = []
+    for device in devices:
+        if device.target not in areas:
+            step(f"synthesis for {device.target}")
+            areas[device.target] = _area(design, device.target, jobs)
+        needed, placed = areas[device.target], None
+        reason = _unplaced(device, needed, placements)
+        if not reason:
+            engine = trimmed.cut.trimmed
+            placed = place(engine, device.name, seeds=placements, jobs=jobs, progress=progress)
+        fits.append(
+            DeviceFit(
+                device=device,
+                engines_each=design.engines,
+                needed=needed,
+                placed=placed,
+                unplaced=reason,
+            )
+        )
+    return tuple(fits)
+
+
+def _area(design: PeConfig | VaultTileConfig, target: str, jobs: int | None) -> Mapping[str, float]:
+    """What one copy takes. A vault is too large for one netlist."""
+    if isinstance(design, VaultTileConfig):
+        return design_area(design, target).values
+    flat = synthesise(design, target, (), jobs=jobs, flat=True).flat
+    assert flat is not None
+    return flat.values
+
+
+def _unplaced(device: Device, needed: Mapping[str, float], placements: int) -> str:
+    """The reason for not placing on a device; "" if there is none."""
+    if not device.placer:
+        return f"nothing here places on {device.name}"
+    if not placements:
+        return "placements were not asked for"
+    if device.shortage(needed):
+        return f"it does not fit {device.name}"
+    try:
+        need_nextpnr()
+    except MissingExtraError as error:
+        return str(error)
+    return ""
