@@ -1,4 +1,4 @@
-"""Bundles: signals that go from one component to another and are members of both, one by one."""
+"""Bundles: signals from one component to another, as individual members of both."""
 
 from typing import Any
 
@@ -11,10 +11,10 @@ __all__ = ["Bundle"]
 
 
 class Bundle:
-    """Some signals in one direction; one declaration serves both components and the module around.
+    """Signals in one direction; one declaration serves both components and the enclosing module.
 
-    Unlike a :class:`amaranth.lib.wiring.Signature`, a bundle makes no level of names: its signals
-    are ports of their own, whose names each component may begin with a prefix.
+    Unlike a :class:`amaranth.lib.wiring.Signature`, a bundle adds no level of names: its signals
+    are separate ports, to whose names each component may add a prefix.
 
     Parameters:
         members: shape of each signal, in the order of the ports.

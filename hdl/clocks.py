@@ -6,7 +6,7 @@ from amaranth.hdl import ClockDomain
 
 __all__ = ["CLOCK_PORTS", "ENGINE_DOMAIN", "MEMORY_DOMAIN", "named_domain"]
 
-#: Domain of engines, crossbar, network and host: of everything in a design with one clock.
+#: Domain of engines, crossbar, network and host; in a design with one clock, of everything.
 ENGINE_DOMAIN = "sync"
 #: Domain of a vault's back end in a design with two clocks.
 MEMORY_DOMAIN = "mem"
@@ -16,8 +16,8 @@ CLOCK_PORTS = {ENGINE_DOMAIN: ("clk", "rst"), MEMORY_DOMAIN: ("clk_mem", "rst_me
 
 
 def named_domain(name: str) -> Any:
-    """A new ``ClockDomain`` ``name`` whose clock and reset are called as in :data:`CLOCK_PORTS`;
-    others as Amaranth calls them."""
+    """A new ``ClockDomain`` ``name`` whose clock and reset are named by :data:`CLOCK_PORTS`, or by
+    Amaranth if not listed."""
     domain: Any = ClockDomain(name)
     if name in CLOCK_PORTS and domain.rst is not None:
         domain.clk.name, domain.rst.name = CLOCK_PORTS[name]

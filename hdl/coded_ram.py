@@ -1,4 +1,4 @@
-"""A wide memory with several write ports, made of the block RAMs of an FPGA."""
+"""A wide memory with several write ports, built from an FPGA's block RAMs."""
 
 from functools import reduce
 from operator import xor
@@ -55,9 +55,9 @@ class CodedRam(Component):
 
     Each write port owns a RAM, and the word is the XOR of all of them: a write stores its data
     XORed with the contents of the other RAMs at its address, which must therefore be known one
-    cycle ahead. Unlike a table of the port that wrote last, this needs no storage that itself has
-    several write ports. Each RAM is copied for each port that reads it: all read ports, and the
-    other write ports. All start with 0.
+    cycle ahead. Unlike a live value table, this needs no storage that itself has several write
+    ports. Each RAM is copied for each port that reads it: all read ports, and the other write
+    ports. All start with 0.
 
     Parameters:
         width: bits of a word; a multiple of ``lanes``.

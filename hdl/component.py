@@ -1,4 +1,4 @@
-"""Base class of every hardware unit, and the names by which proofs know its insides."""
+"""Base class of all hardware units, and the names by which proofs access their internals."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -7,7 +7,7 @@ from amaranth.lib import wiring
 __all__ = ["Component", "Probes"]
 
 
-# At run time Amaranth's class takes no type arguments.
+# Amaranth's class takes no type arguments at run time.
 if TYPE_CHECKING:
     _Base = wiring.Component[wiring.Signature]
 else:
@@ -15,7 +15,7 @@ else:
 
 
 class Component(_Base):
-    """A component with members that type checkers accept, although they exist only at run time.
+    """A component whose members, which only exist at run time, are accepted by type checkers.
 
     Constructor parameters are attributes of the same names: emission recognises equal components
     by them (:mod:`hdl.emission`). Registers, wires and parts that proofs rely on are named by the
@@ -28,7 +28,7 @@ class Component(_Base):
 
 
 class Probes:
-    """Names of registers, wires and parts of a component, beside its members.
+    """Names of a component's internal registers, wires and parts.
 
     Each is an attribute, whose value is its name in the hardware: ``Dispatch.probes.occupied`` is
     ``"occupied"``, and ``Dispatch.probes.within("dispatch").occupied`` is ``"dispatch.occupied"``.
@@ -49,5 +49,5 @@ class Probes:
         return self._path + name
 
     def within(self, instance: str) -> "Probes":
-        """These names from outside, where the component is the part ``instance``."""
+        """These names as seen from outside, where the component is ``instance``."""
         return Probes(*self.names, path=f"{instance}.{self._path}")

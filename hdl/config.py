@@ -1,4 +1,4 @@
-"""Common parts of all configurations: their error, and the implementations of memories."""
+"""Shared by all configurations: the exception, and the memory implementations."""
 
 from typing import Literal
 

@@ -17,8 +17,8 @@ COUNTER_BITS = 44
 class CounterBank(Component):
     """Counters of :data:`COUNTER_BITS` bits in one memory.
 
-    In flip-flops, sixteen of them would be an eighth of an engine. Instead narrow counters collect
-    the events, and each of them is added to its word of the memory once in ``depth`` cycles.
+    In flip-flops, sixteen of them would be an eighth of an engine. Instead, narrow counters collect
+    the events, and each is added to its memory word once every ``depth`` cycles.
 
     Parameters:
         max_steps: of each counter, the largest step (0: it stays 0); 2..256 counters.
@@ -72,7 +72,7 @@ class CounterBank(Component):
         ]
         turn = Signal(self._index_bits)
         adding = Signal(self._index_bits)
-        # The first round overwrites the memory, so clearing takes no time of its own.
+        # The first round overwrites the memory, so clearing takes no extra time.
         first_round = Signal(init=1)
         starting = Signal(init=1)
         m.d.sync += [turn.eq(turn + 1), adding.eq(turn), starting.eq(0)]

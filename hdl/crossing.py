@@ -15,13 +15,13 @@ from .config import ConfigurationError
 
 __all__ = ["MAX_CROSSING_DEPTH", "MIN_CROSSING_DEPTH", "RESET_CYCLES", "StreamCrossing"]
 
-#: Fewer words than this, and each waits for the last to be acknowledged.
+#: With fewer words, each would wait for the last to be acknowledged.
 MIN_CROSSING_DEPTH = 4
 #: Cycles of the slower clock for which both resets are 1 together, at least. Pointers that a reset
 #: finds on their way to the other side have to cross twice within it, or a source that offers words
 #: at once may write over some that were not taken.
 RESET_CYCLES = 8
-#: More words than this belong on one side of the crossing.
+#: Larger buffers belong on one side of the crossing.
 MAX_CROSSING_DEPTH = 64
 
 _CHECK = Checks(ConfigurationError)
@@ -35,8 +35,7 @@ class StreamCrossing(Component):
     target after it was taken; with 8 words or more, one passes in each cycle of the slower clock.
 
     Both resets are asserted together, for RESET_CYCLES of the slower clock at least, and released
-    in any order. What is given after the release of the source's reset waits for that of the
-    target's.
+    in any order. Words sent after the source's reset is released wait for the target's.
 
     Parameters:
         shape: of a word.
@@ -69,7 +68,7 @@ class StreamCrossing(Component):
             width=len(written), depth=self.depth, w_domain=self.source, r_domain=self.target
         )
         m.submodules.fifo = fifo
-        # Who is in reset seems to take a word and loses it.
+        # A side in reset would appear to accept a word, and lose it.
         open_ = ~ResetSignal(self.target)
         m.d.comb += [
             fifo.w_data.eq(written),

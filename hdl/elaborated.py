@@ -1,4 +1,4 @@
-"""Modules that this process has elaborated, kept for other designs with the same parts."""
+"""Cache of elaborated modules, for other designs with the same parts."""
 
 import gc
 import threading
@@ -19,7 +19,7 @@ class ModulePort(NamedTuple):
     signed: bool
 
 
-#: What decides a module: class, parameters, ports, base of its name.
+#: What identifies a module: class, parameters, ports, base of its name.
 ModuleKey = tuple[type, str, tuple[ModulePort, ...], str]
 
 
@@ -53,7 +53,7 @@ class ElaboratedModule:
         return full_name(self.kind)
 
 
-#: Text of elaborated modules that a process keeps, at most.
+#: Most text of elaborated modules that a process caches.
 _KEPT_BYTES = 64 << 20
 
 
@@ -73,12 +73,12 @@ class _Elaborated:
         return self.count
 
     def add(self, module: ElaboratedModule) -> None:
-        """Keep ``module``."""
+        """Add ``module`` to the cache."""
         self.modules[module.key] = module
         self.bytes += len(module.rtlil)
 
     def trim(self) -> None:
-        """Forget all, between designs, when it has become much."""
+        """Clear the cache, between designs, when it has grown too large."""
         if self.bytes > _KEPT_BYTES:
             self.modules.clear()
             self.bytes = 0
@@ -89,10 +89,10 @@ elaborated = _Elaborated()
 
 @contextmanager
 def no_collections() -> Iterator[None]:
-    """While open, Python searches for no garbage.
+    """Disable Python's garbage collection within the block.
 
-    The searches take a quarter of the time of an elaboration, whose garbage is small: some 100 MB
-    for a vault with its engines.
+    It takes a quarter of the elaboration time, for little garbage: some 100 MB for a vault with its
+    engines.
     """
     was = gc.isenabled()
     gc.disable()

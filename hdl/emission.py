@@ -1,19 +1,18 @@
 """Emission of Verilog in which each component appears once, however often it is instantiated.
 
-A component instantiates its parts with :func:`shared_instance`. In Amaranth's simulator that
-changes nothing, but for what the tests' platform adds to each component.
-While :func:`emit` runs, every part becomes an instance of a module that all equal parts share, so
-that 128 equal processing engines are elaborated and written once
-(docs/decisions/machine.md).
+A component instantiates its parts with :func:`shared_instance`. In Amaranth's simulator this
+changes nothing, except what the tests' platform adds to each component. While :func:`emit` runs,
+every part becomes an instance of a module that all equal parts share, so that 128 equal processing
+engines are elaborated and written once (docs/decisions/machine.md).
 
 Two components are equal when they have the same class and the same parameters. The parameters are
 those of the class's constructor: **each constructor parameter must be an attribute of the component
 under the same name**, and hold plain data (numbers, text, enumerations, frozen dataclasses, frozen
-sets, tuples, Amaranth shapes). A component that breaks this rule is refused, and so are two equal
+sets, tuples, Amaranth shapes). A component that breaks this rule is refused, as are two equal
 components with different ports.
 
-Modules elaborated once are kept by the process, so that a second design with the same parts
-elaborates only what differs.
+Elaborated modules are cached by the process, so a second design with the same parts elaborates only
+what differs.
 
 Ports carry the names of the component's signature, joined by two underscores, plus ``clk`` and
 ``rst`` where the module uses them, and the clocks of other domains likewise
@@ -79,8 +78,8 @@ def shared_instance(component: "wiring.Component[Any]", platform: object) -> Ela
         platform: the argument of the caller's ``elaborate``.
 
     Returns:
-        ``component`` itself, or what the platform's ``instance`` puts in its place: during
-        :func:`emit` an instance of the shared module, connected to the ports of ``component``.
+        ``component`` itself, or its replacement by the platform's ``instance``: during :func:`emit`
+        an instance of the shared module, connected to the ports of ``component``.
 
     Raises:
         EmissionError: during emission, a component that violates the rule.
@@ -165,7 +164,7 @@ class _Emitter:
         ports = tuple(port for port, _ in _ports(component))
         module = self._index.get((kind, described))
         if module is not None:
-            # The first of its kind represents this one.
+            # The first one of its kind represents this one.
             interface_only(component)
             if module.key[2] != ports:
                 raise _different_ports(module)
@@ -281,7 +280,7 @@ class _Emitter:
         )
 
     def _names(self, top: str) -> dict[int, str]:
-        """A name for each module's number; see the rule at the head of this file."""
+        """A name for each module's number; see the rule in the module's docstring."""
         users: dict[str, list[ElaboratedModule]] = {}
         last = self._order[-1]
         for module in self._order[:-1]:
@@ -301,7 +300,7 @@ class _Emitter:
 
 
 def interface_only(component: "wiring.Component[Any]") -> "wiring.Component[Any]":
-    """``component``, which is never elaborated, without Amaranth's warning that it is not used."""
+    """``component``, which is never elaborated, without Amaranth's warning that it is unused."""
     setattr(component, "_MustUse__used", True)  # noqa: B010
     return component
 

@@ -1,4 +1,4 @@
-"""Multiplier of 16-bit limbs that also multiplies two pairs of bytes."""
+"""A multiplier of 16-bit limbs that can also multiply two pairs of bytes."""
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out

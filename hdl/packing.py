@@ -1,4 +1,4 @@
-"""Fields that keep only the bits in which their possible values differ."""
+"""Packed fields: only the bits in which the possible values differ are stored."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -16,8 +16,8 @@ __all__ = ["Packing"]
 class Packing:
     """Encoding of a field with few possible values.
 
-    A bit that is the same in all values is not stored, nor one that always equals another one or
-    its inverse. Packing and unpacking are wires; an unforeseen value does not survive them.
+    A bit that is the same in all values is not stored, nor is one that always equals another bit or
+    its inverse. Packing and unpacking are just wires; values outside the set do not survive.
 
     Parameters:
         values: possible values, 0 or more; none at all counts as 0 alone.

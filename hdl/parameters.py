@@ -27,7 +27,8 @@ def component_parameters(component: object) -> dict[str, object]:
             number of them.
     """
     parameters: dict[str, object] = {}
-    # Not of the class: Python 3.11.2 takes that of Amaranth's `__new__` if `__init__` is inherited.
+    # Not the class's signature: Python 3.11.2 takes that of Amaranth's `__new__` if `__init__` is
+    # inherited.
     constructor = inspect.signature(type(component).__init__)
     for parameter in list(constructor.parameters.values())[1:]:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
@@ -42,7 +43,7 @@ def component_parameters(component: object) -> dict[str, object]:
 
 
 def describe(value: object) -> str:
-    """``value`` as text: equal values give equal text, in every run of Python.
+    """``value`` as text: equal values give equal text in every Python process.
 
     Raises:
         ParameterError: a kind of value that is not plain, immutable data.
@@ -67,7 +68,7 @@ def describe(value: object) -> str:
     if isinstance(value, (Shape, data.Layout, wiring.Signature)):
         return repr(value)
     if isinstance(value, type) and issubclass(value, Enum):
-        # Not its Python module: names in Verilog stay when a source file moves.
+        # Without its Python module, so that Verilog names don't change when a source file moves.
         members = ", ".join(f"{item.name}={describe(item.value)}" for item in value)
         return f"{value.__qualname__}({members})"
     raise ParameterError(
@@ -77,7 +78,7 @@ def describe(value: object) -> str:
 
 
 def _default(field: Field[object]) -> object:
-    """The value of ``field`` unless another is given."""
+    """The default value of ``field``."""
     return field.default if field.default_factory is MISSING else field.default_factory()
 
 

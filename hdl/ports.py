@@ -1,4 +1,4 @@
-"""The memory port, which connects requesters to memory: signature and layouts.
+"""The memory port between requesters and memory: signature and layouts.
 
 The port suits a vault's crossbar, a packet of the network and an AXI master alike: a request
 accesses one 32-byte column, moves whole 64-bit words, and has a tag.
@@ -78,8 +78,8 @@ class MemoryPort(wiring.Signature):
     any order. A write's response means that it has been performed.
 
     The response to a read has as many beats as words were asked for. With an error it has any
-    number from one to that: ``last`` alone tells where it ends, so nothing that counts beats may go
-    on counting behind it. What a failed read left with its requester is undefined.
+    number from one to that: only ``last`` tells where it ends, so beat counters must stop there.
+    The data of a failed read are undefined.
 
     Parameters:
         address_bits: byte address width.

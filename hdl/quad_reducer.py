@@ -1,4 +1,4 @@
-"""Four numbers reduced to one in the time of little more than one comparison."""
+"""Reduces four numbers to one in little more time than one comparison."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib.wiring import In, Out

@@ -32,7 +32,7 @@ __all__ = [
 def copies(m: Module, flag: Value, count: int) -> Value:
     """``count`` copies of the one-bit ``flag``.
 
-    Unlike :meth:`amaranth.hdl.Value.replicate` it writes the logic of ``flag`` once, not ``count``
+    Unlike :meth:`amaranth.hdl.Value.replicate`, it emits the logic of ``flag`` once, not ``count``
     times.
     """
     single = Signal(name="flag")
@@ -43,8 +43,7 @@ def copies(m: Module, flag: Value, count: int) -> Value:
 def one_of(code: Value, selected: Iterable[int], possible: Iterable[int]) -> Value:
     """1 when ``code`` is one of ``selected``, given that it is always one of ``possible``.
 
-    The result is a constant when ``possible`` allows only one, so that the logic after it is not
-    built.
+    The result is a constant when ``possible`` allows only one, so dependent logic is not built.
     """
     every = frozenset(possible)
     chosen = every & frozenset(selected)
@@ -108,8 +107,8 @@ def rotate_units_right(word: Value, amount: Value, unit: int) -> Value:
 def signed_less(a: Value, b: Value, *, chained: bool = False) -> Value:
     """1 when signed ``a`` is less than signed ``b``, of equal width.
 
-    The comparison is a tree over the bits, because tools build a subtraction as a chain of carries.
-    With ``chained`` it is such a chain, for the fast carries of FPGAs.
+    The comparison is a tree over the bits, because tools build subtractions as carry chains. With
+    ``chained`` it is such a chain, for the fast carries of FPGAs.
     """
     if chained:
         # Unsigned with exchanged signs: the result is the last carry alone. For a signed

@@ -1,4 +1,4 @@
-"""Synchronous multi-port memory: the one storage of VIP beyond a few registers."""
+"""Synchronous multi-port memory: all storage in VIP beyond a few registers."""
 
 from typing import Any, get_args
 

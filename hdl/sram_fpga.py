@@ -1,4 +1,4 @@
-"""Multi-port memories made of the simple dual-port RAMs (one write, one read port) of an FPGA.
+"""Multi-port memories built from an FPGA's simple dual-port RAMs (one write, one read port).
 
 A RAM is copied for each port that reads it. Shallow memories use distributed (LUT) RAM, which is
 read in the same cycle, so that several write ports can be built by XOR coding as in

@@ -1,6 +1,6 @@
 """Memories as black-box macros, named by their geometry, with a model and a stub of each.
 
-An ASIC flow replaces the stub by a memory compiler's macro, or a wrapper of one. Ports of macro
+An ASIC flow replaces the stub with a memory compiler's macro, or a wrapper of one. Ports of macro
 ``vip_sram_512x8_3r2w``: ``clk``, and for each read port ``r0_en r0_addr r0_data`` and each write
 port ``w0_en w0_addr w0_data``, numbered; timing as in :class:`hdl.sram.SramReadPort`.
 """

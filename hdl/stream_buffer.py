@@ -12,7 +12,7 @@ from .config import ConfigurationError
 
 __all__ = ["MAX_BUFFER_WORDS", "StreamBuffer"]
 
-#: More words than this belong into an SRAM.
+#: Larger buffers belong in an SRAM.
 MAX_BUFFER_WORDS = 64
 _PAIR = 2
 

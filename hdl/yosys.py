@@ -1,7 +1,7 @@
-"""Yosys in a process of its own: its messages go to a file, its failures become exceptions.
+"""Runs Yosys in a separate process: its messages go to a file, its failures become exceptions.
 
-When a command fails, the library ends its process, and it writes to standard output; a program
-that uses VIP must see neither.
+When a command fails, the library exits the process; it also writes to standard output. Programs
+that use VIP must see neither.
 """
 
 import os
@@ -34,7 +34,7 @@ class YosysError(VipError):
 
 
 def need_yosys() -> None:
-    """Make sure, before the work, that Yosys is installed.
+    """Check before the work that Yosys is installed.
 
     Raises:
         MissingExtraError: it is not.
@@ -71,8 +71,8 @@ def run_yosys(
     Parameters:
         commands: one Yosys command each, on one line.
         purpose: names the work in error messages, e.g. ``area of arc``.
-        folder: working directory. Names of files are relative to it, as Yosys can't be given all
-            that a path may hold.
+        folder: working directory. File names are relative to it, as Yosys does not accept every
+            path.
         log: file for Yosys's messages; by default they are deleted at the end.
 
     Returns:
@@ -85,10 +85,10 @@ def run_yosys(
     need_yosys()
     for command in commands:
         if len(command.splitlines()) != 1:
-            raise YosysError(f"{purpose}: a Yosys command is one line, not {command!r}")
+            raise YosysError(f"{purpose}: a Yosys command must be one line, not {command!r}")
     with plain_folder("yosys") as scratch:
         script = scratch / "script.ys"
-        # Yosys starts ABC, and ABC opens files, by paths without blanks or quotes alone.
+        # Yosys starts ABC, and ABC opens files, only by paths without blanks or quotes.
         (scratch / "pyosys").symlink_to(_package())
         write_file(script, "".join(f"{command}\n" for command in commands))
         output = log if log is not None else scratch / "log"

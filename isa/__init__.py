@@ -1,4 +1,4 @@
-"""The instruction set of the VIP processing engine: one table and everything derived from it."""
+"""The instruction set of the VIP processing engine: one table, and everything derived from it."""
 
 from vip_rooms import check_rooms
 

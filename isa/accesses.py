@@ -1,4 +1,4 @@
-"""The bytes and the register that an instruction is about to access."""
+"""The bytes and registers that an instruction is about to access."""
 
 from collections.abc import Callable
 from typing import Literal, NamedTuple
@@ -30,13 +30,13 @@ class Access(NamedTuple):
 def accesses(
     state: ProcessorState, row: Instruction, word: int
 ) -> Callable[[], tuple[Access, ...]] | None:
-    """A function that returns the accesses of ``word`` with the present registers and settings;
-    None: the instruction has no access.
+    """A function that returns the accesses of ``word`` under the current registers and settings;
+    None if the instruction accesses nothing.
 
     Parameters:
         row: the instruction that ``word`` encodes.
 
-    The addresses are those that the instruction uses, whether or not it may.
+    The addresses are those that the instruction uses, legal or not.
     """
     target = row.writes
     if row.unit is Unit.VECTOR:

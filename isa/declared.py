@@ -1,6 +1,6 @@
-"""Declarations about the memory of a launch: what is fixed with the application, and what is data.
+"""Declarations about the memory of a launch: what is fixed by the application, and what is data.
 
-All bytes that nothing is declared about are data: they may hold anything at any time.
+All undeclared bytes are data: they may hold anything at any time.
 """
 
 from dataclasses import dataclass
@@ -57,10 +57,10 @@ class Declared:
     """What holds in every launch of a program.
 
     Attributes:
-        constants: bytes that always are those of the memory given; no engine writes them.
-        numbers: bounded numbers. They hold at the launch, and whenever others write them. A 64-bit
-            number that the program itself stores with ``st.reg`` is its own: nothing else changes
-            it before the program ends.
+        constants: bytes that always equal the memory image's; no engine writes them.
+        numbers: bounded numbers. The bounds hold at launch, and whenever another agent writes them.
+            A 64-bit number that the program itself stores with ``st.reg`` is private: nothing else
+            changes it before the program ends.
         slots: the program runs in the slots below.
     """
 

@@ -1,4 +1,4 @@
-"""Causes that stop a processing engine, shared by the simulator and the hardware.
+"""Fault causes that stop a processing engine, shared by simulator and hardware.
 
 An instruction that meets several causes at once reports the one with the lowest number.
 """
@@ -39,5 +39,5 @@ class FaultCause(IntEnum):
     WORKSPACE = 9
     #: A store to the window or the image of the declared workspace.
     STORE_TO_WORKSPACE = 10
-    #: A load that lies in the window in part only, or ``ld.reg`` from it.
+    #: A load that is only partly in the window, or ``ld.reg`` from it.
     WORKSPACE_EDGE = 11

@@ -1,17 +1,17 @@
-"""Hazards of the vector unit: uses of the scratchpad that no hardware holds back.
+"""Hazards of the vector unit: scratchpad accesses that the hardware does not interlock.
 
-The vector unit has no interlock (:mod:`isa.timing`), so a program keeps clear of its hazards by
-itself. :class:`HazardModel` follows the vector instructions, loads and stores that a program
-executes and says which of them come too early. Kernels are built and checked with it, random
-programs are generated with it, and commands report its findings. The compiled simulator has the
-same model in C++ (``isa/compiled/hazards.h``), which must find the same.
+The vector unit has no interlocks (:mod:`isa.timing`), so the program must avoid its hazards.
+:class:`HazardModel` follows the vector instructions, loads and stores that a program executes and
+reports those that come too early. Kernels are built and checked with it, random programs are
+generated with it, and commands report its findings. The compiled simulator has the same model in
+C++ (``isa/compiled/hazards.h``) and must report the same hazards.
 
 Time is counted in *beats*, as if each vector instruction followed the one before without a gap. The
 vector unit can only wait longer than that, so distances between beats are lower bounds. A load or
 store is taken to issue as early as it can: when the vector unit takes the instruction before it, so
 that the instruction :data:`isa.timing.VECTOR_HELD` places before that one has just read its last
-operand. Accesses that are closer than the contract allows in this worst case are a :class:`Hazard`,
-whether or not it shows in a run.
+operand. Accesses closer than the contract allows in this worst case are a :class:`Hazard`, whether
+or not a run is affected.
 """
 
 from collections import deque
@@ -33,7 +33,7 @@ __all__ = ["DOES", "Hazard", "HazardKind", "HazardLog", "HazardModel", "own_oper
 
 
 class HazardKind(StrEnum):
-    """Access that comes too early."""
+    """Kind of access that comes too early."""
 
     #: A vector instruction reads a result of another.
     VECTOR_READ = "vector read"
@@ -43,7 +43,7 @@ class HazardKind(StrEnum):
     LOAD_OVER_OPERANDS = "load over operands"
     #: A load overwrites bytes that a vector instruction still has to write.
     LOAD_OVER_RESULTS = "load over results"
-    #: A vector instruction overwrites an operand of its own that it still has to read.
+    #: A vector instruction overwrites its own operand before it has read it.
     OWN_OPERAND = "result over own operand"
 
 
@@ -58,17 +58,17 @@ DOES = {
 
 @dataclass(frozen=True)
 class Hazard:
-    """A use of the scratchpad that comes too early.
+    """A scratchpad access that comes too early.
 
     Attributes:
         pc: instruction that comes too early (word address). key: its key in the instruction table.
         what: the kind.
-        address: scratchpad byte concerned, the closest one.
-        other, other_key: the earlier instruction concerned; with ``OWN_OPERAND`` the same one.
+        address: scratchpad byte with the smallest distance.
+        other, other_key: the earlier instruction; with ``OWN_OPERAND``, the same one.
         distance: cycles between the two in the worst case; negative: the one that must come later
             may come first. needed: cycles that the contract asks for. Both None with
             ``OWN_OPERAND``.
-        times: how often it was met.
+        times: number of occurrences.
     """
 
     pc: int
@@ -82,10 +82,10 @@ class Hazard:
     times: int = 1
 
     def describe(self, source: Mapping[int, SourceLine] | None = None) -> str:
-        """One line for a person.
+        """One human-readable line.
 
         Parameters:
-            source: word address -> line of assembly, as far as known.
+            source: word address -> line of assembly, where known.
         """
         lines = source or {}
 
@@ -111,7 +111,7 @@ class Hazard:
         return self.describe()
 
     def report(self) -> dict[str, object]:
-        """The same as plain data."""
+        """The hazard as plain data."""
         return {**asdict(self), "what": str(self.what)}
 
 
@@ -132,9 +132,9 @@ class _Issued(NamedTuple):
 
 
 class HazardModel:
-    """Instructions in flight in the vector unit, in the worst case; see the module's text.
+    """Instructions in flight in the vector unit, in the worst case (see the module).
 
-    The ``before`` methods say which hazards an instruction would meet if it were issued now; they
+    The ``before`` methods return the hazards that an instruction would cause if issued now; they
     change nothing. A hazard names the closest byte.
     """
 
@@ -272,12 +272,12 @@ class HazardLog:
 
     @property
     def hazards(self) -> list[Hazard]:
-        """Those found, in the order in which they were met: for each instruction and kind one, with
-        the smallest distance."""
+        """The hazards in order of occurrence: one per instruction and kind, with the smallest
+        distance."""
         return list(self._found.values())
 
     def _add(self, hazards: Sequence[Hazard]) -> None:
-        # If one execution meets several hazards of a kind, the closest counts.
+        # If one execution causes several hazards of a kind, the closest counts.
         for hazard in {entry.what: entry for entry in sorted(hazards, key=_closeness)}.values():
             at = (hazard.pc, hazard.what)
             recorded = self._found.get(at)

@@ -1,4 +1,4 @@
-"""Contents of the DRAM, in a file that several processes can map at the same time."""
+"""DRAM contents in a file that several processes can map at once."""
 
 import mmap
 import os
@@ -21,9 +21,9 @@ __all__ = ["MAX_IMAGE_BYTES", "PAGE_BYTES", "DramImage", "ImageError", "Mapping"
 
 #: Largest image: the address space of the thesis's chip (33 bits).
 MAX_IMAGE_BYTES = 1 << 33
-#: Bytes for which a file system takes space together, at least.
+#: Smallest unit in which a file system allocates space, in bytes.
 PAGE_BYTES = mmap.PAGESIZE
-#: Bytes that are looked at together.
+#: Bytes compared at a time.
 _BLOCK = 1 << 16
 
 
@@ -50,12 +50,12 @@ def _open(path: Path, size: int, *, create: bool) -> int:
 
 
 class Mapping(NamedTuple):
-    """The bytes of an image as code in C++ sees them.
+    """An image's bytes as C++ code sees them.
 
     Attributes:
         memory: the mapping, to be accessed only in pages that are held.
-        held: for each :data:`PAGE_BYTES`, 1 where their space is taken. Elsewhere reads and writes
-            go through ``file``, and a write sets it.
+        held: for each :data:`PAGE_BYTES`, 1 if their space is allocated. Elsewhere, reads and
+            writes go through ``file``, and a write sets it.
         file: descriptor.
     """
 
@@ -65,10 +65,10 @@ class Mapping(NamedTuple):
 
 
 class DramImage:
-    """Bytes of the DRAM, zero until written; a sparse file takes only the space written.
+    """The DRAM's bytes, zero until written; a sparse file takes up only what was written.
 
-    The file is mapped shared: writes of another process that maps :attr:`path` are seen here at
-    once, and the other way round. Use it in a ``with`` statement or call :meth:`close`.
+    The file is mapped shared: writes of another process that maps :attr:`path` are visible here at
+    once, and vice versa. Use it in a ``with`` statement or call :meth:`close`.
 
     Parameters:
         size_bytes: 1..2**33 (:data:`MAX_IMAGE_BYTES`).
@@ -77,7 +77,7 @@ class DramImage:
             None: a temporary file, which is deleted on :meth:`close` or with the object.
 
     Attributes:
-        path: the file, in either case.
+        path: the file, temporary or not.
         size: bytes.
 
     Raises:
@@ -99,8 +99,8 @@ class DramImage:
             self._file = _open(self.path, size_bytes, create=path is not None)
             self._closing = weakref.finalize(self, os.close, self._file)
             self._map = mmap.mmap(self._file, size_bytes, flags=mmap.MAP_SHARED)
-            # Whether each page has its space, and may be accessed in the mapping. Elsewhere a file
-            # system that is full would end this process at the first access.
+            # Whether each page has its space and may be accessed in the mapping. Elsewhere, a full
+            # file system would kill this process at the first access.
             self._held = bytearray(-(-size_bytes // PAGE_BYTES))
         except OSError as error:
             if self._finalizer is not None:
@@ -122,10 +122,10 @@ class DramImage:
         self.close()
 
     def close(self) -> None:
-        """Let go of the file, and delete it if it is temporary; once is enough, twice is allowed.
+        """Close the file, and delete it if it is temporary. Closing twice is allowed.
 
-        Views given by :meth:`array` stay usable; every method raises :class:`ImageError` from now
-        on.
+        Views given by :meth:`array` stay usable; all other methods raise :class:`ImageError`
+        afterwards.
         """
         mapped, self._map = self._map, None
         if mapped is not None:
@@ -147,7 +147,7 @@ class DramImage:
         return self._map
 
     def read(self, address: int, n: int) -> bytes:
-        """A copy of the ``n`` (0 or more) bytes from byte ``address`` on.
+        """A copy of the ``n`` (0 or more) bytes starting at ``address``.
 
         Raises:
             ImageError: a byte outside the image, or the image is closed.
@@ -164,7 +164,7 @@ class DramImage:
         return content
 
     def write(self, address: int, data: bytes | bytearray | memoryview) -> None:
-        """Put ``data`` (bytes) at byte ``address``.
+        """Write ``data`` (bytes) at ``address``.
 
         Raises:
             ImageError: a byte outside the image, the image is closed, or its file system is full.
@@ -194,10 +194,11 @@ class DramImage:
             self._held[first:end] = b"\1" * (end - first)
 
     def _full(self, length: int, error: OSError) -> ImageError:
-        return ImageError(f"{self.path} can't take {length} bytes more: {error.strerror or error}")
+        return ImageError(f"{self.path} can't take {length} more bytes: {error.strerror or error}")
 
     def _reserve(self, address: int, length: int) -> None:
-        """Take the space, as writing to the mapping would end this process where none is left."""
+        """Allocate the space first: writing to the mapping with none left would kill this
+        process."""
         if length and hasattr(os, "posix_fallocate"):
             try:
                 os.posix_fallocate(self._file, address, length)
@@ -210,7 +211,7 @@ class DramImage:
     ) -> "np.ndarray[Any, Any]":
         """A writable view of the image itself: ``shape`` elements of ``dtype``, rows contiguous.
 
-        It takes the space of all its bytes, written or not.
+        It takes up the space of all its bytes, written or not.
 
         Parameters:
             address: of the first byte; any alignment.
@@ -229,7 +230,7 @@ class DramImage:
         if not length:
             return np.empty(dimensions, element)
         self._reserve(address, length)
-        # Unlike np.ndarray(buffer=...), this keeps the mapping from being closed under the view.
+        # Unlike np.ndarray(buffer=...), this prevents closing the mapping under the view.
         data = np.frombuffer(mapped, np.uint8, length, address)
         return data.view(element).reshape(dimensions)
 
@@ -248,7 +249,7 @@ class DramImage:
 
     def blocks(self) -> Iterator[tuple[int, bytes]]:
         """Address and contents of every aligned block of 64 KiB (the last one may be shorter) that
-        is not all zero, in order; places that were never written cost no time.
+        is not all zero, in order; unwritten parts cost no time.
 
         Raises:
             ImageError: the image is closed.
@@ -287,7 +288,7 @@ class DramImage:
             yield from (place + int(at) for at in np.flatnonzero(mine != theirs))
 
     def load_file(self, address: int, path: Path) -> int:
-        """Put the contents of a file at byte ``address``; returns its length in bytes.
+        """Copy a file's contents to ``address``; returns its length in bytes.
 
         Raises:
             ImageError: the file can't be read or does not fit, or the image is closed. Of a file
@@ -307,7 +308,7 @@ class DramImage:
         return length
 
     def save_file(self, address: int, n: int, path: Path) -> None:
-        """Write ``n`` bytes from byte ``address`` on to a file, which appears whole or not at all.
+        """Write the ``n`` bytes starting at ``address`` to a file, atomically.
 
         Raises:
             ImageError: a byte outside the image, the file can't be written, or the image is closed.

@@ -1,5 +1,5 @@
-"""Model of an instruction: element widths and operations with their encodings, fields, operands and
-their roles, and a row of the table."""
+"""The data model of an instruction: element widths, operations and their encodings, fields,
+operands and their roles, and a row of the table."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -112,9 +112,9 @@ class ScalarOp(IntEnum):
             b, c: 64-bit patterns that ``bits`` bits sign-extended can hold.
 
         Returns:
-            The same result, or None where the engine faults instead: where ``bits`` bits can't hold
-            it, where ``srl`` has a negative ``b``, and where ``sll`` loses bits even if the
-            remaining bits would fit.
+            The same result, or None where the engine faults instead: ``bits`` bits can't hold it,
+            ``srl`` has a negative ``b``, or ``sll`` loses bits even if the remaining ones would
+            fit.
         """
         if self is ScalarOp.SRL and b >> 63:
             return None
@@ -320,8 +320,8 @@ class Access(Enum):
 
 @dataclass(frozen=True)
 class Use:
-    """Use of an operand by an instruction: its role and, for an address, the elements there and the
-    access to them. Without an address, ``extent`` and ``access`` are None."""
+    """How an instruction uses an operand: its role and, for an address, the elements there and how
+    they are accessed. Without an address, ``extent`` and ``access`` are None."""
 
     role: Role
     extent: Extent | None = None
@@ -402,10 +402,10 @@ class Instruction:
         semantics: pseudo-code. ``A``, ``B``, ``C`` are the registers named by the fields, ``S`` the
             scratchpad and ``M`` the memory (both byte addressed), ``w`` the width in bytes.
         work: kind of work, one word, as in SCRATCH's Figure 4.
-        passes: cycles that a 64-bit word of elements takes in the vector unit.
+        passes: vector-unit cycles per 64-bit word of elements.
         fractions: whether FX matters.
         origin: thesis or ours.
-        optional: only engines whose configuration asks for it have it.
+        optional: only present in engines whose configuration asks for it.
     """
 
     key: str
@@ -432,8 +432,8 @@ class Instruction:
 
     @property
     def value_bits(self) -> int:
-        """Bits of the exact value that the vector unit makes of an element, before it reduces or
-        shifts it."""
+        """Bits of the exact value that the vector unit computes for an element, before reduction
+        and shift."""
         assert self.width is not None
         if self.vertical is not VerticalOp.MUL:
             return self.width.bits

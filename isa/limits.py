@@ -1,4 +1,4 @@
-"""Sizes of the instruction set, and of a processing engine that has less."""
+"""Sizes of the instruction set, and bounds for smaller processing engines."""
 
 from typing import TypedDict
 
@@ -22,11 +22,11 @@ ISA_VERSION = 1
 
 #: Scalar registers r0..r63, 64 bits each; none is hard-wired.
 REGISTERS = 64
-#: The fewest that an engine may be built with: those that a launch sets, and a few more.
+#: Fewest registers of an engine: those that a launch sets, and a few more.
 MIN_REGISTERS = 8
-#: Bits of a register, and the fewest that an engine may be built with: those of the largest
-#: constant of an instruction. An engine with fewer than
-#: 64 behaves as one with 64 or stops with ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
+#: Bits of a register, and the fewest that an engine may have: those of an instruction's largest
+#: constant. An engine with fewer than 64 behaves like one with 64, or stops with ``REGISTER_RANGE``
+#: (:class:`isa.faults.FaultCause`).
 REGISTER_WIDTH = 64
 MIN_REGISTER_WIDTH = 20
 #: Largest vector length (elements), number of matrix rows and fraction bits.

@@ -1,8 +1,8 @@
-"""The logistic functions, bit-exact: a table of parabolas, and how an element goes through it.
+"""The logistic functions, bit-exact: a table of parabolas and its evaluation.
 
 Both functions come from ``tanh`` on 0..8: ``sigmoid(x) = (1 + tanh(x / 2)) / 2``, and beyond 8 the
 table's value is 1. An element has ``f`` fraction bits, FX or :data:`MOST_FRACTION`, whichever is
-less, and so has its result. With ``u`` the magnitude of ``x``, or of ``x / 2`` for the sigmoid, in
+less, and so does its result. With ``u`` the magnitude of ``x``, or of ``x / 2`` for the sigmoid, in
 units of ``2**-16``, which hold it exactly:
 
 - the segment of ``u`` is found from its leading bits (:data:`REGIONS`), and ``t`` is the place
@@ -45,9 +45,9 @@ __all__ = [
 MOST_FRACTION = 15
 #: Fraction bits of ``u``.
 U_FRACTION = 16
-#: ``u`` below two to this power goes through the table.
+#: ``u`` below two to this power is looked up in the table.
 LIMIT_BITS = U_FRACTION + 3
-#: Bits of the place within a segment.
+#: Bits of the position within a segment.
 PLACE_BITS = 12
 #: Fraction bits of the table's value.
 VALUE_FRACTION = 18
@@ -74,8 +74,8 @@ class Region:
 
 @dataclass(frozen=True)
 class Segment:
-    """Coefficients of a segment in units of ``2**-VALUE_FRACTION``, none negative; see the module's
-    text."""
+    """Coefficients of a segment in units of ``2**-VALUE_FRACTION``, none negative (see the
+    module)."""
 
     constant: int
     slope: int
@@ -139,7 +139,7 @@ def logistic(function: LogisticOp, values: Array, fx: int) -> Array:
         values: signed 16-bit elements.
         fx: FX, 0..63.
     """
-    # Not above: the assembler needs the table of instructions alone, and starts without NumPy.
+    # Imported late: the assembler needs only the instruction table, and starts without NumPy.
     import numpy as np
 
     constants, slopes, curves = _coefficients()

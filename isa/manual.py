@@ -1,6 +1,6 @@
-"""Generator of the manual of the instruction set, ``docs/isa.md``.
+"""Generates the instruction set manual, ``docs/isa.md``.
 
-``python -m isa.manual`` writes it; a test compares the file with what this module generates.
+``python -m isa.manual`` writes it; a test compares the file with this module's output.
 """
 
 from collections.abc import Iterable, Sequence

@@ -30,12 +30,12 @@ __all__ = [
     "memory_file",
 ]
 
-#: Names of labels and constants; ``r`` followed by digits is a register and no name.
+#: Names of labels and constants; ``r`` followed by digits is a register, not a name.
 NAME_PATTERN = r"(?!r[0-9]+(?![\w.]))[A-Za-z_][A-Za-z0-9_]*(?:\.[A-Za-z0-9_]+)*"
 
 _MAGIC = "vip-program"
 _HEADER = re.compile(_MAGIC + r" isa=(\d{1,9}) bytes=(\d{1,9}) sha256=([0-9a-f]{64})")
-#: Bytes that a program file may have.
+#: Most bytes of a program file.
 PROGRAM_BYTES = 1 << 23
 #: Exceptions from reading JSON of an unexpected form.
 _MALFORMED = (
@@ -93,9 +93,7 @@ class Program:
                     raise ProgramError(f"{name!r} can't be the name of a {kind}")
         for name, address in self.symbols.items():
             if not 0 <= address <= len(self.words):
-                raise ProgramError(
-                    f"label {name!r} stands at {address}, outside 0..{len(self.words)}"
-                )
+                raise ProgramError(f"label {name!r} is at {address}, outside 0..{len(self.words)}")
         for address in self.source:
             if not 0 <= address < len(self.words):
                 raise ProgramError(f"a source line is given for word {address}, which isn't there")
@@ -108,7 +106,7 @@ class Program:
         return hash(self.words)
 
     def save(self, path: Path | str) -> None:
-        """Write the program to a file, at once or not at all.
+        """Write the program to a file, atomically.
 
         Raises:
             ProgramError: the file can't be written.
@@ -127,7 +125,7 @@ class Program:
             "symbols": dict(self.symbols),
             "constants": dict(self.constants),
         }
-        # A line of source is one line of the file, too, so that files can be compared as text.
+        # Each source line takes one line of the file, so files can be compared as text.
         lines = [json.dumps([address, *line]) for address, line in sorted(self.source.items())]
         text = json.dumps(content, indent=1)
         inner = ",\n".join(f"  {line}" for line in lines)
@@ -204,7 +202,7 @@ def hexadecimal(program: Program) -> bytes:
 
 
 def binary(program: Program) -> bytes:
-    """The words as they lie in a host's memory: four bytes each, the lowest first."""
+    """The words as laid out in a host's memory: four bytes each, little-endian."""
     return b"".join(word.to_bytes(_WORD_BYTES, "little") for word in program.words)
 
 

@@ -1,7 +1,7 @@
 """Special units: optional functional units for functions of single elements.
 
-A special unit declares here its part of the instruction set; :mod:`isa.units` lists the units.
-Table, simulator and manual take it from there. :mod:`pe.vector.special` has the hardware's side.
+A special unit declares its part of the instruction set here; :mod:`isa.units` lists the units, from
+which table, simulator and manual follow. The hardware side is in :mod:`pe.vector.special`.
 """
 
 from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ from .instruction import (
 )
 
 if TYPE_CHECKING:
-    # The assembler needs the table alone, and starts without NumPy.
+    # The assembler needs only the table, and starts without NumPy.
     import numpy as np
 
 __all__ = ["Array", "SpecialUnit"]
@@ -41,14 +41,14 @@ _OPERANDS = operands(
 
 @dataclass(frozen=True)
 class SpecialUnit:
-    """A special unit, seen by programs.
+    """A special unit as programs see it.
 
     Attributes:
-        name: one word, as the manual and the ports of the hardware have it.
+        name: one word, used by the manual and for hardware ports.
         functions: what it computes; values are the codes in the field ``VERTICAL`` and differ from
             those of other units.
         widths: element widths.
-        passes: cycles a 64-bit word.
+        passes: cycles per 64-bit word.
         fractions: whether FX matters.
         evaluate: function of this unit, elements, FX -> results of the elements' type.
         manual: section of the manual, in Markdown.

@@ -6,8 +6,8 @@ our own instructions are marked :attr:`Origin.OURS`.
 
 Encoding: 32 bits; opcode in 31:26, register fields A 25:20, B 19:14 and C 13:8, function bits 7:0
 (width 1:0, vertical operation 4:2, reduction 6:5, pairs 7), a 14-bit signed immediate in 13:0 or a
-20-bit signed immediate in 19:0. Bits that an instruction does not use are 0. Opcode 0 is never
-legal, so that cleared memory faults. :func:`encode` and :func:`decode` translate to words and back.
+20-bit signed immediate in 19:0. Bits that an instruction does not use are 0. Opcode 0 is always
+illegal, so cleared memory faults. :func:`encode` and :func:`decode` translate to words and back.
 """
 
 from collections.abc import Sequence
@@ -123,14 +123,14 @@ _SHIFT_AMOUNTS = range(64)
 
 
 class EncodingError(VipError):
-    """Operand values that an instruction can't hold; one line names the operand and its range."""
+    """Operand values that an instruction can't encode; one line names the operand and its range."""
 
 
 def operand_range(operand: Operand) -> range:
     """Values that assembly accepts for ``operand``: register numbers, constants or distances.
 
     An encoded shift amount may be any constant of its field, of which the machine uses the low six
-    bits; assembly takes 0 to 63 alone.
+    bits; assembly takes only 0 to 63.
     """
     return _SHIFT_AMOUNTS if operand.role is Role.SHIFT else operand.field.range
 

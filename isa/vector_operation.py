@@ -1,6 +1,6 @@
-"""The bytes of the scratchpad that a vector instruction reads and writes, and their beats.
+"""The scratchpad bytes that a vector instruction reads and writes, and their beats.
 
-Extents are those of the instruction table, beats those of :mod:`isa.timing`.
+Extents come from the instruction table, beats from :mod:`isa.timing`.
 """
 
 from functools import cached_property
@@ -73,7 +73,7 @@ _EXTENTS: dict[tuple[str, int, int], Extents] = {}
 
 def extents(row: Instruction, vl: int, mr: int) -> Extents:
     """The bytes that ``row``, a vector instruction, touches with ``vl`` elements, ``mr`` rows."""
-    # Cached by key: hashing a whole row of the table takes longer than all of this.
+    # Cached by key: hashing a whole row of the table takes longer than the computation.
     at = (row.key, vl, mr)
     if (touched := _EXTENTS.get(at)) is None:
         touched = _EXTENTS[at] = Extents(row, vl, mr)
@@ -84,8 +84,8 @@ class VectorOperation(NamedTuple):
     """A vector instruction with its operands' addresses and the settings in force.
 
     Attributes:
-        row: of the instruction table. result, first, second: scratchpad addresses; ``second``
-            means nothing to an instruction that reads one operand. vl, mr: settings.
+        row: of the instruction table. result, first, second: scratchpad addresses; ``second`` is
+            ignored by an instruction that reads one operand. vl, mr: settings.
     """
 
     row: Instruction
@@ -110,10 +110,10 @@ class VectorOperation(NamedTuple):
 
     @property
     def reads_itself(self) -> bool:
-        """Whether the result overwrites operands that are still to be read.
+        """Whether the result overwrites operands before they are read.
 
-        An element may replace the very element that it is made from. The results of a matrix may
-        start where it starts: result i lies in rows up to i, which have been read by then.
+        An element may replace the element it is computed from. The results of a matrix may start
+        where it starts: result i lies in rows up to i, which have been read by then.
         """
         result, *operands = self.spans
         if self.row.reduction is not None:

@@ -1,10 +1,11 @@
-"""The virtual workspace: addresses at which a lowered matrix can be loaded that is stored nowhere.
+"""The virtual workspace: addresses from which a lowered matrix can be loaded without being stored.
 
 A convolution is a product with a *lowered* matrix: a row for each position of the kernel, in which
 the pixels below it follow each other, kernel row by kernel row. ``set.ws`` declares a range of
 addresses, the *window*, as the lowered matrix of an image. A load from the window reads the image
 instead, and zeros for pixels outside it. The idea is Duplo's (element identities of a workspace);
-its printed equation holds for square outputs, stride 1 and no padding only, this one for all.
+its published equation holds only for square outputs, stride 1 and no padding; this one always
+holds.
 """
 
 from collections.abc import Iterator
@@ -24,7 +25,7 @@ __all__ = [
     "element",
 ]
 
-#: Bytes of a descriptor, which is aligned to as many.
+#: Bytes of a descriptor, and its alignment.
 DESCRIPTOR_BYTES = 32
 #: Largest width, height, bytes of a pixel, and rows and columns of outputs.
 MOST_PIXELS = 4095
@@ -81,8 +82,8 @@ class Workspace:
         output_width, output_height: positions of the kernel; 1..4095.
         kernel: its width and height in pixels; 1..15, at most those of the padded image.
         stride: pixels between positions; 1..15.
-        padding: pixels around the image that read as zeros; 0..15. Pixels further outside, which
-            more positions than the image has would reach, are zeros too.
+        padding: pixels around the image that read as zeros; 0..15. Pixels further out, reached if
+            there are more positions than the image has, are zeros too.
     """
 
     image: int
@@ -117,7 +118,7 @@ class Workspace:
 
         Raises:
             WorkspaceError: a value outside its range, a kernel larger than the padded image,
-                addresses that are not aligned or leave the memory, or a window that overlaps the
+                addresses that are misaligned or outside the memory, or a window that overlaps the
                 image.
         """
         for name in _PIXELS:
@@ -187,10 +188,10 @@ class Workspace:
         return self.window <= start and start + size <= self.window + self.window_bytes
 
     def pieces(self, start: int, size: int) -> Iterator[tuple[int | None, int]]:
-        """The ``size`` bytes of the window from address ``start`` on, as pieces in order: the
-        address in the image, or None for zeros, and the bytes of the piece.
+        """The ``size`` bytes of the window starting at ``start``, as pieces in order: each one's
+        address in the image, or None for zeros, and its number of bytes.
 
-        A piece is a pixel or the part of one that is asked for.
+        A piece is a pixel or the requested part of one.
         """
         offset = start - self.window
         while size:

@@ -1,4 +1,4 @@
-"""A vault's memory: controller, back ends, and the model of the DRAM devices."""
+"""A vault's memory: DRAM controller, back ends, and DRAM device model."""
 
 from vip_rooms import check_rooms
 

@@ -2,7 +2,7 @@
 
 The order of the fields is a :data:`memory.config.AddressMap`, from the top of the address; the low
 five bits select a byte within the column. ``row-bank-column`` is the thesis's (Table 7.1):
-neighbouring rows of addresses lie in different banks. ``row-column-bank`` spreads neighbouring
+consecutive rows of addresses are in different banks. ``row-column-bank`` spreads consecutive
 columns over the banks; ``bank-row-column`` gives each bank one contiguous range.
 """
 
@@ -30,7 +30,7 @@ class DramAddress(NamedTuple):
 
 
 def _fields(config: VaultConfig) -> list[tuple[str, int]]:
-    """Fields of an address and their bits, from the lowest above the byte."""
+    """Fields of an address and their bits, from just above the byte offset upwards."""
     bits = {"row": config.row_bits, "bank": config.bank_bits, "column": config.column_bits}
     return [(name, bits[name]) for name in reversed(config.address_map.split("-"))]
 
@@ -49,7 +49,7 @@ def split_address(config: VaultConfig, address: int) -> DramAddress:
     """Row, bank and column of the byte at ``address``.
 
     Raises:
-        MemoryConfigError: the address lies outside the vault.
+        MemoryConfigError: the address is outside the vault.
     """
     if not 0 <= address < config.size_bytes:
         raise MemoryConfigError(

@@ -28,7 +28,7 @@ SchedulerPolicy = Literal[
 ]
 
 _LEARNING: tuple[SchedulerPolicy, ...] = ("learned", "meta")
-#: Policies that know which banks are ready by their own timers.
+#: Policies that use the banks' timers.
 _TIMED: tuple[SchedulerPolicy, ...] = ("first-ready-timed", "par-bs", *_LEARNING)
 
 
@@ -47,8 +47,8 @@ class VaultConfig:
         page_policy: see :data:`PagePolicy`.
         address_map: see :data:`AddressMap`.
         scheduler: policy of :mod:`memory.controller.policies` that selects requests and commands.
-        transaction_queue: requests among which the scheduler selects; power of two, 4..64.
-        command_queue: requests that wait at each bank, in order; power of two, 2..32.
+        transaction_queue: requests that the scheduler selects from; power of two, 4..64.
+        command_queue: requests queued at each bank, in order; power of two, 2..32.
         agent: of the policies "learned" and "meta"; the others have none.
         tag_bits: width of the tags on the port of the controller; 1..16.
         requester_bits: upper bits of a tag that number its requester, for the policy "par-bs";
@@ -112,7 +112,7 @@ class VaultConfig:
         self._check_window()
 
     def _check_window(self) -> None:
-        """Refuse a window to an agent's weights outside the vault, or where a preload memory is."""
+        """Refuse a window to an agent's weights outside the vault or inside a preload memory."""
         base = self.agent.window_base
         if base is None:
             return

@@ -1,4 +1,4 @@
-"""The boundary between the clock of the engines and that of a vault's memory."""
+"""The boundary between the engines' clock and that of a vault's memory."""
 
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib import data
@@ -75,8 +75,8 @@ class CounterMirror(Component):
 
     All counters are read in turn, and their values sent through a
     :class:`hdl.crossing.StreamCrossing`, so that a reader never sees half of one value and half of
-    another. A value is old by 32 times the longer of three cycles of the memory's clock and one of
-    the engines', and some ten cycles of each; after a reset it is undefined for as long.
+    another. A value's age is 32 times the longer of three memory clock cycles and one engine clock
+    cycle, plus some ten cycles of each; after a reset it is undefined for that long.
 
     Parameters:
         sram: of the copies.

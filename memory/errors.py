@@ -1,4 +1,4 @@
-"""Exceptions of this room."""
+"""Exceptions of the memory room."""
 
 from support.errors import VipError
 

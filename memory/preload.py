@@ -23,10 +23,10 @@ _WORD_ADDRESS_BITS = (_BYTES - 1).bit_length()
 class Preload(Component):
     """Serves a range of a vault's addresses from on-chip memory; it *is* the memory there.
 
-    The other accesses pass to the back end. Everybody reads and writes the range as they do the
-    rest of the vault: the host fills it before a launch, the engines work on it. Its contents are
-    undefined after reset. It is what SCRATCH's prefetch memory is (MIAOW2.0): data that fit are
-    there before the program runs.
+    The other accesses pass to the back end. Host and engines access the range like the rest of the
+    vault: the host fills it before a launch, the engines work on it. Its contents are undefined
+    after reset. It corresponds to SCRATCH's prefetch memory (MIAOW2.0): data that fit are there
+    before the program runs.
 
     A read in the range is answered from two cycles after its request on, a write two cycles after
     its last beat, if nothing else is being answered; one word per cycle. Accesses that pass take no

@@ -1,4 +1,4 @@
-"""Responses of what serves a part of a port's addresses, among those of the rest."""
+"""Merges the responses for part of a port's addresses into those for the rest."""
 
 from typing import Any
 
@@ -20,7 +20,7 @@ def merge_responses(
     """
     locked = Signal()
     owner = Signal()
-    # The side that was not served last.
+    # The side not served last.
     turn = Signal()
     from_second = Signal()
     m.d.comb += [
@@ -31,7 +31,7 @@ def merge_responses(
         other.ready.eq(~from_second & response.ready),
     ]
     with m.If(response.valid):
-        # What is offered stays until it is accepted.
+        # An offer stays until it is accepted.
         m.d.sync += [locked.eq(~(response.ready & response.payload.last)), owner.eq(from_second)]
         with m.If(response.ready & response.payload.last):
             m.d.sync += turn.eq(~from_second)

@@ -1,4 +1,4 @@
-"""DRAM timing: nanoseconds as in data sheets, and the clocks derived from them."""
+"""DRAM timing: nanoseconds as in data sheets, and derived clock counts."""
 
 from dataclasses import dataclass, fields, replace
 from fractions import Fraction
@@ -19,7 +19,7 @@ POSTPONED_REFRESHES = 8
 _LONGEST = 1 << 16
 #: Refresh mode of the thesis's figures (5.2: about DDR4's 4x mode).
 _THESIS_MODE = 4
-#: Parameters that may be 0: they then bind nothing.
+#: Parameters that may be 0, for no constraint.
 _OPTIONAL = frozenset({"trrd_ns", "tfaw_ns", "twtr_ns"})
 
 
@@ -33,10 +33,10 @@ class DramTiming:
     """Timing of a vault's DRAM. The defaults are thesis Table 7.1, read as in
     docs/decisions/machine.md.
 
-    A bank behaves like a rank of its own: all rules bind one bank, but for the data bus, which all
-    banks share, and for tRRD and tFAW, which bind no bank at all unless they are set. Times are in
-    ns. The properties without ``_ns`` are whole clocks: minimum distances rounded up, ``trefi``,
-    which is a maximum, down.
+    A bank behaves like a separate rank: all rules apply within one bank, except for the data bus,
+    which all banks share, and tRRD and tFAW, which don't apply unless set. Times are in ns. The
+    properties without ``_ns`` are whole clocks: minimum distances are rounded up; ``trefi``, a
+    maximum, is rounded down.
 
     A command in cycle t is followed, in the same bank, no earlier than
 
@@ -71,8 +71,8 @@ class DramTiming:
         twr_ns: end of write data to PRE.
         trtp_ns: READ to PRE (none in the thesis; as DDR3).
         twtr_ns: end of write data to READ (none in the thesis; as DDR3); may be 0.
-        trrd_ns: ACT to ACT of any bank; 0, the default: binds nothing.
-        tfaw_ns: window of four ACTs of any banks; 0, the default: binds nothing.
+        trrd_ns: ACT to ACT of any bank; 0, the default: no constraint.
+        tfaw_ns: window of four ACTs of any banks; 0, the default: no constraint.
         trfc_ns: REFRESH to ACT.
         trefi_ns: average distance of REFRESH commands to a bank.
         turnaround_clocks: idle clocks of the data bus between reading and writing; 0..15.
@@ -139,7 +139,7 @@ class DramTiming:
             )
 
     def _exact(self, value: float) -> Fraction:
-        # Through the decimal text, so that 1950 / 0.8 is what a person would compute.
+        # Via the decimal text, so that 1950 / 0.8 gives what a person would compute.
         return Fraction(str(value)) / Fraction(str(self.tck_ns))
 
     def _up(self, value: float) -> int:
@@ -197,12 +197,12 @@ class DramTiming:
 
     @property
     def trrd(self) -> int:
-        """Clocks between ACTs of any two banks; 0 binds nothing."""
+        """Clocks between ACTs of any two banks; 0: no constraint."""
         return self._up(self.trrd_ns)
 
     @property
     def tfaw(self) -> int:
-        """Clocks from an ACT to the fourth after it, of any banks; 0 binds nothing."""
+        """Clocks from an ACT to the fourth after it, of any banks; 0: no constraint."""
         return self._up(self.tfaw_ns)
 
     @property
@@ -226,13 +226,14 @@ class DramTiming:
         return self.tcwl + BURST_CLOCKS + self.twr
 
     def refresh_mode(self, mode: int) -> "DramTiming":
-        """This timing, taken as refresh mode 4x, in another mode: fewer and longer refreshes.
+        """This timing, taken as refresh mode 4x, converted to another mode: fewer and longer
+        refreshes.
 
         Parameters:
             mode: 4, 2 or 1; tRFC and tREFI are multiplied by 1, 2 or 4 (thesis 7.2.3).
 
         Raises:
-            MemoryConfigError: another mode, or times that become too long.
+            MemoryConfigError: an unknown mode, or times that become too long.
         """
         _CHECK.one_of("refresh mode", mode, (1, 2, 4))
         factor = _THESIS_MODE // mode

@@ -1,4 +1,4 @@
-"""Topology, routing, router and crossbar: the connections between requesters and vaults."""
+"""The network: topology, routing, routers and crossbars between requesters and vaults."""
 
 from vip_rooms import check_rooms
 

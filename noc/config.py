@@ -9,15 +9,16 @@ from support.checks import Checks
 
 __all__ = ["CLASSES", "NetworkConfig"]
 
-#: Message classes, requests and responses, which never share a virtual channel.
+#: Message classes: requests and responses. They never share a virtual channel.
 CLASSES = 2
 
-#: Columns or rows at most.
+#: Most columns or rows.
 _MAX_SIDE = 16
 #: Widest byte address of a chip; that of :class:`pe.config.PeConfig`.
 _MAX_ADDRESS_BITS = 40
-#: Shortest ring in which the links of one direction can form a cycle of waiting packets. In one of
-#: four, only packets from every other place take two links of one direction (:mod:`noc.routing`).
+#: Shortest ring in which the links of one direction can form a cycle of waiting packets. In a ring
+#: of four, only packets from every other place take two links of one direction
+#: (:mod:`noc.routing`).
 _SHORTEST_CYCLE = 5
 _WORD_BYTES = WORD_BITS // 8
 
@@ -111,7 +112,7 @@ class NetworkConfig:
 
     @property
     def virtual_channels(self) -> int:
-        """Virtual channels of each class on a link: two where one could form a cycle."""
+        """Virtual channels of each class on a link: two if one could form a cycle."""
         return 2 if max(self.columns, self.rows) >= _SHORTEST_CYCLE else 1
 
     @property

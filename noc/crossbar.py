@@ -23,10 +23,10 @@ class Crossbar(Component):
 
     **Requests.** The arbitration among whole requests is round robin: a request is accepted after
     at most one request (up to four beats) of each other requester. One beat passes per cycle, from
-    one requester or many, with no gap between requests; a beat takes one cycle. The order of each
-    requester's requests is kept, so each requester has the same guarantees as a port of the memory:
-    accesses to one column are performed in the order of the requests. Between requesters there is
-    no order before a write's response.
+    one requester or many, with no gap between requests; a beat takes one cycle. Each requester's
+    requests stay in order, so it has the same guarantees as a port of the memory: accesses to one
+    column are performed in the order of the requests. Between requesters there is no order before a
+    write's response.
 
     During a write of one requester, the others wait. A requester that has offered the first beat
     of a write must therefore offer the others without waiting for anything but ``ready``.
@@ -36,7 +36,7 @@ class Crossbar(Component):
     requester has a buffer of ``response_words`` beats. The memory, and with it every other
     requester, waits only when the buffer for the next beat is full. A requester must therefore
     accept responses in finite time, whether its own requests are accepted or not; then no requester
-    waits for ever.
+    waits forever.
 
     Parameters:
         requesters: 1..16.
@@ -45,7 +45,7 @@ class Crossbar(Component):
         always_ready: number of requesters, from port 0 on, that are always ready for responses.
             They share one register instead of a buffer each.
         response_words: beats of responses buffered for each other requester, 2..64. 4 hold the
-            longest response, so that a pause of four cycles costs the others nothing.
+            longest response, so a pause of four cycles costs the others nothing.
 
     Members:
         ports (in, ``requesters`` :class:`hdl.ports.MemoryPort`): from the requesters.

@@ -17,7 +17,7 @@ _REQUESTS, _RESPONSES = range(CLASSES)
 
 
 class DeadlockError(ConfigurationError):
-    """A network in which packets could wait for each other for ever; the message names a cycle."""
+    """A network in which packets could wait for each other forever; the message names a cycle."""
 
 
 class End(NamedTuple):
@@ -67,7 +67,7 @@ def check_deadlock_free(config: NetworkConfig) -> None:
     try:
         TopologicalSorter(dependency_graph(config, config.virtual_channels)).prepare()
     except CycleError as error:
-        # The sorter has each node before the one that waits for it, and the last is the first.
+        # The sorter lists each node before the one that waits for it; the last equals the first.
         cycle = error.args[1][:0:-1]
     else:
         return

@@ -1,4 +1,4 @@
-"""The torus of routers alone, for any devices at the vaults."""
+"""The bare torus of routers, for any devices at the vaults."""
 
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped

@@ -1,8 +1,8 @@
-"""The route of a packet: one description, which builds the routers and the deadlock check.
+"""Packet routes: a single description from which routers and deadlock check are built.
 
 The routing is dimension ordered: first along the row to the destination's column, then along the
-column, each on the shorter side of the ring. Route and virtual channels depend on the two ends
-alone, so packets of one class between two vaults can't overtake each other.
+column, each on the shorter side of the ring. Route and virtual channels depend only on the two
+ends, so packets of one class between two vaults can't overtake each other.
 """
 
 from functools import cache
@@ -63,10 +63,10 @@ class Turn(NamedTuple):
 def ring_step(size: int, position: int, destination: int, virtual_channels: int) -> RingStep:
     """The step from ``position`` to ``destination`` on a ring.
 
-    Where both sides are equally long, even places go forward and odd ones back, which loads all
-    links evenly. With two virtual channels, a packet uses channel 1 until it has passed from the
-    last place to the first (or back), and channel 0 after that. Channel 1 is then never used after
-    that point and channel 0 never across it, so neither forms a cycle.
+    If both ways are equally long, even places go forward and odd ones back, which loads all links
+    evenly. With two virtual channels, a packet uses channel 1 until it has passed from the last
+    place to the first (or back), and channel 0 after that. Channel 1 is then never used after that
+    point and channel 0 never across it, so neither forms a cycle.
 
     Parameters:
         size: places of the ring, at least 2.
@@ -109,7 +109,7 @@ def route(
 
 @cache
 def turns(config: NetworkConfig) -> frozenset[Turn]:
-    """The turns of a router of the network: all that some packet takes at some vault."""
+    """The turns a router must support: all that some packet takes at some vault."""
     used = set()
     for source in range(config.vaults):
         for target in range(config.vaults):

@@ -1,4 +1,4 @@
-"""The torus: the places of the vaults, and their links."""
+"""The torus: positions of the vaults, and their links."""
 
 from enum import StrEnum
 from typing import Any, NamedTuple
@@ -48,7 +48,7 @@ class Link(NamedTuple):
 
 
 def directions(config: NetworkConfig) -> tuple[Direction, ...]:
-    """The directions in which links leave each vault: none along a ring of one."""
+    """The directions in which links leave each vault; none along a ring of one."""
     horizontal = (Direction.EAST, Direction.WEST) if config.columns > 1 else ()
     vertical = (Direction.NORTH, Direction.SOUTH) if config.rows > 1 else ()
     return horizontal + vertical

@@ -1,4 +1,4 @@
-"""The processing engine (PE): one file a unit."""
+"""The processing engine (PE), one file per unit."""
 
 from vip_rooms import check_rooms
 

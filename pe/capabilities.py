@@ -1,7 +1,7 @@
-"""The instructions of an engine: subsets of them, and compact encodings of their fields.
+"""An engine's instructions: subsets of them, and compact encodings of their fields.
 
-Every unit asks a :class:`Capabilities` what to build: subsets of the instructions (empty ones are
-false), the widths that follow, and the encodings of fields, in no more bits than are needed.
+Every unit asks a :class:`Capabilities` what to build: subsets of the instructions (falsy if empty),
+the widths that follow, and field encodings in as few bits as possible.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -44,8 +44,8 @@ FOLDED = frozenset({Width.W8, Width.W16})
 LONG = frozenset({Width.W32, Width.W64})
 
 _KIND = BitField("kind", OPCODE.low + 1, OPCODE.low)
-#: Fields of a word that decide the operation of a vector instruction, from decode to the vector
-#: unit; a new one is a line here and an encoding of the same name in :class:`Capabilities`.
+#: Fields of a word that select a vector instruction's operation, from decode to the vector unit. A
+#: new one adds a line here and an encoding of the same name in :class:`Capabilities`.
 OPERATION: Mapping[str, BitField] = {
     "kind": _KIND,
     "vertical": VERTICAL,
@@ -55,13 +55,13 @@ OPERATION: Mapping[str, BitField] = {
 }
 #: Bits of ``kind`` of a load or store.
 _STORE, _REGISTER = 0, 1
-#: Bits by which a sum over the longest row outgrows its elements.
+#: Extra bits of a sum over the longest row.
 _SUM_BITS = (MAX_VL - 1).bit_length()
 #: Levels at which the vertical stage folds lanes (:mod:`pe.vector.fold`), by width.
 _FOLD_LEVELS = {Width.W8: 2, Width.W16: 1, Width.W32: 0, Width.W64: 0}
-#: The instruction on single numbers with the products of the one on pairs.
+#: The instruction on single numbers that has the same products as the one on pairs.
 _OF_PAIRS = "m.v.mul.add[8]"
-#: Widest value that is handed on in one half of a word pair.
+#: Widest value passed on in one half of a word pair.
 _HALF_BITS = 64
 
 
@@ -84,13 +84,13 @@ def _width(row: Instruction) -> Width:
 
 
 def _grown(row: Instruction, levels: int) -> int:
-    """Bits of an element's value after ``levels`` levels of the row's reduction."""
+    """Bits of an element's value after ``levels`` levels of the row reduction."""
     return row.value_bits + (levels if row.reduction is ReductionOp.ADD else 0)
 
 
 @dataclass(frozen=True)
 class Capabilities:
-    """Some instructions: subsets of them, questions about them, and encodings of their fields.
+    """A set of instructions: its subsets, its properties, and encodings of its fields.
 
     Attributes:
         rows: rows of the instruction table, in its order.
@@ -175,7 +175,7 @@ class Capabilities:
 
     @cached_property
     def plain(self) -> "Capabilities":
-        """Instructions that add, subtract, compare or pass on elements."""
+        """Instructions that add, subtract, compare or pass elements through."""
         return self._those(lambda row: row.vertical is not None and not _is_product(row))
 
     @cached_property
@@ -195,8 +195,8 @@ class Capabilities:
 
     @cached_property
     def of_numbers(self) -> "Capabilities":
-        """The instructions as the stages between multipliers and writeback see them: the products
-        of a row of pairs are those of a row of narrower elements."""
+        """The instructions as the stages from multipliers to writeback see them: a row of pairs has
+        the products of a row of narrower elements."""
         return Capabilities(tuple(BY_KEY[_OF_PAIRS] if row.pairs else row for row in self.rows))
 
     @cached_property
@@ -233,7 +233,7 @@ class Capabilities:
 
     @property
     def most_passes(self) -> int:
-        """Most cycles that a word takes."""
+        """Maximum cycles per word."""
         return max((row.passes for row in self.rows), default=1)
 
     @property
@@ -241,11 +241,11 @@ class Capabilities:
         """Whether there are products of 64-bit elements, which need both halves of a pair."""
         return Width.W64 in self.products.widths
 
-    # Bits of values in the vector unit; of its instructions alone.
+    # Bits of values in the vector unit, for its instructions alone.
 
     @property
     def lower_bits(self) -> int:
-        """Bits of the lower half of the pair that the vertical stage hands on; 0 without rows."""
+        """Bits of the lower half of the pair that the vertical stage outputs; 0 without rows."""
         sizes = [_HALF_BITS for _ in self.elementwise.rows]
         sizes += [
             min(_HALF_BITS, _grown(row, _FOLD_LEVELS[_width(row)])) for row in self.reduced.rows
@@ -326,7 +326,8 @@ class Capabilities:
 
     @property
     def operation_members(self) -> dict[str, Any]:
-        """Shapes of the fields of :data:`OPERATION`, members of each layout on their way."""
+        """Shapes of the fields of :data:`OPERATION`, as members of the layouts they pass
+        through."""
         return {name: packing.shape for name, packing in self.operation.items()}
 
     def carry(self, target: Any, source: Any, encoding: "Capabilities") -> list[Any]:
@@ -352,7 +353,7 @@ class Capabilities:
         return _packing((row.branch for row in self.rows), max(BranchOp).bit_length())
 
     def flag(self, subset: "Capabilities") -> Packing:
-        """A bit that says whether an instruction is one of ``subset``."""
+        """A bit: 1 for the instructions in ``subset``."""
         values = {1} if subset else set()
         if len(subset.rows) < len(self.rows):
             values.add(0)

@@ -1,5 +1,5 @@
-"""Codes between the front end's stages: the unit that an instruction goes to, and the instructions
-that the issue stage executes itself."""
+"""Codes between the front end's stages: the unit an instruction goes to, and the instructions
+executed by the issue stage itself."""
 
 from amaranth.lib import enum
 
@@ -28,7 +28,7 @@ class ControlOp(enum.Enum, shape=3):
     HALT = 5
 
 
-#: ``set.ws``, beside :class:`ControlOp`, whose names stand in the Verilog of every engine.
+#: ``set.ws``: not in :class:`ControlOp`, whose names appear in the Verilog of every engine.
 DECLARE = 6
 #: Codes of the instructions of the issue stage.
 CONTROL: dict[Opcode, int] = {

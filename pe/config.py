@@ -1,4 +1,5 @@
-"""Configuration of a processing engine (PE): the user's settings, checked, and sizes that follow.
+"""Configuration of a processing engine (PE): the user's settings, checked, and sizes derived from
+them.
 
 Configurations are frozen and keyword-only; change one with :func:`dataclasses.replace`. Every
 accepted value is built and tested; everything else is refused with the allowed range.
@@ -40,12 +41,12 @@ __all__ = [
 
 #: Keys of every instruction.
 ALL_INSTRUCTIONS: frozenset[str] = frozenset(BY_KEY)
-#: Those that a configuration has if it does not say otherwise.
+#: The default set.
 STANDARD_INSTRUCTIONS: frozenset[str] = frozenset(
     row.key for row in INSTRUCTIONS if not row.optional
 )
 
-#: The same and those of all special units (:mod:`isa.units`).
+#: The default set and the instructions of all special units (:mod:`isa.units`).
 SPECIAL_INSTRUCTIONS: frozenset[str] = STANDARD_INSTRUCTIONS | frozenset(
     row.key for row in INSTRUCTIONS if row.special
 )
@@ -56,8 +57,8 @@ _HISTORY_WAYS = (0, 1, 2, 4)
 
 
 def serves_history(instructions: frozenset[str]) -> bool:
-    """Whether an engine with ``instructions`` (keys) can have a load history: it declares
-    workspaces, and loads from them."""
+    """Whether an engine with ``instructions`` (keys) can have a load history: whether it can
+    declare workspaces and load from them."""
     return "set.ws" in instructions and any(
         BY_KEY[key].mnemonic == "ld.sram" for key in instructions
     )
@@ -69,18 +70,18 @@ class PeConfig:
 
     Attributes:
         instructions: keys (see :attr:`isa.table.Instruction.key`) that the PE executes; any other
-            word faults. Units build only what these need; a special unit, for one, is only there
-            if one of its optional instructions is.
+            word faults. Units contain only what these need: a special unit exists only if one of
+            its optional instructions does.
         instruction_words: words of the instruction buffer; power of two, 16..8192.
         registers: scalar registers r0..; power of two, 8..64. An instruction that names a higher
             register faults as illegal.
-        register_width: bits of a scalar register and of the logic for its value; 20..64, more
-            than ``address_bits``. Below 64 the engine behaves as with 64 or stops with
+        register_width: bits of a scalar register and its datapath; 20..64, more than
+            ``address_bits``. Below 64, the engine behaves as with 64 or stops with
             ``REGISTER_RANGE`` (:class:`isa.faults.FaultCause`).
         max_vl, max_mr: largest VL and MR; 1..256. ``set.vl`` and ``set.mr`` fault beyond them.
-        program: words of the one program that the engine can run, 1..``instruction_words`` of them,
-            stored in a ROM: words that the host loads are dropped, and the length that a launch
-            names is ignored. None: an instruction buffer that the host loads.
+        program: words of the only program that the engine can run, 1..``instruction_words`` of
+            them, in a ROM: words that the host loads are dropped, and the length in a launch is
+            ignored. None: an instruction buffer that the host loads.
         scratchpad_bytes: power of two, 64..65536.
         scratchpad_alignment: 1, 2, 4 or 8. Operands and results in the scratchpad, and both ends of
             transfers to and from it, begin at multiples of this many bytes, or fault (in the
@@ -88,15 +89,15 @@ class PeConfig:
             instructions at most the bytes of their narrowest element, as rows begin at any element.
         arc_entries: scratchpad ranges that may have a transfer in flight; 1..64.
         load_store_queue: memory requests (32-byte columns) in flight; power of two, 2..64.
-        load_history: columns of the declared image (:mod:`isa.workspace`) that are remembered while
-            they lie in the scratchpad, so that loads of them copy them within it; 0 (none), 8, 16,
-            32 or 64. Only with ``set.ws`` and ``ld.sram``.
-        load_history_ways: places where a column may be remembered; 1, 2, 4, or 0 for any.
+        load_history: columns of the declared image (:mod:`isa.workspace`) that are tracked while
+            they are in the scratchpad, so that loads copy them from there; 0 (none), 8, 16, 32 or
+            64. Only with ``set.ws`` and ``ld.sram``.
+        load_history_ways: associativity of the load history; 1, 2, 4, or 0 for fully associative.
         address_bits: DRAM byte address bits; 12..40. A byte beyond them faults.
-        counters: whether the performance counters (:class:`pe.interface.PeCounter`) exist; else
+        counters: whether the performance counters (:class:`pe.interface.PeCounter`) exist; without,
             they read 0.
-        sram: implementation of all memories. ``macro``, the choice for ASICs, also builds
-            multipliers from gates instead of operators meant for the multipliers of an FPGA.
+        sram: implementation of all memories. ``macro``, for ASICs, also builds multipliers from
+            gates instead of operators meant for an FPGA's multipliers.
 
     Raises:
         ConfigurationError: a value outside its range, or an unknown instruction.
@@ -181,7 +182,7 @@ class PeConfig:
 
     @property
     def kind(self) -> str:
-        """What it is the configuration of."""
+        """Kind of design."""
         return "engine"
 
     @property
@@ -191,7 +192,7 @@ class PeConfig:
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """Human-readable description."""
         return "processing engine"
 
     @property
@@ -201,11 +202,11 @@ class PeConfig:
 
     @property
     def two_clocks(self) -> bool:
-        """Whether the memory has a clock of its own."""
+        """Whether the memory has its own clock."""
         return False
 
     def with_sram(self, kind: SramKind) -> Self:
-        """The same with all its memories built as ``kind``.
+        """A copy with all memories built as ``kind``.
 
         Raises:
             ConfigurationError: an unknown ``kind``.
@@ -214,12 +215,12 @@ class PeConfig:
 
     @property
     def pe(self) -> "PeConfig":
-        """That of each engine: this one."""
+        """Configuration of each engine: this one."""
         return self
 
     @property
     def vaults(self) -> int:
-        """Memories: one, beside the engine."""
+        """Number of vaults: 1."""
         return 1
 
     @property
@@ -234,7 +235,7 @@ class PeConfig:
 
     @property
     def vault_bytes(self) -> int:
-        """Bytes of the memory that it can address."""
+        """Bytes of memory that it can address."""
         return 1 << self.address_bits
 
     @property
@@ -244,7 +245,7 @@ class PeConfig:
 
     @property
     def dram_timing(self) -> None:
-        """Timing of the DRAM: it has none."""
+        """DRAM timing: None."""
         return None
 
     @property
@@ -283,7 +284,7 @@ class PeConfig:
 
     @property
     def history_ways(self) -> int:
-        """Places of the load history where a column may be remembered."""
+        """Ways of the load history."""
         return self.load_history // self.history_sets
 
     @property
@@ -309,7 +310,7 @@ class PeConfig:
     @property
     def column_count_bits(self) -> int:
         """Bits of the number of columns that one transfer touches (one more when unaligned)."""
-        # Only here: the assembler knows configurations, and starts without Amaranth.
+        # Imported late: the assembler uses configurations, and starts without Amaranth.
         from hdl.ports import COLUMN_BYTES
 
         return (self.scratchpad_bytes // COLUMN_BYTES + 1).bit_length()
@@ -337,12 +338,12 @@ class PeConfig:
 
     @property
     def vl_bits(self) -> int:
-        """Bits of a vector length, which reaches :attr:`vl_limit` itself."""
+        """Bits of a vector length, up to and including :attr:`vl_limit`."""
         return self.vl_limit.bit_length()
 
     @property
     def mr_bits(self) -> int:
-        """Bits of a row count, which reaches :attr:`mr_limit` itself."""
+        """Bits of a row count, up to and including :attr:`mr_limit`."""
         return self.mr_limit.bit_length()
 
     @property

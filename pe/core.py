@@ -1,4 +1,4 @@
-"""The processing engine: all its units, connected."""
+"""The processing engine: its units, connected."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 from amaranth.lib.wiring import Out, connect, flipped
@@ -32,10 +32,10 @@ __all__ = ["Pe"]
 class Pe(Component):
     """One VIP processing engine (thesis chapter 5).
 
-    An instruction is fetched in one cycle, its registers are addressed in the next, it is decoded
-    while they are read in the third, and issued in the fourth at the earliest. Scalar results are
-    ready for the next instruction; a taken branch costs three cycles more. Vector and load-store
-    instructions go on to dispatch, for two cycles at least, and complete on their own.
+    An instruction is fetched in the first cycle, addresses its registers in the second, is decoded
+    while they are read in the third, and issues in the fourth at the earliest. Scalar results are
+    ready for the next instruction; a taken branch costs three extra cycles. Vector and load-store
+    instructions go on to dispatch, for at least two cycles, and complete independently.
 
     Parameters:
         config: of the engine.
@@ -147,7 +147,7 @@ class Pe(Component):
         release(config).join(m, load_store, arc)
 
     def _registers(self, m: Module, units: "_Units") -> None:
-        """Reads; writes of the launch, then of scalar results, then of loads, which can wait."""
+        """Reads; writes by the launch, scalar results, then loads, which can wait."""
         registers, operands, issue, sequencer, load_store = (
             units.registers,
             units.operands,
@@ -200,7 +200,7 @@ class Pe(Component):
             connect(m, writers[role], port)
 
     def _counters(self, m: Module, units: "_Units") -> None:
-        """Connect the counters to the units whose events they count."""
+        """Connect the counters to the units they observe."""
         counters, sequencer, dispatch = units.counters, units.sequencer, units.dispatch
         m.d.comb += [
             counters.clear.eq(sequencer.clear),
@@ -214,7 +214,7 @@ class Pe(Component):
 
 
 class _Units:
-    """The units of an engine, by the names of their instances."""
+    """The units of an engine, by instance name."""
 
     def __init__(self, config: PeConfig) -> None:
         self.sequencer = Sequencer(config)

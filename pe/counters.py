@@ -65,7 +65,7 @@ class Counters(Component):
             self.value.eq(bank.value),
         ]
 
-        # Events of the previous cycle, so that counting lengthens no path of the issue stage.
+        # Counts events of the previous cycle, to stay off the issue stage's paths.
         late = {
             name: Signal.like(signal, name=f"late_{name}")
             for name, signal in (

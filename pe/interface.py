@@ -1,4 +1,4 @@
-"""The control side of a processing engine: how the host launches it, and what it reports.
+"""The control interface of a processing engine: launch by the host, status and counters.
 
 Counters run from launch to the end of the program. Every cycle of a running program is counted once
 in ``CYCLES`` and once in exactly one of the ``ISSUED_*`` and ``STALL_*`` counters.
@@ -48,11 +48,11 @@ class PeCounter(IntEnum):
     ISSUED_CONTROL = 4
     #: No instruction at the issue stage: start-up and taken branches.
     STALL_FETCH = 5
-    #: A register to be read or written waits for its value from memory.
+    #: A register to read or write waits for its value from memory.
     STALL_REGISTER = 6
     #: The instruction's scratchpad range overlaps a transfer in flight.
     STALL_ARC_CONFLICT = 7
-    #: A transfer found every entry of the array range check taken.
+    #: A transfer found all entries of the array range check in use.
     STALL_ARC_FULL = 8
     #: A vector instruction waits for the vector unit.
     STALL_VECTOR = 9
@@ -71,13 +71,13 @@ class PeCounter(IntEnum):
 
 class HistoryCounter(IntEnum):
     """Index of each counter of an engine with a load history (``load_history`` of
-    :class:`pe.config.PeConfig`), on the control port, behind those of :class:`PeCounter`."""
+    :class:`pe.config.PeConfig`), on the control port, after those of :class:`PeCounter`."""
 
-    #: Looks for a column; one of which an entry changes meanwhile is looked for again.
+    #: Column lookups; a lookup is repeated if its set changes meanwhile.
     HISTORY_PROBES = 16
     #: Columns copied within the scratchpad.
     HISTORY_HITS = 17
-    #: Columns of the declared image that memory was asked for.
+    #: Columns of the declared image requested from memory.
     WORKSPACE_COLUMNS = 18
 
 
@@ -116,7 +116,7 @@ def load_word(config: PeConfig) -> data.StructLayout:
 
 
 def launch_command(config: PeConfig) -> data.StructLayout:
-    """A launch: ``words``, the program's length (words), and ``parameters``, a DRAM address."""
+    """A launch: ``words``, the program's length, and ``parameters``, a DRAM address."""
     return data.StructLayout({"words": config.pc_bits + 1, "parameters": 64})
 
 
@@ -128,8 +128,8 @@ def status_layout() -> data.StructLayout:
         cause, pc: after a fault, why (see :class:`isa.faults.FaultCause`) and the address of the
             faulting instruction (signed, and wide enough for every place that a branch can reach,
             as it may leave the program on either side; :func:`pc_shape` has the exception).
-        memory_error: memory answered an access of this launch with an error, whatever ``cause``
-            says; cleared by a launch.
+        memory_error: memory answered an access of this launch with an error, whatever the
+            ``cause``; cleared by a launch.
     """
     return data.StructLayout(
         {
@@ -142,12 +142,12 @@ def status_layout() -> data.StructLayout:
 
 
 class ControlPort(wiring.Signature):
-    """How the host controls a processing engine, seen from the engine.
+    """The host's control of a processing engine, seen from the engine.
 
     Members:
         load: stream of :func:`load_word`, in; accepted while the engine is not running.
         launch: stream of :func:`launch_command`, in; accepted while the engine is not running.
-        stop: in; while 1, a running engine issues nothing more, finishes and halts.
+        stop: in; while 1, a running engine stops issuing, completes its accesses and halts.
         status: :func:`status_layout`, out.
         counter_index: in; which :class:`pe.interface.PeCounter`, or with a load history also
             :class:`pe.interface.HistoryCounter`, to read.

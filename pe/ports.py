@@ -1,4 +1,4 @@
-"""Signatures, layouts and bundles between the parts of a processing engine."""
+"""Signatures, layouts and bundles between the units of a processing engine."""
 
 from typing import Any
 
@@ -39,7 +39,7 @@ class ScratchpadReadPort(wiring.Signature):
         data: in, byte ``address`` in bits 7:0; valid in the cycle after ``enable`` or one later for
             vector operands (:func:`pe.vector.stages.read_cycles`), and held as long after the next
             one. Of a store, byte ``address`` modulo 8 is in bits 7:0 of the byte of that number
-            instead. A byte written in the very cycle in which it is read, or in the one before, is
+            instead. A byte written in the same cycle as it is read, or the one before, is
             undefined.
     """
 
@@ -91,7 +91,7 @@ def load_store_command(config: PeConfig) -> data.StructLayout:
     """A load or store with its operands, checked to lie in scratchpad and memory.
 
     Members:
-        store, register: direction, and whether a register rather than the scratchpad is meant.
+        store, register: direction, and whether it uses a register rather than the scratchpad.
         width: encoding of the element width (used with ``register``).
         dram: first byte in memory. columns: DRAM columns touched, at least 1. last: place of the
             last byte within its column.

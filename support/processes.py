@@ -1,4 +1,4 @@
-"""Tools in processes of their own, none of which outlives the process that started them."""
+"""Runs tools as child processes, none of which outlives its parent."""
 
 import errno
 import os
@@ -19,7 +19,7 @@ _GUARD = Path(__file__).with_name("guard.py")
 
 
 class _Running:
-    """Process groups of tools that run now."""
+    """Process groups of running tools."""
 
     def __init__(self) -> None:
         self.groups: set[int] = set()
@@ -30,9 +30,9 @@ _running = _Running()
 
 
 def end_tools() -> None:
-    """Kill every tool that this process runs, in whatever thread, with all that the tool started.
+    """Kill every tool that this process runs, in any thread, with its child processes.
 
-    A thread that waits for one sees it end by SIGKILL.
+    A thread waiting for one sees it end by SIGKILL.
     """
     with _running.lock:
         for group in _running.groups:
@@ -45,7 +45,7 @@ def _kill(group: int) -> None:
 
 
 def end_tool(process: "subprocess.Popen[bytes]") -> None:
-    """Kill a process of :func:`tool`, from whatever thread, with all that it started."""
+    """Kill a process of :func:`tool`, from any thread, with its child processes."""
     with _running.lock:
         if process.pid in _running.groups:
             _kill(process.pid)
@@ -60,10 +60,10 @@ def tool(
     stdout: Any = None,
     stderr: Any = None,
 ) -> Iterator["subprocess.Popen[bytes]"]:
-    """A process that runs ``command``, killed with all of its own when the statement is left.
+    """A process that runs ``command``; it and its children are killed when the block is left.
 
-    It also ends when this process does, even when that is killed. It has a process group of its
-    own, so that Ctrl-C reaches this process alone, and reads an empty standard input.
+    It also ends when this process does, even if that is killed. It has its own process group, so
+    Ctrl-C reaches only this process, and its standard input is empty.
 
     Parameters:
         command: program and arguments. cwd, env, stdout, stderr: as of :class:`subprocess.Popen`.
@@ -108,10 +108,10 @@ def run_tool(
     stderr: Any = None,
     timeout: float | None = None,
 ) -> "subprocess.CompletedProcess[bytes]":
-    """Run ``command`` as :func:`tool` does, to its end.
+    """Run ``command`` to completion, as :func:`tool` does.
 
     Parameters:
-        timeout: seconds after which it is killed; None: never.
+        timeout: seconds after which it is killed; None: no limit.
 
     Returns:
         The exit code, negative for a signal, and what the tool wrote to pipes.
@@ -127,7 +127,7 @@ def run_tool(
 
 @contextmanager
 def workers(count: int) -> Iterator[ThreadPoolExecutor]:
-    """Threads for work that runs tools; leaving the statement by an exception ends the tools.
+    """A thread pool for work that runs tools; an exception that leaves the block kills the tools.
 
     Parameters:
         count: of threads, at least 1.

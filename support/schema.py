@@ -1,4 +1,4 @@
-"""One declaration of the data that Python and the C++ models exchange.
+"""A single declaration of the data exchanged between Python and the C++ models.
 
 A job or a result is a dataclass. Its structure for :mod:`ctypes` and its declaration in C++ follow
 from the types of its fields:
@@ -13,7 +13,7 @@ a tuple with ``C(kind * n)``                     an array
 a tuple or bytes with ``C(kind)``                a pointer, and a field ``..._count``
 ================================================ ===============================================
 
-Fields of any other type are Python's alone.
+Fields of any other type exist only in Python.
 
 Data that Python and C++ change in place, or that hold pointers, are a :class:`Record`: a structure
 whose members follow from its annotations in the same way.
@@ -62,7 +62,7 @@ _NAMES = {
 
 @dataclass(frozen=True)
 class C:
-    """Representation of a field in C++, where its type does not decide it.
+    """A field's representation in C++, where its type does not determine it.
 
     Attributes:
         kind: type of :mod:`ctypes`, or a dataclass: of the field, or of an element where it is a
@@ -123,8 +123,8 @@ def _field(name: str, hint: Any) -> _Field | None:
 
 
 class _RecordType(type(Structure)):  # type: ignore[misc]
-    """Gives a structure its members once :mod:`ctypes` knows it; a class that is being made has no
-    annotations from Python 3.14 on."""
+    """Adds a structure's members once :mod:`ctypes` knows it; since Python 3.14 a class under
+    construction has no annotations."""
 
     def __new__(
         cls, name: str, bases: tuple[type, ...], body: dict[str, Any], numbers: Sequence[str] = ()
@@ -178,7 +178,7 @@ def structure(kind: Any) -> type[ctypes.Structure]:
 
 
 def pack(value: Any) -> ctypes.Structure:
-    """``value``, a dataclass, as its structure, which keeps alive all that it points to."""
+    """``value``, a dataclass, as its structure, which keeps everything that it points to alive."""
     shape: Any = type(value)
     raw = structure(shape)()
     for field in _fields(shape):

@@ -1,8 +1,7 @@
-"""Temporary files that do not outlive their process for long, even if that is killed.
+"""Temporary files that are cleaned up even if their process is killed.
 
-A folder of ours holds a file that its process has locked, and the system releases the lock when
-the process ends, however that happens. So a later process can identify folders that are no longer
-in use, and removes them.
+Each folder holds a file locked by its process; the system releases the lock when the process ends,
+however that happens. A later process recognises unused folders by this and removes them.
 """
 
 import atexit
@@ -30,7 +29,7 @@ __all__ = [
 
 _LOCK = "lock"
 _RUN = "run-"
-#: Folders for temporary files that most systems have.
+#: Folders for temporary files on most systems.
 _PLAIN = ("/tmp", "/var/tmp")
 #: Seconds after which a folder without a lock is no longer one that is just being made.
 _MAKING_SECONDS = 3600

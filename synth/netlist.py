@@ -33,7 +33,7 @@ class Gate:
 
 @dataclass(frozen=True)
 class Netlist:
-    """A flat netlist. Clocks and resets are no inputs: they are trees that layout builds.
+    """A flat netlist. Clocks and resets are not inputs: they are trees that layout builds.
 
     Attributes:
         inputs, outputs: port -> bits.

@@ -1,6 +1,6 @@
 """The assembler: text to :class:`isa.program.Program`.
 
-Syntax as in thesis Figures 6.3 and 6.5; ``docs/isa.md`` describes it whole.
+Syntax as in thesis Figures 6.3 and 6.5; ``docs/isa.md`` is the reference.
 """
 
 import re
@@ -36,10 +36,10 @@ from .syntax import (
 
 __all__ = ["AssemblyError", "assemble", "assemble_file", "listing"]
 
-#: Bytes that a source file may have: over a hundred for each word of the longest program.
+#: Most bytes of a source file: over a hundred per word of the longest program.
 SOURCE_BYTES = 1 << 20
 
-#: Characters of a line that a message shows, and of the message.
+#: Most characters of a quoted line, and of a message.
 _EXCERPT_CHARACTERS = 160
 _MESSAGE_CHARACTERS = 400
 
@@ -60,7 +60,7 @@ class AssemblyError(VipError):
     Attributes:
         message: the mistake.
         file: name of the source.
-        line, column: from 1; 0 when the mistake is in no line (a file that can't be read).
+        line, column: from 1; 0 when the mistake belongs to no line (a file that can't be read).
         text: of the line.
         rest: the further mistakes, in the order of their lines; the message shows the first twenty.
     """
@@ -97,15 +97,15 @@ class AssemblyError(VipError):
         where = printable(f"{self.file}:{self.line}:{self.column}")
         message = clipped(printable(self.message), _MESSAGE_CHARACTERS)
         text, before = self._excerpt()
-        # Tabs are kept, so that the caret stands below its place however wide they are.
+        # Tabs stay, so the caret lines up however wide they are.
         indent = re.sub(r"[^\t]", " ", text[:before].ljust(before))
         return f"{where}: {message}\n{text}\n{indent}^"
 
     def _excerpt(self) -> tuple[str, int]:
-        """The excerpt of the line that is shown, and how much of it is before the caret."""
+        """The excerpt of the line to show, and how much of it precedes the caret."""
         start = max(0, self.column - 1 - _EXCERPT_CHARACTERS // 2)
         end = start + _EXCERPT_CHARACTERS
-        # One character for one, so that the caret keeps its place.
+        # One character for each, so the caret still lines up.
         text = "".join(
             char if char.isprintable() or char == "\t" else "\N{REPLACEMENT CHARACTER}"
             for char in self.text[start:end]
@@ -127,8 +127,8 @@ def assemble(
     Parameters:
         text: the source.
         name: of the source, for messages and listings.
-        constants: named constants that the source may use beside its own.
-        max_words: refuse a program of more words (a machine's instruction buffer).
+        constants: named constants that the source may use in addition to its own.
+        max_words: refuse a longer program (a machine's instruction buffer).
 
     Raises:
         AssemblyError: the mistakes in the source, or a bad name in ``constants``.
@@ -149,7 +149,7 @@ def assemble_file(
         AssemblyError: as there, or the file can't be read.
     """
     try:
-        # Editors of some systems begin a file with a byte order mark.
+        # Some editors begin a file with a byte order mark.
         text = read_bytes(path, SOURCE_BYTES).decode("utf-8-sig")
     except OSError as error:
         raise AssemblyError(f"can't be read: {error.strerror}", file=str(path)) from error
@@ -325,10 +325,10 @@ class _Assembler:
     def check_label(self, written: Name) -> None:
         definition = self.defined.get(written.text, "")
         if written.text in self.aliases or is_register_name(written.text):
-            raise LineError(f"{written.text} is a register, no label", written.column)
+            raise LineError(f"{written.text} is a register, not a label", written.column)
         if written.text in self.constants:
             raise LineError(
-                f"{written.text!r} is {definition}, no label; a distance is written "
+                f"{written.text!r} is {definition}, not a label; a distance is written "
                 f"#{written.text}",
                 written.column,
             )
@@ -381,8 +381,8 @@ _INDENT = " " * 22
 def listing(program: Program) -> str:
     """A table of word address (decimal), word (hexadecimal), line number and source line.
 
-    A line that became several words is shown beside the first of them. Words without a source line
-    show their labels alone.
+    A line that assembles to several words stands next to the first of them. Words without a source
+    line show their labels alone.
     """
     labels: dict[int, list[str]] = {}
     for name, address in program.symbols.items():
@@ -393,7 +393,7 @@ def listing(program: Program) -> str:
         source = program.source.get(address)
         row = f"{address:5}  {word:08x}"
         for name in labels.get(address, []):
-            # A label on the line of its instruction is part of the source text.
+            # A label on its instruction's line is part of the source text.
             if source is None or name not in leading_labels(source.text):
                 lines.append(f"{_INDENT}{name}:")
         if source is not None and source != previous:

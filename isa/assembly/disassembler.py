@@ -1,4 +1,4 @@
-"""The disassembler: words back to text that assembles to the very same words."""
+"""The disassembler: from words back to text that assembles to exactly the same words."""
 
 from collections.abc import Iterable, Mapping, Sequence
 
@@ -34,7 +34,7 @@ def instruction_text(row: Instruction, values: Sequence[int], target: str | None
 def disassemble(program: Program | Iterable[int]) -> str:
     """Assembly text of a program or of bare instruction words (32 bits each).
 
-    Branches within the program name labels: the program's own, or ``L`` and the address. Words that
+    Branches within the program get labels: the program's own, or ``L`` and the address. Words that
     assembly can't write become ``.word`` directives.
 
     Raises:

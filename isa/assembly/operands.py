@@ -1,6 +1,6 @@
-"""Matching of an instruction as written with a row of the instruction table.
+"""Matches an instruction as written to a row of the instruction table.
 
-The pseudo-instruction ``li`` is any 64-bit constant from instructions on one register.
+The pseudo-instruction ``li`` loads any 64-bit constant with instructions on one register.
 """
 
 import re
@@ -67,7 +67,7 @@ def _search(value: int, bits: int, steps: int) -> _Steps | None:
         before = _search(value >> zeros, bits - zeros, steps - 1)
         if before is not None:
             return (*before, (_SLL, zeros))
-    # Of all numbers that can be added, these two leave the most zeros below.
+    # Of all numbers that can be added, these two leave the most zeros in the low bits.
     half = -IMM14.range[0]
     for added in (value % half, value % half - half):
         if added:
@@ -83,7 +83,7 @@ def _search(value: int, bits: int, steps: int) -> _Steps | None:
 
 @lru_cache(maxsize=1024)
 def load_constant(value: int) -> tuple[tuple[str, int], ...]:
-    """The instructions that put ``value`` into a register, 1 to 9 of them.
+    """The 1 to 9 instructions that load ``value`` into a register.
 
     Parameters:
         value: one of :data:`CONSTANT_RANGE`.
@@ -149,7 +149,7 @@ _BY_SPELLING = _by_spelling()
 
 
 def is_register_name(name: str) -> bool:
-    """Whether ``name`` is spelled like a register, existing or not."""
+    """Whether ``name`` looks like a register, existing or not."""
     return _REGISTER.fullmatch(name) is not None
 
 
@@ -157,7 +157,7 @@ def register_number(operand: Name | Immediate, aliases: Mapping[str, int]) -> in
     """The number of the register that ``operand`` names.
 
     Raises:
-        LineError: it names none.
+        LineError: it is not one.
     """
     if isinstance(operand, Immediate):
         raise LineError("this operand must be a register, not a constant", operand.column)
@@ -193,7 +193,7 @@ def constant_value(
 
 
 def choose(statement: Statement) -> Instruction:
-    """The row that ``statement`` means, by mnemonic, width and kinds of operands.
+    """The row that ``statement`` denotes, by mnemonic, width and operand kinds.
 
     Raises:
         LineError: there is none.

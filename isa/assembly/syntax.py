@@ -1,4 +1,4 @@
-"""Syntax of a line of assembly: the parser and the tree that it makes."""
+"""Syntax of a line of assembly: the parser and its syntax tree."""
 
 import operator
 import re
@@ -30,11 +30,11 @@ __all__ = [
 
 _LEADING_LABEL = re.compile(rf"\s*({NAME_PATTERN})\s*:")
 _SHIFTS = range(64)
-#: Intermediate results that expressions may have; without a limit, products of products would take
-#: all memory.
+#: Limit of intermediate results in expressions: without one, products of products would exhaust
+#: memory.
 RESULTS = range(-(1 << 127), 1 << 127)
 _MAX_NUMBER_TEXT = 80
-#: Characters that a line may have.
+#: Most characters of a line.
 _MAX_LINE = 4096
 
 
@@ -182,7 +182,7 @@ def _column(token: Token) -> int:
 
 @v_args(inline=True)
 class _Builder(Transformer[Token, Line]):
-    """Makes the tree; methods are named after the grammar's rules."""
+    """Builds the tree; methods are named after the grammar's rules."""
 
     def start(self, *parts: Name | Statement | Directive) -> Line:
         labels = tuple(part for part in parts if isinstance(part, Name))
@@ -260,7 +260,7 @@ _EXPECTED = {
 
 
 def leading_labels(text: str) -> list[str]:
-    """Labels at the start of a line of assembly, whether or not the rest of it is right."""
+    """Labels at the start of a line of assembly, even if the rest is malformed."""
     labels = []
     place = 0
     while match := _LEADING_LABEL.match(text, place, _MAX_LINE):
@@ -271,10 +271,10 @@ def leading_labels(text: str) -> list[str]:
 
 @lru_cache(maxsize=1 << 13)
 def parse_line(text: str) -> Line:
-    """The tree of a line of assembly (no line break in ``text``). Programs repeat lines.
+    """The tree of a line of assembly (no line break in ``text``); cached, as programs repeat lines.
 
     Raises:
-        LineError: the line breaks the syntax.
+        LineError: a syntax error.
     """
     if len(text) > _MAX_LINE:
         raise LineError(f"a line has at most {_MAX_LINE} characters", _MAX_LINE + 1)

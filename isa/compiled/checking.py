@@ -1,4 +1,4 @@
-"""The compiled simulator with a check of hazards."""
+"""The compiled simulator with a hazard check."""
 
 import weakref
 from collections.abc import Sequence
@@ -15,8 +15,8 @@ __all__ = ["CheckingSimulator"]
 
 
 class CheckingSimulator(CompiledSimulator):
-    """:class:`CompiledSimulator` that also finds the hazards that an observer of
-    :class:`isa.hazards.HazardLog` finds. It takes longer.
+    """:class:`CompiledSimulator` that also reports the hazards that an observer of
+    :class:`isa.hazards.HazardLog` would, at lower speed.
 
     Parameters, attributes and exceptions: as there.
     """

@@ -22,8 +22,8 @@ SOURCES = tuple(
 )
 _FLAGS = ("-std=c++20", "-O3", "-Wall", "-Wextra")
 
-#: Puts the results of a special row for all elements at its place among an engine's ``results``;
-#: called with the row's number and FX. Returns 0, or another value where it fails.
+#: Called with a special row's number and FX: stores the row's results for all elements in an
+#: engine's ``results``. Returns 0, or another value on failure.
 Evaluate = CFUNCTYPE(c_int32, c_uint32, c_uint64)
 Evaluate.__name__ = "Evaluate"
 
@@ -32,7 +32,7 @@ _Counts = Annotated[Any, C(POINTER(c_uint64))]
 
 
 class Descriptor(Record):
-    """The descriptor of a workspace as it lies in memory; without pixels: none is declared."""
+    """A workspace's descriptor as laid out in memory; without pixels, none is declared."""
 
     image: int
     window: int
@@ -55,10 +55,10 @@ class Operation(Record):
     """An instruction word, decoded.
 
     Attributes:
-        row: of the instruction table; beyond it: nothing that the engine has.
-        a, b, c: registers, by what the instruction needs them for: a scalar one for its result and
-            two operands; a branch for operands in ``b`` and ``c``; a vector instruction for its
-            result and operands; a setting for an operand in ``b``; a transfer of the scratchpad for
+        row: of the instruction table; beyond the table: not an instruction of the engine.
+        a, b, c: registers, by purpose: for a scalar instruction, its result and two operands; a
+            branch for operands in ``b`` and ``c``; a vector instruction for its result and
+            operands; a setting for an operand in ``b``; a transfer of the scratchpad for
             scratchpad, memory and length, of a register for register and memory.
         constant: of a branch: the target.
     """

@@ -1,8 +1,7 @@
 """C++ that is generated from the instruction table, and words decoded for it.
 
-Each row of the table becomes one instance of a kind of instructions in ``engine.h``, with the
-operations of ``semantics.h`` by their names. An operation that has no structure there is an error
-of the compiler.
+Each row of the table becomes an instance of an instruction kind in ``engine.h``, with operations
+named in ``semantics.h``. The compiler reports an operation that lacks a structure there.
 """
 
 from collections.abc import Callable, Sequence
@@ -51,19 +50,19 @@ __all__ = [
 SPECIAL_ROWS: tuple[Instruction, ...] = tuple(row for row in INSTRUCTIONS if row.special)
 #: Values that FX can have.
 FRACTIONS = MAX_FX + 1
-#: Elements of 16 bits, those that a table has results for.
+#: Number of 16-bit elements: a table's results.
 ELEMENTS = 1 << Width.W16.bits
 #: Results of a run, other than the cause of a fault: the host failed, the limit is reached, the
 #: program halted, the log of hazards must see the next instruction.
 FAILED, LIMIT, HALTED, _FOLLOWED = (max(FaultCause) + number for number in (1, 2, 3, 4))
-#: Kinds of hazards by the numbers that they have in C++.
+#: Hazard kinds in the order of their numbers in C++.
 HAZARD_KINDS = tuple(HazardKind)
 
 _NUMBERS = {row.key: number for number, row in enumerate(INSTRUCTIONS)}
 
 
 class Decoded(NamedTuple):
-    """A word as the structure ``Operation`` of ``engine.h`` has it."""
+    """A word as the structure ``Operation`` of ``engine.h``."""
 
     row: int
     a: int = 0
@@ -189,8 +188,8 @@ _OTHERS: dict[Opcode, Callable[[Instruction], str]] = {
     Opcode.ST_REG: lambda row: f"RegisterTransfer<{_type(row)}, false>",
 }
 
-#: Role of an operand -> its place in ``Operation``, for rows whose operands have roles of their
-#: own; those of all others are in the order of the table.
+#: Role of an operand -> its place in ``Operation``, for rows whose roles decide it; all other rows
+#: use the table's order.
 _PLACES = {
     Role.DESTINATION: "a",
     Role.SOURCE: "a",
@@ -222,7 +221,7 @@ def decode(
     """The words of a program for an engine.
 
     Parameters:
-        rows: the instruction that each word encodes; None: none that the engine has.
+        rows: the instruction that each word encodes; None: not one of the engine's.
         registers: how many the engine has; a word that names another is illegal.
     """
     decoded = []
@@ -244,6 +243,6 @@ def decode(
 
 
 def follow(decoded: Sequence[Decoded]) -> list[Decoded]:
-    """The words of a program where a log of hazards is shown those that concern it."""
+    """The words of a program, with those that a hazard log must see marked."""
     concerned = {number for number, row in enumerate(INSTRUCTIONS) if _part(row) != "None"}
     return [_SEEN if word.row in concerned else word for word in decoded]

@@ -1,4 +1,4 @@
-"""The instruction set simulator with its loop in C++."""
+"""The instruction set simulator with its main loop in C++."""
 
 import ctypes
 import os
@@ -22,7 +22,7 @@ from .rows import ELEMENTS, FAILED, FRACTIONS, HALTED, LIMIT, SPECIAL_ROWS, deco
 
 __all__ = ["CompiledSimulator"]
 
-#: Instructions between two looks at signals.
+#: Instructions between two checks for signals.
 _AT_ONCE = 1 << 24
 
 
@@ -37,8 +37,8 @@ def _results(number: int, fx: int) -> NDArray[np.int16]:
 
 
 def _evaluation(simulator: "weakref.ref[CompiledSimulator]") -> Callable[[int, int], int]:
-    """The function that C++ calls for the results of a special row. ctypes holds it for ever, so it
-    does not hold the simulator."""
+    """The function that C++ calls for the results of a special row. ctypes keeps it forever, so it
+    must not hold the simulator."""
 
     def evaluate(number: int, fx: int) -> int:
         alive = simulator()
@@ -52,8 +52,8 @@ def _numbers(array: NDArray[np.uint64]) -> Any:
 
 
 class CompiledSimulator(Simulator):
-    """:class:`isa.iss.simulator.Simulator` without an observer, with the same results. Hazards are
-    the business of :class:`isa.compiled.checking.CheckingSimulator`.
+    """:class:`isa.iss.simulator.Simulator` without an observer, with the same results. For hazards,
+    see :class:`isa.compiled.checking.CheckingSimulator`.
 
     The first one of an installation compiles the library, which takes under half a minute.
     Parameters and attributes: as there.
@@ -98,7 +98,7 @@ class CompiledSimulator(Simulator):
             results=self._results,
             evaluate=Evaluate(_evaluation(weakref.ref(self))),
         )
-        # A view, as numpy copies faster than ctypes.
+        # A view: NumPy copies faster than ctypes.
         self._registers = np.frombuffer(self._engine.registers, np.uint64)[: len(self.registers)]
 
     def _evaluate(self, number: int, fx: int) -> int:
@@ -106,14 +106,14 @@ class CompiledSimulator(Simulator):
         try:
             self._results[place] = _results(number, fx).ctypes.data_as(POINTER(c_int16))
         except BaseException as error:
-            # It can't pass through C++; an interrupt least of all may be lost there.
+            # It can't pass through C++, and an interrupt must not get lost there.
             self._failure = error
             return 1
         return 0
 
     def _execute(self, limit: int | None) -> Outcome | None:
         state, engine = self._state, self._engine
-        # Raises if the image was closed meanwhile, whose file may be another one by now.
+        # Raises if the image has been closed: its descriptor may refer to another file by now.
         state.memory.mapping()
         self._registers[:] = self.registers
         engine.vl, engine.mr, engine.fx, engine.pc = state.vl, state.mr, state.fx, self.pc

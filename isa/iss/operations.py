@@ -3,9 +3,8 @@
 Decoding happens once per word of a program; each execution is a call without arguments.
 
 Results of vector instructions are bit-exact, on NumPy arrays. Numbers are signed two's complement.
-Everything between the operands and the one saturation of a result is exact: 64-bit lanes compute
-with Python integers, narrower lanes with 64-bit integers wherever these hold every intermediate
-value.
+Everything from the operands to the single final saturation is exact: 64-bit lanes compute with
+Python integers, narrower lanes with 64-bit integers wherever these hold every intermediate value.
 """
 
 from collections.abc import Callable
@@ -88,15 +87,15 @@ def _exact_type(width: Width) -> np.dtype[Any]:
 
 
 class _Saturation:
-    """Limits values to the range of an element of ``width``, and reports to ``count`` how many were
-    beyond; None: not counted."""
+    """Clamps values to the range of an element of ``width``, and reports to ``count`` how many were
+    outside; None: not counted."""
 
     def __init__(self, width: Width, count: Count | None) -> None:
         self._highest = (1 << (width.bits - 1)) - 1
         self._count = count
 
     def __call__(self, values: Array) -> Array:
-        """``values``, limited; same type."""
+        """``values``, clamped; same type."""
         limited: Array = np.minimum(np.maximum(values, -self._highest - 1), self._highest)
         if self._count is not None and (clipped := np.count_nonzero(limited != values)):
             self._count(int(clipped))
@@ -104,9 +103,9 @@ class _Saturation:
 
 
 def _round_shift(values: Array, fx: int) -> Array:
-    """``values`` shifted right by ``fx`` (0..63) bits, rounded to nearest, halves up.
+    """``values`` shifted right by ``fx`` (0..63) bits and rounded to nearest, halves up.
 
-    Equal to ``(values + 2**(fx - 1)) >> fx``, without the sum that could leave 64 bits.
+    Equal to ``(values + 2**(fx - 1)) >> fx``, without the sum, which could exceed 64 bits.
     """
     if not fx:
         return values
@@ -159,8 +158,8 @@ def matrix_vector(
 
     Parameters:
         pairs: as of :class:`isa.table.Instruction`.
-        count: called with the number of values that saturate, if any do: those that are reduced
-            and those that are written count alike.
+        count: called with the number of values that saturate, if any; reduced and written values
+            both count.
     """
     saturate = _Saturation(width, count)
     reduce = _REDUCE[reduction]
@@ -209,7 +208,7 @@ def bind(state: ProcessorState, row: Instruction | None, word: int, address: int
     """The operation of ``word`` at word ``address`` of the program.
 
     Parameters:
-        row: the instruction that ``word`` encodes; None: none that the engine has.
+        row: the instruction that ``word`` encodes; None: not one of the engine's.
 
     The operation raises :class:`Halt`, or :class:`ProcessorFault` before it changes anything.
     """
@@ -336,7 +335,7 @@ def _setting(name: str, low: int, limit: Callable[[ProcessorState], int]) -> _Bi
 
 
 def _counter(state: ProcessorState, address: int) -> Count | None:
-    """Counter of the values that the instruction at ``address`` limits."""
+    """Counter of the values that the instruction at ``address`` clamps."""
     counts = state.saturated
     if counts is None:
         return None

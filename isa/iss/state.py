@@ -1,4 +1,4 @@
-"""State of a simulated processing engine, which operations on it read and change.
+"""State of a simulated processing engine, read and changed by its instructions.
 
 Loads and stores go through its virtual workspace (:mod:`isa.workspace`).
 """
@@ -26,7 +26,7 @@ Operation = Callable[[], int]
 
 
 class Halt(Exception):
-    """The program has come to its end."""
+    """The program has halted."""
 
 
 class ProcessorFault(Exception):
@@ -45,7 +45,7 @@ class ProcessorState:
         registers: 64-bit patterns.
         scratchpad: its bytes.
         memory: the DRAM.
-        memory_bytes: how much of it can be reached. address_space: how much addresses can name.
+        memory_bytes: bytes of it that exist. address_space: bytes that addresses can name.
         vl, mr, fx: the vector settings. max_vl, max_mr: the largest that can be set.
         unaligned: bits that are 0 in addresses of scratchpad operands and transfers.
         register_width: bits that a register can hold.
@@ -71,10 +71,10 @@ class ProcessorState:
 
 
 def lowered(state: ProcessorState, workspace: Workspace, far: int, length: int) -> bytes:
-    """``length`` bytes of the window of ``workspace`` from ``far`` on, all of them in it.
+    """``length`` bytes of the window of ``workspace`` from ``far`` on, all within the window.
 
     Raises:
-        ProcessorFault: they lie in a part of the image that is outside the memory.
+        ProcessorFault: they are in a part of the image outside the memory.
     """
     content = bytearray()
     for start, count in workspace.pieces(far, length):

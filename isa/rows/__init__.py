@@ -1,1 +1,1 @@
-"""Rows of the instruction table, one module a functional unit."""
+"""Rows of the instruction table, one module per functional unit."""

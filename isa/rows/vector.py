@@ -28,8 +28,8 @@ __all__ = ["vector_rows"]
 
 
 class _Vertical(NamedTuple):
-    """Of an element-wise operation: formula of elements ``{b}`` and ``{c}``, the results in words,
-    the kind of work, and whether only configurations that ask for it have it."""
+    """An element-wise operation: its formula of elements ``{b}`` and ``{c}``, the results in words,
+    the kind of work, and whether it is optional."""
 
     formula: str
     results: str
@@ -49,7 +49,7 @@ _VERTICAL = {
     ),
     VerticalOp.AVG: _Vertical("({b} + {c} + 1) >> 1", "rounded averages", "add", optional=True),
 }
-#: Bits of the second operand that a multiplier takes in a cycle.
+#: Bits of the second operand that a multiplier processes per cycle.
 _LIMB_BITS = 16
 
 
@@ -63,7 +63,7 @@ _ELEMENT = Use(Role.ELEMENT_ADDRESS, Extent.ELEMENT, Access.READ)
 
 
 def _of_vertical(vertical: VerticalOp, width: Width) -> dict[str, Any]:
-    """Fields that are equal in all instructions with the operation ``vertical``."""
+    """Fields shared by all instructions with the operation ``vertical``."""
     product = vertical is VerticalOp.MUL
     return {
         "width": width,
@@ -122,7 +122,7 @@ def _pairs() -> Instruction:
         reduction=reduction,
         pairs=True,
         summary="Reduce full-width products of the signed bytes of each matrix row and the vector, "
-        "two an element, by add.",
+        "two per element, by add.",
         semantics=f"for i < MR: S[A + i*w] = sat(round({total} >> FX))",
         **_of_vertical(vertical, width) | {"optional": True, "origin": Origin.OURS},
     )

@@ -1,1 +1,1 @@
-"""An agent that learns, while it works, which class of commands a vault's DRAM gets first."""
+"""An agent that learns online which class of commands to issue to a vault's DRAM first."""

@@ -1,4 +1,4 @@
-"""Configuration of an agent that learns."""
+"""Configuration of the learning agent."""
 
 from dataclasses import dataclass
 
@@ -10,15 +10,15 @@ from .features import Feature, feature
 
 __all__ = ["ACTIONS", "SLOTS", "WINDOW_BYTES", "AgentConfig"]
 
-#: Actions of which an agent selects one.
+#: Number of actions that an agent chooses from.
 ACTIONS = 4
-#: Most features of a state, and so numbers of weights that belong to an action.
+#: Most features of a state, and so most weights per action.
 SLOTS = 8
-#: Bytes of the window through which a host reads and writes the weights, eight each.
+#: Bytes of the window through which a host accesses the weights, eight per weight.
 WINDOW_BYTES = 8 * SLOTS * ACTIONS
 
 _CHECK = Checks(MemoryConfigError)
-#: Bits of a weight beside its fraction and the exponent of 1 / (1 - gamma): sign, and room.
+#: Bits of a weight besides its fraction and the exponent of 1 / (1 - gamma): sign and headroom.
 _SPARE_BITS = 2
 #: Fewest bits of a weight's fraction: the rewards of the longest epoch are parts of 1.
 _FRACTION = 4
@@ -26,17 +26,17 @@ _FRACTION = 4
 
 @dataclass(frozen=True, kw_only=True)
 class AgentConfig:
-    """An agent of :mod:`memory.agent.sarsa`; used by the policies "learned" and "meta" alone.
+    """An agent of :mod:`memory.agent.sarsa`; used only by the policies "learned" and "meta".
 
     Attributes:
         features: of a state, 1..8, each as :func:`memory.agent.features.feature` reads it.
-        epoch: cycles from decision to decision; power of two, 4..64. A burst takes four, so more
-            decisions would not find another command to give, and these suffice for an adder of two
-            features instead of one for all.
+        epoch: cycles from decision to decision; power of two, 4..64. A burst takes four, so there
+            is nothing to gain from more frequent decisions, and an adder for two features suffices
+            instead of one for all.
         alpha_shift: a decision changes weights by 2**-alpha_shift of the error; 3..8.
-        gamma_shift: what follows counts as 1 - 2**-gamma_shift of what is; 3..10.
+        gamma_shift: discount factor 1 - 2**-gamma_shift; 3..10.
         epsilon_shift: an action is random with a chance of 2**-epsilon_shift; 4..10.
-        theta_bits: of a weight; 16..32, and so many that its fraction has ``alpha_shift``.
+        theta_bits: of a weight; 16..32, enough for a fraction of ``alpha_shift`` bits.
         seed: of the random numbers; 1..65535.
         window_base: byte address in the vault of :data:`WINDOW_BYTES` that are the weights instead
             of DRAM (:mod:`memory.agent.window`), a multiple of them; None: weights can't be
@@ -96,34 +96,34 @@ class AgentConfig:
 
     @property
     def lanes(self) -> int:
-        """Features that are dealt with in a cycle: 1 or 2, so that an epoch suffices for all."""
+        """Features processed per cycle: 1 or 2, so that an epoch suffices for all."""
         return -(-len(self.features) // self.epoch)
 
     @property
     def steps(self) -> int:
-        """Cycles in which all features are dealt with."""
+        """Cycles to process all features."""
         return -(-len(self.features) // self.lanes)
 
     @property
     def update_lag(self) -> int:
-        """Decisions from one to that after whose values the weights learn from it: the value of
-        the next action is needed, and takes three cycles more than the steps."""
+        """Decisions until the weights learn from one: that needs the next action's value, which
+        takes three cycles more than the steps."""
         return 2 if self.steps + 3 <= self.epoch else 3
 
     @property
     def fraction_bits(self) -> int:
-        """Bits of a weight behind the point. A value is 2**gamma_shift at most, as a reward is 1 at
-        most; a weight can hold twice that."""
+        """Fraction bits of a weight. A value is at most 2**gamma_shift, as a reward is at most 1; a
+        weight can hold twice that."""
         return self.theta_bits - self.gamma_shift - _SPARE_BITS
 
     @property
     def reward_shift(self) -> int:
-        """A burst is worth 2**reward_shift in units of the last bit of a weight, so that an epoch
-        without an idle cycle of the bus is worth 1."""
+        """A burst is worth 2**reward_shift in units of a weight's last bit, so an epoch without
+        idle bus cycles is worth 1."""
         return self.fraction_bits - ((self.epoch // BURST_CLOCKS).bit_length() - 1)
 
     @property
     def initial(self) -> int:
-        """Every weight after reset, in units of its last bit: all together the largest value that
-        an action can have, so that none is left untried."""
+        """Every weight after reset, in units of its last bit: together they give the largest value
+        of an action, so every action gets tried."""
         return (1 << (self.gamma_shift + self.fraction_bits)) // len(self.features)

@@ -1,4 +1,4 @@
-"""What an agent knows of its vault: features of a state, and the thresholds of their buckets."""
+"""An agent's view of its vault: features of a state, and the thresholds of their buckets."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -8,24 +8,24 @@ from support.checks import shown
 
 __all__ = ["BUCKETS", "FEATURES", "Feature", "feature"]
 
-#: Buckets that a feature may have.
+#: Most buckets of a feature.
 BUCKETS = (2, 4, 8)
 #: Largest threshold.
 _MOST = 1 << 16
 
-#: Name of each feature -> its thresholds unless others are given.
+#: Name of each feature -> its default thresholds.
 FEATURES: Mapping[str, tuple[int, ...]] = {
     # Banks whose next request is a read; a write.
     "reads": (2, 4, 8),
     "writes": (1, 4, 8),
-    # Banks whose next request is for the open row, in the present direction; in the other one.
+    # Banks whose next request is for the open row, in the current direction; in the other one.
     "hits": (1, 2, 4),
     "other_hits": (1, 2, 4),
     # Banks that offer ACT or PRE.
     "rows": (1, 2, 4),
-    # Bursts since the last change of direction, 16 at most.
+    # Bursts since the last change of direction, at most 16.
     "run": (4, 8, 16),
-    # Cycles for which the oldest request of the transaction queue has been that, 256 at most.
+    # Cycles for which the transaction queue's oldest request has been the oldest, at most 256.
     "patience": (32, 64, 128),
     # 1 while the data bus writes.
     "direction": (1,),
@@ -40,11 +40,11 @@ FEATURES: Mapping[str, tuple[int, ...]] = {
 
 @dataclass(frozen=True)
 class Feature:
-    """A feature of a state. Its bucket is the number of thresholds that it has reached.
+    """A feature of a state. Its bucket is the number of thresholds reached.
 
     Attributes:
         name: key of :data:`FEATURES`.
-        thresholds: rising; one, three or seven.
+        thresholds: increasing; one, three or seven.
     """
 
     name: str
@@ -77,7 +77,7 @@ def feature(text: str) -> Feature:
     words = numbers.split(",")
     if not all(word.isascii() and word.isdecimal() and len(word) < 8 for word in words):
         raise MemoryConfigError(
-            f"agent.features: thresholds are whole numbers with commas between, not {shown(text)}"
+            f"agent.features: thresholds are whole numbers separated by commas, not {shown(text)}"
         )
     thresholds = tuple(map(int, words))
     if len(thresholds) + 1 not in BUCKETS:

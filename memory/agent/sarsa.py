@@ -1,4 +1,4 @@
-"""The agent: SARSA with linear values, whose products are shifts."""
+"""The agent: SARSA with linear values, in which products are shifts."""
 
 import itertools
 from functools import reduce
@@ -17,18 +17,18 @@ from .weight_port import WeightPort
 __all__ = ["Sarsa"]
 
 _NONE = ACTIONS - 1
-#: Bits of the linear feedback shift register whose steps are random numbers.
+#: Bits of the linear feedback shift register that supplies random numbers.
 _RANDOM_BITS = 16
-#: Its bits whose sum enters at the top; the period is 2**16 - 1.
+#: Its taps, whose sum enters at the top; the period is 2**16 - 1.
 _TAPS = (0, 2, 3, 5)
 
 
 class _Step(NamedTuple):
-    """Where the agent is in its epoch.
+    """The agent's position in its epoch.
 
     Attributes:
         first, last: the epoch's first and last cycle.
-        active: features are dealt with.
+        active: features are being processed.
         number: which ones.
     """
 
@@ -73,7 +73,7 @@ class Sarsa(Component):
     def elaborate(self, platform: object) -> Elaboratable:
         m = Module()
         config = self.config
-        # The first state is taken in the first cycle, in which no epoch is.
+        # The first state is taken in the first cycle, which belongs to no epoch.
         phase = Signal(range(config.epoch), init=config.epoch - 1)
         begun = Signal()
         m.d.sync += [phase.eq(phase + 1), begun.eq(1)]
@@ -164,12 +164,12 @@ class Sarsa(Component):
                 m.d.comb += old.eq(ring[0])
         sum_of_both = old + (error >> config.alpha_shift >> bucket)
         moved = Signal(sum_of_both.shape(), name=f"moved_{lane}")
-        # What a weight can't hold becomes the value next to it.
+        # Weights saturate.
         overflow = moved[bits - 1 :].any() & ~moved[bits - 1 :].all()
         largest = Cat((~moved[-1]).replicate(bits - 1), moved[-1])
         m.d.comb += [moved.eq(sum_of_both), new.eq(Mux(overflow, largest, moved[:bits]))]
         if count < config.steps:
-            # This lane has no feature in the last step.
+            # In the last step this lane has no feature.
             with m.If(step.number == config.steps - 1):
                 m.d.comb += new.eq(0)
         port = self.weights
@@ -290,7 +290,7 @@ class Sarsa(Component):
 
 
 def _after_steps(state: Signal) -> Value:
-    """The register after as many steps as it has bits, so that all are new."""
+    """The register after as many steps as it has bits, so all bits are new."""
     # Which bits of ``state`` each bit is the sum of.
     bits = [frozenset({number}) for number in range(_RANDOM_BITS)]
     for _ in range(_RANDOM_BITS):

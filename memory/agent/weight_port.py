@@ -9,7 +9,7 @@ __all__ = ["WeightPort"]
 
 
 class WeightPort(wiring.Signature):
-    """One weight at a time, seen from the side that asks.
+    """One weight at a time, seen from the requester.
 
     Parameters:
         theta_bits: of a weight.

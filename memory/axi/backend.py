@@ -19,7 +19,7 @@ from .scoreboard import AxiScoreboard
 
 __all__ = ["AxiBackend"]
 
-#: Normal memory, not cached, whose writes may be acknowledged before they reach their end.
+#: Normal non-cacheable bufferable memory: writes may be acknowledged early.
 _CACHE = 0b0011
 #: Data access, secure, unprivileged.
 _PROTECTION = 0b000
@@ -28,14 +28,14 @@ _PROTECTION = 0b000
 class AxiBackend(Component):
     """Performs the requests of a memory port on an AXI4 bus, for a board's HBM channel or DDR.
 
-    Each request becomes one aligned INCR burst within a 32-byte column, with an identifier of its
-    own. ``outstanding`` requests are in flight and may be answered in any order and interleaved.
+    Each request becomes one aligned INCR burst within a 32-byte column, with its own identifier.
+    ``outstanding`` requests are in flight and may be answered in any order and interleaved.
     Accesses to one column wait for each other (:class:`memory.axi.scoreboard.AxiScoreboard`); a
-    waiting request delays those after it. An AXI error becomes the response's ``error``.
+    waiting request delays those behind it. An AXI error becomes the response's ``error``.
 
-    The back end accepts one beat of a request and returns one beat of a response a cycle. A request
-    appears on the bus in the cycle after its first beat; a write's data follow in the cycle after
-    the words of a bus beat have arrived. A response begins 4 cycles after AXI's last beat of it.
+    The back end accepts one request beat and returns one response beat per cycle. A request appears
+    on the bus in the cycle after its first beat; a write's data follow in the cycle after the words
+    of a bus beat have arrived. A response begins 4 cycles after AXI's last beat of it.
 
     Parameters:
         config: see :class:`memory.axi.layout.AxiConfig`.

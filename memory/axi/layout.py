@@ -62,7 +62,7 @@ class AxiConfig:
 
     @property
     def size_bytes(self) -> int:
-        """Bytes of the address range. If the memory is smaller, its bus answers with an error."""
+        """Bytes of the address range. If the memory is smaller, the bus answers with an error."""
         return 1 << self.address_bits
 
     @property

@@ -99,7 +99,7 @@ class AxiRequestPath(Component):
         full = Signal()
         m.d.comb += full.eq(request.last | (lane == config.lanes - 1))
 
-        # Handshakes. A channel's valid does not depend on its own ready, only on the others'.
+        # Handshakes. A channel's valid does not depend on its ready, only on the others'.
         in_burst = Signal()
         accept = Signal()
         data_ready = Signal()

@@ -1,4 +1,4 @@
-"""Response side of the AXI back end: gathers AXI's beats into whole responses."""
+"""Response side of the AXI back end: collects AXI beats into complete responses."""
 
 from typing import Any
 

@@ -1,4 +1,4 @@
-"""Free AXI identifiers, and columns with accesses in flight."""
+"""Tracks free AXI identifiers and columns with accesses in flight."""
 
 from amaranth.hdl import Elaboratable, Module, Signal
 from amaranth.lib.wiring import In, Out
@@ -13,8 +13,8 @@ __all__ = ["AxiScoreboard"]
 class AxiScoreboard(Component):
     """Allocates AXI identifiers and keeps accesses to one column in order.
 
-    AXI defines no order between different identifiers, nor between reads and writes. So a write
-    waits for every earlier access to its column, and a read for every earlier write to it.
+    AXI defines no order between identifiers, or between reads and writes. So a write waits for
+    every earlier access to its column, and a read for every earlier write to it.
 
     Members:
         column (in, column_address_bits): column of the access that is to start.

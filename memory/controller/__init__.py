@@ -1,1 +1,1 @@
-"""The controller of a vault's DRAM: queue, bank machines, scheduler, refresh, data paths."""
+"""The DRAM controller of a vault: queue, bank machines, scheduler, refresh, data paths."""

@@ -36,9 +36,9 @@ class BankMachine(Component):
     """Serves the requests of one bank in order, and offers its next legal command each cycle.
 
     The offer is one of: a column command for the request at its head (``column``), or ACT, PRE or
-    REFRESH (``row``). The bank machine keeps all the timing rules that bind one bank; those across
-    banks come in as ``*_allowed``. A due refresh waits until the open row has served the waiting
-    requests, but no longer than until ``FORCED_DEBT`` refreshes are due.
+    REFRESH (``row``). The bank machine enforces the timing rules of one bank; those across banks
+    arrive as ``*_allowed``. A due refresh waits until the open row has served the waiting requests,
+    but no longer than until ``FORCED_DEBT`` refreshes are due.
 
     Members:
         input (in, stream of :func:`memory.controller.transaction.bank_entry`): requests.
@@ -91,7 +91,7 @@ class BankMachine(Component):
         head: Any = self.head
         is_open = Signal()
         open_row = Signal(config.row_bits)
-        # Time to PRE while a row is open, to ACT or REFRESH while none is.
+        # Time to PRE while a row is open, otherwise to ACT or REFRESH.
         row_timer = CountDown(
             m, max(timing.tras, timing.write_to_precharge, timing.trp, timing.trfc), "row_timer"
         )

@@ -1,4 +1,4 @@
-"""Timing rules across banks: the data bus, and ACT to ACT if it is set."""
+"""Timing rules across banks: the data bus, and ACT to ACT if set."""
 
 from amaranth.hdl import Elaboratable, Module, Signal, Value
 from amaranth.lib.wiring import In, Out
@@ -92,7 +92,7 @@ class BusRules(Component):
                 distance.wait(timing.trrd)
             allowed.append(distance.done)
         if timing.tfaw > _WINDOW:
-            # Each of four timers belongs to one of four ACTs in a row.
+            # Four timers, one per ACT of four in a row.
             oldest = Signal(range(_WINDOW))
             with m.If(self.activate):
                 m.d.sync += oldest.eq(oldest + 1)

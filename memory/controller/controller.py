@@ -1,4 +1,4 @@
-"""The controller of a vault's DRAM."""
+"""The DRAM controller of a vault."""
 
 from functools import reduce
 from operator import or_
@@ -46,9 +46,9 @@ class Controller(Component):
         port <- responses <- read path, acknowledgements
 
     Accesses to one column are performed in the order of their requests. A write is acknowledged
-    once its command has been issued. A read into an idle vault gets its first word tRCD + tCL + 7
-    cycles after its request was accepted. An access beyond the memory is answered with ``error``,
-    by one beat.
+    once its command has been issued. A read from an idle vault gets its first word tRCD + tCL + 7
+    cycles after its request is accepted. An access beyond the memory is answered with ``error``, by
+    one beat.
 
     Members:
         port (in, :class:`hdl.ports.MemoryPort`): requests and responses.

@@ -27,19 +27,19 @@ __all__ = [
 
 
 class VaultCounter(IntEnum):
-    """Index of each counter. They count from reset on; a reader takes differences."""
+    """Index of each counter. They count from reset; readers take differences."""
 
     CYCLES = 0
     #: Column commands: requests served.
     READS = 1
     WRITES = 2
-    #: Of these: the row was open; the bank was closed; another row had to be closed.
+    #: Of these: the row was open; the bank was closed; another row was open.
     ROW_HITS = 3
     ROW_MISSES = 4
     ROW_CONFLICTS = 5
     #: Changes of the direction of the data bus.
     TURNAROUNDS = 6
-    #: Cycles in which the data bus moves a word (four a column, requested or not).
+    #: Cycles in which the data bus moves a word (four per column, requested or not).
     BUS_BUSY = 7
     REFRESHES = 8
     #: For each cycle, banks with a request that waits for a refresh.

@@ -1,4 +1,4 @@
-"""The wires between a vault's controller and its DRAM."""
+"""The interface between a vault's controller and its DRAM."""
 
 from amaranth.lib import enum, wiring
 from amaranth.lib.wiring import In, Out
@@ -18,7 +18,7 @@ class DramCommand(enum.Enum, shape=3):
     READ = 1
     #: Write ``column`` of the open row.
     WRITE = 2
-    #: Close the open row. Allowed on a closed bank too, where it changes nothing.
+    #: Close the open row. On a closed bank it has no effect.
     PRE = 3
     #: Refresh one bank, which must be closed.
     REFRESH = 4
@@ -27,8 +27,8 @@ class DramCommand(enum.Enum, shape=3):
 class DramPort(wiring.Signature):
     """Commands, at most one per cycle, and the data bus, seen from the controller.
 
-    There is no handshake: every member is valid in the cycle in which it is on the port, and the
-    controller keeps all timing. With a command in cycle t:
+    There is no handshake: every member is valid in its own cycle, and the controller ensures all
+    timing. With a command in cycle t:
 
     - READ: ``read_data`` holds the column's four words, lowest address first, in cycles
       t + tCL .. t + tCL + 3.

@@ -1,4 +1,4 @@
-"""First-ready, first-come scheduling with reads and writes in groups."""
+"""First-ready, first-come-first-served scheduling with reads and writes in groups."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -20,7 +20,7 @@ class BusDirection:
 
     Attributes:
         writing: it writes.
-        bursts: given since it changed, ``GROUP_BURSTS`` at most.
+        bursts: since it changed, at most ``GROUP_BURSTS``.
         same: banks whose request has this direction.
     """
 
@@ -44,8 +44,8 @@ class FirstReady(Component):
 
     No request waits longer than :func:`memory.controller.starvation.starvation_bound`.
 
-    Policies that differ in what they prefer derive from this one: :meth:`_begin` adds what they
-    need, :meth:`_choices`, :meth:`_turn` and :meth:`_classes` are what they replace.
+    Policies with other preferences derive from this one: they extend :meth:`_begin`, and override
+    :meth:`_choices`, :meth:`_turn` and :meth:`_classes`.
 
     Members: :func:`memory.controller.scheduler.scheduler_members`.
     """
@@ -61,7 +61,8 @@ class FirstReady(Component):
         return m
 
     def _pick(self, m: Module) -> Signal:
-        """Pick an entry of the transaction queue; for how long its oldest has been that."""
+        """Pick an entry of the transaction queue; returns how long its oldest has been the
+        oldest."""
         older = list(self.older)
         oldest = oldest_of(m, self.occupied, older, "oldest")
         patience = Signal(range(PATIENCE_CYCLES + 1))
@@ -125,7 +126,7 @@ class FirstReady(Component):
     def _begin(
         self, m: Module, direction: BusDirection, patience: Signal, platform: object
     ) -> None:
-        """Add what a policy needs to select the command."""
+        """Add the logic that a policy needs to select the command."""
 
     def _turn(self, m: Module, direction: BusDirection) -> Signal:
         """Whether column commands of the present direction are held back."""

@@ -1,4 +1,4 @@
-"""First-come scheduling: the simplest policy, as a reference for others."""
+"""First-come-first-served scheduling: the simplest policy, as a reference for others."""
 
 from amaranth.hdl import Elaboratable, Module, Mux, Signal
 
@@ -14,7 +14,7 @@ class InOrder(Component):
     """Issues column commands in the order of the requests; rows may be opened ahead.
 
     Only the oldest request goes to a bank's queue. The DRAM gets the column command of the oldest
-    request, if it is legal; else a command of a refresh; else the first ACT or PRE.
+    request, if legal; otherwise a refresh command; otherwise the first ACT or PRE.
 
     Members: :func:`memory.controller.scheduler.scheduler_members`.
     """

@@ -23,14 +23,14 @@ class Learned(FirstReady):
     burst. If the class is empty, the order is that of first-ready. Of a class, the command whose
     request came first.
 
-    Outside of what is learned are refreshes, which go first (a cycle late if rows do), the end of a
-    group after ``GROUP_BURSTS``, the patience of the transaction queue, and a bound on the wait of
-    a bank: while a snapshot is late (:class:`memory.controller.snapshot.WaitingSnapshot`), the
-    policy is "first-ready-timed". So no request waits longer than
+    Not learned are refreshes, which go first (a cycle late if rows do), the end of a group after
+    ``GROUP_BURSTS``, the patience of the transaction queue, and a bound on the wait of a bank:
+    while a snapshot is late (:class:`memory.controller.snapshot.WaitingSnapshot`), the policy is
+    "first-ready-timed". So no request waits longer than
     :func:`memory.controller.starvation.starvation_bound`, whatever the weights.
 
-    All that the agent says is in registers before it meets a bank's command, and so is the end of
-    a group, a cycle late.
+    The agent's output is registered before it meets a bank's command, and so is the end of a group,
+    a cycle late.
 
     Members: :func:`memory.controller.scheduler.scheduler_members`.
     """
@@ -38,7 +38,7 @@ class Learned(FirstReady):
     def _begin(
         self, m: Module, direction: BusDirection, patience: Signal, platform: object
     ) -> None:
-        # A cycle late: a bank's next column command comes no sooner than a burst later.
+        # A cycle late: a bank's next column command is at least a burst away.
         served = Signal.like(self.issue)
         m.d.sync += served.eq(self.issue & self.column)
         self._snapshot = WaitingSnapshot(m, self.waiting, served)

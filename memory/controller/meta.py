@@ -1,4 +1,4 @@
-"""Scheduling by whole policies, among which an agent chooses."""
+"""Scheduling by whole policies, chosen by an agent."""
 
 from collections.abc import Sequence
 
@@ -19,7 +19,7 @@ SHORT_BURSTS = 4
 class Meta(Learned):
     """An agent (:mod:`memory.agent`) decides for an epoch how the banks' commands are selected: as
     "first-ready-timed"; with groups of ``SHORT_BURSTS``; with ACT and PRE before column commands;
-    or in batches, as "par-bs". What is outside of its decisions is that of
+    or in batches, as "par-bs". Everything outside its decisions is as in
     :class:`memory.controller.learned.Learned`.
 
     Members: :func:`memory.controller.scheduler.scheduler_members`.

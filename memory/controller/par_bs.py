@@ -18,7 +18,7 @@ class ParBs(FirstReady):
 
     Banks do the same with the requests at the heads of their queues, within the classes of
     "first-ready-timed": PAR-BS schedules reads alone, and is silent on the direction of the bus.
-    Unlike it, batches have no limit for a requester (the transaction queue limits them), and
+    Unlike in PAR-BS, batches have no limit per requester (the transaction queue limits them), and
     requesters are ranked by what they have left, not by what they began with.
 
     No request waits longer than :func:`memory.controller.starvation.starvation_bound`.
@@ -52,7 +52,7 @@ class ParBs(FirstReady):
         nodes: list[tuple[Value, Value]] = []
         for number in range(1 << self.config.requester_bits):
             mine = batch & Cat(source == number for source in self.sources)
-            # A requester without entries is the last.
+            # A requester without entries comes last.
             count = Signal(range(2 * len(batch)), name=f"count_{number}")
             m.d.comb += count.eq(Mux(mine.any(), sum(mine[n] for n in range(len(mine))), -1))
             nodes.append((count, Const(number, len(fewest))))

@@ -1,4 +1,4 @@
-"""Requests that wait for a place in the queue of their bank."""
+"""Requests waiting for a place in their bank's queue."""
 
 from functools import reduce
 from operator import or_

@@ -17,7 +17,7 @@ from .transaction import word_range
 
 __all__ = ["ReadPath", "buffered_columns", "read_beat"]
 
-#: Clocks, beside tCL, for which a read without waits occupies its place in the buffer.
+#: Clocks, in addition to tCL, that an unstalled read occupies its place in the buffer.
 _OVERHEAD = 4 * BURST_CLOCKS
 
 
@@ -27,7 +27,7 @@ def read_beat(config: VaultConfig) -> data.StructLayout:
 
 
 def buffered_columns(config: VaultConfig) -> int:
-    """Columns in the buffer: twice the number for full bandwidth, so that it absorbs some waits."""
+    """Columns in the buffer: twice the number for full bandwidth, to absorb some stalls."""
     needed = -(-(config.timing.tcl + _OVERHEAD) // BURST_CLOCKS)
     return 1 << (2 * needed - 1).bit_length()
 

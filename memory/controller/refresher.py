@@ -12,7 +12,7 @@ __all__ = ["Refresher", "refresh_phase"]
 def refresh_phase(config: VaultConfig, bank: int) -> int:
     """Cycle after reset in which the first refresh of ``bank`` is due; the next follow every tREFI.
 
-    The phases of the banks are spread evenly, so that few refresh at once.
+    The banks' phases are spread evenly, so few refresh at once.
     """
     return config.timing.trefi * bank // config.banks
 

@@ -1,4 +1,4 @@
-"""Request decoder of the controller: makes transactions of the beats of requests."""
+"""The controller's request decoder: turns request beats into transactions."""
 
 from typing import Any
 
@@ -135,7 +135,7 @@ class RequestDecoder(Component):
         m.d.comb += [
             lowest.eq(free & -free),
             reserve.eq((~slot_valid | used) & free.any()),
-            # While no slot is freed, its number may be of a memory that was never written.
+            # While no slot is freed, its number may come from memory that was never written.
             freed_slots.eq(Mux(self.freed, 1 << self.freed_slot, 0)),
         ]
         for bit in range(len(slot)):

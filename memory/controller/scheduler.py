@@ -1,10 +1,10 @@
 """The interface of schedulers, and their common functions.
 
-A scheduler decides twice a cycle: it moves a request from the transaction queue to the queue of its
-bank, and it selects the bank that issues its command to the DRAM. All its choices are legal, so no
-policy can break a timing rule or the order of requests for one column. A policy is a component with
-the members of :func:`scheduler_members`, listed in :data:`memory.controller.policies.SCHEDULERS`;
-no other file names it.
+A scheduler makes two decisions per cycle: it moves a request from the transaction queue to its
+bank's queue, and it selects the bank that issues its command to the DRAM. All its choices are
+legal, so no policy can break a timing rule or the order of requests for one column. A policy is a
+component with the members of :func:`scheduler_members`, listed in
+:data:`memory.controller.policies.SCHEDULERS`; no other file names it.
 """
 
 from amaranth.hdl import Cat, Module, Signal, Value
@@ -87,8 +87,8 @@ def first_stamp(m: Module, candidates: Value, keys: list[Value], name: str) -> S
     """The one of ``candidates`` (bits of banks) with the first stamp, as one bit.
 
     Parameters:
-        keys: stamp of each bank. Stamps wrap: of two, the first is the one from which fewer steps
-            lead to the other.
+        keys: stamp of each bank. Stamps wrap: the earlier of two is the one with fewer steps to the
+            other.
     """
     count = len(candidates)
     bits = len(keys[0])

@@ -1,4 +1,4 @@
-"""Snapshots of the banks that wait, which bound the wait for a policy that may prefer others."""
+"""Snapshots of waiting banks, which bound the wait with policies that may prefer other banks."""
 
 from amaranth.hdl import Module, Signal, Value
 

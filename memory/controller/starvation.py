@@ -1,4 +1,4 @@
-"""The bound of a request's wait, and the limits that it follows from."""
+"""The bound on a request's wait, and the limits it follows from."""
 
 from memory.config import VaultConfig
 from memory.timing import BURST_CLOCKS, POSTPONED_REFRESHES
@@ -16,7 +16,7 @@ FORCED_DEBT = POSTPONED_REFRESHES // 2
 
 
 def starvation_bound(config: VaultConfig) -> int:
-    """Cycles from the acceptance of a request to its column command, at most, with every policy but
+    """Maximum cycles from accepting a request to its column command, with every policy except
     "in-order", as long as the requester accepts its responses.
 
     The bound is a proof's worst case, far above measured waits:
@@ -61,6 +61,6 @@ def starvation_bound(config: VaultConfig) -> int:
         # Two cycles until the late snapshot has reached the registers of the agent's choice.
         head = 2 * (SNAPSHOT_CYCLES + 2 + head)
     without = config.transaction_queue * (PATIENCE_CYCLES + head) + config.command_queue * head
-    # A refresh closes the bank and has priority over all but refreshes of other banks.
+    # A refresh closes the bank and has priority over everything but refreshes of other banks.
     refresh = timing.trp + timing.trfc + 2 * config.banks
     return (without + FORCED_DEBT * refresh) * timing.trefi // (timing.trefi - refresh)

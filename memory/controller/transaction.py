@@ -1,4 +1,4 @@
-"""Layouts between the parts of the controller: a request without its data."""
+"""Layouts inside the controller: requests without data."""
 
 from amaranth.lib import data
 

@@ -21,7 +21,7 @@ __all__ = ["WritePath", "pending_writes"]
 
 
 def pending_writes(config: VaultConfig) -> int:
-    """Room for WRITEs under way at once, and one that is being sent."""
+    """Room for the WRITEs in flight, and one being sent."""
     depth = config.timing.tcwl // BURST_CLOCKS + 2
     return 1 << (depth - 1).bit_length()
 

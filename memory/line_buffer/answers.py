@@ -18,7 +18,7 @@ from .layout import line_answer, line_note
 __all__ = ["LineAnswers"]
 
 _WORDS = range(COLUMN_WORDS)
-#: Reads of lines that wait for the way back.
+#: Reads of lines that wait for the response path.
 _QUEUE = 4
 
 
@@ -254,7 +254,7 @@ class LineAnswers(Component):
             m.d.sync += number.eq(Mux(beat.last, 0, number + 1))
 
     def _merge(self, m: Module) -> None:
-        """One response after the other leaves; the two sources take turns."""
+        """Responses leave one at a time; the two sources take turns."""
         memory = stream.Signature(memory_response(self.tag_bits)).create(path=("passing",))
         m.d.comb += [
             memory.valid.eq(self.forward),

@@ -33,15 +33,15 @@ class LineCounter(IntEnum):
     They count from reset on; without a line buffer they read 0.
     """
 
-    #: Reads that were answered from a line.
+    #: Reads answered from a line.
     LINE_HITS = 11
     #: Reads of a column that was being fetched.
     LINE_MERGED = 12
     #: Columns fetched into a line.
     LINE_FILLS = 13
-    #: Lines that a write removed.
+    #: Lines removed by a write.
     LINE_KILLED = 14
-    #: Reads that went to the memory without a line: no line was free, or too many reads waited.
+    #: Reads that bypassed the lines: none was free, or too many reads waited.
     LINE_PASSED = 15
 
 
@@ -66,7 +66,7 @@ def column_bits(address_bits: int) -> int:
 
 
 def line_note(lines: int) -> data.StructLayout:
-    """What the buffer knows of a request in flight.
+    """The buffer's record of a request in flight.
 
     Members:
         fill (1): it fetches a column into ``line``.

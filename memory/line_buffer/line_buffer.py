@@ -179,7 +179,7 @@ class LineBuffer(Component):
         with m.Elif(directory.present & ~directory.full):
             m.d.comb += [answers.wait.eq(1), directory.merge.eq(1), accepted.eq(1)]
         with m.Else():
-            # What is offered stays until it is accepted.
+            # An offer stays until it is accepted.
             m.d.comb += [handed_on.eq(1), fetch.eq(~directory.present & directory.free)]
             m.d.sync += passing.eq(~fetch & ~self.memory.request.ready)
         with m.If(handed_on & self.memory.request.ready):

@@ -14,7 +14,7 @@ from support.schema import U32, C, Record
 
 __all__ = ["DEVICE_SOURCES", "DeviceModel", "DeviceSetup", "device_setup"]
 
-#: Files of this room that a simulator with the model is built from.
+#: Source files of the model, for building a simulator.
 DEVICE_SOURCES = ("device_model.sv", "device_model.h", "device_model.cpp")
 
 

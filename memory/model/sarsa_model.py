@@ -1,4 +1,4 @@
-"""Golden model of the agent: SARSA with linear values, from its equations, in whole numbers.
+"""Golden model of the agent: SARSA with linear values, from its equations, in integers.
 
 With features i of a state s in buckets v_i(s), weights theta and actions a::
 
@@ -7,8 +7,8 @@ With features i of a state s in buckets v_i(s), weights theta and actions a::
     theta[a][i] += 2**-alpha_shift * delta * 2**-v_i(s)
 
 Every product is a shift towards minus infinity of a whole number, every sum of a weight saturates.
-As hardware needs some cycles for delta, the weights learn from a decision only after the values of
-:attr:`memory.agent.config.AgentConfig.update_lag` decisions more.
+As hardware needs some cycles for delta, the weights learn from a decision only
+:attr:`memory.agent.config.AgentConfig.update_lag` decisions later.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ from memory.agent.config import ACTIONS, AgentConfig
 
 __all__ = ["SarsaModel"]
 
-#: The last action: to give no command. It never follows itself.
+#: The last action: issue no command. It never follows itself.
 _NONE = ACTIONS - 1
 
 
@@ -34,7 +34,7 @@ class SarsaModel:
         self.theta = [[config.initial for _ in config.features] for _ in range(ACTIONS)]
         self.explored = 0
         self._random = config.seed
-        #: Of each decision that is not learned yet: state, action, value.
+        #: Decisions not yet learned from: state, action, value.
         self._open: list[tuple[tuple[int, ...], int, int]] = []
         self._deltas: list[int] = []
 
@@ -75,7 +75,7 @@ class SarsaModel:
         return max(allowed, key=lambda action: (values[action], -action))
 
     def _learn(self) -> None:
-        """Change the weights by the oldest decision, if its time has come."""
+        """Update the weights from the oldest decision, once it is due."""
         config = self._config
         if len(self._open) < config.update_lag:
             return

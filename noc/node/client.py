@@ -1,4 +1,4 @@
-"""The accesses of a vault's requesters to other vaults, as packets."""
+"""Packetises accesses by a vault's requesters to other vaults."""
 
 from typing import Any
 

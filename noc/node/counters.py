@@ -14,7 +14,7 @@ __all__ = ["INDEX_BITS", "LAG_CYCLES", "NetworkCounter", "NetworkCounters"]
 
 
 class NetworkCounter(IntEnum):
-    """Index of each counter. They count from reset on; a reader takes differences."""
+    """Index of each counter. They count from reset; readers take differences."""
 
     CYCLES = 0
     #: Flits sent to each neighbour; 0 where there is no link.
@@ -22,7 +22,7 @@ class NetworkCounter(IntEnum):
     WEST_FLITS = 2
     NORTH_FLITS = 3
     SOUTH_FLITS = 4
-    #: Flits that the node's own packets brought into the network and that were delivered to it.
+    #: Flits that the node sent into the network, and flits delivered to it.
     SENT_FLITS = 5
     RECEIVED_FLITS = 6
     #: Requests of the node's requesters to its own vault and to others.

@@ -1,4 +1,4 @@
-"""The demux of a requester's accesses: to its own vault, to others, and to none."""
+"""The demux of a requester's accesses: to its own vault, to other vaults, and to none."""
 
 from typing import Any
 
@@ -67,7 +67,7 @@ class Demux(Component):
         return m
 
     def _error_responder(self, m: Module, exists: Value) -> tuple[Value, Any, Value]:
-        """``valid``, ``payload`` and ``ready`` of the responses to requests to no vault."""
+        """``valid``, ``payload`` and ``ready`` of the responses to requests without a vault."""
         request = self.port.request
         error_valid = Signal()
         error_response: Any = Signal(self.port.response.payload.shape())

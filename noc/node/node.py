@@ -25,7 +25,7 @@ from .server import Server
 
 __all__ = ["REQUEST_CYCLES", "RESPONSE_CYCLES", "Node"]
 
-#: Cycles beside those on links: see :class:`Node`.
+#: Cycles in addition to those on links: see :class:`Node`.
 REQUEST_CYCLES = 6
 RESPONSE_CYCLES = 6
 
@@ -76,8 +76,8 @@ class Node(Component):
 
     Raises:
         hdl.config.ConfigurationError: ``requesters`` outside its range.
-        noc.deadlock.DeadlockError: packets could wait for each other for ever. No accepted
-            configuration leads there; every one is checked nevertheless.
+        noc.deadlock.DeadlockError: packets could wait for each other forever. No accepted
+            configuration allows that; every one is checked nevertheless.
     """
 
     def __init__(self, config: NetworkConfig, *, requesters: int) -> None:

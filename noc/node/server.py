@@ -1,4 +1,4 @@
-"""The accesses of other vaults to a vault's memory."""
+"""Serves accesses from other vaults to a vault's memory."""
 
 from typing import Any
 
@@ -87,7 +87,7 @@ class Server(Component):
     def _requests(
         self, m: Module, tag: Value, tag_free: Value, table: Any, platform: object
     ) -> Value:
-        """Make memory requests of packets; returns whether one begins, which gets ``tag``."""
+        """Turn packets into memory requests; returns whether one begins, which gets ``tag``."""
         config = self.config
         packet = self.packets
         layout = request_header(config, self.tag_bits)
@@ -161,7 +161,7 @@ class Server(Component):
         return begins
 
     def _responses(self, m: Module, table: Any) -> tuple[Value, Value]:
-        """Make packets of responses; returns whether one ends, and its tag."""
+        """Turn responses into packets; returns whether one ends, and its tag."""
         config = self.config
         response = self.port.response
         output = self.responses
@@ -189,7 +189,7 @@ class Server(Component):
             is_header.eq(first & ~header_sent),
             output.valid.eq(valid),
             output.payload.data.eq(Mux(is_header, header, beat.data)),
-            # The response to a write is a header alone.
+            # The response to a write is just a header.
             output.payload.last.eq(Mux(is_header, origin.write, beat.last)),
             output.payload.error.eq(beat.error),
             pop.eq(valid & output.ready & (~is_header | origin.write)),

@@ -14,8 +14,8 @@ class PacketArbiter(Component):
 
     A round robin would be as fair, but its selection would lie on the router's longest path. Here
     the preferred requester is a register. If it requests, it alone is eligible; otherwise all are,
-    and the next requester in order becomes the preferred one. A requester that requests without a
-    break is served after at most ``2 * (count - 1)`` packets of others.
+    and the next requester in order becomes the preferred one. A requester that keeps requesting is
+    served after at most ``2 * (count - 1)`` packets of others.
 
     Parameters:
         count: requesters, at least 1.

@@ -1,4 +1,4 @@
-"""Buffer at the end of a link: one first-in first-out queue a virtual channel, in one memory."""
+"""Buffer at the end of a link: one FIFO queue per virtual channel, in one memory."""
 
 from typing import Any
 

@@ -57,7 +57,7 @@ class Router(Component):
     links. A packet keeps its output channel from header to last flit; packets of other channels
     pass between.
 
-    No packet waits for ever: the arbiters of channels are fair to packets
+    No packet waits forever: the arbiters of channels are fair to packets
     (:class:`noc.router.arbiter.PacketArbiter`), those of links to flits. Requests and responses
     share links, but neither buffers nor channels.
 

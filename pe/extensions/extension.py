@@ -1,11 +1,11 @@
-"""The declaration of an extension of the load-store unit: what it adds to the units of an engine.
+"""The declaration of an extension of the load-store unit: what it adds to an engine's units.
 
-:mod:`pe.extensions.units` lists the extensions. Units take signals, members of layouts, counters
-and rules from there. Only the load-store unit, where the hardware of extensions stands, and the
-ARC, in which the workspace has loads wait for more arrivals, name any of them.
+:mod:`pe.extensions.units` lists the extensions. Units take signals, layout members, counters and
+rules from the declarations. Only the load-store unit, which contains the extensions' hardware, and
+the ARC, whose loads wait for further arrivals with a workspace, name specific extensions.
 """
 
-# An extension leaves out what it does not need.
+# An extension overrides only what it needs.
 # ruff: noqa: B027
 
 from abc import ABC, abstractmethod
@@ -22,13 +22,13 @@ from pe.config import PeConfig
 
 __all__ = ["ControlRules", "DispatchStep", "LsuExtension", "ResponseStep"]
 
-#: Code of an instruction of the issue stage -> whether it ends now, and what it does then.
+#: Code of an issue-stage instruction -> whether it ends now, and its effect.
 ControlRules = dict[int, tuple[Value | int, list[Any]]]
 
 
 @dataclass
 class DispatchStep:
-    """The instruction at dispatch, and what extensions may change about it.
+    """The instruction at dispatch, as extensions may change it.
 
     Attributes:
         instruction: of :func:`pe.frontend.dispatch.dispatched`.
@@ -69,14 +69,14 @@ class ResponseStep:
 
 
 class LsuExtension(ABC):
-    """An extension; but for :meth:`is_in`, each method is what an engine without it has.
+    """An extension. Except for :meth:`is_in`, the methods here add nothing.
 
     Attributes:
-        name: of the instance of its counters, if it has any.
-        last_cause: the highest of the faults that it adds.
-        needs_lengths: a load or store takes its length along. reads_scratchpad: it uses the
-            scratchpad port of stores.
-        counters: events of its own, each with the signal that counts.
+        name: instance name of its counters, if any.
+        last_cause: the highest fault that it adds.
+        needs_lengths: loads and stores carry their length. reads_scratchpad: it uses the scratchpad
+            port of stores.
+        counters: its events, each with the signal that counts it.
     """
 
     name: str
@@ -87,7 +87,7 @@ class LsuExtension(ABC):
 
     @abstractmethod
     def is_in(self, config: PeConfig) -> bool:
-        """Whether an engine of ``config`` has it."""
+        """Whether an engine with ``config`` has it."""
 
     def links(self, config: PeConfig) -> dict[tuple[str, str], Bundle]:
         """Signals from one unit of the engine to another, by the units' names in

@@ -1,4 +1,4 @@
-"""Load history: columns of the declared image that the scratchpad still holds are copied within it.
+"""Load history: columns of the declared image still in the scratchpad are copied within it.
 
 :class:`pe.lsu.history.History` copies them, and :class:`pe.lsu.history_table.HistoryTable` knows
 where they are.

@@ -21,12 +21,12 @@ __all__ = [
     "links",
 ]
 
-#: In the order in which their rules follow each other. A new extension is a line here.
+#: In the order in which their rules apply. A new extension adds a line here.
 EXTENSIONS: tuple[LsuExtension, ...] = (WORKSPACE, HISTORY)
 
 
 def extensions(config: PeConfig) -> tuple[LsuExtension, ...]:
-    """The extensions that an engine of ``config`` has."""
+    """The extensions of an engine with ``config``."""
     return tuple(extension for extension in EXTENSIONS if extension.is_in(config))
 
 

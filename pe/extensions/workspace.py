@@ -1,7 +1,7 @@
 """A declared workspace (:mod:`isa.workspace`): ``set.ws``, and loads from its window.
 
 :class:`pe.lsu.declaration.Declaration` reads it from memory, and :class:`pe.lsu.lowering.Lowering`
-makes accesses to the image of loads from the window.
+turns loads from the window into accesses to the image.
 """
 
 from typing import Any
@@ -112,7 +112,7 @@ class _Workspace(LsuExtension):
         ]
 
     def control(self, m: Module, unit: Any, check: Any, quiet: Value, rules: ControlRules) -> None:
-        # Until it is declared, the load-store unit is not idle again.
+        # The load-store unit is not idle until it is declared.
         begins = unit.dispatch_empty & quiet & (check.descriptor == FaultCause.NONE)
         rules[DECLARE] = (unit.declared, [unit.declare.eq(begins)])
         m.d.comb += [
@@ -121,8 +121,8 @@ class _Workspace(LsuExtension):
         ]
 
     def dispatch(self, m: Module, unit: Any, step: DispatchStep) -> None:
-        """Loads from the window go on as such; a store to the workspace has a fault, and so has
-        what crosses an edge of the window."""
+        """Mark loads from the window; stores to the workspace, and accesses across an edge of the
+        window, fault."""
         instruction = step.instruction
         start, end = instruction.settings.dram, instruction.end
         lowered = Signal()

@@ -1,1 +1,1 @@
-"""Front end of an engine: fetch, decode, operands, issue, dispatch, and their checks."""
+"""Front end of an engine: fetch, decode, operands, issue, dispatch, and checks."""

@@ -1,4 +1,4 @@
-"""Array range check (ARC): scratchpad ranges that a load or store still needs."""
+"""Array range check (ARC): scratchpad ranges still in use by a load or store."""
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Signal, Value
 from amaranth.lib import data
@@ -61,8 +61,8 @@ class Arc(Component):
 
     A load's entry makes every overlapping access wait until its last column has arrived. A store's
     entry, which the thesis does not have, makes overlapping vector results wait until the store has
-    read its source: the store may wait in the load-store unit for any time, so no schedule of a
-    program could avoid the conflict.
+    read its source: the store may wait in the load-store unit for any length of time, so no program
+    could schedule around the conflict.
 
     Without ``ld.sram`` and ``st.sram`` nothing is ever in transfer.
 

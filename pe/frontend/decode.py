@@ -1,4 +1,4 @@
-"""Decode: from an instruction word to control signals of the issue stage, from the ISA table."""
+"""Decode: from an instruction word to the issue stage's control signals, by the ISA table."""
 
 from amaranth.hdl import Cat, Elaboratable, Module, Mux, Signal, Value, signed
 from amaranth.lib import data
@@ -78,13 +78,13 @@ def decoded(config: PeConfig) -> data.StructLayout:
 
 
 def issued(config: PeConfig) -> data.StructLayout:
-    """:func:`decoded` without the members that are not needed after operand fetch."""
+    """:func:`decoded` without the members only needed up to operand fetch."""
     members = {name: field.shape for name, field in decoded(config)}
     return data.StructLayout({n: shape for n, shape in members.items() if n not in _OPERANDS})
 
 
 def register_operands(config: PeConfig, word: Value) -> tuple[Value, Value, Value]:
-    """Register numbers A, B and C of ``word``, whether it uses them or not."""
+    """Register numbers A, B and C of ``word``, used or not."""
     bits = config.register_bits
     a, b, c = (word[f.low : f.low + bits] for f in (FIELD_A, FIELD_B, FIELD_C))
     return a, b, c
@@ -186,7 +186,7 @@ class Decode(Component):
             m.d.comb += out.control.eq(caps.control.code(control))
 
     def _legal(self, m: Module, rows: list[Instruction], word: Value) -> Value:
-        """Whether the word is one of ``rows``, given that the opcode is theirs."""
+        """Whether the word is one of ``rows``, given that the opcode matches."""
         first = rows[0]
         legal = Signal(name=f"legal_{first.opcode}")
         fixed = first.mask & ~OPCODE.mask

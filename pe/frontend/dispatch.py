@@ -1,4 +1,4 @@
-"""Dispatch: the stage after issue, where vector and load-store instructions wait for their turn."""
+"""Dispatch: the stage after issue, where vector and load-store instructions wait."""
 
 from typing import Any
 
@@ -97,11 +97,10 @@ def moved_bytes(config: PeConfig) -> Bundle:
 class Dispatch(Component):
     """Holds one instruction until no range of it is in transfer and its unit takes it.
 
-    Its ranges are compared in its first cycle here; it goes in the second one at the earliest.
+    Ranges are compared in the first cycle; the instruction leaves in the second at the earliest.
 
-    The held instruction carries its fault, so the issue stage may go on whatever that instruction
-    waits for: only a further vector or load-store instruction has to wait. An instruction with a
-    fault stays until ``run`` falls.
+    The held instruction carries its fault, so issue continues while it waits: only another vector
+    or load-store instruction has to wait. An instruction with a fault stays until ``run`` falls.
 
     Members:
         offer: stream of :func:`dispatched`, in.
@@ -147,8 +146,8 @@ class Dispatch(Component):
         occupied = Signal()
         instruction: Any = Signal(dispatched(self.config), reset_less=True)
         faulty = Signal()
-        # Decided a cycle ahead: until this instruction goes, nothing new is in transfer, and a unit
-        # that is ready stays so.
+        # Decided a cycle ahead: until this instruction leaves, no transfer starts, and a ready unit
+        # stays ready.
         fire_next = Signal()
         fire = Signal()
         stalled = Signal()
@@ -166,7 +165,7 @@ class Dispatch(Component):
             fire=fire,
             cause=cause_of(instruction.faults),
             faulty=instruction.faults.as_value().any(),
-            # A store waits for its last word alone.
+            # A store waits only for its last word.
             one_arrival=store,
         )
         for extension in extensions(self.config):
@@ -280,6 +279,6 @@ class Dispatch(Component):
             m.d.comb += self.stall.eq(PeCounter.STALL_LOAD_STORE)
 
     def _is_empty(self, instruction: Any) -> Value:
-        """Whether there is nothing to transfer, so that it is done without the unit."""
+        """Whether there is nothing to transfer, so the unit is not needed."""
         transfers = Capabilities.of(self.config).transfers
         return Value.cast(instruction.is_empty) if transfers else Const(0, 1)

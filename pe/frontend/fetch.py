@@ -52,7 +52,7 @@ class Fetch(Component):
         run, start, words: :func:`run`, in.
         redirect, target: :func:`redirection`, in.
         ready: in; the output is taken at the end of this cycle.
-        valid, pc, word, outside: :func:`fetched`, out; ``word`` means nothing with ``outside``.
+        valid, pc, word, outside: :func:`fetched`, out; ``word`` is undefined with ``outside``.
     """
 
     probes = Probes("buffer", "following", "pc", "valid")
@@ -83,7 +83,7 @@ class Fetch(Component):
             self.load.ready.eq(~self.run),
             advance.eq(self.run & (self.ready | ~self.valid | self.redirect)),
             address.eq(following),
-            # Negative addresses are large ones here; and the buffer ends, whatever the launch says.
+            # Negative addresses count as large ones; and the buffer ends, whatever the launch says.
             self.outside.eq((self.pc.as_unsigned() >= words) | self.pc[config.pc_bits :].any()),
         ]
         if config.program is None:

@@ -30,8 +30,8 @@ def is_legal(config: PeConfig, word: int) -> bool:
 
 @cache
 def word_packing(config: PeConfig) -> Packing | None:
-    """Encoding of the words of a built-in program, with one more bit on top that says whether they
-    are legal; None without such a program: all 32 bits as they are."""
+    """Encoding of a built-in program's words, with an extra top bit for legality; None without such
+    a program: all 32 bits unchanged."""
     if config.program is None:
         return None
     words = (word | is_legal(config, word) << WORD_BITS for word in config.program)

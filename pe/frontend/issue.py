@@ -30,7 +30,7 @@ __all__ = ["Issue"]
 class Issue(Component):
     """The instruction at issue, its faults, and where it goes (thesis 5.1).
 
-    Scalar and control instructions execute here; all others go on to
+    Scalar and control instructions execute here; others go on to
     :class:`pe.frontend.dispatch.Dispatch` with their operands' values, and wait there for their
     scratchpad ranges and for their unit. In the cycle after a taken branch no instruction is at
     issue, and the instructions after the branch are discarded.
@@ -134,7 +134,7 @@ class Issue(Component):
             m.d.sync += last_pc.eq(instruction.pc)
         with m.If(self.next.ready):
             m.d.sync += [
-                # Whether it is an instruction is known too late to stop all these registers.
+                # Its validity is known too late to gate all these registers.
                 instruction.eq(self.next.payload),
                 occupied.eq(self.next.valid & ~redirects & ~self.redirect),
             ]
@@ -165,7 +165,7 @@ class Issue(Component):
         m.d.comb += [
             present.eq(self.run & occupied),
             dispatch_fault.eq(self.dispatch_cause != FaultCause.NONE),
-            # An instruction executes during a fault at dispatch, too: as the engine stops, its
+            # An instruction also executes during a fault at dispatch: the engine stops, so its
             # effects are never seen.
             is_legal.eq(present & ~instruction.outside & d.legal),
             self.cause.eq(Mux(dispatch_fault, self.dispatch_cause, issue_cause)),
@@ -180,7 +180,7 @@ class Issue(Component):
         ]
         self._fault(m, present, instruction, check, overflow, issue_cause)
         moves = self._offer(m, settings, check, instruction, is_legal)
-        # A bad setting is stored, too: no instruction after its fault could use it.
+        # A bad setting is stored as well: no instruction after its fault can use it.
         ends = self._control(m, settings, check, is_legal)
         m.d.comb += [
             scalar.eq(is_legal & is_scalar),
@@ -262,7 +262,7 @@ class Issue(Component):
             for number, r in enumerate(check.ranges)
             for assignment in (places[number].start.eq(r.start), places[number].end.eq(r.end))
         ]
-        # No choice is written where there is only one: Yosys makes faulty Verilog of those.
+        # A single choice gets no multiplexer: Yosys emits wrong Verilog for those.
         if caps.registers.stores:
             with m.If(transfer & caps.is_register(d.kind)):
                 m.d.comb += offer.operands.value.eq(instruction.first)

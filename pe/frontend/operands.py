@@ -1,4 +1,4 @@
-"""Operand fetch: between fetch and issue, where registers are read and waited for."""
+"""Operand fetch, between fetch and issue: reads registers and waits for them."""
 
 from typing import Any
 
@@ -135,11 +135,11 @@ class Operands(Component):
                 ~self.valid.bit_select(number, 1) | (s & self.loads)
                 for s, number in zip(same, numbers, strict=True)
             ]
-        # Whether there is such an instruction is known here already.
+        # Whether there is such an instruction is known by now.
         waits = Signal()
         again = Signal()
         m.d.comb += [
-            # An illegal word may wait, too, for the registers that it seems to read.
+            # An illegal word may also wait, for the registers it seems to read.
             waits.eq(
                 ((d.reads_a | d.writes) & missing[0])
                 | (d.reads_b & missing[1])
@@ -151,7 +151,7 @@ class Operands(Component):
         # nothing else changes them meanwhile. So the choice of an address depends on a register.
         m.d.sync += again.eq(occupied & waits & self.run & ~self.redirect)
         # Registers are also read when no instruction comes, or when the one here has to wait. That
-        # is harmless, as it reads again, and an exact condition would take longer.
+        # is harmless, as they are read again, and an exact condition would be slower.
         m.d.comb += self.read.eq(again | ~occupied | self.offer.ready)
         for index, number, later in zip(self.index, numbers, following, strict=True):
             m.d.comb += index.eq(Mux(again, number, later))
@@ -166,7 +166,7 @@ class Operands(Component):
         the result."""
 
         def passed(flag: Value, otherwise: Value) -> Value:
-            # If the instruction ahead stays where it is, so does this one.
+            # If the instruction ahead stays, so does this one.
             return Mux(self.writes & flag, self.result, otherwise)
 
         d = self.decoded

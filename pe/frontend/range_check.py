@@ -39,7 +39,7 @@ def _forms() -> dict[Opcode, tuple[Extent, ...]]:
     for row in INSTRUCTIONS:
         if row.unit is Unit.VECTOR:
             extents = tuple(operand.extent for operand in row.scratchpad)
-            # An instruction of a form may ignore the last operand.
+            # An instruction of a given form may ignore its last operand.
             forms[Opcode(row.opcode)] = max(extents, forms.get(Opcode(row.opcode), ()), key=len)
     return forms
 
@@ -144,7 +144,7 @@ class RangeCheck(Component):
         ]
         counts = self._counts(m)
 
-        # Lengths in elements, as wide as the largest that is not refused by its upper bits.
+        # Lengths in elements, as wide as the largest not refused by its upper bits.
         length = self.c[: byte_bits(config)]
         long = self.c[byte_bits(config) :].any() & transfer
         used = (
@@ -184,7 +184,7 @@ class RangeCheck(Component):
         return m
 
     def _unaligned(self, place: Value) -> Value:
-        """Whether ``place`` is not aligned as ends of transfers and operands must be."""
+        """Whether ``place`` lacks the alignment required of transfers and operands."""
         return place[: self.config.scratchpad_alignment.bit_length() - 1].any()
 
     def _ranges(

@@ -19,8 +19,7 @@ class RegisterFile(Component):
     """Three read ports, one write port, and a bit a register that says whether it holds its value
     (thesis 5.1: cleared at issue of an instruction that will write it later, set by the write).
 
-    The memory is read before it is written, so a value written in the cycle of a read is passed
-    around it.
+    The memory reads before it writes, so a value written in the cycle of a read is bypassed.
 
     Members:
         read: in; read all ports. index: in, array; register of each port. value: out, array; in the
@@ -29,7 +28,7 @@ class RegisterFile(Component):
         write, target, data: in; write a register and set its valid bit.
         invalidate, pending: in; clear the valid bit of register ``pending``; ``write`` of the same
             register in the same cycle wins.
-        valid: out, a bit a register; always 1 without ``ld.reg``.
+        valid: out, one bit per register; always 1 without ``ld.reg``.
     """
 
     probes = Probes(

@@ -119,10 +119,10 @@ class Scalar(Component):
 
 
 def _wide_shift(m: Module, value: Value, amount: Value, *, left: Value, fill: Value) -> Value:
-    """``value``, as wide as registers are in the instruction set, rotated and then filled.
+    """``value``, as wide as the instruction set's registers, rotated and then filled.
 
     Parameters:
-        amount: its low bits say by how much; all bits inverted to the left. left: direction.
+        amount: distance in its low bits; all bits inverted for shifts to the left. left: direction.
         fill: bit that is shifted in from the left.
     """
     width = len(value)
@@ -153,13 +153,13 @@ def _narrow_shift(m: Module, value: Value, amount: Value, *, left: Value) -> tup
     width = len(value)
     fill = ~left & value[-1]
     shifted = Signal(width, name="unshifted")
-    # To the left is to the right with the bits in reverse order.
+    # Left is right with the bits in reverse order.
     m.d.comb += shifted.eq(Mux(left, Cat(*reversed(value)), value))
     lost: Value = Const(0, 1)
     for step in range(_SHIFT_STEPS):
         distance = min(1 << step, width)
         leaving = shifted[: distance + 1]
-        # All bits that leave must be copies of the sign; if no bit stays, all of them must be 0.
+        # All bits shifted out must be copies of the sign; if none stays, they must be 0.
         fits = ~leaving.any() if distance == width else ~leaving.any() | leaving.all()
         lost = lost | (left & amount[step] & ~fits)
         moved = Signal(width, name=f"shifted_{1 << step}")

@@ -41,8 +41,8 @@ _PRODUCTS = (
     ("step", "pixel", "stride"),
     ("margin", "pixel", "padding"),
 )
-#: Cycles from the descriptor's last word until the workspace is declared: each product takes one
-#: for its factors, one for each bit of the second, and one to be stored; the checks take one.
+#: Cycles from the descriptor's last word until the workspace is declared: per product one for its
+#: factors, one for each bit of the second, and one to store it; the checks take one.
 DECLARATION_CYCLES = 1 + sum(
     2 + bits for _, _, second in _PRODUCTS for name, bits, _ in _NUMBERS if name == second
 )
@@ -54,16 +54,16 @@ assert DESCRIPTOR_BYTES == COLUMN_WORDS * WORD_BITS // 8
 class Declaration(Component):
     """Declares a workspace (:mod:`isa.workspace`).
 
-    One request reads the descriptor. A multiplier of one bit a cycle then makes the products that
-    loads from the workspace need, so that those need additions alone.
+    One request reads the descriptor. A multiplier that processes one bit per cycle then computes
+    the products that loads from the workspace need, which leaves them only additions.
 
     Members:
         declare, descriptor, forget: :func:`pe.extensions.workspace.declaring`, in.
         declared, refused: :func:`pe.extensions.workspace.declared`, out.
         request: stream of :func:`hdl.ports.memory_request`, out.
         response: stream of :func:`hdl.ports.memory_response`, in.
-        busy: out; a declaration is under way. error: out; memory answered with an error, so that it
-            has come to nothing.
+        busy: out; a declaration is in progress. error: out; memory answered with an error, so the
+            declaration failed.
         known, window, window_end, image, image_end:
             :func:`pe.extensions.workspace.workspace_bounds`, out.
         geometry: :func:`pe.lsu.workspace.geometry`, out; while ``known``.
@@ -98,7 +98,7 @@ class Declaration(Component):
         parts = self.geometry
         stored: Any = Signal(self._stored(), name="product", reset_less=True)
         m.d.comb += [
-            # Kept in the place of the image's, as a stop may take the instruction away.
+            # Stored in the image's place, as a stop may remove the instruction.
             self.request.payload.address.eq(self.image),
             self.request.payload.words.eq(COLUMN_WORDS - 1),
             self.request.payload.strobe.eq(-1),

@@ -1,6 +1,6 @@
 """Load history: loads of columns that the scratchpad still holds are copies within it.
 
-The idea is Duplo's load history buffer, which renames registers; a scratchpad can only be copied.
+The idea is Duplo's load history buffer, which renames registers; a scratchpad can only copy.
 """
 
 from typing import Any
@@ -33,12 +33,11 @@ class History(Component):
     """Passes commands on; cuts loads of the declared image into columns, and copies those that it
     knows to be in the scratchpad.
 
-    A column takes two cycles to be looked for, and then one to be passed on as a load of its own,
-    or one for each of its words, and another, to be copied. A column that is still on its way is
-    not known.
+    A column takes two cycles to look up, then either one to pass on as a separate load, or one per
+    word, plus one, to copy. A column still in flight counts as unknown.
 
-    Where an instruction is dispatched that will write a copy's source, the copy that is under way
-    becomes a load of that column.
+    If an instruction is dispatched that will write a copy's source, the copy in progress becomes a
+    load of that column.
 
     Members:
         command: stream of :func:`pe.ports.load_store_command`, in.
@@ -83,7 +82,7 @@ class History(Component):
         command = self.command.payload
         load: Any = Signal(transfer_layout(config), name="load", reset_less=True)
         copy = _Copy(config)
-        # Earlier stores have read their words: the read port is free, and bytes may be written.
+        # Earlier stores have read their words: the read port is free, and writes are safe.
         stores_done = Signal()
         last_column = Signal()
         m.d.comb += [

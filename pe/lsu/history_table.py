@@ -1,4 +1,4 @@
-"""Table of the load history: which columns of memory lie in the scratchpad, and where."""
+"""Table of the load history: which memory columns are in the scratchpad, and where."""
 
 from functools import reduce
 from operator import or_, xor
@@ -150,7 +150,7 @@ class HistoryTable(Component):
         return reduce(xor, (column[low : low + bits] for low in range(0, len(column), bits)))
 
     def _tag(self, column: Value) -> Value:
-        """What else than the set's number tells a column: its lowest bits follow from both."""
+        """Tag of a column; its lowest bits follow from tag and set number."""
         return column[(self._sets - 1).bit_length() :]
 
     def _of_set(self, valid: list[Signal], chosen: Value) -> Value:

@@ -1,4 +1,4 @@
-"""Lowering: makes loads of the image, and writes of zeros, of loads from a workspace's window."""
+"""Lowering: turns loads from a workspace's window into loads of the image and writes of zeros."""
 
 from typing import Any
 
@@ -159,8 +159,8 @@ class Lowering(Component):
             piece.final.eq(final),
             # What only stores and registers have stays as offered.
             *(piece[name].eq(0) for name in ("store", "register")),
-            # An earlier store reads its source first; and the load has not arrived before all that
-            # it waits for is known.
+            # An earlier store must read its source first; and the load must not complete before all
+            # that it waits for is known.
             self.fill.valid.eq(at.zeros & (self.settled | (at.stores_done & ~final))),
             fill.address.eq(load.scratchpad),
             fill.last.eq(part - 1),

@@ -21,7 +21,7 @@ __all__ = [
 
 
 def fill_beat(config: PeConfig) -> data.StructLayout:
-    """Bytes for the scratchpad that come from no response; empty without an extension.
+    """Bytes for the scratchpad that don't come from a response; empty without an extension.
     :data:`pe.extensions.workspace.WORKSPACE` lists the members."""
     return data.StructLayout(extension_members(config, "fill"))
 

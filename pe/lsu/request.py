@@ -33,7 +33,8 @@ class LoadStoreRequest(Component):
     """Works through commands in order, one beat a cycle: a column of a load, a word of a store.
 
     A beat is formed in one cycle, its word read from the scratchpad in the next, and put in order
-    and offered to the memory in the third. One more command waits while the current one is served.
+    and offered to the memory in the third. One further command waits while the current one is
+    served.
 
     Members:
         command: stream of :func:`pe.ports.load_store_command`, in.
@@ -242,7 +243,7 @@ class LoadStoreRequest(Component):
             ]
         aligned = config.scratchpad_alignment.bit_length() - 1
         if Capabilities.of(config).transfers.stores and aligned < BYTE_BITS:
-            # Words of a store are rotated after the port's register, as the memory leaves time.
+            # Words of a store are rotated after the port's register, where there is slack.
             place_formed = Signal(BYTE_BITS - aligned, reset_less=True)
             turn = Signal(BYTE_BITS - aligned, reset_less=True)
             with m.If(work.go):
@@ -263,7 +264,7 @@ class LoadStoreRequest(Component):
         return Mux(from_register, value, self.read.data)
 
     def _lanes(self, m: Module) -> Signal:
-        """The value to store, repeated so that every naturally aligned place of it is served."""
+        """The value to store, replicated to all naturally aligned positions."""
         payload = self.command.payload
         lanes = Signal(WORD_BITS)
         caps = Capabilities.of(self.config).registers

@@ -26,7 +26,7 @@ class LoadStoreResponse(Component):
     """Takes one beat a cycle; a beat is written to the scratchpad in the cycle after it is taken.
 
     A value for a register is offered in the cycle after that until it is accepted; meanwhile a
-    second one makes the memory wait.
+    second one stalls the memory.
 
     Members:
         response: stream of :func:`hdl.ports.memory_response`, in.

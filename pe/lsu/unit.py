@@ -37,11 +37,11 @@ __all__ = ["LoadStore"]
 class LoadStore(Component):
     """Transfers cut into requests of one DRAM column, many in flight, answered in any order.
 
-    A table indexed by the requests' tags says what each response is for (thesis 5.1; 7.1.3 has an
-    SRAM of 64 words of 32 bits in this place).
+    A table indexed by request tag tells what each response is for (thesis 5.1; 7.1.3 has an SRAM of
+    64 words of 32 bits in this place).
 
-    Requests leave in program order, so that the memory keeps the order of accesses to one column.
-    The first request of a command leaves three cycles after the command.
+    Requests leave in program order, so the memory preserves the order of accesses to one column.
+    A command's first request leaves three cycles after the command.
 
     Members:
         command: stream of :func:`pe.ports.load_store_command`, in.
@@ -99,7 +99,7 @@ class LoadStore(Component):
         response = LoadStoreResponse(config)
         layout = load_table_entry(config)
         table = Sram(
-            # Without loads, a response needs nothing but its tag.
+            # Without loads, only a response's tag matters.
             width=max(1, layout.size),
             depth=config.load_store_queue,
             read_ports=1,
@@ -169,8 +169,8 @@ class LoadStore(Component):
         return declaration
 
     def _declares_alone(self, m: Module, platform: object) -> Value:
-        """A workspace without loads and stores: only descriptors are read; the result says that
-        none is."""
+        """A workspace without loads and stores: only descriptors are read; returns whether it is
+        idle."""
         declaration = self._declaration(m, platform)
         connect(m, declaration.request, flipped(self.memory.request))
         connect(m, declaration.response, flipped(self.memory.response))
@@ -184,8 +184,8 @@ class LoadStore(Component):
         response: LoadStoreResponse,
         platform: object,
     ) -> Value:
-        """What declares a workspace, which has the memory for itself meanwhile, and what cuts loads
-        from its window; the result says that both are idle."""
+        """The declaration of a workspace, which has exclusive use of the memory, and the lowering
+        of loads from its window; returns whether both are idle."""
         config = self.config
         declaration = self._declaration(m, platform)
         lowering = Lowering(config)
@@ -234,7 +234,7 @@ class LoadStore(Component):
         response: LoadStoreResponse,
         platform: object,
     ) -> History:
-        """What copies columns that are in the scratchpad, between ``lowering`` and ``request``."""
+        """The copying of columns within the scratchpad, between ``lowering`` and ``request``."""
         config = self.config
         history = History(config)
         m.submodules.history = shared_instance(history, platform)

@@ -51,7 +51,7 @@ class VectorAlu(Component):
     Sums still wrap; :class:`VectorSaturate` replaces those that are out of range.
 
     Minimum and maximum go by the sign of the difference.
-    Builds only what the configuration needs, of which at least one row does not multiply.
+    Contains only what the configuration needs, which has at least one row that does not multiply.
 
     Members:
         a, b: in; the operands' words, ``b`` with all bits inverted where :func:`subtracts` says so.
@@ -118,7 +118,7 @@ class VectorAlu(Component):
             absolute = Signal()
             m.d.comb += absolute.eq(is_(VerticalOp.ABSDIFF))
             sums = self._absolute(m, platform, adder, spread, absolute)
-            # It always fits as an unsigned number; as a signed one, unless its top bit is 1.
+            # It always fits as an unsigned number, and as a signed one unless its top bit is 1.
             tops = Cat(part[-1] for part in sums)
             overflows = Mux(absolute, tops, overflows)
             negative = negative & ~absolute.replicate(count)
@@ -133,7 +133,7 @@ class VectorAlu(Component):
             m.d.comb += self.value[part].eq(
                 Mux(
                     picks_b[index],
-                    # Only a comparison picks it, and that subtracts.
+                    # Only comparisons use it, and they subtract.
                     ~self.b[part],
                     Mux(select | keep, self.a[part], sums[index]),
                 )

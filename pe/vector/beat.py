@@ -1,8 +1,8 @@
 """Fields that travel with the data of a beat through the stages of the vector unit.
 
-Two bits travel apart from these layouts, as only they need a reset: ``complete``, the value of the
-beat is whole (not an earlier pass of a product, not an empty cycle), and ``write``, the value of
-the row is whole too and is to be written.
+Two bits travel separately, as only they need a reset: ``complete``, the value of the beat is whole
+(not an earlier pass of a product, not an empty cycle), and ``write``, the value of the row is whole
+too and is to be written.
 """
 
 from collections.abc import Iterable

@@ -127,7 +127,7 @@ class VectorControl(Component):
             m.d.sync += unwritten.eq(VECTOR_LATENCY - 1)
         with m.Elif(unwritten != 0):
             m.d.sync += unwritten.eq(unwritten - 1)
-        # Known a cycle ahead, as whether issue goes on depends on it.
+        # Known a cycle ahead, as issue depends on it.
         m.d.sync += self.busy.eq(accept | work.running | (unwritten > 1))
         return m
 
@@ -173,7 +173,7 @@ class VectorControl(Component):
         with m.If(work.last_pass):
             m.d.sync += [
                 work.pass_index.eq(0),
-                # Rows follow one another without a gap, whatever their length.
+                # Rows follow each other without a gap, whatever their length.
                 current.first.eq(current.first + work.tail + 1),
                 work.left.eq(work.left - 1),
                 work.first_word.eq(0),

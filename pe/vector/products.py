@@ -1,9 +1,9 @@
 """Products of vector elements, from products of their 16-bit limbs.
 
-The second operand's long elements (32 and 64 bits) are taken one limb a pass, lowest first. A pass
-multiplies all limbs of the first operand with it, adds the products for each half of the word, and
-adds the sum of the earlier passes, shifted down by a limb. These limbs are taken as signed; a carry
-into the next limb makes up for the difference.
+The second operand's long elements (32 and 64 bits) are processed one limb per pass, lowest first. A
+pass multiplies all limbs of the first operand with it, adds the products for each half of the word,
+and adds the sum of the earlier passes, shifted down by a limb. These limbs are treated as signed; a
+carry into the next limb compensates.
 """
 
 from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, signed

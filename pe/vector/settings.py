@@ -30,8 +30,8 @@ def setting_bits(config: PeConfig) -> int:
 class VectorSettings(Component):
     """Registers for ``set.vl``, ``set.mr`` and ``set.fx``.
 
-    A setting that no vector instruction uses is not kept; one that nothing sets stays as a launch
-    leaves it.
+    A setting that no vector instruction uses is not stored; one that nothing sets keeps its launch
+    value.
 
     Members:
         reset: in; back to the values of a launch.
@@ -77,7 +77,7 @@ class VectorSettings(Component):
             else:
                 m.d.comb += setting.eq(start)
         if caps.reduced:
-            # Multiplied bit by bit: settings change rarely, and a multiplier is large.
+            # A bit-serial product: settings change rarely, and a multiplier is large.
             left = Signal(range(SETTLING_CYCLES + 1))
             bit = Signal()
             m.d.comb += [

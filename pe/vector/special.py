@@ -1,9 +1,9 @@
-"""Special units: functional units beside the stages of the vector unit, which declare themselves.
+"""Special units: self-declared functional units beside the vector unit's stages.
 
-The control steps through their instructions as through others, and hands each beat to the unit;
-the result of a word enters the pipeline again where it is scaled, instead of the stages' own
-result. :mod:`pe.vector.units` lists the units; control, stages and writeback, the reports by units
-and the proofs read the properties of a unit from its declaration.
+The control steps through their instructions like any other, and hands each beat to the unit; the
+result of a word enters the pipeline again where it is scaled, instead of the stages' own result.
+:mod:`pe.vector.units` lists the units; control, stages and writeback, the reports by units and the
+proofs read the properties of a unit from its declaration.
 """
 
 from dataclasses import dataclass

@@ -1,4 +1,4 @@
-"""Configuration of a chip: its vaults, the network between them, and the host port."""
+"""Configuration of a chip: vaults, the network between them, and the host port."""
 
 from dataclasses import dataclass, field, replace
 from typing import Self
@@ -14,8 +14,8 @@ from support.checks import Checks
 
 __all__ = ["CHIP_PORTS", "ChipConfig"]
 
-#: Ports of a vault's memory beside those of the engines: of the host, and of the other vaults. A
-#: chip without ``remote`` has the first alone.
+#: Ports of a vault's memory in addition to the engines': for the host, and for other vaults. A chip
+#: without ``remote`` has only the first.
 CHIP_PORTS = 2
 
 _CHECK = Checks(ConfigurationError)
@@ -28,13 +28,13 @@ class ChipConfig:
     The defaults are the thesis's chip (5.1, 5.2): 8 x 4 vaults of 4 PEs, 8 GiB.
 
     Attributes:
-        tile: every vault, as it would stand alone: ``tile.pe.address_bits`` are those of the
-            vault, and :attr:`pe` has those of the chip.
+        tile: every vault, as if stand-alone: ``tile.pe.address_bits`` are those of the vault, and
+            :attr:`pe` has those of the chip.
         network: of the torus; its ``columns`` and ``rows`` give the number of vaults.
-        remote: whether engines reach other vaults. If not, their addresses are those within their
-            own vault, any other faults, and there is no torus: the host's accesses to DRAM pass
-            from vault to vault (:class:`soc.host.chain.HostChain`), and only the numbers of vaults
-            and the widths of addresses and tags of ``network`` have an effect.
+        remote: whether engines can access other vaults. If not, they only address their own vault,
+            any other address faults, and there is no torus: the host's accesses to DRAM pass from
+            vault to vault (:class:`soc.host.chain.HostChain`), and only the numbers of vaults and
+            the widths of addresses and tags of ``network`` have an effect.
         axi_id_bits: width of the identifiers on the host's AXI4 port; 1..16.
 
     Raises:
@@ -77,12 +77,12 @@ class ChipConfig:
                     f"network.{name} must be {needed}, as {source}, not {value}"
                 )
         _CHECK.within("axi_id_bits", self.axi_id_bits, 1, 16)
-        # Refuses a chip for which the register map has no room.
+        # Refuses a chip too large for the register map.
         _ = self.host
 
     @property
     def kind(self) -> str:
-        """What it is the configuration of."""
+        """Kind of design."""
         return "chip"
 
     @property
@@ -112,7 +112,7 @@ class ChipConfig:
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """Human-readable description."""
         return (
             f"chip of {self.network.columns} x {self.network.rows} vaults with processing engines "
             f"({self.pes})"
@@ -125,11 +125,11 @@ class ChipConfig:
 
     @property
     def two_clocks(self) -> bool:
-        """Whether the memory has a clock of its own."""
+        """Whether the memory has its own clock."""
         return self.tile.two_clocks
 
     def with_sram(self, kind: SramKind) -> Self:
-        """The same with all its memories built as ``kind``.
+        """A copy with all memories built as ``kind``.
 
         Raises:
             ConfigurationError: an unknown ``kind``.
@@ -139,7 +139,7 @@ class ChipConfig:
 
     @property
     def pe(self) -> PeConfig:
-        """Every PE, with the addresses that it reaches."""
+        """Configuration of every PE, with the addresses that it can reach."""
         if not self.remote:
             return self.tile.pe
         return replace(self.tile.pe, address_bits=self.network.chip_address_bits)

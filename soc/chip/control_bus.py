@@ -3,8 +3,8 @@
 It is a ring. The host's port (:class:`soc.host.control.HostControl`) sends each access as a message
 through all tiles, from one to the next and back. Every tile (:class:`soc.tile.control.TileControl`)
 decides whether a message addresses it, acts, adds its response and passes the message on. So there
-is one kind of link and no module that distributes or merges. The return of a broadcast is its
-acknowledgement, and an access without an addressee returns, too. Messages keep their order, and
+is one kind of link, and no module to distribute or merge. The return of a broadcast is its
+acknowledgement, and an access without an addressee also returns. Messages keep their order, and
 several may be in flight.
 
 In a chip, ``host.first`` goes to ``tiles[0].input``, each ``tiles[n].output`` to

@@ -1,4 +1,4 @@
-"""The host's registers as a C header, from :mod:`soc.host.register_map`.
+"""The host registers as a C header, from :mod:`soc.host.register_map`.
 
 Addresses are byte offsets from the base address of the control port on the host's bus; registers
 are words of 32 bits. Registers of an array, and blocks with a page for each PE or vault, are macros

@@ -33,12 +33,12 @@ _KINDS = (ChipConfig, VaultTileConfig, PeConfig)
 
 
 def configuration_text(config: Configuration) -> str:
-    """The JSON text of a configuration, as :func:`read_configuration` reads it."""
+    """A configuration as JSON text, to be read by :func:`read_configuration`."""
     return json.dumps(configuration_json(config), indent=2, sort_keys=True) + "\n"
 
 
 def write_configuration(config: Configuration, path: Path) -> None:
-    """Write ``config`` to ``path`` as :func:`read_configuration` reads it.
+    """Write ``config`` to ``path``, to be read by :func:`read_configuration`.
 
     Raises:
         OSError: it can't be written.
@@ -53,7 +53,7 @@ def read_configuration(path: Path) -> Configuration:
     manifest of a generated directory, which includes it.
 
     Raises:
-        ConfigurationError: the file holds no JSON, or see :func:`configuration_of`; the message
+        ConfigurationError: the file is not JSON, or as from :func:`configuration_of`; the message
             begins with ``path``.
         OSError: it can't be read.
     """
@@ -75,8 +75,7 @@ def configuration_of(raw: object) -> Configuration:
     """The configuration of plain JSON data.
 
     It is a chip (:class:`soc.chip.config.ChipConfig`), a vault with engines, or an engine: the kind
-    with most of the fields, the first of these if several have equally many. Missing fields have
-    their defaults.
+    that shares most fields, the first of these in a tie. Missing fields take their defaults.
 
     Raises:
         ConfigurationError: a field that the kind does not have, or a value that it refuses. The
@@ -87,7 +86,7 @@ def configuration_of(raw: object) -> Configuration:
 
 
 def configuration_as(kind: type[_Config], raw: object) -> _Config:
-    """As :func:`configuration_of`, of this kind.
+    """As :func:`configuration_of`, for one kind.
 
     Raises:
         ConfigurationError: as there, or it is of another kind.
@@ -103,7 +102,7 @@ def _built(kinds: tuple[type, ...], raw: object, where: str) -> Any:
     if not isinstance(raw, dict):
         raise ConfigurationError(f"{where or 'a configuration'} must be an object, not {raw!r:.60}")
     names = {kind: {field.name for field in fields(kind)} for kind in kinds}
-    # Of kinds that share as many fields, the first.
+    # In a tie, the first kind.
     kind = max(kinds, key=lambda kind: len(names[kind] & raw.keys()))
     unknown = sorted(raw.keys() - names[kind])
     if unknown:

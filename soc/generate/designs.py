@@ -13,8 +13,8 @@ from soc.tile.tile import VaultTile
 
 __all__ = ["Configuration", "component"]
 
-#: Configurations of the designs that can be generated. Each answers for itself: its kind and its
-#: title, vaults, engines and memory, module and clocks.
+#: Configurations of the designs that can be generated. Each knows its kind, title, vaults, engines,
+#: memory, module name and clocks.
 Configuration = PeConfig | VaultTileConfig | ChipConfig
 
 _COMPONENTS: Mapping[type, Callable[[Any], Component]] = {

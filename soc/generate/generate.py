@@ -34,14 +34,13 @@ __all__ = [
     "waiver_file",
 ]
 
-#: File that marks a directory as generated; it holds configuration and list of files.
+#: File that marks a directory as generated; contains the configuration and a list of files.
 MANIFEST = "vip.json"
 #: Largest accepted size of it: a hundred times the largest one's.
 _MANIFEST_BYTES = 1 << 20
 
 #: Warning of Verilator about generated Verilog -> reason why it is not a defect here. Verilator
-#: refuses a file that names a warning that it does not know: 5.006, the oldest that is supported,
-#: knows these.
+#: rejects a file with an unknown warning; 5.006, the oldest supported version, knows these.
 WAIVERS: dict[str, str] = {
     "UNUSEDSIGNAL": "Names of signals and of the fields of records are kept for waveforms even "
     "where nothing reads them; a shared signature can carry more than one side needs; and sums "
@@ -57,12 +56,12 @@ WAIVERS: dict[str, str] = {
     "simulators with four states evaluate them.",
 }
 
-#: Warnings of 5.006 that later versions don't give.
+#: Warnings of 5.006 that later versions no longer give.
 OLDER_WAIVERS: dict[str, str] = {
     "UNOPTFLAT": "Bits of a vector that follow from lower ones are not a loop.",
 }
 
-#: Those of designs with two clocks.
+#: The same for designs with two clocks.
 TWO_CLOCK_WAIVERS: dict[str, str] = {
     **WAIVERS,
     "DECLFILENAME": "The FIFO of a crossing stands in the file of the crossing.",
@@ -131,13 +130,13 @@ def generate(
 ) -> GenerateReport:
     """Write the design of ``config`` as a directory of Verilog.
 
-    ``rtl/`` holds one file a module, ``filelist.f`` their order (for ``verilator -F``,
+    ``rtl/`` contains one file per module, ``filelist.f`` their order (for ``verilator -F``,
     ``iverilog -c``), ``waivers.vlt`` the lint waivers, :data:`MANIFEST` the configuration, and
     ``README.md`` a description with the ports. A chip also has the C header of its registers,
     :data:`soc.generate.c_header.HEADER_NAME`. With ``sram="macro"`` there are also ``models/`` (for
     simulation, in ``filelist.f``) and ``stubs/`` (for synthesis) of the memories. The contents
-    depend only on the configuration and the versions of the tools. The directory appears whole or
-    not at all; an earlier generated one is replaced.
+    depend only on the configuration and the versions of the tools. The directory is written
+    atomically; a previously generated one is replaced.
 
     Parameters:
         config: the design.
@@ -233,7 +232,7 @@ def _readme(config: Configuration, emission: Emission) -> str:
 
 
 def check_directory(target: Path) -> None:
-    """Refuse a directory to write that is not free, empty or generated before.
+    """Refuse an output directory unless it is missing, empty or previously generated.
 
     Raises:
         GenerateError: the directory is refused.
@@ -258,7 +257,7 @@ def check_directory(target: Path) -> None:
 
 
 def _write(target: Path, files: dict[str, str]) -> None:
-    # For a link, its target folder is replaced.
+    # If it is a link, the target folder is replaced.
     target = Path(os.path.realpath(target))
     target.parent.mkdir(parents=True, exist_ok=True)
     with owned_folder(target.parent, f".{target.name}-") as folder:

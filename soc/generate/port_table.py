@@ -1,4 +1,4 @@
-"""The ports of a component as tables, for its documentation."""
+"""Port tables of a component, for its documentation."""
 
 import re
 from collections.abc import Iterator, Sequence
@@ -35,7 +35,7 @@ class PortField(NamedTuple):
 
 
 class PortRow(NamedTuple):
-    """A port in Verilog, or all ports of an array that are equal but for their numbers.
+    """A Verilog port, or all ports of an array that differ only in their numbers.
 
     Attributes:
         name: with a letter for each number of an array.
@@ -99,8 +99,7 @@ def _values(shape: Any) -> str:
 def port_table(
     component: "wiring.Component[Any]", clocks: Sequence[str] = CLOCK_PORTS[ENGINE_DOMAIN]
 ) -> str:
-    """Markdown: a row for each port, those of ``clocks`` first, and below it one for each of its
-    fields."""
+    """Markdown table with a row per port, ``clocks`` first, each followed by one row per field."""
     rows = [
         "| port | direction | bits | meaning of bits |",
         "|---|---|---|---|",

@@ -55,7 +55,7 @@ def _network(tile: VaultTileConfig, *, columns: int, rows: int) -> NetworkConfig
 
 
 #: Name -> configuration. ``pe`` is the thesis's processing engine (chapter 5, section 7.1.3);
-#: ``pe-small`` has every standard instruction but small memories and queues, for quick looks;
+#: ``pe-small`` has every standard instruction but small memories and queues, for quick experiments;
 #: ``pe-logistic`` has the optional instructions too, for recurrent networks. ``vault`` is the
 #: thesis's vault, four engines and 256 MiB; ``vault-logistic`` has engines with the optional
 #: instructions; ``vault-axi`` has an AXI bus of 256 bits instead of its DRAM controller, for a
@@ -101,7 +101,7 @@ def any_preset(name: str) -> Configuration:
     """The configuration called ``name``.
 
     Raises:
-        ConfigurationError: there is none; the message names those that there are.
+        ConfigurationError: there is none; the message lists the presets.
     """
     try:
         return PRESETS[name]
@@ -136,7 +136,7 @@ def _of_kind(name: str, kind: type[_Config]) -> _Config:
 
 
 def _another(name: str, kind_needed: type) -> ConfigurationError:
-    """Message for a preset that is not of the kind ``kind_needed``."""
+    """Message for a preset that is not a ``kind_needed``."""
     fitting = ", ".join(key for key, config in PRESETS.items() if isinstance(config, kind_needed))
     kind = _KINDS[type(PRESETS[name])]
     return ConfigurationError(

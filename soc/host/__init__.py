@@ -1,1 +1,1 @@
-"""The host's port of a chip: AXI ports, register map, driver."""
+"""A chip's host interface: AXI ports, register map, driver."""

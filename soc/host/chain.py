@@ -1,4 +1,4 @@
-"""The path of the host's accesses to DRAM through a chip whose engines stay in their own vaults."""
+"""The path of host accesses to DRAM through a chip whose engines only access their own vaults."""
 
 from amaranth.hdl import Elaboratable, Module
 from amaranth.lib.wiring import In, Out, connect, flipped
@@ -16,9 +16,9 @@ __all__ = ["HostChain"]
 class HostChain(Component):
     """A vault's place in a chain: extracts accesses to its own vault, and passes others on.
 
-    A beat takes one cycle a place, in each direction, and one passes in every cycle. Accesses to
-    one vault keep their order. The requester must accept responses in finite time, whether or not
-    its requests are accepted.
+    A beat takes one cycle per place in each direction; one passes per cycle. Accesses to one vault
+    keep their order. The requester must accept responses in finite time, whether or not its
+    requests are accepted.
 
     Parameters:
         config: of the vaults: their number, and the widths of addresses and tags.

@@ -10,7 +10,7 @@ from .register_map import GROUP_PES, MAX_COUNTERS, MAX_PES, MAX_PROGRAM_WORDS, M
 
 __all__ = ["HOST_ADDRESS_BITS", "PAGE_BYTES", "HostConfig"]
 
-#: Byte address width of the host's AXI4 port: more than any chip has, so that addresses beyond the
+#: Byte address width of the host's AXI4 port: wider than any chip's, so that addresses beyond the
 #: DRAM exist and are refused.
 HOST_ADDRESS_BITS = 48
 #: No AXI burst crosses a multiple of this (AMBA AXI, A3.4.1).

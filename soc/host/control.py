@@ -20,9 +20,9 @@ from .register_types import WORD_BYTES
 
 __all__ = ["READS", "WRITES", "HostControl"]
 
-#: Writes in flight, at most: the cycles around a ring of 32 tiles, and some more.
+#: Maximum writes in flight: the cycles around a ring of 32 tiles, and some more.
 WRITES = 40
-#: Reads in flight, at most. Programs read one register after the other.
+#: Maximum reads in flight. Software reads registers one at a time.
 READS = 4
 
 _DATA_BITS = WORD_BYTES * 8
@@ -129,8 +129,8 @@ class HostControl(Component):
         return m
 
     def _responses(self, m: Module, platform: object) -> tuple[Value, Value]:
-        """Answer the host with what the messages brought back; the result says that it takes the
-        response of a write, and of a read."""
+        """Answer the host with the messages' responses; returns whether it takes that of a write,
+        and of a read."""
         axi = self.axi
         message: Any = self.last.message.payload
         arrived = self.last.message.valid

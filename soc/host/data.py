@@ -25,15 +25,15 @@ class HostData(Component):
     failed to serve in part, is answered with SLVERR (on a read, the beats of that part). Bursts of
     one kind are answered in their order, whatever their identifiers, and performed in this order
     where they meet in one column; between reads and writes in flight at the same time there is no
-    order. Each beat passes in one cycle, reads and writes at the same time if the memory can; half
-    of the tags, each a column, are for either.
+    order. One beat passes per cycle, for reads and writes at the same time if the memory allows it;
+    each has half of the tags, one per column.
 
     Parameters:
         config: of the host port.
 
     Members:
         axi (in, :class:`hdl.axi.Axi4`): from the host; 64 data bits, because the memory port moves
-            no more a cycle.
+            no more per cycle.
         port (out, :class:`hdl.ports.MemoryPort` with ``address_bits`` and ``tag_bits``): to the
             memory; responses are always accepted.
     """

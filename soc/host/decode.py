@@ -36,7 +36,7 @@ _DATA_BITS = WORD_BYTES * 8
 _BYTE_BITS = (WORD_BYTES - 1).bit_length()
 _INTERRUPT_BITS = len(CHIP.register("INTERRUPT_STATUS").fields)
 
-#: Registers of the chip's page that go to PEs, and their commands.
+#: Registers of the chip's page that are forwarded to PEs, and their commands.
 _COMMANDS = {
     "PROGRAM": ControlCommand.LOAD,
     "PARAMETERS_LOW": ControlCommand.PARAMETERS_LOW,
@@ -251,6 +251,6 @@ def fixed_values(config: HostConfig) -> dict[str, int]:
 
 
 def _word(name: str, **values: int) -> int:
-    """The value of a register of the chip from those of its fields."""
+    """The value of a chip register from its fields' values."""
     register = CHIP.register(name)
     return sum(register.field(field).place(value) for field, value in values.items())

@@ -81,16 +81,16 @@ class HostTimeout(HostError):
 class Host:
     """Drives a chip through a :class:`soc.host.transport.Transport`.
 
-    Methods with ``pes`` act on the PEs with these numbers, by default on all. Requests that the
-    chip can't serve are refused before they have any effect. One host at a time drives a chip;
-    after a reset of the chip, make a new one.
+    Methods with ``pes`` act on the PEs with these numbers, by default all. Requests that the chip
+    can't serve are refused before they have any effect. Only one host may drive a chip at a time;
+    after a chip reset, create a new one.
 
     Parameters:
         transport: to the chip's control and data ports.
 
     Raises (every method):
-        HostError: a PE, vault, address or program that the chip does not have or take, or a chip
-            that this driver does not know.
+        HostError: a PE, vault or address that the chip lacks, a program that does not fit, or a
+            chip unknown to this driver.
         soc.host.transport.BusError: the chip refused an access.
     """
 
@@ -104,7 +104,7 @@ class Host:
         """The properties of the chip."""
         if self._identity is None:
             if (answer := await self._read(CHIP, "IDENTITY")) != IDENTITY:
-                raise HostError(f"no chip of ours: the identity is {answer:#x}, not {IDENTITY:#x}")
+                raise HostError(f"not a VIP chip: the identity is {answer:#x}, not {IDENTITY:#x}")
             version = await self._fields("VERSION")
             for subject, value, supported in (
                 ("register map", version["map"], MAP_VERSION),
@@ -112,7 +112,7 @@ class Host:
             ):
                 if value != supported:
                     raise HostError(
-                        f"the chip's {subject} is of version {value}, this driver knows {supported}"
+                        f"the chip's {subject} has version {value}, this driver knows {supported}"
                     )
             grid, pes = await self._fields("GRID"), await self._fields("PES")
             memory, counters = await self._fields("MEMORY"), await self._fields("COUNTERS")
@@ -157,8 +157,8 @@ class Host:
         *,
         parameters: int | Mapping[int, int] = 0,
     ) -> None:
-        """Start the programs of PEs that do not run. PEs with programs of one length start within a
-        few cycles of each other.
+        """Start the programs of PEs that are not running. PEs with programs of the same length
+        start within a few cycles of each other.
 
         Parameters:
             parameters: DRAM address of the parameter block of all, or of each PE by its number.
@@ -186,22 +186,22 @@ class Host:
             await self._write(CHIP, "START", length)
 
     async def stop(self, pes: Iterable[int] | None = None) -> None:
-        """Let PEs halt, those that run; :meth:`wait` for their end."""
+        """Ask running PEs to halt; :meth:`wait` for them to end."""
         await self._select(await self._chosen(pes))
         await self._write(CHIP, "STOP", 0)
 
     async def wait(
         self, pes: Iterable[int] | None = None, *, timeout: float, poll: float = 1e-4
     ) -> None:
-        """Wait until none of the PEs runs.
+        """Wait until none of the PEs is running.
 
         Parameters:
             timeout: seconds of the chip's time (the interrupt may come earlier than a poll, so a
                 little less is possible).
-            poll: seconds between two looks, when no interrupt comes.
+            poll: seconds between polls if no interrupt arrives.
 
         Raises:
-            HostTimeout: a PE still runs; it goes on.
+            HostTimeout: a PE is still running; it continues.
         """
         chosen = set(await self._chosen(pes))
         done, fault = CHIP.register("INTERRUPT_ENABLE").fields
@@ -219,7 +219,7 @@ class Host:
             left -= poll
 
     async def running(self) -> tuple[int, ...]:
-        """The PEs that run."""
+        """The running PEs."""
         return await self._bitmap("RUNNING")
 
     async def halted(self) -> tuple[int, ...]:
@@ -254,7 +254,7 @@ class Host:
         )
 
     async def faults(self) -> tuple[EngineEnd, ...]:
-        """Why and where each of the PEs stopped that stand at a fault."""
+        """The faults: cause and place, for each PE that stopped at one."""
         return tuple([await self.status(pe) for pe in await self.faulted()])
 
     async def counters(self, pe: int) -> dict[PeCounter, int]:
@@ -263,7 +263,7 @@ class Host:
         return {counter: await self._counter(PE, "COUNTER", counter, pe) for counter in PeCounter}
 
     async def vault_counters(self, vault: int) -> dict[VaultCounter, int]:
-        """The counters of a vault's memory since reset, but for the histogram."""
+        """The counters of a vault's memory since reset, except the histogram."""
         await self._check_vault(vault)
         return {
             counter: await self._counter(VAULT, "COUNTER", counter, vault)
@@ -360,7 +360,7 @@ class Host:
         count = (await self.identify()).pe_count
         chosen = tuple(range(count)) if pes is None else tuple(sorted(set(pes)))
         if not chosen:
-            raise HostError("no PE is named")
+            raise HostError("no PE is selected")
         for pe in chosen:
             if not 0 <= pe < count:
                 raise HostError(f"there is no PE {pe}; this chip has PEs 0 to {count - 1}")
@@ -391,7 +391,7 @@ class Host:
 
 
 def _names(pes: Iterable[int]) -> str:
-    """The PEs ``pes``, the first few by number."""
+    """The PEs ``pes``, the first few of them by number."""
     numbers = sorted(pes)
     listed = ", ".join(map(str, numbers[:8])) + (", ..." if len(numbers) > 8 else "")
     return f"PE {listed}" if len(numbers) == 1 else f"PEs {listed}"

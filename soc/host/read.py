@@ -112,7 +112,7 @@ class HostRead(Component):
     def _send_requests(
         self, m: Module, platform: object, walker: BurstWalker, reorder: ReorderBuffer, lowest: Any
     ) -> None:
-        """Send the requests."""
+        """Send requests."""
         config = self.config
         requests = StreamBuffer(shape=memory_request(config.address_bits, self._tag_bits))
         m.submodules.requests = shared_instance(requests, platform)

@@ -1,7 +1,7 @@
-"""Generator of the manual of the host's registers, ``docs/registers.md``.
+"""Generates the host register manual, ``docs/registers.md``.
 
-``python -m soc.host.register_manual`` writes it; a test compares the file with what this module
-generates.
+``python -m soc.host.register_manual`` writes it; a test compares the file with this module's
+output.
 """
 
 from collections.abc import Iterator
@@ -110,7 +110,7 @@ def _block(block: Block) -> Iterator[str]:
 
 
 def manual() -> str:
-    """The manual, in Markdown; depends on the register map alone."""
+    """The manual, in Markdown; depends only on the register map."""
     return _INTRODUCTION + "".join(part for block in BLOCKS for part in _block(block))
 
 

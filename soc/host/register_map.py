@@ -1,10 +1,10 @@
 """The host's control registers, described once.
 
 :mod:`soc.host.control` and :mod:`soc.tile.control` decode from it, :mod:`soc.host.register_manual`
-writes ``docs/registers.md`` from it, and :mod:`soc.host.driver` finds its addresses here.
+writes ``docs/registers.md`` from it, and :mod:`soc.host.driver` takes its addresses from here.
 
-Registers are 32-bit words. They lie in blocks; a block is a page of registers, or one page for each
-processing engine (PE) or vault.
+Registers are 32-bit words, in blocks. A block is a page of registers, or one page per processing
+engine (PE) or vault.
 """
 
 from hdl.counter_bank import COUNTER_BITS
@@ -34,14 +34,14 @@ MAP_ADDRESS_BITS = 20
 IDENTITY = int.from_bytes(b"VIP1", "big")
 #: Incremented with every change that affects drivers.
 MAP_VERSION = 1
-#: Most PEs and vaults that the map has pages for.
+#: Most PEs and vaults that the map has room for.
 MAX_PES = 1024
 MAX_VAULTS = 1024
 #: Words of the window of programs.
 MAX_PROGRAM_WORDS = 8192
 #: PEs of a bitmap register.
 GROUP_PES = 32
-#: Counters of a vault, and of a vault's node in the network, that a page has room for.
+#: Most counters in a page: of a vault, and of its network node.
 MAX_COUNTERS = 32
 
 

@@ -10,7 +10,7 @@ WORD_BYTES = 4
 
 
 class HostAccess(Enum):
-    """Allowed accesses of a register; all others are answered with SLVERR."""
+    """Allowed accesses of a register; others are answered with SLVERR."""
 
     READ = "read"
     WRITE = "write"

@@ -53,7 +53,7 @@ class ReorderBuffer(Component):
         m = Module()
         tags = 1 << self.tag_bits
         occupied = Signal(range(tags + 1))
-        # A bit for each tag; both are 0 without a piece.
+        # One bit per tag; both are 0 without a piece.
         done, errors = Signal(tags), Signal(tags)
         m.d.comb += [
             self.ready.eq(occupied != tags),

@@ -1,4 +1,4 @@
-"""Connections between the host driver and a chip: the interface of a bus, a cable or a simulator.
+"""The host driver's connection to a chip, over a bus, a cable or a simulator.
 
 A transport of plain functions, over PCIe or a serial line, needs no event loop:
 ``run(Host(Blocking(transport)).launch())``.
@@ -52,8 +52,8 @@ class Transport(Protocol):
         """Write ``content`` to the DRAM at byte ``address``, any alignment."""
 
     async def wait_interrupt(self, seconds: float) -> None:
-        """Return when the interrupt line is 1, after ``seconds`` of the chip's time at the latest.
-        A transport without the line just lets the time pass."""
+        """Return when the interrupt line is 1, but after at most ``seconds`` of the chip's time. A
+        transport without the line just waits."""
 
 
 class BlockingTransport(Protocol):

@@ -27,7 +27,7 @@ from .reorder_buffer import ReorderBuffer
 
 __all__ = ["BURSTS", "HostWrite", "data_beat", "write_response"]
 
-#: Bursts whose addresses wait for their data.
+#: Most bursts whose addresses wait for data.
 BURSTS = 4
 
 _STROBE_BITS = WORD_BITS // 8
@@ -213,5 +213,5 @@ class HostWrite(Component):
 
 
 def _piece(config: HostConfig) -> data.StructLayout:
-    """The properties of a piece that its response needs."""
+    """The properties of a piece needed for its response."""
     return data.StructLayout({"id": config.id_bits, "last": 1, "response": AxiResponse})

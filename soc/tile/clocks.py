@@ -8,7 +8,7 @@ from support.checks import Checks
 
 __all__ = ["CLOCKS", "ClockConfig"]
 
-#: Numbers of clocks, as configurations name them.
+#: Numbers of clocks, as named in configurations.
 CLOCKS = ("one", "two")
 
 _CHECK = Checks(ConfigurationError)
@@ -23,9 +23,8 @@ class ClockConfig:
         domains: "one": everything has the clock ``clk``. "two": the back end of the vault
             (controller and DRAM, or AXI bus) has ``clk_mem``, of any ratio and phase; its times in
             ns are those of that clock.
-        request_depth, response_depth: beats that wait on the way to the memory and back, with two
-            clocks; a power of two, 4..64. From 8 on a beat passes in each cycle of the slower
-            clock.
+        request_depth, response_depth: beats buffered on the way to the memory and back, with two
+            clocks; a power of two, 4..64. From 8 on, one beat passes per cycle of the slower clock.
 
     Raises:
         ConfigurationError: a value outside its range.
@@ -42,5 +41,5 @@ class ClockConfig:
 
     @property
     def two(self) -> bool:
-        """Whether the memory has a clock of its own."""
+        """Whether the memory has its own clock."""
         return self.domains == "two"

@@ -17,7 +17,7 @@ from .clocks import ClockConfig
 
 __all__ = ["VaultBackEnd", "VaultTileConfig"]
 
-#: Back ends of a vault: our controller and its DRAM, or an AXI4 bus of a board.
+#: Back ends of a vault: the DRAM controller, or an AXI4 bus of a board.
 VaultBackEnd = VaultConfig | AxiConfig
 
 #: Bytes of the thesis's vault are 2**28 (5.2).
@@ -32,18 +32,18 @@ class VaultTileConfig:
 
     Attributes:
         pe: of every PE. Its addresses are those of the vault's port; with fewer bits, each PE has
-            a window of the vault for itself (:func:`soc.tile.engine_slot.join_engine`), so that the
-            same program works on other data on each. It has at most the tags that the vault's leave
-            beside the requester's number (:attr:`port_tag_bits`).
+            its own window of the vault (:func:`soc.tile.engine_slot.join_engine`), so the same
+            program works on different data on each. Its tags must fit next to the requester's
+            number in the vault's (:attr:`port_tag_bits`).
         vault: of the memory; its type selects the back end.
         pes: 1..15.
-        buffered: whether the memory has a buffer for the responses to each PE even where all PEs
-            are always ready for responses (:attr:`always_ready`).
-        extra_ports: memory ports beside those of the PEs, for the network and the host; 0..15, and
-            with the PEs at most 16.
+        buffered: whether the memory buffers each PE's responses even if all PEs are always ready
+            for them (:attr:`always_ready`).
+        extra_ports: further memory ports, for the network and the host; 0..15, at most 16 including
+            the PEs'.
         line_buffer: lines of the vault's line buffer
             (:class:`memory.line_buffer.line_buffer.LineBuffer`); 0, or a power of two, 8..128.
-        line_merges: reads that wait for one of its columns; a power of two, 2..16.
+        line_merges: reads that can wait for one of its columns; a power of two, 2..16.
         clocks: of the vault and its engines.
 
     Raises:
@@ -90,7 +90,7 @@ class VaultTileConfig:
 
     @property
     def kind(self) -> str:
-        """What it is the configuration of."""
+        """Kind of design."""
         return "vault"
 
     @property
@@ -100,7 +100,7 @@ class VaultTileConfig:
 
     @property
     def title(self) -> str:
-        """What it is, in words."""
+        """Human-readable description."""
         return f"vault with processing engines ({self.pes})"
 
     @property
@@ -110,16 +110,16 @@ class VaultTileConfig:
 
     @property
     def two_clocks(self) -> bool:
-        """Whether the memory has a clock of its own."""
+        """Whether the memory has its own clock."""
         return self.clocks.two
 
     def with_sram(self, kind: SramKind) -> Self:
-        """The same with all its memories built as ``kind``.
+        """A copy with all memories built as ``kind``.
 
         Raises:
             ConfigurationError: an unknown ``kind``.
         """
-        # The engine is checked first, so that an unknown kind is its configuration's error.
+        # The engine is checked first, so its configuration reports an unknown kind.
         pe = self.pe.with_sram(kind)
         return replace(self, pe=pe, vault=replace(self.vault, sram=kind))
 
@@ -168,15 +168,16 @@ class VaultTileConfig:
 
     @property
     def windows(self) -> bool:
-        """Whether each PE has a window of the vault for itself."""
+        """Whether each PE has its own window of the vault."""
         return self.pe.address_bits != self.vault.request_address_bits
 
     @property
     def always_ready(self) -> int:
         """Number of PEs that are always ready for responses, which need no buffer.
 
-        These are all PEs if none can load a register, because only that waits
-        (:class:`pe.lsu.response.LoadStoreResponse`), and they are not :attr:`buffered`; else none.
+        All PEs if none can load a register, the only load that can stall
+        (:class:`pe.lsu.response.LoadStoreResponse`), and they are not :attr:`buffered`; otherwise
+        none.
         """
         loads = any(row.opcode == Opcode.LD_REG for row in self.pe.rows)
         return 0 if loads or self.buffered else self.pes

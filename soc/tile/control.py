@@ -36,8 +36,8 @@ NETWORK_INDEX_BITS = (MAX_COUNTERS - 1).bit_length()
 
 _DATA_BITS = WORD_BYTES * 8
 _GROUP_BITS = (GROUP_PES - 1).bit_length()
-#: Cycles that a read stays before the one in which it moves on: a counter's number goes out, its
-#: value returns in one or two, and the response is selected.
+#: Cycles that a read waits before it moves on: a counter's number goes out, its value returns in
+#: one or two, and the response is selected.
 READ_CYCLES = 3
 
 
@@ -97,7 +97,7 @@ class TileControl(Component):
         to = self._addressed(m, message, numbers, selected)
 
         # A write is performed in the cycle in which it moves on. A read stays until it has its
-        # response, so that ready does not depend on the message offered.
+        # response, so ready does not depend on the message offered.
         fire, write_fire, capture = Signal(), Signal(), Signal()
         busy = Signal()
         captured: Any = Signal(control_message())
@@ -165,7 +165,7 @@ class TileControl(Component):
     def _addressed(
         self, m: Module, message: Any, numbers: Sequence[Value], selected: Value
     ) -> "_Addressed":
-        """What ``message`` is for; ``selected``: PEs that commands are for."""
+        """What ``message`` addresses; ``selected``: PEs addressed by commands."""
         to = _Addressed.of(self.pes)
         m.d.comb += [
             to.all_pes.eq(message.register == ControlCommand.SELECT_ALL.value),

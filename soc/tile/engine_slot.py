@@ -1,4 +1,4 @@
-"""Connection of an engine to its vault: to all of it, or to a window of its own."""
+"""Connects an engine to its vault: to all of it, or to its own window."""
 
 from typing import Any
 
@@ -27,8 +27,8 @@ def join_engine(
 
     With ``config.windows``, the engine's address 0 is ``slot`` windows of ``2 ** address_bits``
     bytes above the vault's, and its identity is PE 0 of 1. So each engine runs the same program on
-    the data of its window. An engine stops with a fault instead of an access beyond its address
-    bits, so windows are safe from each other.
+    its window's data. An access beyond its address bits faults, so windows are isolated from each
+    other.
 
     Parameters:
         m: the module whose submodules both are.

@@ -1,4 +1,4 @@
-"""A vault's memory with all its requesters: crossbar and back end."""
+"""A vault's memory: crossbar for all requesters, and back end."""
 
 from typing import Any
 

@@ -120,7 +120,7 @@ class Effects:
         }
 
     def of(self, row: Instruction, word: int, address: int) -> Effect:
-        """The effect of ``word``, which encodes ``row`` and is no branch and no ``halt``."""
+        """The effect of ``word``, which encodes ``row`` and is neither a branch nor ``halt``."""
         opcode = Opcode.ALU_REG if row.scalar is not None else Opcode(row.opcode)
         if row.scalar is not None:
             return self._scalar(row, word, address)

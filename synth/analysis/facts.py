@@ -133,11 +133,11 @@ def whole(value: Any) -> int:
         ValueError: it is something else.
     """
     if type(value) is not int:
-        raise ValueError(f"{value!r} is no whole number")
+        raise ValueError(f"{value!r} is not a whole number")
     return value
 
 
 def _addresses(value: Any) -> set[int]:
     if not isinstance(value, list):
-        raise ValueError(f"{value!r} is no list of addresses")
+        raise ValueError(f"{value!r} is not a list of addresses")
     return {whole(address) for address in value}

@@ -340,7 +340,7 @@ class Loops:
                 continue
             if not self._record_word(pc, turns, lines, values):
                 return False
-        # What is no line must not become more from turn to turn.
+        # What is not a line must not become more from turn to turn.
         return all(start[slot] is not None or _within(values[slot], begun[slot]) for slot in live)
 
     def _chooses(self, row: Instruction, word: int, lines: list[Ramp | None], turns: int) -> bool:

@@ -60,7 +60,7 @@ def flow(program: Program) -> Flow:
     """The control flow of ``program`` from word 0.
 
     Raises:
-        TrimError: an empty program, or a reachable word that is no instruction.
+        TrimError: an empty program, or a reachable word that is not an instruction.
     """
     words = program.words
     if not words:
@@ -75,7 +75,9 @@ def flow(program: Program) -> Flow:
             continue
         row = find(words[address])
         if row is None:
-            raise TrimError(f"{place(program, address)}: {words[address]:#010x} is no instruction")
+            raise TrimError(
+                f"{place(program, address)}: {words[address]:#010x} is not an instruction"
+            )
         rows[address] = row
         following[address] = _following(row, words[address], address)
         for after in following[address]:
@@ -154,8 +156,8 @@ class Needs:
     """Needs of one program, or of several.
 
     Attributes:
-        uses: key of each instruction that can be reached -> where, one line a word (address, source
-            line if known, program if there are several); in the table's order.
+        uses: key of each instruction that can be reached -> where, one line per word (address,
+            source line if known, program if there are several); in the table's order.
         words: length of the program in words; of the longest.
         reachable: how many words can be reached, in all programs.
         highest_register: highest register that a reachable instruction names or the launch sets.
@@ -225,7 +227,7 @@ def needed(program: Program, executed: Collection[int] | None = None, name: str 
         name: put before the places of words; "" for none.
 
     Raises:
-        TrimError: an empty program, or a reachable word that is no instruction.
+        TrimError: an empty program, or a reachable word that is not an instruction.
     """
     rows = flow(program).rows
     if executed is not None:

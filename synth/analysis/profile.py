@@ -245,7 +245,7 @@ class InFlight:
         """
         slower = float(content[2]) if len(content) > 2 else 0.0
         if not 0 <= slower < 1:
-            raise ValueError(f"{slower} is no fraction")
+            raise ValueError(f"{slower} is not a fraction")
         return cls(arc_entries=whole(content[0]), requests=whole(content[1]), slower=slower)
 
 
@@ -309,8 +309,8 @@ class Profile:
         """Read a profile from a file that :meth:`save` wrote.
 
         Raises:
-            TrimError: the file can't be read, is no profile, or belongs to another version of the
-                instruction set.
+            TrimError: the file can't be read, is not a profile, or belongs to another version of
+                the instruction set.
         """
         try:
             content = json.loads(read_bytes(path, PROFILE_BYTES))

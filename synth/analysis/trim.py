@@ -90,8 +90,8 @@ def trim(
         address_bits: of the memory; None: as many as the programs need.
 
     Raises:
-        TrimError: a program that does not run on ``config`` or holds words that are no
-            instructions; a profile of another program.
+        TrimError: a program that does not run on ``config`` or holds words that are
+            not instructions; a profile of another program.
         DeclarationError: a program that may overwrite memory declared as constant or bounded.
         CoverageError: a profile that does not cover its program, where a size depends on it.
     """

@@ -97,7 +97,7 @@ def analyse(
         contents: known memory. All else holds anything.
 
     Raises:
-        TrimError: an empty program, or a reachable word that is no instruction.
+        TrimError: an empty program, or a reachable word that is not an instruction.
         DeclarationError: a run may overwrite declared memory.
     """
     control = flow(program)
@@ -219,7 +219,7 @@ class _Attempt:
 
     def limits(self) -> frozenset[int]:
         """Constants that unknown values were compared with; those of a branch on a counter, which
-        has many, are no limits."""
+        has many, are not limits."""
         few = [compared for compared in self._compared.values() if len(compared) <= _FEW]
         return frozenset(value for compared in few for value in compared)
 

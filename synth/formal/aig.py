@@ -285,7 +285,7 @@ class Part(NamedTuple):
     inputs: Mapping[str, tuple[int, str]]
 
 
-#: Inputs that are 0: no step starts with a reset, and clocks are no values.
+#: Inputs that are 0: no step starts with a reset, and clocks are not values.
 _ZERO = ("clk", "rst")
 
 

@@ -118,8 +118,8 @@ class _Finder:
     roots' values to them. Of a bit that no beat changes that is None.
 
     Attributes:
-        state_of: bit -> register. kept: registers that remember. accumulators: those that are no
-            roots. earlier: bit or output -> accumulator whose value before the beat it uses.
+        state_of: bit -> register. kept: registers that remember. accumulators: those that are
+            not roots. earlier: bit or output -> accumulator whose value before the beat it uses.
     """
 
     def __init__(

@@ -56,7 +56,7 @@ def engine_relation(full: PeConfig, trimmed: PeConfig) -> Relation:
 
 def provable(full: PeConfig, trimmed: PeConfig) -> PeConfig:
     """``full`` with those fields of ``trimmed`` whose trimming is proved for the whole engine at
-    once, and behavioural memories, whose contents are no part of it."""
+    once, and behavioural memories, whose contents are not part of it."""
     trimmed_fields = {name: getattr(trimmed, name) for name in _ENGINE_FIELDS}
     return replace(full, sram="behavioural", **trimmed_fields)
 

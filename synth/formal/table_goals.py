@@ -222,7 +222,7 @@ def scalar_goals(relation: Relation, config: PeConfig) -> None:
     relation.guarantee("branches are those of the instruction table", branches)
 
 
-#: Operations on single elements that are no products.
+#: Operations on single elements that are not products.
 _ELEMENTS: Mapping[VerticalOp, Callable[[Value, Value], Value]] = {
     VerticalOp.ADD: lambda b, c: b + c,
     VerticalOp.SUB: lambda b, c: b - c,

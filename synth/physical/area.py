@@ -271,7 +271,7 @@ def compare_area(
     """Area of two configurations for ``target``.
 
     Performance counters of ``full`` are left out if ``trimmed`` has none: no program needs them, so
-    their removal is no merit of trimming.
+    trimming gets no credit for removing them.
 
     Parameters:
         full, trimmed: before and after.

@@ -155,7 +155,7 @@ def speed(grid: Grid, demand: float) -> float:
     """Number of engines whose work a chip does, by the limit of its vaults alone.
 
     Parameters:
-        demand: bytes a cycle that one engine takes from its vault when it does not wait for it.
+        demand: bytes per cycle that one engine takes from its vault when it does not wait for it.
     """
     if not demand:
         return grid.total

@@ -25,7 +25,7 @@ class Simulation {
   // The place of the first output that differs from the recorded ones, counted over cycles x
   // outputs, or -1.
   int64_t run() {
-    // What follows from the first inputs is no activity of theirs.
+    // What follows from the first inputs does not count as activity.
     apply(0);
     settle();
     std::memcpy(before_.data(), now_, before_.size());

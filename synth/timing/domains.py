@@ -87,7 +87,7 @@ def domain_paths(
         crossings: units in which a path from one clock to another may begin.
 
     Raises:
-        SynthesisError: as there; a register whose clock is no port; a path from one clock to
+        SynthesisError: as there; a register whose clock is not a port; a path from one clock to
             another that begins in no unit of ``crossings``.
     """
     clocks = {

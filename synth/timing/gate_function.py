@@ -78,7 +78,7 @@ def truth_table(function: str, inputs: Sequence[str]) -> int:
     try:
         tree: Tree[Token] = _PARSER.parse(function)
     except LarkError:
-        raise FunctionError(f"{function!r} is no boolean function") from None
+        raise FunctionError(f"{function!r} is not a boolean function") from None
     for token in tree.scan_values(lambda leaf: isinstance(leaf, Token)):
         if token.type == "NAME" and token not in names:
             raise FunctionError(f"{function!r}: {token} is none of {', '.join(inputs)}")

@@ -161,7 +161,7 @@ def number(text: str, place: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise LibertyError(f"{place}: {text!r} is no number") from None
+        raise LibertyError(f"{place}: {text!r} is not a number") from None
 
 
 def numbers(words: list[str], place: str) -> list[float]:

@@ -88,7 +88,7 @@ def open_sta_path(
     if slack is None or failed:
         raise SynthesisError(f"OpenSTA found no path: {' '.join(failed) or 'it says nothing'}")
     ns = round(_PERIOD_NS - float(slack[1]), 4)
-    # The clock's own pins come first in the report, and are no step.
+    # The clock's own pins come first in the report, and are not a step.
     data_path = output[: slack.start()].partition("data arrival time")[0]
     steps = []
     for time, cell, kind in _STEP.findall(data_path):

@@ -72,7 +72,7 @@ def is_constant(function: str, inputs: Mapping[str, int | None], value: int) -> 
 
 
 def _with(function: str, values: Mapping[str, int | None]) -> str:
-    """``function`` with the values of some names in place of them."""
+    """``function`` with the values of some names instead of them."""
     return re.sub(
         r"[A-Za-z_][\w\[\]]*",
         lambda name: name[0] if values.get(name[0]) is None else str(values[name[0]]),

@@ -30,7 +30,7 @@ __all__ = [
     "net_states",
 ]
 
-#: Slew of the clock and load of an output's flip-flop, in place of values not yet known.
+#: Slew of the clock and load of an output's flip-flop, instead of values not yet known.
 CLOCK_SLEW_NS = 0.02
 _RISE, _FALL = 0, 1
 _EDGES = (("cell_rise", "rise_transition"), ("cell_fall", "fall_transition"))
@@ -343,7 +343,7 @@ def longest_paths(
         By unit; ``output`` for those that end at an output. Units without a path are absent.
 
     Raises:
-        SynthesisError: a cell that is no memory and not in the library, or a loop of gates.
+        SynthesisError: a cell that is not a memory and not in the library, or a loop of gates.
     """
     analysis = _Analysis(netlist, library, macros, wires, begins)
     analysis.run()

@@ -47,9 +47,9 @@ _MISTAKES = [
     ("add r1, r2, ^where", "'where' is not a register"),
     ("add r1, r2, ^N", "'N' is a constant, not a register; a constant operand is written #N"),
     ("add ^acx, r2, r3", "'acx' is not a register; did you mean acc?"),
-    ("jmp ^r1", "r1 is a register, no label"),
-    ("jmp ^acc", "acc is a register, no label"),
-    ("jmp ^N", "'N' is a constant (line 1), no label; a distance is written #N"),
+    ("jmp ^r1", "r1 is a register, not a label"),
+    ("jmp ^acc", "acc is a register, not a label"),
+    ("jmp ^N", "'N' is a constant (line 1), not a label; a distance is written #N"),
     # Widths.
     ("^v.v.add r1, r2, r3", "v.v.add needs a width: [8-bit], [16-bit], [32-bit], [64-bit]"),
     ("v.v.add ^[12-bit] r1, r2, r3", "[12-bit] is not a width of v.v.add; write [8-bit], [16-bit]"),

@@ -143,7 +143,7 @@ def test_saving_replaces_the_file_and_leaves_nothing_else(saved: Path) -> None:
     [
         (((1 << 32,),), "word 0 is 0x100000000"),
         (((-1,),), "word 0 is -0x1"),
-        (((), {"a": 1}), "'a' stands at 1"),
+        (((), {"a": 1}), "'a' is at 1"),
         (((), {"r5": 0}), "'r5' can't be the name of a label"),
         (((), {}, {"a b": 0}), "'a b' can't be the name of a constant"),
         (((), {}, {}, {0: SourceLine("f", 1, "")}), "word 0"),

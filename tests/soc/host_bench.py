@@ -215,7 +215,7 @@ async def the_driver_refuses_what_the_chip_cant_do(dut):
         (host.load([0] * (words + 1)), f"1 to {words} words on this chip, not {words + 1}"),
         (host.load([]), "not 0"),
         (host.load([0], [4]), "no PE 4; this chip has PEs 0 to 3"),
-        (host.load([0], []), "no PE is named"),
+        (host.load([0], []), "no PE is selected"),
         (host.launch([0]), "PE 0 can't be launched: it has no program"),
         (host.counters(-1), "no PE -1"),
         (host.vault_counters(2), "no vault 2; this chip has vaults 0 to 1"),

@@ -320,7 +320,7 @@ def test_own_file_in_a_generated_directory_is_kept(tmp_path: Path) -> None:
 def test_file_in_the_way_is_refused(tmp_path: Path) -> None:
     target = tmp_path / "pe"
     target.write_text("mine")
-    with pytest.raises(GenerateError, match="no directory"):
+    with pytest.raises(GenerateError, match="not a directory"):
         generate(preset("pe-small"), target)
     with pytest.raises(GenerateError, match="can't write"):
         generate(preset("pe-small"), target / "deeper")

@@ -102,9 +102,9 @@ def test_waiting_polls_until_the_chip_rests():
 @pytest.mark.parametrize(
     ("registers", "message"),
     [
-        ({"IDENTITY": 0xFFFFFFFF}, "no chip of ours: the identity is 0xffffffff"),
-        ({"VERSION": 9 | ISA_VERSION << 16}, "register map is of version 9, this driver knows 1"),
-        ({"VERSION": MAP_VERSION | 77 << 16}, "instruction set is of version 77"),
+        ({"IDENTITY": 0xFFFFFFFF}, "not a VIP chip: the identity is 0xffffffff"),
+        ({"VERSION": 9 | ISA_VERSION << 16}, "register map has version 9, this driver knows 1"),
+        ({"VERSION": MAP_VERSION | 77 << 16}, "instruction set has version 77"),
     ],
 )
 def test_a_chip_of_another_kind_is_refused(registers, message):

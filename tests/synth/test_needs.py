@@ -144,7 +144,7 @@ def test_union_has_what_any_program_needs() -> None:
     ("program", "message"),
     [
         (Program(()), "empty"),
-        (Program((0,)), r"word 0: 0x00000000 is no instruction"),
+        (Program((0,)), r"word 0: 0x00000000 is not an instruction"),
     ],
 )
 def test_refused_programs(program: Program, message: str) -> None:

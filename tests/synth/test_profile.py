@@ -79,7 +79,7 @@ def test_files_keep_all(tmp_path: Path) -> None:
     path.write_text(path.read_text().replace("[3, 8, 0.01]", "[3, 8]"))
     assert Profile.load(path).in_flight == InFlight(arc_entries=3, requests=8)
     path.write_text(path.read_text().replace("[3, 8]", "[3, 8, 1.5]"))
-    with pytest.raises(TrimError, match=r"1\.5 is no fraction"):
+    with pytest.raises(TrimError, match=r"1\.5 is not a fraction"):
         Profile.load(path)
 
 
@@ -92,9 +92,12 @@ def test_files_keep_all(tmp_path: Path) -> None:
         (lambda text: text.replace('"isa": 1', '"isa": 9'), "version 9 .* this is 1"),
         (lambda text: text.replace('"runs"', '"walks"'), "damaged profile"),
         (lambda text: text.replace('"executed": [0', '"executed": ["x"'), "damaged profile"),
-        (lambda text: text.replace('"executed": [0', '"executed": [0.5'), "no whole number"),
-        (lambda text: text.replace('"taken": [', '"taken": {"0": []}, "x": ['), "no list of addr"),
-        (lambda text: text.replace('"runs": 1', '"runs": true'), "no whole number"),
+        (lambda text: text.replace('"executed": [0', '"executed": [0.5'), "not a whole number"),
+        (
+            lambda text: text.replace('"taken": [', '"taken": {"0": []}, "x": ['),
+            "not a list of addr",
+        ),
+        (lambda text: text.replace('"runs": 1', '"runs": true'), "not a whole number"),
     ],
 )
 def test_files_that_are_no_profiles(tmp_path: Path, change, message: str) -> None:

@@ -41,7 +41,7 @@ def test_library_is_read(library: CellLibrary) -> None:
         ("library (a) {\n cell (b) {\n area : 1;\n", "line 4: .*expected, not the end of the file"),
         ("library (a) {\n cell b { } }", r"line 2: '\(' expected, not 'b'"),
         ("module a(); endmodule", "expected"),
-        ("library (a) { cell (b) { area : large; } }", "area of cell b: 'large' is no number"),
+        ("library (a) { cell (b) { area : large; } }", "area of cell b: 'large' is not a number"),
         ('library (a) { time_unit : "1h"; cell (b) { area : 1; } }', "time_unit '1h'"),
     ],
 )
