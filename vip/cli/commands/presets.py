@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+import vip
 from synth.physical.devices import DEVICES, FILL
 from vip.cli.console import console, shown, table
 from vip.output import write_json
-from vip.presets import PresetRow, list_presets
+from vip.preset_list import PresetRow
 
 from .options import JsonOption
 
@@ -70,7 +71,7 @@ def presets(
     Example: vip presets
     """
     with shown() as progress:
-        listed = list_presets(measure=measure, progress=progress)
+        listed = vip.presets(measure=measure, progress=progress)
     sizes = _table("preset", "machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5")
     uses = _table("preset", "ports", "fits")
     for row in listed.rows:
