@@ -138,7 +138,7 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> Ker
     def measure(job: KernelJob) -> dict[str, Any]:
         results = exact(run_on(job, config, on=on), name).results
         result = results[phase] if phase else next(iter(results.values()))
-        cycles = result.program_cycles
+        cycles = result.cycles
         return {
             "cycles": cycles,
             "ns": cycles * result.tck_ns,

@@ -303,7 +303,7 @@ def run_certified(run: CertifiedRun, on: Timed) -> tuple[int, dict[str, int]]:
         if run.port:
             cycles += max(ended.simulated_cycles for ended in results)
         else:
-            cycles += sum(ended.program_cycles for ended in results)
+            cycles += sum(ended.cycles for ended in results)
         parts: list[Mapping[str, int]] = []
         for ended in results:
             parts += ended.counters
