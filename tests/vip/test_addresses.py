@@ -50,6 +50,7 @@ def test_every_option_with_an_address_takes_hexadecimal():
         "cosim program --parameters",
         "cosim program --dump",
         "trim --parameters",
+        "fit --parameters",
         "debug --parameters",
     }
 
