@@ -183,7 +183,7 @@ class KernelOutcome:
     @property
     def cycles(self) -> int:
         """Cycles of all programs; with several engines, until the last one ends."""
-        return sum(result.program_cycles for result in self.results.values())
+        return sum(result.cycles for result in self.results.values())
 
     @property
     def pes(self) -> int:

@@ -59,6 +59,11 @@ class CosimRun:
     located: FirstDifference | None = None
 
     @property
+    def cycles(self) -> int:
+        """Cycles of the program, of the engine that ran longest; 0 on the simulator."""
+        return self.result.cycles
+
+    @property
     def unknown(self) -> bool:
         """Whether the engine's values are not known: the timing model ran a program with hazards,
         of which it takes the cycles."""
@@ -79,7 +84,7 @@ class CosimRun:
             "cause": end.cause.name,
             "pc": end.pc,
             "fault": end.fault,
-            "cycles": self.result.program_cycles,
+            "cycles": self.cycles,
             "counters": end.counters,
             "registers": end.registers,
             "match": None if compared is None else compared.match,

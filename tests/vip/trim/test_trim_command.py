@@ -84,7 +84,7 @@ def test_proofs_alone(vip, tmp_path):
         assert found["register_width"]["size"] == 64
     code, out, _ = vip("trim", "a.vip", *QUICK)
     assert code == 0
-    assert "only proofs count" in out
+    assert "memory is all zeros" in out
     remedy = "--constant 0x0:8 or --range 0x0:8 for r6, which word 0 (a.s:2) loads"
     assert f"register width may shrink with {remedy}" in " ".join(out.split())
 

@@ -69,7 +69,7 @@ def _fitting(differing=()):
         config = chip_of(pe, grid, budget, tag_bits=full.tag_bits)
         return Filled(
             chip=ChipFit(config=config, device=budget, area=AreaReport("xc7", (row,), row)),
-            copies=Copies(engines=grid.total, cycles=cycles, differing=differing),
+            copies=Copies(engines=grid.total, host_cycles=cycles, differing=differing),
             moved=50_000,
         )
 

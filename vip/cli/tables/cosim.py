@@ -113,12 +113,16 @@ def show_bp(run: BpRun) -> None:
 
 def _engine_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
     counters = result.engine.counters
+    rows = {"message updates": f"{outcome.updates:,}"}
+    if outcome.cycles:
+        rows |= {
+            "cycles": f"{outcome.cycles:,}",
+            "cycles per update": f"{outcome.cycles_per_update:.2f}",
+        }
     if not counters:
-        return {"message updates": f"{outcome.updates:,}"}
+        return rows
     return {
-        "message updates": f"{outcome.updates:,}",
-        "cycles": f"{outcome.cycles:,}",
-        "cycles per update": f"{outcome.cycles_per_update:.2f}",
+        **rows,
         "vector unit busy": f"{counters['VECTOR_BUSY'] / outcome.cycles:.1%}",
         **{
             name.lower().replace("_", " "): f"{count:,}"
@@ -154,7 +158,7 @@ def _vault(result: RunResult) -> dict[str, str]:
     return {
         "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
         "row hits": f"{result.row_hits:.1%}",
-        "data bus busy": f"{result.vaults[0]['BUS_BUSY'] / result.program_cycles:.1%}",
+        "data bus busy": f"{result.vaults[0]['BUS_BUSY'] / result.cycles:.1%}",
         "simulated cycles per second": f"{result.cycles_per_second:,.0f}",
     }
 
@@ -172,7 +176,7 @@ def _chip_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
 def _chip(result: RunResult) -> dict[str, str]:
     """Rows common to all runs of a chip."""
     return {
-        "cycles": f"{result.program_cycles:,}",
+        "cycles": f"{result.cycles:,}",
         "requests to another vault": f"{result.remote_share:.2%}",
         "flits on links": f"{result.flits:,}",
         "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
@@ -205,6 +209,8 @@ def _show_faults(run: CosimRun) -> None:
 def _show_engine(name: str, run: CosimRun) -> None:
     end = run.result.engine
     rows = {"ran on": _MACHINES[run.on]}
+    if run.cycles:
+        rows["cycles"] = f"{run.cycles:,}"
     rows |= {
         counter.lower().replace("_", " "): f"{count:,}" for counter, count in end.counters.items()
     }

@@ -147,7 +147,7 @@ def show_fit(fitting: Fitting) -> None:
     for name, part in device.capacity.items():
         used = [one.chip.area.total.values.get(name, 0) for one in both]
         rows.add_row(f"{name} of {part:,.0f}", *(f"{value / part:.0%}" for value in used))
-    rows.add_row("cycles", *(f"{one.copies.cycles:,}" for one in both))
+    rows.add_row("cycles that the host sees", *(f"{one.copies.host_cycles:,}" for one in both))
     rows.add_row("throughput", "1.00", f"{fitting.gain:.2f}")
     rows.add_row(f"GB/s at {CLOCK_MHZ:g} MHz", *(f"{one.gigabytes:.1f}" for one in both))
     if device.board is not None and fitting.board_gain is not None:
