@@ -115,8 +115,8 @@ def synth(
 ) -> SynthReport:
     """Synthesise an engine with Yosys, or place and route it on FPGAs.
 
-    ``synth("pe", target="xc7").areas["xc7"].total.values["luts"]`` are the LUTs of an engine.
-    Finished units and seeds are cached. A device gets the whole engine, or each named unit alone.
+    ``synth("pe", target="xc7").areas["xc7"].total.values["luts"]`` are its LUTs. Finished units and
+    seeds are cached. A device gets the whole engine, or each named unit alone.
 
     Parameters:
         config: of an engine.
@@ -125,8 +125,7 @@ def synth(
         units: wanted; none: all.
         seeds: placements on each device, at least 1.
         flat: also the whole engine, without borders between units.
-        scheduler: address of a Dask scheduler whose workers place, each a seed at a time; None:
-            processes of this machine.
+        scheduler: address of a Dask scheduler whose workers place seeds; None: local processes.
         jobs: tools and processes of this machine at a time; None: one a processor.
         progress: called after each unit or seed.
 
