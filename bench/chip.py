@@ -64,13 +64,13 @@ def chip() -> Iterator[Measurement]:
             outcome = run_on(job, config, counters=name != "thesis", preload=preload)
             seconds = child_seconds() - before
             result = exact(outcome, name).result
-            yield Measurement(f"{name}_bp_cycles", result.program_cycles, "cycles", 0.02)
+            yield Measurement(f"{name}_bp_cycles", result.cycles, "cycles", 0.02)
             yield Measurement(f"{name}_remote_bytes", job.remote_bytes, "fraction", 0.02)
             if not preload:
                 share = result.remote_share
                 yield Measurement(f"{name}_remote_requests", share, "fraction", 0.02)
                 other = run_on(job, config, outer=True)
-                cycles = other.result.program_cycles
+                cycles = other.result.cycles
                 yield Measurement(f"{name}_bp_cycles_cocotbext_axi", cycles, "cycles", 0.02)
             rate = result.simulated_cycles / seconds / 1000
             yield Measurement(f"{name}_kcycles_per_second", rate, "kcycles/s", None, True)

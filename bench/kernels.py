@@ -18,7 +18,7 @@ from isa.timing import WORD_BYTES
 from memory.timing import BURST_CLOCKS
 from microkernels.bp.golden import coarse_problem
 from microkernels.runtime.job import KernelJob
-from pe.config import SPECIAL_INSTRUCTIONS
+from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import (
@@ -131,14 +131,14 @@ def run_kernel(name: str, batch: int, config: VaultTileConfig, on: Timed) -> Ker
         sim_tb.runner.build.BuildError: the simulator can't be built.
     """
     if name == LSTM:
-        config = replace(config, pe=replace(config.pe, instructions=SPECIAL_INSTRUCTIONS))
+        config = replace(config, pe=replace(config.pe, instructions=LOGISTIC_INSTRUCTIONS))
     jobs, operations, updates = _work(name, batch, config)
     phase = BELIEF.get(name, "")
 
     def measure(job: KernelJob) -> dict[str, Any]:
         results = exact(run_on(job, config, on=on), name).results
         result = results[phase] if phase else next(iter(results.values()))
-        cycles = result.program_cycles
+        cycles = result.cycles
         return {
             "cycles": cycles,
             "ns": cycles * result.tck_ns,

@@ -5,7 +5,7 @@ from dataclasses import replace
 
 from hdl.config import SramKind
 from memory.preload import Preload
-from pe.config import SPECIAL_INSTRUCTIONS
+from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.cosim.applications import Application, applications
 from sim_tb.cosim.chip_copies import run_copies
 from sim_tb.cosim.engine import CosimError
@@ -48,7 +48,7 @@ def preload_chip(size: int) -> ChipConfig:
     config = chip_preset("fpga")
     vault = replace(config.tile.vault, preload_bytes=size)
     # All applications need the optional instructions of one of them.
-    pe = replace(config.tile.pe, instructions=SPECIAL_INSTRUCTIONS)
+    pe = replace(config.tile.pe, instructions=LOGISTIC_INSTRUCTIONS)
     return replace(
         config,
         tile=replace(config.tile, pe=pe, pes=1, vault=vault),

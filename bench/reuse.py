@@ -12,7 +12,7 @@ from memory.line_buffer.layout import LineCounter
 from memory.line_buffer.line_buffer import LineBuffer
 from microkernels.common.feature_map import COLUMN_BYTES
 from microkernels.runtime.job import KernelJob
-from pe.config import SPECIAL_INSTRUCTIONS
+from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import (
@@ -207,7 +207,7 @@ def buffered_runs() -> Iterator[tuple[str, str, VaultTileConfig, bool]]:
         prefix = f"{name}_{pes}_engines_{lines}_lines" + ("_shared" if reuse else "")
         config = replace(with_engines(tile_preset(_TILE), pes), line_buffer=lines)
         if name == "lstm":
-            config = replace(config, pe=replace(config.pe, instructions=SPECIAL_INSTRUCTIONS))
+            config = replace(config, pe=replace(config.pe, instructions=LOGISTIC_INSTRUCTIONS))
         yield prefix, name, config, reuse
 
 

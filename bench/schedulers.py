@@ -15,7 +15,7 @@ from memory.config import SchedulerPolicy, VaultConfig
 from memory.controller.policies import make_scheduler
 from memory.controller.starvation import starvation_bound
 from microkernels.runtime.job import KernelJob
-from pe.config import SPECIAL_INSTRUCTIONS
+from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.harness.traffic import Pattern, TrafficJob, TrafficResult, Walk, joined, parted
 from sim_tb.harness.traffic_runs import run_traffic
 from sim_tb.timed.vault.vault_model import record_trace
@@ -88,7 +88,7 @@ APPLICATIONS = tuple(_JOBS)
 def traced_vault() -> VaultTileConfig:
     """The vault of whose engine traces are: the thesis's, with one engine."""
     tile = tile_preset("vault")
-    return replace(tile, pes=1, pe=replace(tile.pe, instructions=SPECIAL_INSTRUCTIONS))
+    return replace(tile, pes=1, pe=replace(tile.pe, instructions=LOGISTIC_INSTRUCTIONS))
 
 
 def traced_launch(name: str) -> tuple[KernelJob, Launch]:

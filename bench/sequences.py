@@ -9,7 +9,7 @@ from microkernels.common.fixed_point import Elements, to_fixed
 from microkernels.networks.lstm_sequence import lstm_sequence_job
 from microkernels.nn.lstm_shape import LstmShape, usual_weights
 from microkernels.runtime.job import KernelJob
-from pe.config import SPECIAL_INSTRUCTIONS
+from pe.config import LOGISTIC_INSTRUCTIONS
 from sim_tb.cosim.kernels import chip_engines
 from sim_tb.cosim.machine import Timed
 from sim_tb.workloads.tiles import ESE
@@ -50,7 +50,7 @@ class Sequence:
 
     def machine(self, base: ChipConfig) -> ChipConfig:
         """``base`` with this grid, and engines with the instructions for recurrent networks."""
-        pe = replace(base.tile.pe, instructions=SPECIAL_INSTRUCTIONS)
+        pe = replace(base.tile.pe, instructions=LOGISTIC_INSTRUCTIONS)
         tile = replace(base.tile, pes=self.pes, pe=pe)
         grid = replace(
             base.network, columns=self.columns, rows=self.rows, tag_bits=tile.port_tag_bits

@@ -22,7 +22,6 @@ from dataclasses import dataclass
 from enum import IntEnum
 from functools import cache
 
-from .instruction import Width
 from .special_unit import Array, SpecialUnit
 
 __all__ = [
@@ -185,7 +184,6 @@ if its configuration asks for them.
 LOGISTIC = SpecialUnit(
     name="logistic",
     functions=LogisticOp,
-    widths=(Width.W16,),
     passes=4,
     fractions=True,
     evaluate=logistic,

@@ -8,6 +8,7 @@ from enum import IntEnum
 from itertools import pairwise
 from pathlib import Path
 
+from support.errors import counted
 from support.files import write_atomically
 
 from .faults import FaultCause
@@ -313,7 +314,7 @@ def _timing() -> str:
                 rows,
             ),
             *(
-                f"A {unit.name} function takes {unit.passes} cycles per word.\n"
+                f"A {unit.name} function takes {counted(unit.passes, 'cycle')} per word.\n"
                 for unit in SPECIAL_UNITS.values()
             ),
             "Examples:\n",

@@ -60,8 +60,10 @@ class EngineEnd:
         cause, pc: of a fault; ``pc`` means nothing without one.
         memory_error: memory answered an access with an error, beside or as the cause: stores of the
             program may be missing.
-        cycles: from launch to end as the host sees it, so with the engine's start-up and the wait
-            for its units; the counter ``CYCLES`` has the program's own.
+        cycles: of the program, from its first instruction to its end, as the counter ``CYCLES``; of
+            a chip whose engines have no counters those of :attr:`RunResult.host_cycles`.
+        elapsed_cycles: from the launch until the host sees the end, so with the engine's start-up
+            and the wait for its units; in a chip the same as ``cycles``.
         counters: by name of :class:`pe.interface.PeCounter` and, with a load history,
             :class:`pe.interface.HistoryCounter`; empty: not read.
         registers: 64-bit patterns. scratchpad: all its bytes. Empty where they can't be read.
@@ -78,6 +80,7 @@ class EngineEnd:
     pc: int = 0
     memory_error: bool = False
     cycles: int = 0
+    elapsed_cycles: int = 0
     counters: Mapping[str, int] = field(default_factory=dict)
     registers: Sequence[int] = field(default=(), repr=False)
     scratchpad: bytes = field(default=b"", repr=False)
@@ -156,14 +159,13 @@ class RunResult:
 
     @property
     def cycles(self) -> int:
-        """Cycles from launch to the end of the last engine."""
+        """Cycles of the program, of the engine that ran longest."""
         return max(end.cycles for end in self.engines)
 
     @property
-    def program_cycles(self) -> int:
-        """Cycles of the engine that ran longest, by its own counter; without counters, those that
-        the host saw: a few more, for launch and end."""
-        return max((counters["CYCLES"] for counters in self.counters), default=0) or self.cycles
+    def elapsed_cycles(self) -> int:
+        """Cycles from the launch to the end of the last engine."""
+        return max(end.elapsed_cycles for end in self.engines)
 
     @property
     def cycles_per_second(self) -> float:
@@ -178,7 +180,7 @@ class RunResult:
     @property
     def gbs(self) -> float:
         """Mean bandwidth of all DRAM from launch to the end of the last engine, in GB/s."""
-        return self.bytes_moved / (self.cycles * self.tck_ns)
+        return self.bytes_moved / (self.elapsed_cycles * self.tck_ns)
 
     @property
     def row_hits(self) -> float:

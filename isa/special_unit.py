@@ -4,7 +4,7 @@ A special unit declares its part of the instruction set here; :mod:`isa.units` l
 which table, simulator and manual follow. The hardware side is in :mod:`pe.vector.special`.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 __all__ = ["Array", "SpecialUnit"]
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
+#: Of elements: the compiled simulator has a table of the results of all.
+_WIDTH = Width.W16
 _OPERANDS = operands(
     Format.AB,
     Use(Role.RESULT_ADDRESS, Extent.VECTOR, Access.WRITE),
@@ -47,16 +49,14 @@ class SpecialUnit:
         name: one word, used by the manual and for hardware ports.
         functions: what it computes; values are the codes in the field ``VERTICAL`` and differ from
             those of other units.
-        widths: element widths.
         passes: cycles per 64-bit word.
         fractions: whether FX matters.
-        evaluate: function of this unit, elements, FX -> results of the elements' type.
+        evaluate: function of this unit, 16-bit elements, FX -> results of the same type.
         manual: section of the manual, in Markdown.
     """
 
     name: str
     functions: type[IntEnum]
-    widths: Sequence[Width]
     passes: int
     fractions: bool
     evaluate: Callable[[Any, Array, int], Array]
@@ -67,11 +67,11 @@ class SpecialUnit:
         """Its instructions: ``v.`` and the name of the function."""
         return [
             Instruction(
-                key=f"v.{function.name}[{width.bits}]".lower(),
+                key=f"v.{function.name}[{_WIDTH.bits}]".lower(),
                 mnemonic=f"v.{function.name}".lower(),
-                width=width,
+                width=_WIDTH,
                 opcode=Opcode.SPECIAL,
-                function=WIDTH.insert(width) | VERTICAL.insert(function),
+                function=WIDTH.insert(_WIDTH) | VERTICAL.insert(function),
                 format=Format.AB,
                 operands=_OPERANDS,
                 unit=Unit.VECTOR,
@@ -85,7 +85,6 @@ class SpecialUnit:
                 optional=True,
             )
             for function in self.functions
-            for width in self.widths
         ]
 
     def function_of(self, row: Instruction) -> IntEnum:

@@ -16,6 +16,7 @@ from isa.limits import (
     SCRATCHPAD_BYTES,
     Limits,
 )
+from isa.logistic import LOGISTIC
 from isa.table import (
     BY_KEY,
     INSTRUCTIONS,
@@ -33,7 +34,7 @@ from support.checks import Checks
 
 __all__ = [
     "ALL_INSTRUCTIONS",
-    "SPECIAL_INSTRUCTIONS",
+    "LOGISTIC_INSTRUCTIONS",
     "STANDARD_INSTRUCTIONS",
     "PeConfig",
     "serves_history",
@@ -46,10 +47,8 @@ STANDARD_INSTRUCTIONS: frozenset[str] = frozenset(
     row.key for row in INSTRUCTIONS if not row.optional
 )
 
-#: The default set and the instructions of all special units (:mod:`isa.units`).
-SPECIAL_INSTRUCTIONS: frozenset[str] = STANDARD_INSTRUCTIONS | frozenset(
-    row.key for row in INSTRUCTIONS if row.special
-)
+#: The default set and the instructions of the logistic unit.
+LOGISTIC_INSTRUCTIONS: frozenset[str] = STANDARD_INSTRUCTIONS | {row.key for row in LOGISTIC.rows}
 
 _CHECK = Checks(ConfigurationError)
 _HISTORIES = (0, 8, 16, 32, 64)

@@ -92,7 +92,7 @@ class LaunchRun:
 
 def _launch_run(result: RunResult) -> LaunchRun:
     return LaunchRun(
-        cycles=result.program_cycles,
+        cycles=result.cycles,
         tck_ns=result.tck_ns,
         counters={name: sum(pe[name] for pe in result.counters) for name in result.counters[0]},
         gbs=result.gbs,

@@ -146,7 +146,6 @@ def _kind(row: Instruction) -> str:
     if row.branch is not None:
         return f"Branch<Branch{_camel(row.branch.name)}>"
     if row.special:
-        assert row.width is Width.W16, f"{row.key}: no table of results for its elements"
         first = SPECIAL_ROWS.index(row) * FRACTIONS
         return f"Special<{_type(row)}, {_NUMBERS[row.key]}, {first}>"
     if row.vertical is not None:

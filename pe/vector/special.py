@@ -38,7 +38,8 @@ class SpecialPort(Protocol):
 
     Attributes:
         name: as in :mod:`isa.units`, where its instructions are; ports to it have this name.
-        cycles: from the cycle in which a word has been read to that of its result.
+        cycles: from the beat of a word's last pass to its result, 0 to 6. The frame delays a result
+            that comes sooner than the sixth cycle, in which the value of other instructions does.
     """
 
     name: str

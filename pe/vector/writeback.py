@@ -6,6 +6,7 @@ from amaranth.hdl import Cat, Const, Elaboratable, Module, Mux, Signal, Value, s
 from amaranth.lib.wiring import In, Out
 
 from hdl.component import Component
+from hdl.config import ConfigurationError
 from hdl.emission import shared_instance
 from hdl.ports import WORD_BITS
 from hdl.simd import LaneAdder, LaneShifter, lane_bounds, lane_joins, lane_tops, one_of
@@ -68,8 +69,8 @@ class VectorFinish(Component):
         total: in, signed, and total_beat, total_write: in; of
             :class:`pe.vector.horizontal.VectorHorizontal`.
         For each special unit that the configuration needs (:mod:`pe.vector.units`) two with its
-            name, in, with ``total``: a word, and the same with ``_valid``, that it is the value
-            instead.
+            name, in: a word, and the same with ``_valid``, that it is the value instead of
+            ``total``; as many cycles ahead of that as the unit takes fewer than the stages.
         port: :class:`pe.ports.ScratchpadWritePort`, out, :func:`pe.vector.stages.shift_cycles`
             later.
     """
@@ -87,7 +88,11 @@ class VectorFinish(Component):
             "port": Out(ScratchpadWritePort(config)),
         }
         for port in self.special:
-            assert port.cycles == total_cycles(config), port.name
+            if port.cycles not in range(total_cycles(config) + 1):
+                raise ConfigurationError(
+                    f"special unit {port.name}: cycles is {port.cycles}, must be from 0 to "
+                    f"{total_cycles(config)}, when the value of other instructions is ready"
+                )
             members |= {port.name: In(WORD_BITS), f"{port.name}_valid": In(1)}
         super().__init__(members)
 
@@ -225,8 +230,11 @@ class VectorFinish(Component):
         """Results of special units. Such a value is neither a product nor a sum, so no later step
         changes it."""
         for port in self.special:
-            with m.If(getattr(self, f"{port.name}_valid")):
-                m.d.sync += register[:WORD_BITS].eq(getattr(self, port.name))
+            result, valid = getattr(self, port.name), getattr(self, f"{port.name}_valid")
+            for _ in range(total_cycles(self.config) - port.cycles):
+                result, valid = _registered(m, result), _registered(m, valid)
+            with m.If(valid):
+                m.d.sync += register[:WORD_BITS].eq(result)
 
     def _narrow(self, m: Module, scaled: "_Scaled", value: Signal, round_up: Signal) -> None:
         """The low half of each lane, and the bit below it."""

@@ -17,11 +17,13 @@ from support.files import write_atomically
 __all__ = ["Checkpoint"]
 
 #: Increased with each change of the file or of :class:`isa.run.RunResult`.
-_FORMAT = 2
+_FORMAT = 3
 #: Address and length of a block of the DRAM, in front of its bytes.
 _BLOCK = struct.Struct("<QQ")
 #: Seconds of simulation for which a checkpoint is worth its time.
 _SECONDS = 20.0
+#: Of an engine that has halted, beside its counters.
+_OF_ENGINE = ("pe", "vault", "slot", "cycles", "elapsed_cycles")
 
 
 class Checkpoint:
@@ -96,8 +98,7 @@ class Checkpoint:
 def _stored(result: RunResult) -> dict[str, object]:
     """``result`` as JSON data; its engines have halted, and their memories were not read."""
     engines = [
-        {"pe": end.pe, "vault": end.vault, "slot": end.slot, "cycles": end.cycles}
-        | {"counters": dict(end.counters)}
+        {name: getattr(end, name) for name in _OF_ENGINE} | {"counters": dict(end.counters)}
         for end in result.engines
     ]
     return asdict(replace(result, engines=())) | {"engines": engines}

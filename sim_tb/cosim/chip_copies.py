@@ -21,18 +21,18 @@ class Copies:
 
     Attributes:
         engines: that worked, each on data of its own.
-        cycles: from launch to end as the host sees them, all launches together.
+        host_cycles: from launch to end as the host sees them, all launches together.
         differing: engines that left their memory otherwise than the instruction set simulator does.
     """
 
     engines: int
-    cycles: int
+    host_cycles: int
     differing: tuple[int, ...]
 
     @property
     def throughput(self) -> float:
         """Times that the work of one engine is done in a million cycles."""
-        return self.engines * 1e6 / self.cycles
+        return self.engines * 1e6 / self.host_cycles
 
 
 def run_copies(
@@ -92,7 +92,7 @@ def run_copies(
             differing.update(
                 pe for pe, window in enumerate(windows) if image.read(window, size) != expected
             )
-    return Copies(engines=config.pes, cycles=cycles, differing=tuple(sorted(differing)))
+    return Copies(engines=config.pes, host_cycles=cycles, differing=tuple(sorted(differing)))
 
 
 def _expected(config: ChipConfig, work: Workload) -> bytes:

@@ -213,7 +213,7 @@ class _Search:
 
     def _compared(self, end: EngineEnd, image: DramImage, memory: DramImage, stop: int) -> _State:
         executed = sum(count for name, count in end.counters.items() if name.startswith("ISSUED_"))
-        ended = end.cycles < stop or end.state != "halted"
+        ended = end.elapsed_cycles < stop or end.state != "halted"
         simulator = self.simulator(memory, CompiledSimulator)
         outcome = simulator.run(executed)
         if ended and outcome.state == "limit":
@@ -477,7 +477,7 @@ def compare_run(
         count_saturation=True,
     )
     # An instruction takes a cycle at least, so a run of more instructions must be a different one.
-    outcome = simulator.run(end.cycles)
+    outcome = simulator.run(end.elapsed_cycles)
     lines = differences(expected_end(simulator, outcome), end, program.words, config)
     places = memory.differences(start)
     if (first := next(places, None)) is not None:

@@ -9,6 +9,7 @@ from isa.image import DramImage
 from isa.run import Launch, Machine, RunError, RunResult
 from isa.table import REGISTER_WIDTH
 from pe.config import PeConfig
+from pe.interface import PeState
 from pe.scratchpad import read_roles
 from sim_tb.dut.engine import TOP, build_engine
 from sim_tb.harness.engine import NEVER, HostJob, HostResult, Outcome
@@ -241,7 +242,7 @@ class PeSimulation(Machine):
     def _result(self, result: HostResult, max_cycles: int) -> RunResult | CosimError:
         reasons = {
             Outcome.TOO_LONG: f"the program did not end within {max_cycles} cycles",
-            Outcome.HUNG: f"the engine hangs: still {result.end.state} after "
+            Outcome.HUNG: f"the engine hangs: still {PeState(result.state).name.lower()} after "
             f"{max_cycles} cycles and a stop",
             Outcome.VIOLATION: f"memory port rule broken: {result.violation}",
             Outcome.IN_FLIGHT: "the engine says that it has ended, with memory requests in flight",
@@ -253,17 +254,20 @@ class PeSimulation(Machine):
         pad = bool(read_roles(self.config))
         if readable and not (result.registers and (result.scratchpad or not pad)):
             return CosimError("the memories of the simulated engine are not where they should be")
+        end = result.end(self.config)
         end = replace(
-            result.end,
+            end,
             counters={
-                **result.end.counters,
+                **end.counters,
                 **(result.history if self.config.load_history else {}),
             },
             registers=[self._whole(value) for value in result.registers],
             scratchpad=result.scratchpad,
             in_flight=result.in_flight,
         )
-        return RunResult(engines=(end,), simulated_cycles=end.cycles, seconds=result.wall_seconds)
+        return RunResult(
+            engines=(end,), simulated_cycles=result.cycles, seconds=result.wall_seconds
+        )
 
     def _whole(self, value: int) -> int:
         """The 64-bit pattern of a register of the engine, whatever its width."""

@@ -10,7 +10,6 @@ from isa.program import Program
 from isa.run import EngineEnd, Launch
 from isa.table import BY_KEY, REGISTERS
 from pe.config import PeConfig
-from pe.sequencer import overhead_cycles
 
 from .engine import CosimError, MemoryBehaviour, PeSimulation
 
@@ -80,11 +79,6 @@ class Measured:
     result: EngineEnd
     memory: str
     in_flight: tuple[int, int] | None = None
-
-    @property
-    def own_cycles(self) -> int:
-        """Cycles of the program itself, by the counter ``CYCLES`` where there is one."""
-        return self.result.cycles - overhead_cycles(self.config)
 
     @property
     def registers(self) -> list[int]:
@@ -212,7 +206,7 @@ def measure(
 
 def _in_time(full: Measured, other: Measured, slower: float) -> bool:
     """Whether ``other`` takes the cycles of ``full``, or up to the fraction ``slower`` more."""
-    return 0 <= other.own_cycles - full.own_cycles <= slower * full.own_cycles
+    return 0 <= other.result.cycles - full.result.cycles <= slower * full.result.cycles
 
 
 def _fewest(
@@ -232,7 +226,7 @@ def _fewest(
     if full.result.cycles > _MOST_CYCLES_TO_REPEAT:
         return entries, requests
 
-    cycles = full.result.cycles + int(slower * full.own_cycles) + _MORE_CYCLES
+    cycles = full.result.elapsed_cycles + int(slower * full.result.cycles) + _MORE_CYCLES
     limited = replace(work, max_cycles=cycles)
 
     def enough(limits: tuple[int, int], slower: float) -> bool:
@@ -315,7 +309,7 @@ def check_trimmed(
         sim_tb.runner.build.BuildError: a simulator can't be built.
     """
     one = before or measure(work, full, progress, watched=False)
-    begun = one.result.cycles
+    begun = one.result.elapsed_cycles
 
     def shifted(cycles: int) -> None:
         if progress is not None:
@@ -334,14 +328,14 @@ def check_trimmed(
         "registers": (one.registers, other.registers),
         "cycles": (True, _in_time(one, other, slower)),
     }
-    if full.counters and trimmed.counters and one.own_cycles == other.own_cycles:
+    if full.counters and trimmed.counters and one.result.cycles == other.result.cycles:
         pairs["counters"] = (one.result.counters, other.result.counters)
     removed = sorted(full.instructions - trimmed.instructions) if try_removed else []
     state, cause, pc = one.end
     return TrimCheck(
         name=work.name,
-        cycles_full=one.own_cycles,
-        cycles_trimmed=other.own_cycles,
+        cycles_full=one.result.cycles,
+        cycles_trimmed=other.result.cycles,
         different=tuple(name for name, (expected, actual) in pairs.items() if expected != actual),
         state=state,
         cause=cause.name,

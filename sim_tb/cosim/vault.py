@@ -4,7 +4,6 @@ Engines and the memory that they share are Verilog, the DRAM is a model that che
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from pathlib import Path
 
 from isa.image import DramImage
@@ -147,9 +146,7 @@ def _result(result: TileResult, config: VaultTileConfig, max_cycles: int) -> Run
         for slot, engine in enumerate(result.engines)
         if engine.outcome is not Outcome.ENDED
     ]
-    ends = tuple(
-        replace(engine.end, pe=slot, slot=slot) for slot, engine in enumerate(result.engines)
-    )
+    ends = tuple(engine.end(config.pe, slot) for slot, engine in enumerate(result.engines))
     if late:
         raise CosimError("; ".join([*fault_lines(ends), late[0]]))
     return vault_result(

@@ -18,6 +18,7 @@ from isa.faults import FaultCause
 from isa.run import EngineEnd
 from pe.config import PeConfig
 from pe.interface import ControlPort, HistoryCounter, IdentityPort, PeCounter, PeState
+from pe.sequencer import overhead_cycles
 from support.schema import C, Signed
 
 from .memory import MemoryBehaviour, MemoryResult
@@ -32,6 +33,7 @@ __all__ = [
     "HostJob",
     "HostResult",
     "Outcome",
+    "engine_end",
 ]
 
 #: Lines of a Verilator control file that make the memories, and nothing else, readable.
@@ -241,17 +243,29 @@ class HostResult:
     in_flight: tuple[int, int] | None = None
     history: Mapping[str, int] = field(default_factory=dict)
 
-    @property
-    def end(self) -> EngineEnd:
-        """What the host saw."""
-        return EngineEnd(
-            state=PeState(self.state).name.lower(),
-            cause=FaultCause(self.cause),
-            pc=self.pc,
-            memory_error=self.memory_error,
-            cycles=self.cycles,
-            counters={item.name: self.counters[item] for item in PeCounter},
-        )
+    def end(self, config: PeConfig, slot: int = 0) -> EngineEnd:
+        """What the host saw of the engine of ``config`` in ``slot``."""
+        return engine_end(self, PeState(self.state).name.lower(), config, slot)
+
+
+def engine_end(ended: Any, state: str, config: PeConfig, slot: int) -> EngineEnd:
+    """The end in ``state`` of the engine of ``config`` in ``slot`` of its vault.
+
+    Parameters:
+        ended: the numbers of a :class:`HostResult`, or of a timing model.
+    """
+    counters = {item.name: ended.counters[item] for item in PeCounter} if config.counters else {}
+    return EngineEnd(
+        state=state,
+        cause=FaultCause(ended.cause),
+        pc=ended.pc,
+        memory_error=ended.memory_error,
+        cycles=counters.get("CYCLES", max(ended.cycles - overhead_cycles(config), 0)),
+        elapsed_cycles=ended.cycles,
+        counters=counters,
+        pe=slot,
+        slot=slot,
+    )
 
 
 @cache

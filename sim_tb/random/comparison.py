@@ -187,7 +187,7 @@ def _counts(
         return counts
     end = result.engine
     return counts | {
-        "cycles": end.cycles,
+        "cycles": end.elapsed_cycles,
         "faulting": end.cause != 0,
         "memory_errors": end.memory_error,
     }

@@ -138,7 +138,7 @@ def _contradiction(
     place: _Place, program: RandomProgram, config: PeConfig, end: EngineEnd, outcome: Outcome
 ) -> str:
     """Why an engine that ended at ``place`` can't report ``end``, or ""."""
-    stopped = program.stop_after is not None and end.cycles >= program.stop_after
+    stopped = program.stop_after is not None and end.elapsed_cycles >= program.stop_after
     if end.memory_error != (place.failing > 0):
         return f"{place.failing} instructions met errors"
     if place.dropped is not None and not end.memory_error:

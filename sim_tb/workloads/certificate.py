@@ -10,7 +10,7 @@ from memory.controller.counters import VaultCounter
 from microkernels.bp.jobs import bp_levels_job
 from microkernels.data.stereo import motorcycle
 from microkernels.runtime.job import KernelJob
-from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
+from pe.config import LOGISTIC_INSTRUCTIONS, PeConfig
 from pe.interface import PeCounter
 from sim_tb.cosim.applications import applications
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour
@@ -232,7 +232,7 @@ def _vault_runs() -> Iterator[CertifiedRun]:
             jobs=tuple(layer_jobs(layer, rounds=ROUNDS, pes=config.pes)),
             minutes=True,
         )
-    special = replace(config, pe=replace(config.pe, instructions=SPECIAL_INSTRUCTIONS))
+    special = replace(config, pe=replace(config.pe, instructions=LOGISTIC_INSTRUCTIONS))
     yield CertifiedRun(
         kind="vault",
         name=f"{LSTM}_batch_{ESE.batch}",
@@ -303,7 +303,7 @@ def run_certified(run: CertifiedRun, on: Timed) -> tuple[int, dict[str, int]]:
         if run.port:
             cycles += max(ended.simulated_cycles for ended in results)
         else:
-            cycles += sum(ended.program_cycles for ended in results)
+            cycles += sum(ended.cycles for ended in results)
         parts: list[Mapping[str, int]] = []
         for ended in results:
             parts += ended.counters

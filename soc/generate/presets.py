@@ -7,7 +7,7 @@ from hdl.config import ConfigurationError
 from memory.axi.layout import AxiConfig
 from memory.config import VaultConfig
 from noc.config import NetworkConfig
-from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
+from pe.config import LOGISTIC_INSTRUCTIONS, PeConfig
 from soc.chip.config import CHIP_PORTS, ChipConfig
 from soc.tile.config import VaultTileConfig
 from support.errors import unknown
@@ -72,10 +72,10 @@ PRESETS: dict[str, Configuration] = {
         load_store_queue=8,
         address_bits=24,
     ),
-    "pe-logistic": PeConfig(instructions=SPECIAL_INSTRUCTIONS),
+    "pe-logistic": PeConfig(instructions=LOGISTIC_INSTRUCTIONS),
     "vault": VaultTileConfig(),
     "vault-logistic": VaultTileConfig(
-        pe=replace(VaultTileConfig().pe, instructions=SPECIAL_INSTRUCTIONS)
+        pe=replace(VaultTileConfig().pe, instructions=LOGISTIC_INSTRUCTIONS)
     ),
     "vault-axi": VaultTileConfig(vault=AxiConfig()),
     "vault-small": VaultTileConfig(

@@ -28,7 +28,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def result(cycles: int, *, busy: int) -> Any:
     engines = [SimpleNamespace(counters={"VECTOR_BUSY": busy}) for _ in range(4)]
-    return SimpleNamespace(engines=engines, program_cycles=cycles, bytes_moved=32 * 10, tck_ns=0.8)
+    return SimpleNamespace(engines=engines, cycles=cycles, bytes_moved=32 * 10, tck_ns=0.8)
 
 
 def test_a_run_is_the_sum_of_its_jobs(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -79,8 +79,7 @@ def test_nothing_that_is_measured_has_counters(monkeypatch: pytest.MonkeyPatch) 
     counters = {"BYTES_LOADED": 20, "BYTES_STORED": 5, "CYCLES": 100}
     run: Any = SimpleNamespace(
         work=work,
-        own_cycles=700,
-        result=SimpleNamespace(counters=counters),
+        result=SimpleNamespace(cycles=700, counters=counters),
         in_flight=(3, 8),
     )
     measured: list[PeConfig] = []

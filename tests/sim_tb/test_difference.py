@@ -85,7 +85,7 @@ class Engine:
             state="faulted" if outcome.state == "faulted" else "halted",
             cause=outcome.cause,
             pc=outcome.pc,
-            cycles=done * CYCLES + self.wait if ended else stop + CYCLES,
+            elapsed_cycles=done * CYCLES + self.wait if ended else stop + CYCLES,
             counters=counters,
             registers=list(simulator.registers),
             scratchpad=self.scratchpad,

@@ -89,7 +89,7 @@ def test_the_host_stops_an_engine_when_a_job_says_so() -> None:
             launch = Launch(program=program, max_cycles=20_000, stop_after=stop_after)
             result = simulation.run(launch, image, reset=stop_after % 2 == 0).engine
             assert (result.state, result.cause) == ("halted", NONE)
-            assert stop_after <= result.cycles < stop_after + 200
+            assert stop_after <= result.elapsed_cycles < stop_after + 200
             return result.registers[6]
 
         assert [count(cycles) for cycles in (0, 1, 30, 63)] == [0, 0, 0, 0]
@@ -97,7 +97,7 @@ def test_the_host_stops_an_engine_when_a_job_says_so() -> None:
         assert count(10_065) - count(5065) == 1000
         # A program that ends before is not touched, nor is the next one.
         halts = Launch(program=assemble("halt\n"), max_cycles=500, stop_after=400)
-        assert simulation.run(halts, image).cycles < 200
+        assert simulation.run(halts, image).elapsed_cycles < 200
         endless = Launch(program=program, max_cycles=500)
         with pytest.raises(CosimError, match="did not end within 500 cycles"):
             simulation.run(endless, image, reset=False)
@@ -170,7 +170,7 @@ class Run:
         self.image.write(0, bytes(256))
         simulator = simulator_of(self.program, CONFIG, self.image)
         simulator.run(executed)
-        values = {"state": "halted", "cause": NONE, "pc": 0, "cycles": 100, **changes}
+        values = {"state": "halted", "cause": NONE, "pc": 0, "elapsed_cycles": 100, **changes}
         return EngineEnd(
             registers=list(simulator.registers),
             scratchpad=simulator.scratchpad.tobytes(),
@@ -194,7 +194,7 @@ def test_a_stop_may_come_at_any_place_but_leaves_no_other_state(images) -> None:
     for executed in range(length + 1):
         assert run.lines(run.left(executed)) == ()
         # It came too late to matter.
-        early = run.left(executed, cycles=49)
+        early = run.left(executed, elapsed_cycles=49)
         assert bool(run.lines(early)) == (executed < length - 1)
     found = run.left(4)
     found.registers[9] = 1

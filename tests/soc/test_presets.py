@@ -7,7 +7,7 @@ import pytest
 
 from hdl.config import ConfigurationError
 from memory.config import VaultConfig
-from pe.config import SPECIAL_INSTRUCTIONS, STANDARD_INSTRUCTIONS
+from pe.config import LOGISTIC_INSTRUCTIONS, STANDARD_INSTRUCTIONS
 from soc.generate.presets import PRESETS, any_preset, chip_preset, preset, tile_preset
 
 
@@ -32,7 +32,7 @@ def test_vault_is_that_of_the_thesis() -> None:
 
 def test_optional_instructions_are_all_that_the_logistic_presets_add() -> None:
     pe, tile = preset("pe-logistic"), tile_preset("vault-logistic")
-    assert pe == replace(preset("pe"), instructions=SPECIAL_INSTRUCTIONS)
+    assert pe == replace(preset("pe"), instructions=LOGISTIC_INSTRUCTIONS)
     assert tile == replace(tile_preset("vault"), pe=replace(pe, address_bits=28))
 
 

@@ -4,7 +4,8 @@ from dataclasses import replace
 
 import pytest
 
-from pe.config import SPECIAL_INSTRUCTIONS, PeConfig
+from isa.table import INSTRUCTIONS
+from pe.config import STANDARD_INSTRUCTIONS, PeConfig
 from pe.core import Pe
 from pe.vector.unit import VectorUnit
 from synth.formal.cut import CutDesign, cut
@@ -17,7 +18,7 @@ from tests.synth.relation_names import unknown_names
 
 #: Narrow registers, too, so that every check is built; small, as sizes have no names.
 CONFIG = PeConfig(
-    instructions=SPECIAL_INSTRUCTIONS,
+    instructions=STANDARD_INSTRUCTIONS | {row.key for row in INSTRUCTIONS if row.special},
     register_width=40,
     registers=8,
     scratchpad_bytes=64,

@@ -9,7 +9,6 @@ from isa.assembly.assembler import assemble
 from isa.faults import FaultCause
 from isa.image import DramImage
 from isa.run import Launch
-from pe.sequencer import overhead_cycles
 from sim_tb.cosim.applications import choose
 from sim_tb.cosim.engine import CosimError, MemoryBehaviour, PeSimulation
 from sim_tb.cosim.kernels import run_work
@@ -119,7 +118,7 @@ def test_program_in_rom_and_what_is_too_small_is_found() -> None:
                     limits=(entries, FULL.load_store_queue),
                 )
                 result = simulation.run(launch, image, memory=work.memory)
-                cycles.append(result.cycles - overhead_cycles(FULL))
+                cycles.append(result.cycles)
     assert cycles == [slow.cycles_full, slow.cycles_trimmed, slow.cycles_full]
     # Entries are given up as far as the cycles allow.
     slowest, exact = (measure(work, FULL, slower=part).in_flight for part in (more + 0.001, 0.0))

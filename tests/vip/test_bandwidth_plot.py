@@ -18,7 +18,7 @@ def result(windows: list[tuple[int, int]], cycles: int) -> RunResult:
         state="halted",
         cause=FaultCause.NONE,
         pc=0,
-        cycles=cycles,
+        elapsed_cycles=cycles,
         counters={"CYCLES": cycles},
     )
     moved = np.array(windows).sum(axis=0)

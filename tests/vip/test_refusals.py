@@ -118,13 +118,14 @@ def _result(**changes):
         "state": "halted",
         "cause": FaultCause.NONE,
         "pc": 0,
-        "cycles": 9,
+        "cycles": 5,
+        "elapsed_cycles": 9,
         "counters": {"CYCLES": 5},
         "registers": [0] * 64,
         "scratchpad": b"",
     }
     end = EngineEnd(**{**values, **changes})
-    return RunResult(engines=(end,), simulated_cycles=end.cycles, seconds=1.0)
+    return RunResult(engines=(end,), simulated_cycles=9, seconds=1.0)
 
 
 @pytest.fixture

@@ -37,7 +37,7 @@ def run_json(result: RunResult, config: Configuration) -> dict[str, object]:
             }
             for end in result.faults
         ],
-        "cycles": result.program_cycles,
+        "cycles": result.cycles,
         "counters": list(result.counters),
         "simulation_seconds": round(result.seconds, 3),
         "simulated_cycles_per_second": round(result.cycles_per_second),
@@ -84,7 +84,7 @@ def bandwidth_windows(result: RunResult) -> tuple[float, NDArray[np.float64]]:
         are :data:`sim_tb.cosim.vault.WINDOW_CYCLES` or a multiple of it; the last may reach beyond
         the end of the run.
     """
-    count = max(1, -(-result.cycles // WINDOW_CYCLES))
+    count = max(1, -(-result.elapsed_cycles // WINDOW_CYCLES))
     merged = -(-count // _MOST_INTERVALS)
     intervals = -(-count // merged)
     columns = np.zeros((intervals * merged, 2))

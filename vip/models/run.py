@@ -311,4 +311,4 @@ def _run(
     executed = sum(end.executed for result in results.values() for end in result.engines)
     if on == "iss":
         return outcome.outputs, {}, executed
-    return outcome.outputs, {name: run.program_cycles for name, run in results.items()}, 0
+    return outcome.outputs, {name: run.cycles for name, run in results.items()}, 0

@@ -77,7 +77,7 @@ class MrfOptions:
         stage = _SIMULATOR if self.on == "iss" else _CYCLES
         cycles = counting(progress, stage)
         outcome = run_on(job, self.config, on=self.on, preload=True, progress=cycles)
-        counts = {name: result.program_cycles for name, result in outcome.results.items()}
+        counts = {name: result.cycles for name, result in outcome.results.items()}
         return outcome.outputs, counts
 
 

@@ -71,7 +71,7 @@ class Filled:
         """The chip as plain JSON data."""
         return {
             **self.chip.to_json(),
-            "cycles": self.copies.cycles,
+            "host_cycles": self.copies.host_cycles,
             "differing_engines": list(self.copies.differing),
             "gigabytes_per_second": round(self.gigabytes, 2),
             "bus_gigabytes_per_second": round(self.bus_gigabytes, 2),

@@ -14,7 +14,6 @@ from microkernels.common.fixed_point import ELEMENT, Elements
 from microkernels.networks.jobs import NetworkJob
 from microkernels.runtime.job import KernelJob
 from pe.config import PeConfig
-from pe.sequencer import overhead_cycles
 from sim_tb.cosim.engine import CosimError
 from sim_tb.cosim.kernels import run_on
 from sim_tb.cosim.trim_check import Measured, TrimCheck, without_fault
@@ -160,8 +159,7 @@ class _ModelWork:
                 raise CosimError(
                     f"{run.differing:,} outputs of the {name} vault differ from the golden model's"
                 )
-            over = overhead_cycles(engine)
-            both.append({launch: result.cycles - over for launch, result in run.results.items()})
+            both.append({launch: result.cycles for launch, result in run.results.items()})
         full, trimmed = both
         checks = tuple(
             TrimCheck(name=name, cycles_full=cycles, cycles_trimmed=trimmed[name])

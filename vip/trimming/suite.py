@@ -88,7 +88,7 @@ def compare(name: str, members: Sequence[Application], *, power: bool) -> TrimRo
         area_trimmed=synthesise(cut.trimmed, TARGET, jobs=1).total.values,
         power_full=_power_of(runs, full, full) if power else {},
         power_trimmed=_power_of(runs, cut.trimmed, full) if power else {},
-        cycles_full=sum(run.own_cycles for run in before),
+        cycles_full=sum(run.result.cycles for run in before),
         cycles_trimmed=sum(check.cycles_trimmed for check in checks),
         demand=round(demand(runs), 4),
         different=_joined(check.different for check in checks),

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from isa.compiled.library import Engine
 from isa.compiled.simulator import CompiledSimulator
-from isa.faults import FaultCause
 from isa.iss.simulator import Observer
 from isa.run import EngineEnd
 from isa.table import (
@@ -26,6 +25,7 @@ from pe.interface import EXACT_PC_WORDS, HistoryCounter, PeCounter
 from pe.sequencer import overhead_cycles
 from pe.vector.settings import SETTLING_CYCLES
 from sim_tb.cosim.engine import CosimError
+from sim_tb.harness.engine import engine_end
 from support.schema import U8, U32, C, Record, Signed
 
 __all__ = [
@@ -152,20 +152,10 @@ class EngineResult(Record):
     history: Annotated[Any, C(c_uint64 * len(HistoryCounter))]
     history_turn: int
 
-    def end(self, slot: int = 0) -> EngineEnd:
-        """The end of the engine in ``slot`` of its vault, with its counters of
-        :class:`pe.interface.PeCounter`."""
+    def end(self, config: PeConfig, slot: int = 0) -> EngineEnd:
+        """The end of the engine of ``config`` in ``slot`` of its vault."""
         state = "running" if self.running else "faulted" if self.cause else "halted"
-        return EngineEnd(
-            state=state,
-            cause=FaultCause(self.cause),
-            pc=self.pc,
-            memory_error=self.memory_error,
-            cycles=self.cycles,
-            counters={item.name: self.counters[item] for item in PeCounter},
-            pe=slot,
-            slot=slot,
-        )
+        return engine_end(self, state, config, slot)
 
     def history_counts(self) -> dict[str, int]:
         """The counters of :class:`pe.interface.HistoryCounter`, by name."""

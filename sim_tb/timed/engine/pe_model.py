@@ -155,7 +155,7 @@ class PeModel(Machine):
             library.vip_timed_end(run)
         end = self._end(result, engine)
         return RunResult(
-            engines=(end,), simulated_cycles=end.cycles, seconds=time.perf_counter() - started
+            engines=(end,), simulated_cycles=result.cycles, seconds=time.perf_counter() - started
         )
 
     def _finish(self, run: int, cycles: int, progress: Callable[[int], None] | None) -> None:
@@ -168,7 +168,8 @@ class PeModel(Machine):
                 progress(done)
 
     def _end(self, result: EngineResult, engine: Engine) -> EngineEnd:
-        config, end = self.config, result.end()
+        config = self.config
+        end = result.end(config)
         return replace(
             end,
             counters={

@@ -203,7 +203,7 @@ def _result(
     while library.vip_tile_run(tile, min(_AT_ONCE, max_cycles - done)):
         done += min(_AT_ONCE, max_cycles - done)
         if done == max_cycles:
-            raise CosimError(_late(library, tile, engines, max_cycles))
+            raise CosimError(_late(started, max_cycles))
         if progress is not None:
             progress(done)
     library.vip_tile_idle(tile, LAG_CYCLES)
@@ -213,7 +213,7 @@ def _result(
     if violation := device.violation(0):
         raise CosimError(f"DRAM rule broken: {violation}")
     return vault_result(
-        tuple(_engine(library, tile, slot) for slot in range(engines)),
+        tuple(_engine(started, slot) for slot in range(engines)),
         config,
         counters=tuple(counters),
         commands=device.counts(0),
@@ -222,17 +222,17 @@ def _result(
     )
 
 
-def _late(library: ctypes.CDLL, tile: int, engines: int, max_cycles: int) -> str:
+def _late(started: StartedTile, max_cycles: int) -> str:
     """The engines that have faulted, and the first that still runs."""
-    ends = [_engine(library, tile, slot) for slot in range(engines)]
+    ends = [_engine(started, slot) for slot in range(started.engines)]
     late = next(end.slot for end in ends if end.state == "running")
     return "; ".join([*fault_lines(ends), f"engine {late} did not end within {max_cycles} cycles"])
 
 
-def _engine(library: ctypes.CDLL, tile: int, slot: int) -> EngineEnd:
+def _engine(started: StartedTile, slot: int) -> EngineEnd:
     result = EngineResult()
-    library.vip_tile_engine(tile, slot, byref(result))
-    return result.end(slot=slot)
+    started.library.vip_tile_engine(started.pointer, slot, byref(result))
+    return result.end(started.config.pe, slot)
 
 
 def record_trace(

@@ -10,7 +10,7 @@ from amaranth.sim import Simulator
 from isa.logistic import LIMIT_BITS, MOST_FRACTION, U_FRACTION, LogisticOp, logistic
 from isa.logistic import LOGISTIC as UNIT
 from isa.table import BY_KEY, INSTRUCTIONS, Unit
-from pe.config import SPECIAL_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
+from pe.config import LOGISTIC_INSTRUCTIONS, STANDARD_INSTRUCTIONS, PeConfig
 from pe.vector.logistic import VectorLogistic
 from pe.vector.unit import VectorUnit
 from tests.pe.vector.vector_bench import Command, hostile_memory, random_command, run
@@ -113,6 +113,6 @@ def test_results_may_replace_their_operands() -> None:
 
 
 def test_there_only_if_asked_for() -> None:
-    assert set(LOGISTIC) == SPECIAL_INSTRUCTIONS - STANDARD_INSTRUCTIONS
+    assert set(LOGISTIC) == LOGISTIC_INSTRUCTIONS - STANDARD_INSTRUCTIONS
     assert "logistic" not in rtlil.convert(VectorUnit(PeConfig()))
     assert "logistic" in rtlil.convert(VectorUnit(config(["v.tanh[16]"])))

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from amaranth.sim import Simulator
 
-from isa.logistic import LOGISTIC, logistic
 from isa.table import BY_KEY, VERTICAL, Instruction, Opcode, ReductionOp, VerticalOp
 from isa.timing import VECTOR_LATENCY, beats, row_beats
+from isa.units import SPECIAL_UNITS
 from pe.capabilities import Capabilities
 from pe.config import PeConfig
 from pe.ports import vector_command
@@ -112,8 +112,9 @@ def results(command: Command, memory: bytearray) -> list[int]:
             for i in range(command.mr)
         ]
     if row.special:
+        unit = SPECIAL_UNITS[row.special]
         values = np.array(read(command.first, vl), "<i2")
-        return [int(value) for value in logistic(LOGISTIC.function_of(row), values, command.fx)]
+        return [int(x) for x in unit.evaluate(unit.function_of(row), values, command.fx)]
     scalar = row.opcode == Opcode.VECTOR_SCALAR
     second = read(command.second, 1) * vl if scalar else read(command.second, vl)
     pairs = zip(read(command.first, vl), second, strict=True)

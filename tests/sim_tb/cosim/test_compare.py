@@ -25,7 +25,7 @@ def compared(memory: tuple[int, bytes] = (0, b""), **changes: object) -> Compari
         assert simulator.run().state == "halted"
         end = EngineEnd(
             state="halted",
-            cycles=100,
+            elapsed_cycles=100,
             registers=list(simulator.registers),
             scratchpad=simulator.scratchpad.tobytes(),
         )
@@ -69,7 +69,11 @@ def test_equal_runs_match() -> None:
             {"state": "faulted", "cause": FaultCause.DRAM_RANGE, "pc": 2},
             "end: engine FAULTED DRAM_RANGE at 2, expected HALTED NONE at 3",
         ),
-        ((0, b""), {"cycles": 2}, "end: engine HALTED NONE at 0, expected RUNNING NONE at 2"),
+        (
+            (0, b""),
+            {"elapsed_cycles": 2},
+            "end: engine HALTED NONE at 0, expected RUNNING NONE at 2",
+        ),
     ],
 )
 def test_each_difference_is_found(

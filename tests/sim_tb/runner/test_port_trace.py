@@ -65,4 +65,4 @@ def test_ports_of_an_engine_are_read_from_its_waveforms(tmp_path: Path) -> None:
     signals = read_signals(tmp_path / "ports.vcd", TOP)
     assert {len(history) for history in signals.values()} == {len(signals["clk"])}
     states = [status & 3 for status in signals["control__status"]]
-    assert states.count(PeState.RUNNING.value) == result.cycles
+    assert states.count(PeState.RUNNING.value) == result.elapsed_cycles

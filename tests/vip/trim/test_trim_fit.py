@@ -43,9 +43,9 @@ SOURCE = """
         (("--device", "asic:x"), "asic: needs square millimetres after it"),
         (
             ("--device", "xc7vx690t", "--no-check"),
-            "--device runs the programs, so it can't go",
+            "--device runs the programs, so it excludes",
         ),
-        (("--slower", "1", "--no-check"), "--slower measures the runs, so it can't go with"),
+        (("--slower", "1", "--no-check"), "--slower measures the runs, so it excludes"),
     ],
 )
 def test_what_can_not_be_fitted(vip, tmp_path, arguments, text):
@@ -69,7 +69,7 @@ def _fitting(differing=()):
         config = chip_of(pe, grid, budget, tag_bits=full.tag_bits)
         return Filled(
             chip=ChipFit(config=config, device=budget, area=AreaReport("xc7", (row,), row)),
-            copies=Copies(engines=grid.total, cycles=cycles, differing=differing),
+            copies=Copies(engines=grid.total, host_cycles=cycles, differing=differing),
             moved=50_000,
         )
 
