@@ -150,7 +150,7 @@ class Importer:
         self.inputs.append(self.port(name, self.values[name]))
 
     def port(self, tensor: str, value: Value) -> ModelPort:
-        """A value: a tensor and the layer that holds it."""
+        """An input or output of the model: a tensor and the layer that holds it."""
         return ModelPort(
             tensor=tensor,
             shape=value.shape,
