@@ -56,7 +56,7 @@ def test_a_design_that_does_not_fit_says_by_how_much(vip, tmp_path, monkeypatch)
         device.name: replace(device, capacity={"ffs": 20, "brams": 0}),
     }
     monkeypatch.setattr(synth.physical.devices, "DEVICES", small)
-    result = vip("synth", "fetch", "--preset", "pe-small", "--target", device.name)
+    result = vip("synth", "fetch", "--preset", "pe-small", "--device", device.name)
     _refused(result, "fetch on ecp5-25k", "1 brams where there are 0 (1 too many)", "too many")
 
 

@@ -31,7 +31,7 @@ MOST_BYTES = 1 << 30
 #: Beyond this, wall-clock time, a call is given up: machines may be busy with other things.
 _GIVEN_UP_SECONDS = 60
 _BOX = re.compile(r"(Usage: .*)?╭─ Error ─.*╯\n", re.DOTALL)
-_CARET = re.compile(r"vip: [^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n")
+_CARET = re.compile(r"vip: ([^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n)+")
 _LINE = re.compile(r"vip: [^\n]+\n")
 _MOST_CHARACTERS = 3_000
 #: Files of a process in the folder for temporary files: while it lives, and after.
@@ -85,7 +85,7 @@ def violations(answer: Answer) -> list[str]:
 
 
 def _is_refusal(err: str) -> bool:
-    """Whether ``err`` is one line, the assembler's caret or Typer's box."""
+    """Whether ``err`` is one line, lines of the source with carets or Typer's box."""
     if _BOX.fullmatch(err):
         return True
     if len(err) > _MOST_CHARACTERS or not re.sub(r"[\n\t]", "", err).isprintable():

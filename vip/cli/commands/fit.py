@@ -18,6 +18,18 @@ from .trim import LaunchesOption, MemoryOptions, SizesOption, program_files, tri
 
 __all__ = ["fit"]
 
+DevicesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help=f"One of {', '.join(DEVICES)}, with the speed grade of an ECP5 at the end or the "
+        "slowest, or asic:MM2; may be repeated (default: all, unplaced).",
+        metavar="DEVICE",
+    ),
+]
+PlacementsOption = Annotated[
+    int, typer.Option("--placements", min=0, metavar="N", help="Placements on each device.")
+]
+
 
 @grouped
 def fit(
@@ -34,14 +46,7 @@ def fit(
     sizes: SizesOption,
     memory: MemoryOptions,
     launches: LaunchesOption,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"One of {', '.join(DEVICES)}, with the speed grade of an ECP5 at the end or the "
-            "slowest, or asic:MM2; may be repeated (default: all, unplaced).",
-            metavar="DEVICE",
-        ),
-    ] = None,
+    device: DevicesOption = None,
     preset_name: PresetOption = "pe",
     check: Annotated[
         bool,
@@ -49,9 +54,7 @@ def fit(
             help="Run the programs on the Verilog of both engines, which finds the smallest one."
         ),
     ] = True,
-    placements: Annotated[
-        int, typer.Option("--placements", min=0, metavar="N", help="Placements on each device.")
-    ] = 1,
+    placements: PlacementsOption = 1,
     jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
