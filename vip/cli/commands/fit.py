@@ -18,6 +18,15 @@ from .trim import LaunchesOption, MemoryOptions, SizesOption, program_files, tri
 
 __all__ = ["fit"]
 
+ProgramsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="Program files, assembly (.s), applications of the suite, or one folder of vip nn "
+        "compile.",
+        metavar="PROGRAM|APPLICATION|DIR...",
+        callback=reading(program_files),
+    ),
+]
 DevicesOption = Annotated[
     list[str] | None,
     typer.Option(
@@ -34,15 +43,7 @@ PlacementsOption = Annotated[
 @grouped
 def fit(
     context: typer.Context,
-    programs: Annotated[
-        list[str],
-        typer.Argument(
-            help="Program files, assembly (.s), applications of the suite, or one folder of vip nn "
-            "compile.",
-            metavar="PROGRAM|APPLICATION|DIR...",
-            callback=reading(program_files),
-        ),
-    ],
+    programs: ProgramsArgument,
     sizes: SizesOption,
     memory: MemoryOptions,
     launches: LaunchesOption,
