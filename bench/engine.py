@@ -14,7 +14,7 @@ from synth.physical.area import synthesise
 from synth.physical.devices import GRADES
 from synth.power.power import THESIS_MHZ
 from synth.sram import GATE_UM2
-from vip.presets import MEASURED, figure_name, measure_areas
+from vip.preset_list import MEASURED, figure_name, measure_areas
 from vip.synthesis.clocks import timing
 from vip.synthesis.energy import engine_power
 from vip.synthesis.placement import place

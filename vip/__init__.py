@@ -10,6 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from microkernels.common.builder import KernelBuilder
     from microkernels.mrf.pair import PairOptions
     from sim_tb.cosim.engine import MemoryBehaviour
     from sim_tb.workloads.certificate import ModelCertificate
@@ -29,6 +30,7 @@ if TYPE_CHECKING:
     from .mrf.result import MrfRun
     from .mrf.run import solve_mrf
     from .mrf.stereo import MrfStereo, mrf_stereo
+    from .preset_list import PresetList, presets
     from .programs import Dump, assemble
     from .proofs import ProofReport, prove
     from .reports.run.page import WrittenPage, report_run
@@ -53,6 +55,7 @@ __all__ = [
     "Dump",
     "Evaluation",
     "Generated",
+    "KernelBuilder",
     "Launches",
     "MemoryBehaviour",
     "ModelCertificate",
@@ -62,6 +65,7 @@ __all__ = [
     "MrfStereo",
     "PairOptions",
     "PowerResult",
+    "PresetList",
     "ProgramRun",
     "ProofReport",
     "Sizes",
@@ -86,6 +90,7 @@ __all__ = [
     "generate",
     "mrf_stereo",
     "power",
+    "presets",
     "prove",
     "report",
     "report_run",
@@ -111,6 +116,7 @@ _MODULES = {
     "vip.debugging.debugger": ("Debugger", "debug"),
     "vip.designs": ("Generated", "generate"),
     "vip.diagrams.draw": ("Diagram", "diagram"),
+    "microkernels.common.builder": ("KernelBuilder",),
     "microkernels.mrf.pair": ("PairOptions",),
     "vip.mrf.result": ("MrfRun",),
     "vip.mrf.run": ("solve_mrf",),
@@ -119,6 +125,7 @@ _MODULES = {
     "vip.models.compile": ("CompileReport", "compile_model"),
     "vip.models.evaluate": ("Evaluation", "evaluate_model"),
     "vip.models.run": ("ModelRun", "run_model"),
+    "vip.preset_list": ("PresetList", "presets"),
     "vip.programs": ("Dump", "assemble"),
     "vip.proofs": ("ProofReport", "prove"),
     "vip.reports.run.page": ("WrittenPage", "report_run"),

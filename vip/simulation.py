@@ -84,7 +84,7 @@ def run(
     compiled: bool = False,
     progress: Progress = silent,
 ) -> ProgramRun:
-    """Run a program on the instruction set simulator, and check its timing rules.
+    """Run a program on the instruction set simulator and check its timing rules.
 
     ``run(assemble("mov r9, #42\\nhalt")).registers[9]`` is 42.
 

@@ -216,7 +216,7 @@ def main(
         bool, typer.Option("--stale", help="Measure nothing: name the records that are stale.")
     ] = False,
 ) -> None:
-    """Run experiments, and compare their figures with those in bench/results.
+    """Run experiments and compare their figures with those in bench/results.
 
     The exit code is 1 if a figure got worse. Recording needs a clean checkout of git.
 

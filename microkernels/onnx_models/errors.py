@@ -15,7 +15,7 @@ class ModelError(VipError):
 
 class MixedImagesError(ModelError):
     """The first axis of a node's output does not hold the images of its inputs' first axes, one
-    by one, so that this axis is no batch."""
+    by one, so that this axis is not a batch."""
 
 
 def one_line(error: BaseException) -> str:

@@ -83,7 +83,8 @@ class Importer:
         graph: as read.
         batch: images along the first axis of all tensors. With 1 all tensors together are one
             image, whatever their first dimensions.
-        mixed: why several images along first axes are no batch, for messages; "": there are none.
+        mixed: why several images along first axes are not a batch, for messages; "": there
+            are none.
 
     Attributes:
         graph, batch: as given.
@@ -172,10 +173,10 @@ class Importer:
         return shape[1:] if self.batched(shape) else shape
 
     def check_images(self, node: GraphNode, value: Value) -> None:
-        """Refuse a value whose first axis a node takes for images where that is no batch.
+        """Refuse a value whose first axis a node takes for images where that is not a batch.
 
         Raises:
-            ModelError: there are several images, which are no batch.
+            ModelError: there are several images, which are not a batch.
         """
         if value.shape[:1] != (self.batch,):
             why = f": {self._mixed}" if self._mixed else ""

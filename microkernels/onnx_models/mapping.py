@@ -72,7 +72,7 @@ def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Coverage:
     if graph.batch is not None:
         return _mapped(Importer(graph, batch=graph.batch), operators)
     shapes = [graph.shapes[name] for name in graph.inputs]
-    # A vector is no batch of numbers.
+    # A vector is not a batch of numbers.
     sizes = {shape[0] if len(shape) > 1 else 1 for shape in shapes}
     if len(sizes) > 1 or sizes == {1}:
         return _mapped(Importer(graph, batch=1), operators)

@@ -18,9 +18,11 @@ Engines may wait for each other, so a fault of one may block the rest.
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
 import numpy as np
 
+from isa.assembly.disassembler import disassemble
 from isa.declared import Declared
 from isa.image import DramImage
 from isa.program import Program
@@ -30,6 +32,7 @@ from microkernels.common.errors import KernelError
 from microkernels.common.fixed_point import Elements, count_saturation
 from microkernels.common.memory import Readable, Writable
 from microkernels.common.schedule import Hazard
+from support.files import write_atomically
 
 from .interleave import Together
 from .ring import VaultRing
@@ -38,6 +41,8 @@ __all__ = ["STANDARD", "Golden", "KernelJob", "KernelOutcome", "simulate"]
 
 #: Instructions of every untrimmed engine: all except the optional ones.
 STANDARD: frozenset[str] = frozenset(row.key for row in INSTRUCTIONS if not row.optional)
+#: Most bytes of a memory that is written to a file.
+_SAVED_BYTES = 1 << 28
 
 
 class Golden:
@@ -164,6 +169,33 @@ class KernelJob:
         written = _Written()
         self.prepare(written)
         return written.segments
+
+    def save(self, folder: Path | str) -> None:
+        """Write ``memory.bin``, the memory before the first launch, and of each launch the program
+        and its assembly text, ``program.vip`` and ``program.s``, or ``NAME.vip`` and ``NAME.s``.
+
+        The first line of a text has the options for commands: ``--memory`` and ``--parameters``.
+
+        Raises:
+            KernelError: the memory has more than 256 MiB. OSError: a file can't be written.
+        """
+        segments = self.segments()
+        size = max(self.end, *(address + len(data) for address, data in segments))
+        if size > _SAVED_BYTES:
+            limit = f"a saved memory has at most {_SAVED_BYTES:,}"
+            raise KernelError(f"{self.name}: the job uses {size:,} bytes, {limit}")
+        memory = bytearray(size)
+        for address, data in segments:
+            memory[address : address + len(data)] = data
+        folder = Path(folder)
+        folder.mkdir(parents=True, exist_ok=True)
+        write_atomically(folder / "memory.bin", bytes(memory))
+        for launch in self.launches:
+            path = folder / (launch.name or "program")
+            launch.program.save(path.with_name(f"{path.name}.vip"))
+            options = f"--memory memory.bin --parameters {launch.parameters:#x}"
+            text = f"; {self.name}: {options}\n{disassemble(launch.program)}"
+            write_atomically(path.with_name(f"{path.name}.s"), text.encode())
 
 
 @dataclass(frozen=True, kw_only=True)

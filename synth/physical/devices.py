@@ -181,8 +181,8 @@ def find_device(name: str) -> Device:
     if name.startswith(_ASIC):
         return _silicon(name)
     raise SynthesisError(
-        f"{unknown('device', name, (*DEVICES, f'{_ASIC}MM2'))};"
-        f" {PLACED[0]} and so on each also with a speed grade at the end, -{', -'.join(GRADES)}"
+        f"{unknown('device', name, (*DEVICES, f'{_ASIC}MM2'))} A device that is placed may end in "
+        f"a speed grade, {', '.join(f'{PLACED[0]}-{grade}' for grade in GRADES)}"
     )
 
 

@@ -156,7 +156,7 @@ def test_images_are_refused_without_a_warning(
     ("change", "message"),
     [
         ({"height": 1}, "at least 2 x 2 pixels, not 25 x 1"),
-        ({"width": 1 << 20}, "1048576 x 30 pixels with 12 labels have 377,487,360 costs; at most"),
+        ({"width": 1 << 20}, "1048576 x 30 pixels with 12 labels give 377,487,360 costs; at most"),
         ({"labels": 1}, "labels must be from 2 to 12"),
         ({"labels": 13}, "labels must be from 2 to 12"),
         ({"disparities": (5, 5)}, "disparities"),

@@ -96,7 +96,7 @@ def test_arguments_and_inputs_beyond_the_calibration_are_counted(
     with pytest.raises(SystemExit):
         main()
     shown = capsys.readouterr().err
-    warned = f"range: {beyond} arguments of functions were beyond what the calibration data had"
+    warned = f"range: {beyond} function arguments exceeded the range of the calibration data"
     assert (warned in " ".join(shown.split())) == (beyond > 0)
 
 

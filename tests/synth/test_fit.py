@@ -51,7 +51,7 @@ def test_devices_have_a_usable_part() -> None:
     [
         (
             "xc7",
-            r"^unknown device 'xc7'; there are: xc7a35t, .*, asic:MM2; ecp5-25k and so on",
+            r"^unknown device 'xc7'; there are: xc7a35t, .*, asic:MM2; did you mean .*ecp5-25k-6",
         ),
         ("asic:", r"^device 'asic:': asic: needs square millimetres after it, above 0 and at"),
         ("asic:-1", "needs square millimetres"),

@@ -92,7 +92,7 @@ def test_functions(function: str, table: int) -> None:
 
 @pytest.mark.parametrize(
     ("function", "message"),
-    [("A &", "no boolean function"), ("A & Z", "Z is none of A, B"), ("A ? B", "no boolean")],
+    [("A &", "not a boolean function"), ("A & Z", "Z is none of A, B"), ("A ? B", "not a boolean")],
 )
 def test_bad_functions_are_one_line(function: str, message: str) -> None:
     with pytest.raises(FunctionError, match=message) as error:

@@ -1,6 +1,7 @@
 """The verbs of ``import vip``, which the command line calls."""
 
 import inspect
+import os
 import subprocess
 import sys
 from dataclasses import fields, is_dataclass, replace
@@ -15,7 +16,8 @@ import vip
 import vip.proofs
 from hdl.config import ConfigurationError
 from isa.iss.simulator import SimulatorError
-from soc.generate.presets import preset
+from microkernels.apps.array_job import array_job
+from soc.generate.presets import PRESETS, preset
 from support.errors import VipError
 from synth.errors import CoverageError, SynthesisError, TrimError
 from vip.programs import DumpError
@@ -35,6 +37,7 @@ many:
     halt
 """
 SMALL = "pe-small"
+ROOT = Path(__file__).parents[2]
 #: As small an engine as there is.
 TINY = replace(
     preset(SMALL),
@@ -218,7 +221,7 @@ def test_generate(tmp_path: Path) -> None:
 
 def test_synth() -> None:
     shown = Shown()
-    found = vip.synth(SMALL, ["generic"], units=["decode"], progress=shown)
+    found = vip.synth(SMALL, target="generic", units=["decode"], progress=shown)
     area = found.areas["generic"].total.values["logic_ge"]
     assert area > 100
     assert found.to_json()["logic_ge"] == area
@@ -336,3 +339,56 @@ def test_no_verb_has_the_name_of_its_module() -> None:
     assert not [
         name for module, names in vip._MODULES.items() for name in names if module == f"vip.{name}"
     ]
+
+
+def test_presets_have_names_and_data() -> None:
+    rows = {row.name: row for row in vip.presets().rows}
+    assert rows[SMALL].kind == "engine"
+    assert set(rows) == set(PRESETS)
+
+
+def test_a_job_is_saved_for_the_debugger_and_for_trimming(tmp_path: Path) -> None:
+    job = array_job(
+        "count",
+        vip.assemble(COUNT),
+        {0: np.array([41, 0, 0, 0], "<i2")},
+        0,
+        lambda: np.array([42], "<i2"),
+        1,
+    )
+    folder = tmp_path / "job"
+    job.save(folder)
+    memory = str(folder / "memory.bin")
+    text = (folder / "program.s").read_text()
+    assert text.startswith("; count: --memory memory.bin --parameters 0x0\n")
+    assert vip.assemble(text).words == job.program.words
+    for name in ("program.vip", "program.s"):
+        words = [sys.executable, "-m", "vip", "debug", name, "--preset", SMALL]
+        done = subprocess.run(
+            [*words, "--memory", "memory.bin", "--parameters", "0x0"],
+            cwd=folder,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            input="continue\nregisters r9\n",
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        assert "42" in done.stdout
+    for contents in (memory, np.fromfile(memory, np.uint8)):
+        subject = vip.Subject(program=str(folder / "program.vip"), memories=[contents])
+        trimmed = vip.trim([subject], SMALL, check=False, area=False)
+        assert "add.imm" in trimmed.cut.trimmed.instructions
+
+
+def test_a_job_that_fills_a_chip_is_not_saved(tmp_path: Path) -> None:
+    job = array_job(
+        "large",
+        vip.assemble("halt"),
+        {1 << 30: np.zeros(4, "<i2")},
+        0,
+        lambda: np.zeros(1, "<i2"),
+        1,
+    )
+    with pytest.raises(VipError, match=r"large: the job uses .* at most 268,435,456"):
+        job.save(tmp_path / "job")
+    assert not (tmp_path / "job").exists()

@@ -150,7 +150,7 @@ def test_saturation_gets_a_line(vip, programs, tmp_path):
     (tmp_path / "large.s").write_text(SATURATING)
     arguments = ("large.s", "--memory", "inputs.bin", "--json", "r.json")
     line = (
-        "vip: saturation: 16 values were limited to the width of their element, 16 of them at "
+        "vip: saturation: 16 values saturated to the width of the element, 16 at "
         "word 6 (large.s:7)\n"
     )
     code, _, error = vip("run", *arguments)

@@ -66,11 +66,14 @@ def test_an_old_option_is_refused_with_the_new_one(vip, command, old, new) -> No
         ),
         (
             "report k.vip",
-            "k.vip is not a result, whose name ends in .json: vip cosim program k.vip",
+            "k.vip is not a result (its name must end in .json): vip cosim program k.vip",
         ),
-        ("report -o a.html", "a.html: a page on an engine is a folder; of a result, name RUN.json"),
-        ("nn run m.onnx", "m.onnx is not compiled yet: vip nn compile m.onnx --cal"),
-        ("synth --target ecp5-25k", "--target ecp5-25k: it is an FPGA: --device ecp5-25k"),
+        (
+            "report -o a.html",
+            "a.html: a page on an engine is a folder; for one on a result, name RUN.json",
+        ),
+        ("nn run m.onnx", "m.onnx is not compiled: run vip nn compile m.onnx --cal"),
+        ("synth --target ecp5-25k", "--target ecp5-25k is an FPGA: use --device ecp5-25k"),
     ],
 )
 def test_what_was_meant(vip, words, message) -> None:

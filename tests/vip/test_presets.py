@@ -5,12 +5,12 @@ from types import SimpleNamespace
 
 import pytest
 
-import vip.presets as module
+import vip.preset_list as module
 from soc.generate.presets import PRESETS
 from synth.physical.chip_area import design_area
 from synth.physical.devices import FILL, find_device
 from vip.cli.console import console
-from vip.presets import MEASURED, Areas, PresetList, figure_name, preset_rows, recorded_presets
+from vip.preset_list import MEASURED, Areas, PresetList, figure_name, preset_rows, recorded_presets
 
 
 def areas(luts):

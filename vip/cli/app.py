@@ -28,63 +28,60 @@ class Commands(LazyGroup):
         "demo": CommandEntry(
             "demo",
             "demo",
-            "Depth from stereo on one engine: cosimulation, picture, Verilog, area, and trimming.",
+            "Compute depth from stereo on one engine, with picture, Verilog, area and trimming.",
         ),
         "asm": CommandEntry("assembly", "asm", "Assemble a program."),
         "disasm": CommandEntry(
             "assembly",
             "disasm",
-            "Turn a program back into assembly that assembles to the same words.",
+            "Disassemble a program into source that assembles to the same words.",
         ),
         "run": CommandEntry(
             "assembly",
             "run",
-            "Run a program on the instruction set simulator, and check its timing rules.",
+            "Run a program on the instruction set simulator and check its timing rules.",
         ),
         "debug": CommandEntry(
             "debug",
             "debug",
-            "Debug a program on the instruction set simulator, forwards and backwards.",
+            "Step through a program on the instruction set simulator, forwards and backwards.",
         ),
         "cosim": CommandEntry(
             "cosim", "app", "Run programs on the Verilog of an engine, a vault or a chip."
         ),
-        "mrf": CommandEntry(
-            "mrf", "app", "Markov random fields of your own, by belief propagation."
-        ),
+        "mrf": CommandEntry("mrf", "app", "Solve your Markov random fields by belief propagation."),
         "nn": CommandEntry("nn", "app", "Check, compile, run and evaluate ONNX models."),
         "model": CommandEntry("model", "app", "Compare the timing model with the Verilog."),
         "presets": CommandEntry(
             "presets",
             "presets",
-            "List the named configurations: engines, ports, memory, area, and the FPGAs that they "
-            "fit.",
+            "List the presets with engines, ports, memory, area and the FPGAs they fit.",
         ),
         "generate": CommandEntry(
             "generate",
             "generate",
-            "Write hierarchical Verilog, a file a module, with its configuration and lint waivers.",
+            "Write Verilog, one file per module, with its configuration and lint waivers.",
         ),
         "diagram": CommandEntry(
             "generate",
             "diagram",
-            "Draw the units of a module, and the bits that go from one to another.",
+            "Draw the units of a module and the bits that pass between them.",
         ),
         "synth": CommandEntry(
             "synth",
             "synth",
-            "Synthesise with Yosys and report the area of each unit; or place and route on an "
+            "Synthesise with Yosys and report the area of each unit, or place and route on an "
             "FPGA.",
         ),
         "fit": CommandEntry(
             "fit",
             "fit",
-            "Say how many engines, trimmed to programs, fit an FPGA, and how fast they are.",
+            "Report how many engines, trimmed to programs, fit an FPGA and how fast they run.",
         ),
         "timing": CommandEntry(
             "timing",
             "timing",
-            "Time the mapped engine at corners, with our static timing and with OpenSTA where "
+            "Time the mapped engine at several corners, with VIP's static timing and OpenSTA if "
             "installed.",
         ),
         "power": CommandEntry(
@@ -93,34 +90,34 @@ class Commands(LazyGroup):
         "report": CommandEntry(
             "report",
             "report",
-            "Write an interactive page on a result of any command, or a page on an engine.",
+            "Write an interactive page about the result of any command, or about an engine.",
         ),
         "trim": CommandEntry(
             "trim",
             "trim",
-            "Rebuild the engine with what programs need, and compare it with the full one.",
+            "Rebuild the engine with only what programs need and compare it with the full one.",
         ),
         "prove": CommandEntry(
             "prove",
             "prove_command",
-            "Prove that engines trimmed to programs do what the full one does.",
+            "Prove that engines trimmed to programs behave as the full one does.",
         ),
         "sweep": CommandEntry(
             "sweep",
             "sweep",
-            "Measure configurations on kernels, and write all points, the Pareto front and the "
-            "best one.",
+            "Measure configurations on kernels and write all points, the Pareto front and the best "
+            "one.",
         ),
         "browser": CommandEntry(
             "browser",
             "browser",
-            "Write a static page with assembler, simulator, manual, and examples, to run in a "
+            "Write a static page that runs the assembler, simulator, manual and examples in a "
             "browser.",
         ),
         "bench": CommandEntry(
             "bench.harness.command",
             "app",
-            "Run experiments, and compare their figures with those in bench/results.",
+            "Run experiments and compare their figures with those in bench/results.",
         ),
     }
 

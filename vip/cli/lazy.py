@@ -1,5 +1,6 @@
 """Groups of commands whose modules are imported when a command runs, not when help lists it."""
 
+import re
 from importlib import import_module
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, get_args
@@ -32,8 +33,8 @@ _METAVARS = {int: "N", float: "X", Path: "FILE"}
 
 
 def _value(parameter: Any, ctx: Any) -> str | None:
-    """What the help says of a parameter's value, in place of its type in Python. The name of an
-    argument says it."""
+    """What the help shows for a parameter's value instead of its Python type; nothing for an
+    argument, whose name says it."""
     if parameter.param_type_name == "argument":
         return None
     if parameter.metavar is not None or parameter.is_flag:
@@ -100,10 +101,11 @@ class LazyGroup(CommandGroup):
 
 
 def _verbatim(command: Any) -> Any:
-    """``command`` whose texts the help shows as they are: brackets are no markup."""
+    """``command`` with its help escaped, so that brackets aren't markup, and paragraphs on one line
+    each, which the help wraps at the terminal's width."""
     for part in (command, *command.params):
         if getattr(part, "help", None):
-            part.help = escape(part.help)
+            part.help = escape(re.sub(r"(?<=\S)\n(?=\S)", " ", part.help))
     # A group that loads its commands does this with each of them.
     if not isinstance(command, LazyGroup):
         for inner in getattr(command, "commands", {}).values():

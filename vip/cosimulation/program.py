@@ -169,36 +169,62 @@ def cosim(
         saved=saved,
         progress=progress,
     )
-    compared = compare and chosen.kind == "engine" and on != "iss"
-    with DramImage(chosen.memory_bytes) as image:
+    return _run(
+        locator,
+        chosen,
+        on,
+        behaviour,
+        dump=dump,
+        compare=compare and chosen.kind == "engine" and on != "iss",
+        outer=outer,
+        trace=trace,
+        pipeline=pipeline,
+    )
+
+
+def _run(
+    locator: Locator,
+    config: Configuration,
+    on: On,
+    behaviour: MemoryBehaviour | None,
+    *,
+    dump: Dump | None,
+    compare: bool,
+    outer: bool,
+    trace: Path | None,
+    pipeline: Path | None,
+) -> CosimRun:
+    """The run of the locator's launch; parameters as of :func:`cosim`, checked."""
+    launch = locator.launch
+    with DramImage(config.memory_bytes) as image:
         with (
             waves(
-                program,
-                chosen,
+                launch.program,
+                config,
                 on,
                 trace=trace,
                 pipeline=pipeline,
                 rehearse=lambda model: [_rehearsed(locator, model, behaviour)],
-                max_cycles=max_cycles,
+                max_cycles=launch.max_cycles,
             ) as wave,
-            open_machine(chosen, on, trace=wave.path, memory=behaviour, outer=outer) as machine,
+            open_machine(config, on, trace=wave.path, memory=behaviour, outer=outer) as machine,
         ):
             contents = machine.memory(image)
             _fill(contents, image, locator.memory)
             try:
-                result = machine.run(launch, image, progress=counting(progress, _STAGE))
+                result = machine.run(launch, image, progress=counting(locator.progress, _STAGE))
             except RunError as error:
-                if compared and on == "rtl":
+                if compare and on == "rtl":
                     locator.explain(error)
                 raise
             dumped = b"" if dump is None else _dumped(contents, image, dump)
-        comparison = _compared(locator, on, result, image) if compared else None
+        comparison = _compared(locator, on, result, image) if compare else None
     differs = comparison is not None and not comparison.match
     return CosimRun(
-        config=chosen,
+        config=config,
         on=on,
-        program=program,
-        result=_explained(result, program, chosen, comparison),
+        program=launch.program,
+        result=_explained(result, launch.program, config, comparison),
         comparison=comparison,
         dumped=dumped,
         activity=wave.activity,

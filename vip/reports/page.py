@@ -10,7 +10,7 @@ from support.picture import COLOURS, MUTED, picture
 from synth.physical.area import MEASURES, TABLE_7_4, by_component
 from synth.physical.devices import find_device
 from synth.power.power import THESIS_MHZ, PowerReport
-from vip.output import provenance
+from vip.output import origin_line, provenance
 from vip.synthesis.power import KERNELS
 
 from .collect import Report
@@ -251,7 +251,7 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
         name: f'<img alt="{name}" src="data:image/png;base64,{base64.b64encode(png).decode()}">'
         for name, png in figures.items()
     }
-    origin = ", ".join(f"{key}: {value}" for key, value in provenance().items())
+    origin = provenance()
     parts = [
         "<h2>Area</h2>",
         pictures["area"],
@@ -275,6 +275,7 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
     return (
         f'<!doctype html><html lang="en"><meta charset="utf-8"><title>{escape(report.name)}'
         f"</title><style>{_STYLE}</style><h1>Engine {escape(report.name)}</h1>"
+        f"<pre>{escape(str(origin.get('command', '')))}</pre>"
         + "\n".join(parts)
-        + f"<footer>{escape(origin)}</footer></html>\n"
+        + f"<footer>{escape(origin_line(origin))}</footer></html>\n"
     )

@@ -184,8 +184,8 @@ def write_page(
     title = f"{len(usable)} configurations, {len(front)} on the Pareto front"
     figure.update_layout(
         title=title,
-        xaxis={"title": across, "rangemode": "tozero"},
-        yaxis={"title": down, "rangemode": "tozero"},
+        xaxis={"title": across},
+        yaxis={"title": down},
         template="plotly_white",
         legend={"orientation": "h", "yanchor": "bottom", "y": 1},
     )

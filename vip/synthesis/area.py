@@ -104,7 +104,7 @@ def check_targets(targets: Sequence[str]) -> None:
 
 def synth(
     config: Design = "pe",
-    targets: Sequence[str] = DEFAULT_TARGETS,
+    target: str | Sequence[str] = DEFAULT_TARGETS,
     *,
     units: Sequence[str] = (),
     seeds: int = 5,
@@ -115,12 +115,12 @@ def synth(
 ) -> SynthReport:
     """Synthesise an engine with Yosys, or place and route it on FPGAs.
 
-    ``synth("pe", ["xc7"]).areas["xc7"].total.values["luts"]`` are the LUTs of an engine. Finished
-    units and seeds are cached. On a device the whole engine is placed, or each named unit alone.
+    ``synth("pe", target="xc7").areas["xc7"].total.values["luts"]`` are the LUTs of an engine.
+    Finished units and seeds are cached. A device gets the whole engine, or each named unit alone.
 
     Parameters:
         config: of an engine.
-        targets: of :data:`synth.physical.targets.TARGETS`, ``nangate45``, ``nangate45-area``,
+        target: one or several: :data:`synth.physical.targets.TARGETS`, ``nangate45[-area]``,
             ``liberty:PATH``, or a device (:func:`synth.physical.devices.find_placed`).
         units: wanted; none: all.
         seeds: placements on each device, at least 1.
@@ -136,6 +136,7 @@ def synth(
         vip.executor.work.ExecutorError: as :func:`vip.executor.executor.opened`.
     """
     chosen = engine(config)
+    targets = (target,) if isinstance(target, str) else target
     check_targets(targets)
     check_units(units)
     if scheduler is not None and not any(map(is_placed, targets)):

@@ -66,7 +66,7 @@ def timing(
     jobs: int | None = None,
     progress: Progress = silent,
 ) -> TimedNetlist:
-    """Time the mapped engine at corners, with our static timing and with OpenSTA where installed.
+    """Time the mapped engine at several corners, with VIP's static timing and OpenSTA if installed.
 
     ``timing("pe").corners[0].pins.fmax_mhz`` is the clock with the loads of pins alone.
 

@@ -3,7 +3,9 @@
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
+
+from numpy.typing import NDArray
 
 from isa.declared import Declared
 from isa.image import DramImage
@@ -20,7 +22,7 @@ from synth.analysis.facts import Facts
 from synth.analysis.profile import InFlight, Profile, profile_run, program_digest
 from synth.analysis.trim import Known, TrimReport, profile_of_each, report
 from synth.errors import DeclarationError, TrimError
-from vip.programs import LIMIT, load_program
+from vip.programs import LIMIT, load_program, memory_contents
 from vip.progress import Progress, counting
 
 __all__ = [
@@ -51,16 +53,17 @@ class Subject:
     """A program that the engine must run.
 
     Attributes:
-        program: a program, or a file of one or of assembly.
-        memories: contents of the memory from address 0 on, bytes or a file, of a run each. Without
-            any the program runs on zeros, and this run is not used as a profile.
+        program: a program, or the name or path of a file of one or of assembly.
+        memories: contents of the memory from address 0 on, of a run each: bytes, an array, or the
+            name or path of a file. Without any the program runs on zeros, and this run is not used
+            as a profile.
         name: for messages; "": that of the file.
         declared: what is fixed in memory; the rest is data, and may hold anything.
         parameters: DRAM address of the parameter block (r5); None: that of the launches.
     """
 
-    program: Program | Path
-    memories: Sequence[bytes | Path] = ()
+    program: Program | Path | str
+    memories: Sequence[bytes | NDArray[Any] | Path | str] = ()
     name: str = ""
     declared: Declared = field(default_factory=Declared)
     parameters: int | None = None
@@ -156,8 +159,8 @@ def load_subjects(
     for number, item in enumerate(_listed(programs)):
         subject = item if isinstance(item, Subject) else Subject(program=item)
         if not subject.name:
-            path = subject.program
-            name = path.name if isinstance(path, Path) else f"program {number}"
+            file = subject.program
+            name = f"program {number}" if isinstance(file, Program) else Path(file).name
             subject = replace(subject, name=name)
         loaded.append(_loaded(subject, full, parameters))
     return loaded
@@ -182,8 +185,8 @@ def _loaded(subject: Subject, full: PeConfig, parameters: int) -> Loaded:
     size = 1 << full.address_bits
     limit = min(size, _MEMORY_BYTES)
     memories = tuple(
-        read_bytes(memory, limit) if isinstance(memory, Path) else memory
-        for memory in subject.memories
+        read_bytes(memory, limit) if isinstance(memory, Path) else memory or b""
+        for memory in map(memory_contents, subject.memories)
     )
     declared = subject.declared
     if (declared.constants or declared.numbers) and not memories:

@@ -222,5 +222,5 @@ def test_four_pes_on_a_tile_lose_little(monkeypatch: pytest.MonkeyPatch) -> None
 def test_bad_shares_are_refused_in_one_line(lines: int, updates: int, sharers: int) -> None:
     with pytest.raises(KernelError) as error:
         share_sweep(lines, updates, sharers)
-    assert "give at least" in str(error.value)
+    assert "allowed are at least" in str(error.value)
     assert "\n" not in str(error.value)

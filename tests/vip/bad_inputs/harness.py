@@ -30,8 +30,9 @@ MOST_SECONDS = 10.0
 MOST_BYTES = 1 << 30
 #: Beyond this, wall-clock time, a call is given up: machines may be busy with other things.
 _GIVEN_UP_SECONDS = 60
-_BOX = re.compile(r"(Usage: .*)?╭─ Error ─.*╯\n", re.DOTALL)
-_CARET = re.compile(r"vip: ([^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n)+")
+_CARETS = re.compile(
+    r"vip: ([^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n)+(and [\d,]+ more [^\n]*\n)?"
+)
 _LINE = re.compile(r"vip: [^\n]+\n")
 _MOST_CHARACTERS = 3_000
 #: Files of a process in the folder for temporary files: while it lives, and after.
@@ -85,12 +86,10 @@ def violations(answer: Answer) -> list[str]:
 
 
 def _is_refusal(err: str) -> bool:
-    """Whether ``err`` is one line, lines of the source with carets or Typer's box."""
-    if _BOX.fullmatch(err):
-        return True
+    """Whether ``err`` is one line, or the assembler's mistakes with a caret below each."""
     if len(err) > _MOST_CHARACTERS or not re.sub(r"[\n\t]", "", err).isprintable():
         return False
-    return bool(_LINE.fullmatch(err) or _CARET.fullmatch(err))
+    return bool(_LINE.fullmatch(err) or _CARETS.fullmatch(err))
 
 
 def _on_alarm(number: int, frame: FrameType | None) -> None:

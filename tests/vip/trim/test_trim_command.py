@@ -84,7 +84,7 @@ def test_proofs_alone(vip, tmp_path):
         assert found["register_width"]["size"] == 64
     code, out, _ = vip("trim", "a.vip", *QUICK)
     assert code == 0
-    assert "only proofs count" in out
+    assert "memory is all zeros" in out
     remedy = "--constant 0x0:8 or --range 0x0:8 for r6, which word 0 (a.s:2) loads"
     assert f"register width may shrink with {remedy}" in " ".join(out.split())
 
@@ -116,7 +116,7 @@ def test_declarations_that_can_not_be(vip):
     refused(vip(*run, "--constant", "0:"), "--constant 0:", "START:BYTES")
     refused(vip(*run, "--constant", "0:0"), "0x0:0", "at least 1 byte")
     refused(vip(*run, "--constant", f"{1 << 33}:8"), "the memory has 0x200000000 bytes")
-    refused(vip(*run, "--constant", "b.vip=0:8"), "b.vip is none of the programs")
+    refused(vip(*run, "--constant", "b.vip=0:8"), "b.vip is not one of the programs")
     refused(vip(*run, "--constant", "0:8", "--range", "4:4/32=0..1"), "0x4:4 is declared twice")
     refused(vip(*run, "--range", "0:8=65..90"), "0x0:8=65..90", "holds 64 at 0x0")
     refused(vip(*run, "--range", "0:8=9..1"), "bounds must ascend")

@@ -13,6 +13,7 @@ from isa.assembly.disassembler import disassemble, located
 from isa.program import FORMATS, Program
 from pe.config import PeConfig
 from support.command import USER_ERROR
+from support.errors import counted
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
@@ -49,7 +50,7 @@ def _constants(texts: list[str]) -> dict[str, int]:
             constants[name] = int(value, 0) if len(value) <= _NUMBER_CHARACTERS else int("")
         except ValueError:
             raise UserError(
-                f"--define {item}: give NAME=NUMBER, the number within 128 bits"
+                f"--define {item}: must be NAME=NUMBER, a number of at most 128 bits"
             ) from None
     return constants
 
@@ -64,29 +65,34 @@ def asm(
         typer.Option(
             "-o",
             "--output",
-            help="Program file (default: FILE and the format).",
+            help="Program file (default: FILE with the format as its ending).",
             metavar="FILE",
             callback=writing(),
         ),
     ] = None,
     listing_file: Annotated[
         Path | None,
-        typer.Option("--listing", help="Write a listing too.", metavar="FILE", callback=writing()),
+        typer.Option("--listing", help="Also write a listing.", metavar="FILE", callback=writing()),
     ] = None,
     define: Annotated[
         list[str] | None,
-        typer.Option("-D", "--define", help="Constant for the source.", metavar="NAME=NUMBER"),
+        typer.Option(
+            "-D",
+            "--define",
+            help="Define a constant for the source; may be repeated.",
+            metavar="NAME=NUMBER",
+        ),
     ] = None,
     form: Annotated[
         ProgramFormat,
         typer.Option(
             "--format",
-            help="vip with symbols, for other commands; words alone as hex lines, little-endian "
-            "bin, or mem for $readmemh.",
+            help="vip: words and symbols, for other commands. Words only: hex, one per line; bin, "
+            "little-endian; mem, for $readmemh.",
         ),
     ] = ProgramFormat.VIP,
     max_words: Annotated[
-        int, typer.Option(help="Refuse a longer program.", min=1, max=8192, metavar="WORDS")
+        int, typer.Option(help="Reject longer programs.", min=1, max=8192, metavar="WORDS")
     ] = PeConfig().instruction_words,
     json: JsonOption = None,
 ) -> None:
@@ -108,7 +114,7 @@ def asm(
     if listing_file is not None:
         write_atomically(listing_file, listing(program).encode())
     write_json(json, {"words": len(program.words), "program": str(target)})
-    console.print(f"{target}: {len(program.words)} words")
+    console.print(f"{target}: {counted(len(program.words), 'word')}")
 
 
 def disasm(
@@ -127,7 +133,7 @@ def disasm(
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Turn a program back into assembly that assembles to the same words.
+    """Disassemble a program into source that assembles to the same words.
 
     Example: vip disasm kernel.vip -o kernel.s
     """
@@ -152,13 +158,13 @@ def run(
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
     limit: Annotated[
-        int, typer.Option(help="Stop after so many instructions.", min=1, metavar="N")
+        int, typer.Option(help="Stop after this many instructions.", min=1, metavar="N")
     ] = LIMIT,
     dump: DumpOption = None,
     profile: Annotated[
         Path | None,
         typer.Option(
-            help="Write what the program did, for vip trim --profile.",
+            help="Write a profile of the run, for vip trim --profile.",
             metavar="FILE",
             callback=writing(),
         ),
@@ -167,30 +173,30 @@ def run(
         bool,
         typer.Option(
             "--hazards/--no-hazards",
-            help="Check that no instruction uses the scratchpad before the vector unit is done.",
+            help="Report instructions that touch scratchpad data the vector unit still uses.",
         ),
     ] = True,
     saturation: Annotated[
         bool,
         typer.Option(
             "--saturation/--no-saturation",
-            help="Count values of vector instructions that do not fit their element.",
+            help="Count vector results that overflow their element and saturate.",
         ),
     ] = True,
     compiled: Annotated[
         bool,
         typer.Option(
             "--compiled",
-            help="Use the simulator in C++, about a hundred times faster. The first run compiles "
-            "it.",
+            help="Use the C++ simulator: about a hundred times faster, compiled on first use.",
         ),
     ] = False,
     json: JsonOption = None,
 ) -> None:
-    """Run a program on the instruction set simulator, and check its timing rules.
+    """Run a program on the instruction set simulator and check its timing rules.
 
-    A program that breaks a rule has the expected results here, but perhaps not on hardware. Each
-    violation gets a line (see the ISA manual), and the exit code is 1.
+    A program that breaks a timing rule (see the ISA manual) still gives the expected results in
+    this simulator, but may not on hardware. Each violation is reported on a line, and the exit code
+    is 1.
 
     Example: vip run kernel.vip --memory image.bin --dump 4096 512 result.bin
     """
@@ -217,8 +223,8 @@ def run(
     if outcome.state == "limit":
         place = located(result.program, outcome.pc)
         warn(
-            f"{place}: still running after {limit:,} instructions, perhaps in an endless loop; "
-            "--limit N allows more"
+            f"{place}: still running after {counted(limit, 'instruction')}, perhaps in an endless "
+            "loop; --limit N allows more"
         )
     _show(program.name, result)
     if (written := dump_of(dump)) is not None:
@@ -234,7 +240,7 @@ def _show(name: str, result: "vip.ProgramRun") -> None:
     show_hazards(result.program, result.hazards or ())
     show_saturated(result.program, result.saturated or ())
     state = "still running" if outcome.state == "limit" else outcome.state
-    length = f"{outcome.instructions:,} instruction{'' if outcome.instructions == 1 else 's'}"
+    length = counted(outcome.instructions, "instruction")
     console.print(f"{name}: {state}, {length} in {result.seconds:.2f} s")
     counts = table("instruction", "executed", left=("instruction",))
     for key, count in Counter(result.executed).most_common(_MOST_EXECUTED):

@@ -27,7 +27,7 @@ def browser(
             "-o",
             "--output",
             metavar="DIR",
-            help="Folder to write; made if missing.",
+            help="Output folder; created if missing.",
             callback=filling(PAGE_FILES),
         ),
     ],
@@ -35,22 +35,22 @@ def browser(
         Path | None,
         typer.Option(
             metavar="DIR",
-            help=f"Folder of Pyodide {RELEASE} with its NumPy (default: of the extra browser).",
+            help=f"Folder of Pyodide {RELEASE} with NumPy (default: from the extra browser).",
             callback=reading(_files),
         ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Write a static page with assembler, simulator, manual, and examples, to run in a browser.
+    """Write a static page that runs the assembler, simulator, manual and examples in a browser.
 
-    Belief propagation on 32 x 24 pixels and trimming are the examples. Any web server can serve the
-    folder; the page needs nothing else, and computes on the visitor's machine.
+    The examples are belief propagation on 32 x 24 pixels and trimming. Any web server can serve the
+    folder. The page needs nothing else and computes on the visitor's machine.
 
     Example: vip browser -o build/browser && python -m http.server -d build/browser
     """
     page = vip.browser_page(output, pyodide=pyodide)
     write_json(json, page.to_json())
     console.print(
-        f"{page.index}: {page.files} files, {page.bytes:,} bytes; to see it: "
+        f"{page.index}: {page.files} files, {page.bytes:,} bytes; to open it, run "
         f"python -m http.server -d {output}"
     )

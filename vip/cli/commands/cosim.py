@@ -49,8 +49,8 @@ app = typer.Typer(
 TraceOption = Annotated[
     Path | None,
     typer.Option(
-        help="Write waveforms, .fst or .vcd, about ten times slower; or events over time for "
-        "Perfetto, .json.",
+        help="Write waveforms (.fst or .vcd; about ten times slower) or events over time for "
+        "Perfetto (.json).",
         metavar="FILE",
         callback=writing(".fst", ".vcd", ".json"),
     ),
@@ -58,7 +58,7 @@ TraceOption = Annotated[
 PipelineOption = Annotated[
     Path | None,
     typer.Option(
-        help="Write the way of each instruction through the pipeline, for Konata.",
+        help="Log each instruction's path through the pipeline, for Konata.",
         metavar="FILE",
         callback=writing(),
     ),
@@ -66,7 +66,7 @@ PipelineOption = Annotated[
 OuterOption = Annotated[
     bool,
     typer.Option(
-        "--cocotbext-axi", help="Let cocotbext-axi's masters drive a chip's buses; slower."
+        "--cocotbext-axi", help="Drive a chip's buses with cocotbext-axi's masters (slower)."
     ),
 ]
 
@@ -76,12 +76,12 @@ def _scene(
     width: Annotated[
         int | None,
         typer.Option(
-            help="Pixels across, also more than the pair's (default: 64; a vault's: 60).",
+            help="Width in pixels, also above the pair's (default: 64; on a vault: 60).",
             min=1,
         ),
     ] = None,
     height: Annotated[
-        int | None, typer.Option(help="Pixels down (default: 48; a vault's: 34).", min=1)
+        int | None, typer.Option(help="Height in pixels (default: 48; on a vault: 34).", min=1)
     ] = None,
     labels: Annotated[int, typer.Option(help="Labels (disparity levels).", min=1)] = 16,
 ) -> Callable[..., StereoScene]:
@@ -102,8 +102,8 @@ _ONLY_FOR: dict[str, tuple[str, ...]] = {
 }
 _KINDS = {
     "engine": "one engine",
-    "vault": "a vault, which has its own memory",
-    "chip": "a chip, which has its own memory",
+    "vault": "a vault, which has a memory of its own",
+    "chip": "a chip, which has a memory of its own",
 }
 
 
@@ -141,7 +141,7 @@ def bp(
     on: OnOption = "rtl",
     iterations: Annotated[int, typer.Option(help="BP-M iterations.", min=1, max=1000)] = 5,
     engines: Annotated[
-        int | None, typer.Option(help="Engines of a vault that work (default: all).", min=1)
+        int | None, typer.Option(help="Engines of a vault to use (default: all).", min=1)
     ] = None,
     picture: Annotated[
         Path | None,
@@ -162,7 +162,7 @@ def bp(
         bool | None,
         typer.Option(
             "--preload/--no-preload",
-            help="Put a chip's problem into its DRAM without the AXI port (default: on the model).",
+            help="Load a chip's DRAM directly instead of through AXI (default: on the model).",
             show_default=False,
         ),
     ] = None,
@@ -170,10 +170,11 @@ def bp(
     pipeline: PipelineOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Belief propagation (BP-M) for depth from stereo, checked against the golden model.
+    """Run belief propagation (BP-M) for depth from stereo, checked against the golden model.
 
-    On a vault its engines divide the grid and use real DRAM timing. On a chip all engines do, and
-    the host writes and reads through the AXI ports, unless the problem is preloaded.
+    On a vault, the engines divide the grid and the DRAM has its real timing. On a chip, all engines
+    divide the grid, and the host writes and reads through the AXI ports unless the problem is
+    preloaded.
 
     Example: vip cosim bp --latency 60 --json bp.json --picture depth.png
 
@@ -234,15 +235,16 @@ def run_program(
     compare: Annotated[
         bool,
         typer.Option(
-            "--compare/--no-compare", help="Compare one engine with the instruction set simulator."
+            "--compare/--no-compare",
+            help="Compare with the instruction set simulator (one engine).",
         ),
     ] = True,
     dump: DumpOption = None,
     window: Annotated[
         Path | None,
         typer.Option(
-            help="If the Verilog differs from the simulator: write the waveforms of the last "
-            "instructions up to there, .vcd.",
+            help="If the Verilog differs from the simulator, write the waveforms of the last "
+            "instructions before the difference (.vcd).",
             metavar="FILE",
             callback=writing(".vcd"),
         ),
@@ -250,25 +252,25 @@ def run_program(
     save: Annotated[
         Path | None,
         typer.Option(
-            help="With --window: write which of its signals GTKWave (.gtkw) or Surfer (.sucl) "
-            "shows, by unit.",
+            help="With --window, write a GTKWave (.gtkw) or Surfer (.sucl) file that shows its "
+            "signals by unit.",
             metavar="FILE",
             callback=writing(*SAVE_ENDINGS),
         ),
     ] = None,
     commits: Annotated[
-        int, typer.Option(help="How many instructions these are.", min=1, max=1000)
+        int, typer.Option(help="Number of instructions in the --window.", min=1, max=1000)
     ] = COMMITS,
     trace: TraceOption = None,
     pipeline: PipelineOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Run any program and report its end, counters and registers.
+    """Run a program and report how it ended, its counters and its registers.
 
-    The results of one engine are compared with the instruction set simulator: its end, registers,
-    scratchpad and memory. Where the Verilog differs, the first instruction after which it does is
-    searched and shown with its operands, and the exit code is 1. On a vault or a chip all engines
-    run the program, and there is no comparison; a chip's host drives the AXI ports.
+    On one engine, the final state, registers, scratchpad and memory are compared with the
+    instruction set simulator. If they differ, the command finds the first instruction after which
+    they do, shows it with its operands, and exits with code 1. On a vault or a chip, all engines
+    run the program and nothing is compared; a chip's host drives the AXI ports.
 
     Example: vip cosim program kernel.vip --memory image.bin --dump 4096 512 out.bin
 

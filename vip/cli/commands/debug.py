@@ -9,6 +9,7 @@ import typer
 from rich.table import Column, Table
 
 import vip
+from support.errors import counted
 from vip.cli.console import console, warn
 from vip.debugging.commands import COMMANDS, DebugSession, Listing, Reply
 from vip.debugging.errors import DebugError, ExpectationError
@@ -76,7 +77,7 @@ def _show_help() -> None:
     lines = _grid(3, text=3)
     for command in COMMANDS:
         lines.add_row(f"{command.name}, {command.short}", command.arguments, command.summary)
-    lines.add_row("quit, q", "", "end; so does the end of the input")
+    lines.add_row("quit, q", "", "leave, as does the end of the input")
     console.print(lines)
 
 
@@ -92,23 +93,24 @@ def debug(
     memory: MemoryOption = None,
     parameters: ParametersOption = 0,
     limit: Annotated[
-        int, typer.Option(help="Most instructions of one continue.", min=1, metavar="N")
+        int,
+        typer.Option(help="Stop each continue after this many instructions.", min=1, metavar="N"),
     ] = LIMIT,
     script: Annotated[
         Path | None,
         typer.Option(
-            help="Take the commands from a file, one a line, # before comments.",
+            help="Read commands from a file, one per line; # starts a comment.",
             metavar="FILE",
             callback=reading(),
         ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Debug a program on the instruction set simulator, forwards and backwards.
+    """Step through a program on the instruction set simulator, forwards and backwards.
 
-    Breakpoints on labels and addresses, watchpoints on the scratchpad, memory and registers; the
-    command help at the prompt lists all. A script ends at its first error with exit code 2, at an
-    expectation that fails with 1.
+    Set breakpoints on labels and addresses, and watchpoints on the scratchpad, memory and
+    registers; type help at the prompt to list all commands. A script stops at its first error with
+    exit code 2, or at its first failed expectation with exit code 1.
 
     Example: vip debug kernel.s --memory image.bin
 
@@ -139,7 +141,7 @@ def debug(
 
 
 def _run_script(session: DebugSession, script: Path, note: Callable[[str, object], None]) -> bool:
-    """Do the commands of ``script``; whether all expectations are met."""
+    """Execute the commands of ``script``; return whether all expectations are met."""
     try:
         for line, reply in session.script(script):
             console.print(f"{_Prompt.prompt}{line}", soft_wrap=True)
@@ -194,7 +196,7 @@ def _point(point: Point) -> str:
         return f"{point.number}: break at word {point.address}"
     if point.space == "register":
         return f"{point.number}: watch r{point.start}"
-    extent = f"{point.size} bytes of the {point.space} from {point.start:#x}"
+    extent = f"{counted(point.size, 'byte')} of the {point.space} from {point.start:#x}"
     return f"{point.number}: watch {extent}, {point.kind}"
 
 
@@ -212,7 +214,7 @@ def _show_stop(stop: Stop, points: dict[int, Point]) -> None:
     settings = f"VL {stop.vl}, MR {stop.mr}, FX {stop.fx}"
     if stop.fault:
         warn(stop.fault)
-    count = f"{stop.time:,} instruction{'' if stop.time == 1 else 's'}"
+    count = counted(stop.time, "instruction")
     console.print(f"{reason} after {count} at {stop.place}; {settings}", soft_wrap=True)
     if stop.next is not None:
         _show_word(stop.next)

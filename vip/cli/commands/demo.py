@@ -55,7 +55,7 @@ def demo(
     ] = Path("build/demo"),
     json: JsonOption = None,
 ) -> None:
-    """Depth from stereo on one engine: cosimulation, picture, Verilog, area, and trimming.
+    """Compute depth from stereo on one engine, with picture, Verilog, area and trimming.
 
     Example: vip demo -o build/demo
     """

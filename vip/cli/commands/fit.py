@@ -21,8 +21,8 @@ __all__ = ["fit"]
 ProgramsArgument = Annotated[
     list[str],
     typer.Argument(
-        help="Program files, assembly (.s), applications of the suite, or one folder of vip nn "
-        "compile.",
+        help="Program files, assembly (.s), applications of the suite, or one folder written "
+        "by vip nn compile.",
         metavar="PROGRAM|APPLICATION|DIR...",
         callback=reading(program_files),
     ),
@@ -30,13 +30,13 @@ ProgramsArgument = Annotated[
 DevicesOption = Annotated[
     list[str] | None,
     typer.Option(
-        help=f"One of {', '.join(DEVICES)}, with the speed grade of an ECP5 at the end or the "
-        "slowest, or asic:MM2; may be repeated (default: all, unplaced).",
+        help=f"One of {', '.join(DEVICES)} (for an ECP5, append a speed grade, or get the "
+        "slowest), or asic:MM2; may be repeated (default: all, not placed).",
         metavar="DEVICE",
     ),
 ]
 PlacementsOption = Annotated[
-    int, typer.Option("--placements", min=0, metavar="N", help="Placements on each device.")
+    int, typer.Option("--placements", min=0, metavar="N", help="Placements per device.")
 ]
 
 
@@ -52,20 +52,20 @@ def fit(
     check: Annotated[
         bool,
         typer.Option(
-            help="Run the programs on the Verilog of both engines, which finds the smallest one."
+            help="Run the programs on the Verilog of both engines to find the smallest one."
         ),
     ] = True,
     placements: PlacementsOption = 1,
     jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Say how many engines, trimmed to programs, fit an FPGA, and how fast they are.
+    """Report how many engines, trimmed to programs, fit an FPGA and how fast they run.
 
-    The engine is the one of vip trim, which also writes its Verilog. Cells are counted against the
-    usable part of the device; a crossbar, ports of a host and pins are not counted, for which vip
-    trim --device builds a whole chip. The clock is that of a placed engine on devices that nextpnr
-    knows, if the extra pnr is installed; on others it is assumed. A folder of vip nn compile gives
-    vaults in place of engines.
+    The engine is the one that vip trim builds (vip trim also writes its Verilog). Its cells are
+    counted against the usable part of the device, without crossbar, host ports and pins; vip trim
+    --device builds a whole chip with them. On devices that nextpnr knows, the clock is that of a
+    placed engine, if the extra pnr is installed; on others it is assumed. For a folder written by
+    vip nn compile, the count is of vaults instead of engines.
 
     Example: vip fit kernel.s --memory image.bin --device xc7a100t
 
@@ -110,10 +110,10 @@ def _show(what: str, fits: tuple[DeviceFit, ...]) -> None:
     console.print(rows)
     each = max(one.engines_each for one in fits)
     design = "engine" if each == 1 else f"vault of {each} engines, whose units are mapped alone"
-    console.print(f"{', '.join(measures)}: of one {design}", style="dim")
+    console.print(f"{', '.join(measures)}: per {design}", style="dim")
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
-    console.print(f"usable: {parts}; what is around engines is not counted", style="dim")
+    console.print(f"usable: {parts}; logic around the engines is not counted", style="dim")
     if any(one.mhz is not None and one.placed is None for one in fits):
-        console.print("*: assumed; nothing here places on these devices", style="dim")
+        console.print("*: assumed; VIP can't place on these devices", style="dim")
     for reason in dict.fromkeys(one.unplaced for one in fits if one.mhz is None):
         console.print(f"?: {reason}", style="dim", soft_wrap=True)

@@ -25,11 +25,11 @@ def generate(
     file: ConfigOption = None,
     memories: Annotated[
         SramKind | None,
-        typer.Option(help="How memories are built (default: as configured).", show_default=False),
+        typer.Option(help="How to build memories (default: as configured).", show_default=False),
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Write hierarchical Verilog, a file a module, with its configuration and lint waivers.
+    """Write Verilog, one file per module, with its configuration and lint waivers.
 
     Example: vip generate --preset pe --memories macro -o build/pe
     """
@@ -52,7 +52,7 @@ def diagram(
             "-o",
             "--output",
             metavar="FILE",
-            help="Picture to write, PNG or SVG by its ending.",
+            help="Picture to write: PNG or SVG, by its ending.",
             callback=drawing(),
         ),
     ],
@@ -63,13 +63,13 @@ def diagram(
         typer.Option(metavar="NAME", help="Verilog module to draw.", show_default="the top"),
     ] = None,
     least_bits: Annotated[
-        int, typer.Option(help="Links of fewer bits are not drawn.", min=1, max=10_000)
+        int, typer.Option(help="Omit links with fewer bits.", min=1, max=10_000)
     ] = 8,
     json: JsonOption = None,
 ) -> None:
-    """Draw the units of a module, and the bits that go from one to another.
+    """Draw the units of a module and the bits that pass between them.
 
-    Both are those of its Verilog.
+    The drawing is derived from the module's Verilog.
 
     Example: vip diagram --preset vault --module controller --least-bits 32 -o controller.svg
     """

@@ -48,19 +48,23 @@ def certify(
     only: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME", help=f"One of {', '.join(KINDS)} alone; may be repeated (default: all)."
+            metavar="NAME",
+            help=f"Only this part: {', '.join(KINDS)}; may be repeated (default: all).",
         ),
     ] = None,
     layers: Annotated[
-        bool, typer.Option("--layers", help="With the layers of VGG-16: 30 minutes more.")
+        bool,
+        typer.Option(
+            "--layers", help="Include the layers of VGG-16, which takes another 30 minutes."
+        ),
     ] = False,
     json: JsonOption = None,
 ) -> None:
     """Run programs on the timing model and on the Verilog, and compare cycles and counters.
 
-    Traffic runs on a vault's memory in its variants, the suite on one engine, belief propagation
-    and the LSTM on a vault, belief propagation on two chips. Exit code 1 if the sum of one counter
-    over all engines, vaults or nodes differs.
+    The runs are: traffic on all variants of a vault's memory, the application suite on one engine,
+    belief propagation and the LSTM on a vault, and belief propagation on two chips. The exit code
+    is 1 if any counter, summed over all engines, vaults or nodes, differs.
 
     Example: vip model certify --only engine --only vault --json certificate.json
     """

@@ -45,8 +45,8 @@ __all__ = ["app"]
 SmoothOption = Annotated[
     str,
     typer.Option(
-        help="Smoothness costs of labels d apart: linear, linear:T, potts, quadratic, "
-        "quadratic:T (T truncates), or a file .npy with a matrix."
+        help="Smoothness cost between labels: linear, linear:T, potts, quadratic, quadratic:T "
+        "(truncated at T), or a .npy file with a matrix."
     ),
 ]
 WeightOption = Annotated[int, typer.Option(help="Factor of the smoothness costs.", min=0)]
@@ -60,7 +60,7 @@ LabelsOption = Annotated[
         "-o",
         "--output",
         metavar="FILE",
-        help="Write the labels: .npy, or .png (as grey levels).",
+        help="Write the labels as .npy or as .png (grey levels).",
         callback=writing(".npy", ".png"),
     ),
 ]
@@ -72,7 +72,7 @@ class SolveOptions:
 
     method: Annotated[
         Method,
-        typer.Option(help="BP-M, TRW-S, or either on a quarter of the size first (hbp, htrws)."),
+        typer.Option(help="BP-M, TRW-S, or either of them coarse to fine (hbp, htrws)."),
     ] = "bp"
     iterations: Annotated[int, typer.Option(help="Iterations.", min=0, max=1000)] = 5
     coarse: Annotated[
@@ -82,7 +82,7 @@ class SolveOptions:
     levels: Annotated[
         int,
         typer.Option(
-            help="Levels of hbp and htrws, each with half of the sides of the one before.",
+            help="Levels of hbp and htrws, each half as wide and high as the one before.",
             min=2,
             max=MOST_LEVELS,
         ),
@@ -91,14 +91,15 @@ class SolveOptions:
     messages: Annotated[
         Form,
         typer.Option(
-            help="New messages on a machine: by a matrix of all pairs of labels, by shifts, which "
-            "convex and truncated costs allow, or what takes fewer cycles. The result is the same."
+            help="How a machine computes messages: with a matrix of all pairs of labels, with "
+            "shifts (for convex and truncated costs), or whichever takes fewer cycles. The result "
+            "is the same."
         ),
     ] = "auto"
     damping: Annotated[
         int,
         typer.Option(
-            help="Sixteenths of the old message in a new one (bp, hbp).",
+            help="Share of the old message in a new one, in sixteenths (bp, hbp).",
             min=0,
             max=15,
         ),
@@ -108,7 +109,7 @@ class SolveOptions:
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write the energy after each iteration as JSON, or draw it as PNG or SVG.",
+            help="Write the energy after each iteration as JSON, or plot it as PNG or SVG.",
             callback=drawing(".json"),
         ),
     ] = None
@@ -116,14 +117,17 @@ class SolveOptions:
 
 def _pair(
     *,
-    labels: Annotated[int, typer.Option(help="Disparities.", min=2, max=256)] = 16,
+    labels: Annotated[int, typer.Option(help="Number of disparities.", min=2, max=256)] = 16,
     first: Annotated[int, typer.Option(help="Disparity of the first label.", min=0)] = 0,
     scale: Annotated[
-        float, typer.Option(help="Scale both photographs first, with antialiasing; up to 1.")
+        float,
+        typer.Option(
+            help="Scale both photographs first by this factor, at most 1, with antialiasing."
+        ),
     ] = 1.0,
     cost: Annotated[
         Cost,
-        typer.Option(help="Absolute differences, Birchfield-Tomasi, or census transform."),
+        typer.Option(help="Data cost: absolute difference, Birchfield-Tomasi, or census."),
     ] = "ad",
     cut: CutOption = None,
     smooth: SmoothOption = "linear:2",
@@ -131,8 +135,8 @@ def _pair(
     edges: Annotated[
         str | None,
         typer.Option(
-            help="Weights of the edges: gradient:T,P multiplies the smoothness costs by P between "
-            "pixels whose colours differ by less than T grey levels."
+            help="Edge weights: gradient:T,P multiplies the smoothness cost by P between pixels "
+            "whose colours differ by less than T grey levels."
         ),
     ] = None,
     bits: BitsOption = 16,
@@ -156,7 +160,7 @@ PairOption = Annotated[PairOptions, _pair]
 
 app = typer.Typer(
     cls=CommandGroup,
-    help="Markov random fields of your own, by belief propagation.",
+    help="Solve your Markov random fields by belief propagation.",
     no_args_is_help=True,
 )
 
@@ -186,7 +190,7 @@ def stereo(
             "-o",
             "--output",
             metavar="FILE",
-            help="Write the disparities: .npy, .pfm, or .png (8 bits, scaled).",
+            help="Write the disparities as .npy, .pfm, or .png (8 bits, scaled).",
             callback=writing(*ENDINGS),
         ),
     ] = None,
@@ -194,29 +198,29 @@ def stereo(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="True disparities: picture (0: unknown), .pfm, .npy or .npz.",
+            help="True disparities: a picture (0: unknown), .pfm, .npy or .npz.",
             callback=reading(),
         ),
     ] = None,
     truth_factor: Annotated[
         float | None,
-        typer.Option(help="The truth's numbers are disparities times this (default: 1)."),
+        typer.Option(help="Factor by which --truth scales disparities (default: 1)."),
     ] = None,
     mask: Annotated[
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Picture that is white where both photographs show a point, for the errors.",
+            help="Picture for the errors, white where both photographs show the point.",
             callback=reading(),
         ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Disparities of a pair of photographs of any size, and their errors against the truth.
+    """Compute the disparities of two photographs, and their errors against the truth.
 
-    Costs are whole numbers: the data costs are grey levels (ad, bt) or bits (census), and the
-    smoothness costs are in the same unit. Errors are in pixels of the photographs as they are in
-    the files, also with --scale.
+    The photographs may have any size. Costs are integers: data costs are grey levels (ad, bt) or
+    bits (census), and smoothness costs are in the same unit. Errors are in pixels of the
+    photographs as stored, even with --scale.
 
     Example: vip mrf stereo left.png right.png --labels 60 --truth d.png --truth-factor 4 -o out.png
 
@@ -265,10 +269,10 @@ def denoise(
     bits: BitsOption = 16,
     json: JsonOption = None,
 ) -> None:
-    """Remove the noise of a grey image.
+    """Remove noise from a grey image.
 
-    The data cost is the absolute difference to the label's grey level. With 256 labels a label is
-    one grey level.
+    The data cost is the absolute difference from the label's grey level. With 256 labels, each
+    label is one grey level.
 
     Example: vip mrf denoise noisy.png --labels 256 --smooth linear:20 -o clean.png
     """
@@ -287,7 +291,7 @@ def segment(
         Path,
         typer.Argument(
             metavar="SEEDS",
-            help="Grey image: 1, 2, ... where a part is sure, else 0.",
+            help="Grey image: 1, 2, ... where the part is known, 0 elsewhere.",
             callback=reading(),
         ),
     ],
@@ -299,9 +303,9 @@ def segment(
     bits: BitsOption = 16,
     json: JsonOption = None,
 ) -> None:
-    """Divide an image into parts, two or more, each with seeds.
+    """Divide an image into two or more parts, each with seeds.
 
-    The data cost is the difference to the mean colour of a part's seeds.
+    The data cost is the difference from the mean colour of a part's seeds.
 
     Example: vip mrf segment photograph.png seeds.png -o parts.png
     """
@@ -323,7 +327,7 @@ def solve_costs(
     costs: Annotated[
         Path,
         typer.Argument(
-            metavar="COSTS", help="Array of NumPy [y, x, label], whole numbers.", callback=reading()
+            metavar="COSTS", help="NumPy array [y, x, label] of integers.", callback=reading()
         ),
     ],
     solve: SolveOptions,
@@ -386,23 +390,23 @@ def _write_energies(run: MrfRun, solve: SolveOptions) -> None:
 
 
 def _show(run: MrfRun, rows: dict[str, str]) -> None:
-    """Print a solution, and end with exit code 1 if it is not the golden model's."""
+    """Print a solution, and exit with code 1 if it differs from the golden model's."""
     values = {
         "solved on": _PLACES[run.on],
         "energy before": f"{run.energies[0]:,}",
         "energy": f"{run.energy:,}",
     }
     if run.bounds:
-        values["no energy is below"] = f"{run.bounds[-1]:,}"
+        values["lower bound"] = f"{run.bounds[-1]:,}"
     values |= rows
     for name, cycles in run.cycles.items():
         values[f"cycles of {name}" if name else "cycles"] = f"{cycles:,}"
     if run.cycles_per_update is not None:
-        values["cycles an update and engine"] = f"{run.cycles_per_update:.2f}"
+        values["cycles per update per engine"] = f"{run.cycles_per_update:.2f}"
     if run.fill:
-        values["engines without a pixel, by the schedule"] = f"{100 * run.fill:.1f} %"
+        values["engines left without a pixel by the schedule"] = f"{100 * run.fill:.1f} %"
     if run.on != "golden":
-        form = f"messages by {'a matrix' if run.form == 'matrix' else 'shifts'}"
+        form = f"messages, with {'a matrix' if run.form == 'matrix' else 'shifts'}"
         values[form] = "exact" if run.match else f"{run.differing:,} elements DIFFER"
         values["labels chosen on"] = f"the {run.chosen_on}"
     problem = run.problem

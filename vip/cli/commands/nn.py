@@ -9,6 +9,7 @@ import typer
 
 import vip
 from microkernels.networks.parameters import Reals
+from support.errors import counted
 from support.files import write_atomically
 from vip.cli.console import console, shown, table, warn
 from vip.cli.errors import UserError
@@ -40,7 +41,7 @@ def _manifests(path: Path) -> list[Path]:
     if path.suffix == ".onnx":
         folder = f"build/{path.stem}"
         compiling = f"vip nn compile {path} --calibrate DATA -o {folder}"
-        raise UserError(f"{path} is not compiled yet: {compiling}, then name {folder}")
+        raise UserError(f"{path} is not compiled: run {compiling}, then use {folder}")
     return [manifest_of(path)]
 
 
@@ -49,13 +50,13 @@ FolderArgument = Annotated[
     typer.Argument(
         metavar="DIR",
         callback=reading(_manifests),
-        help="Folder of vip nn compile, or the manifest in it.",
+        help="Folder written by vip nn compile, or the manifest in it.",
     ),
 ]
 
 
 #: Where values saturate that did not while calibrating.
-_BEYOND = "beyond what the calibration data had"
+_BEYOND = "outside the range of the calibration data"
 
 
 @app.callback()
@@ -70,10 +71,10 @@ def check(
     batch: BatchOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Report what of a model is supported, and predicted cycles and memory; nothing is built.
+    """Report which nodes of a model are supported, and predict its cycles and memory.
 
-    Each node that is not supported is listed with the reason. Exit code 1 if there is one, or if
-    the model does not fit the machine.
+    Nothing is built. Each unsupported node is listed with the reason. If there is one, or if the
+    model does not fit the machine, the exit code is 1.
 
     Example: vip nn check model.onnx --preset thesis
     """
@@ -100,8 +101,8 @@ def check(
         layers.add_row("all", "", "", f"{report.cycles:,.0f}")
         console.print(layers)
         console.print(
-            f"about {report.ms:.3f} ms at 1.25 GHz on {report.vaults} vault(s); "
-            f"{report.vault_bytes / 2**20:.1f} of {report.room_bytes / 2**20:.0f} MiB of each vault"
+            f"about {report.ms:.3f} ms at 1.25 GHz on {counted(report.vaults, 'vault')}; "
+            f"{report.vault_bytes / 2**20:.1f} of {report.room_bytes / 2**20:.0f} MiB per vault"
         )
     write_json(json, report.to_json())
     if not report.supported:
@@ -116,7 +117,7 @@ def compile_command(
         typer.Option(
             metavar="DATA",
             callback=reading(),
-            help="Images: .npz by name of the input, or .npy of a single one.",
+            help="Images: .npz with an array per input, or .npy for a single input.",
         ),
     ],
     output: Annotated[
@@ -126,7 +127,7 @@ def compile_command(
             "--output",
             metavar="DIR",
             callback=filling(check=check_new),
-            help="New folder to write.",
+            help="Output folder, which must not exist.",
         ),
     ],
     preset_name: PresetOption = "vault",
@@ -134,11 +135,11 @@ def compile_command(
     carry: CarryOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Compile a model: programs, memory image, launch table, manifest and listing.
+    """Compile a model into programs, memory image, launch table, manifest and listing.
 
-    Fraction bits of all maps and weights are chosen from the calibration data, on which they are
-    reported with saturated values, what rounding to them costs (beside the same layers in floating
-    point), and the error of each output beside onnxruntime.
+    The compiler chooses the fraction bits of all maps and weights from the calibration data. It
+    reports them with the number of saturated values, the rounding error (against the same layers
+    in floating point) and the error of each output against onnxruntime.
 
     Example: vip nn compile digits.onnx --calibrate digits_train.npz -o build/digits
     """
@@ -168,12 +169,13 @@ def compile_command(
     console.print(layers)
     for tensor in report.outputs:
         console.print(
-            f"{tensor.tensor} beside onnxruntime, {tensor.images} image(s): error "
+            f"{tensor.tensor} against onnxruntime, {counted(tensor.images, 'image')}: error "
             f"{tensor.error:.2e} of its magnitude, largest difference {tensor.largest:.3g}"
         )
     console.print(
-        f"{report.folder}: {report.launches} launches of {report.programs} programs, "
-        f"{report.vault_bytes:,} bytes of each vault, about {report.predicted_cycles:,.0f} cycles"
+        f"{report.folder}: {counted(report.launches, 'launch', 'launches')} of "
+        f"{counted(report.programs, 'program')}, {report.vault_bytes:,} bytes per vault, about "
+        f"{report.predicted_cycles:,.0f} cycles"
     )
     _warn(
         {feature_map.layer: feature_map.saturated for feature_map in report.saturated},
@@ -182,7 +184,7 @@ def compile_command(
     _warn_beyond(
         {feature_map.layer: feature_map.beyond for feature_map in report.beyond},
         "on the calibration data, ",
-        "they are in floating point",
+        "the range in floating point",
     )
     write_json(json, report.to_json())
 
@@ -191,19 +193,19 @@ def _warn(saturated: Mapping[str, int], where: str) -> None:
     if saturated:
         layer = max(saturated, key=lambda name: saturated[name])
         warn(
-            f"saturation: {where}, {sum(saturated.values()):,} values were limited to 16 bits, "
-            f"most of them in {layer}"
+            f"saturation: {where}, {counted(sum(saturated.values()), 'value')} saturated to 16 "
+            f"bits, most in {layer}"
         )
 
 
 def _warn_beyond(
-    beyond: Mapping[str, int], where: str = "", bound: str = "the calibration data had"
+    beyond: Mapping[str, int], where: str = "", bound: str = "the range of the calibration data"
 ) -> None:
     if beyond:
         layer = max(beyond, key=lambda name: beyond[name])
         warn(
-            f"range: {where}{sum(beyond.values()):,} arguments of functions were beyond what "
-            f"{bound}, where functions keep their value; most of them in {layer}"
+            f"range: {where}{counted(sum(beyond.values()), 'function argument')} exceeded {bound}, "
+            f"where functions are constant; most in {layer}"
         )
 
 
@@ -216,7 +218,7 @@ def run(
             "--input",
             metavar="DATA",
             callback=reading(),
-            help="Images: .npz by name of the input, or .npy of a single one.",
+            help="Images: .npz with an array per input, or .npy for a single input.",
         ),
     ],
     on: PlaceOption = "golden",
@@ -227,12 +229,12 @@ def run(
             "--output",
             metavar="FILE",
             callback=writing(".npz"),
-            help="Write the outputs, by name (.npz).",
+            help="Write the outputs by name (.npz).",
         ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Run a compiled model; every output is compared with the golden model's.
+    """Run a compiled model and compare every output with the golden model's.
 
     Example: vip nn run build/digits --input digit.npy --on rtl
     """
@@ -244,7 +246,8 @@ def run(
         rest = f" and {flat.size - 10:,} more" if flat.size > 10 else ""
         console.print(f"{name} {list(values.shape)}: {some}{rest}")
     if result.launches:
-        console.print(f"{result.cycles:,} cycles in {len(result.launches)} launches")
+        launches = counted(len(result.launches), "launch", "launches")
+        console.print(f"{result.cycles:,} cycles in {launches}")
     if result.instructions:
         console.print(f"{result.instructions:,} instructions")
     _warn(result.saturated, _BEYOND)
@@ -271,15 +274,15 @@ def evaluate(
             "--input",
             metavar="DATA",
             callback=reading(),
-            help="Images by name of the input, and labels as y (.npz).",
+            help="Images in an array per input, and labels in y (.npz).",
         ),
     ],
     json: JsonOption = None,
 ) -> None:
-    """Compare a compiled model with onnxruntime's floating point.
+    """Compare a compiled model with onnxruntime in floating point.
 
-    Labels are whole numbers: the index of the highest output. With a single output they are 0 and
-    1, for outputs above 0.5 if it is a probability (of Sigmoid, for instance), else above 0.
+    A label is the index of the highest output. For a model with a single output, label 1 means an
+    output above 0.5 if the output is a probability (of Sigmoid, for instance), otherwise above 0.
 
     Example: vip nn evaluate build/digits --input digits_test.npz
     """
@@ -289,13 +292,13 @@ def evaluate(
     if result.accuracy is not None:
         rule = f" (label 1: an output above {result.threshold:.4g})" if single else ""
         console.print(
-            f"accuracy {result.accuracy:.2%}, of onnxruntime in floating point "
+            f"accuracy {result.accuracy:.2%}; onnxruntime in floating point: "
             f"{result.float_accuracy:.2%}{rule}"
         )
     console.print(
-        f"{result.images} images: error {result.error:.2e} of the outputs' magnitude, largest "
-        f"difference {result.largest:.3g}, same {'label' if single else 'highest output'} in "
-        f"{result.agreement:.2%}"
+        f"{counted(result.images, 'image')}: error {result.error:.2e} of the outputs' magnitude, "
+        f"largest difference {result.largest:.3g}, same "
+        f"{'label' if single else 'highest output'} in {result.agreement:.2%}"
     )
     _warn(result.saturated, _BEYOND)
     _warn_beyond(result.beyond)

@@ -114,8 +114,8 @@ def address(text: str | int) -> int:
         value = -1
     if not 0 <= value < 1 << 64:
         raise typer.BadParameter(
-            f"{printable(clipped(text, 40))!r} is no address: a number from 0 to 2**64 - 1 is "
-            "needed, decimal, or hexadecimal after 0x"
+            f"{printable(clipped(text, 40))!r} is not an address: give a number from 0 to "
+            "2**64 - 1, decimal, or hexadecimal with 0x"
         )
     return value
 
@@ -198,7 +198,7 @@ def liberty_files(value: str | list[str] | None) -> list[Path]:
 ParametersOption = Annotated[
     int,
     typer.Option(
-        help="DRAM address of the parameter block (r5); hexadecimal after 0x.",
+        help="DRAM address of the parameter block (r5); decimal, or hexadecimal with 0x.",
         metavar="ADDRESS",
         parser=address,
     ),
@@ -207,18 +207,18 @@ SchedulerOption = Annotated[
     str | None,
     typer.Option(
         metavar="TCP",
-        help="Dask scheduler whose workers do the work, such as tcp://10.0.0.1:8786.",
+        help="Use the workers of this Dask scheduler, such as tcp://10.0.0.1:8786.",
     ),
 ]
 JobsOption = Annotated[
     int | None,
-    typer.Option(min=1, help="Processes of this machine (default: one a processor)."),
+    typer.Option(min=1, help="Parallel processes (default: one per processor)."),
 ]
 ToolsOption = Annotated[
-    int | None, typer.Option(min=1, help="Tools at a time (default: one a processor).")
+    int | None, typer.Option(min=1, help="Tools to run in parallel (default: one per processor).")
 ]
 PlacementsOption = Annotated[
-    int, typer.Option("--placements", min=1, metavar="N", help="Placements on each device.")
+    int, typer.Option("--placements", min=1, metavar="N", help="Placements per device.")
 ]
 CyclesOption = Annotated[
     int, typer.Option("--limit", help="Stop after this many cycles.", min=1, metavar="N")
@@ -228,18 +228,20 @@ JsonOption = Annotated[
     typer.Option(
         "--json",
         metavar="FILE",
-        help="Write the results as JSON, with their origin.",
+        help="Write the results and their origin as JSON.",
         callback=writing(),
     ),
 ]
-PresetOption = Annotated[str, typer.Option("--preset", metavar="NAME", help="Named configuration.")]
+PresetOption = Annotated[
+    str, typer.Option("--preset", metavar="NAME", help="Named configuration (see vip presets).")
+]
 OutputDirectory = Annotated[
     Path,
     typer.Option(
         "-o",
         "--output",
         metavar="DIR",
-        help="Folder to write; made if missing.",
+        help="Output folder; created if missing.",
         callback=filling(replaced=True, check=_check_generated),
     ),
 ]

@@ -52,7 +52,7 @@ def power(
     kernel: Annotated[
         str,
         typer.Argument(
-            help="bp, conv, or a program (.s or assembled).",
+            help="bp, conv, or a program file (.s or assembled).",
             metavar="KERNEL",
             callback=reading(_own_program),
         ),
@@ -69,10 +69,10 @@ def power(
         ),
     ] = "nangate45",
     mhz: Annotated[
-        float, typer.Option(help="Clock in MHz.", min=1, max=10_000, metavar="MHZ")
+        float, typer.Option(help="Clock frequency.", min=1, max=10_000, metavar="MHZ")
     ] = 1000.0,
     gate_clocks: Annotated[
-        bool, typer.Option(help="Stop the clock of registers that are not enabled.")
+        bool, typer.Option(help="Gate the clocks of registers that are not enabled.")
     ] = True,
     limit: Annotated[
         int,
@@ -83,7 +83,7 @@ def power(
 ) -> None:
     """Estimate the power of an engine that runs a kernel.
 
-    The kernel runs on the Verilog. The mapped netlist is then simulated with the same inputs and
+    The kernel runs on the Verilog. The mapped netlist is then simulated with the same inputs,
     compared with the Verilog in every cycle, and the activity of each cell, wire and memory is
     counted. The memory of a program holds zeros where --memory has no bytes.
 
@@ -109,9 +109,9 @@ def power(
     title = f"{preset_name} runs {kernel}: mW at {mhz:g} MHz, {report.library}"
     console.print(_table(title, report, mhz))
     for kind in report.work:
-        console.print(f"{report.energy_pj(kind, mhz):,.2f} pJ a {kind}")
+        console.print(f"{report.energy_pj(kind, mhz):,.2f} pJ per {kind}")
     console.print(
-        f"{report.total.milliwatts(result.fmax_mhz):.1f} mW at {result.fmax_mhz:g} MHz, the clock"
-        f" that the netlist allows; {thesis.total.milliwatts(THESIS_MHZ):.1f} mW scaled to"
+        f"{report.total.milliwatts(result.fmax_mhz):.1f} mW at {result.fmax_mhz:g} MHz, the"
+        f" netlist's highest clock; {thesis.total.milliwatts(THESIS_MHZ):.1f} mW scaled to"
         f" {thesis.node_nm:g} nm, {thesis.volts:g} V and {THESIS_MHZ:g} MHz"
     )

@@ -5,10 +5,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+import vip
 from synth.physical.devices import DEVICES, FILL
 from vip.cli.console import console, shown, table
 from vip.output import write_json
-from vip.presets import PresetRow, list_presets
+from vip.preset_list import PresetRow
 
 from .options import JsonOption
 
@@ -57,20 +58,22 @@ def _table(*heads: str) -> Table:
 def presets(
     measure: Annotated[
         bool,
-        typer.Option("--measure", help="Synthesise what is not kept, instead of the record."),
+        typer.Option(
+            "--measure", help="Synthesise whatever isn't cached instead of using recorded results."
+        ),
     ] = False,
     json: JsonOption = None,
 ) -> None:
-    """List the named configurations: engines, ports, memory, area, and the FPGAs that they fit.
+    """List the presets with engines, ports, memory, area and the FPGAs they fit.
 
-    Areas come from the record of vip bench presets; a preset without a recorded area shows it
-    as unknown. With --measure Yosys measures them now, which takes minutes for each configuration
-    whose parts are not cached.
+    Areas come from the record of vip bench presets; "?" means that none is recorded. With
+    --measure, Yosys measures them, which takes minutes per configuration unless its parts are
+    cached.
 
     Example: vip presets
     """
     with shown() as progress:
-        listed = list_presets(measure=measure, progress=progress)
+        listed = vip.presets(measure=measure, progress=progress)
     sizes = _table("preset", "machine", "memory", "kGE", "LUTs xc7", "LUTs ecp5")
     uses = _table("preset", "ports", "fits")
     for row in listed.rows:
@@ -84,8 +87,8 @@ def presets(
     console.print(sizes)
     console.print(uses)
     console.print(devices)
-    origin = f"areas: {listed.origin}, units mapped alone; kGE without memories"
+    origin = f"areas: {listed.origin}, each unit mapped alone; kGE without memories"
     console.print(origin, soft_wrap=True)
     parts = ", ".join(f"{share:.0%} of {name}" for name, share in FILL.items())
-    console.print(f"fits: takes at most {parts} of the device", soft_wrap=True)
+    console.print(f"fits: uses at most {parts} of the device", soft_wrap=True)
     write_json(json, listed.to_json())

@@ -36,10 +36,10 @@ def prove_command(
     preset_name: PresetOption = "pe",
     json_path: JsonOption = None,
 ) -> None:
-    """Prove that engines trimmed to programs do what the full one does.
+    """Prove that engines trimmed to programs behave as the full one does.
 
-    docs/proofs.md describes the proof and its assumptions. Exit code 1 if a proof fails, with the
-    failing conditions and a counterexample.
+    docs/proofs.md describes the proof and its assumptions. If a proof fails, the command prints the
+    failing conditions and a counterexample, and the exit code is 1.
     """
     with shown() as progress:
         report = vip.prove(what or DEFAULT, preset_name, progress=progress)

@@ -47,8 +47,8 @@ def _results(result: Path | None) -> list[Path]:
     if result.suffix in (".s", ".vip"):
         make = f"vip cosim program {result} --json run.json, then vip report run.json"
     else:
-        make = "--json FILE.json of most commands makes one; -o DIR is a page on an engine"
-    raise UserError(f"{result} is not a result, whose name ends in .json: {make}")
+        make = "most commands write one with --json FILE.json; -o DIR writes a page on an engine"
+    raise UserError(f"{result} is not a result (its name must end in .json): {make}")
 
 
 def report(
@@ -56,7 +56,7 @@ def report(
     result: Annotated[
         Path | None,
         typer.Argument(
-            help="Result of a command, as --json writes it (default: a page on an engine).",
+            help="Result file, as written by --json (default: a page on an engine).",
             metavar="[RUN.json]",
             callback=reading(_results),
         ),
@@ -66,8 +66,8 @@ def report(
         typer.Option(
             "-o",
             "--output",
-            help="Page on a result (default: RUN.html), or folder of a page on an engine (default: "
-            "build/report).",
+            help="Page about a result (default: RUN.html), or folder for a page about an engine "
+            "(default: build/report).",
             metavar="FILE|DIR",
             callback=writing_or_filling(_PAGE, FILES),
         ),
@@ -77,21 +77,21 @@ def report(
         list[str] | None,
         typer.Option(
             metavar="DEVICE",
-            help=f"Place on this FPGA too: one of {', '.join(PLACED)}; may be repeated.",
+            help=f"Also place on this FPGA: one of {', '.join(PLACED)}; may be repeated.",
         ),
     ] = None,
     placements: PlacementsOption = 5,
     jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Write an interactive page on a result of any command, or a page on an engine.
+    """Write an interactive page about the result of any command, or about an engine.
 
-    Of a result the page shows what its JSON has: where the cycles of each engine went, roofline,
-    DRAM bandwidth, links, area before and after trimming, power. It needs no other file.
+    A page about a result shows what its JSON has: where the cycles of each engine went, roofline,
+    DRAM bandwidth, links, area before and after trimming, power. It is a single file.
 
-    Of an engine (--preset) the page, index.html in DIR, shows area beside the thesis's, clock,
-    power, scaling and devices; the figures are also written as PNG and SVG. This takes some ten
-    minutes the first time; finished units are cached.
+    A page about an engine (--preset), DIR/index.html, compares its area with the thesis's and shows
+    clock, power, scaling and devices; the figures are also written as PNG and SVG. The first run
+    takes about ten minutes; finished units are cached.
 
     Example: vip report bp.json -o bp.html
 
@@ -105,7 +105,9 @@ def report(
         folder = _FOLDER
         file_arguments(context).fills(folder, "the folder", files=FILES)
     elif folder.suffix == _PAGE:
-        raise UserError(f"{folder}: a page on an engine is a folder; of a result, name RUN.json")
+        raise UserError(
+            f"{folder}: a page on an engine is a folder; for one on a result, name RUN.json"
+        )
     with shown() as progress:
         written = vip.report(
             preset_name,

@@ -5,6 +5,7 @@ from typing import Annotated
 
 import typer
 
+from support.errors import counted
 from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.sweeps.sweep import FILES, SweepResult
@@ -26,18 +27,19 @@ def _show(result: SweepResult, folder: Path) -> None:
     console.print(front)
     failed = [one for one in result.configurations if one.failed]
     console.print(
-        f"{len(result.configurations)} configurations, {len(result.rows)} points, {len(failed)} "
-        f"configurations without a result; {result.measured} tasks measured, {result.kept} kept."
+        f"{len(result.configurations)} configurations, {len(result.rows)} points; "
+        f"{counted(len(failed), 'configuration')} without a result; {result.measured} tasks "
+        f"measured, {result.kept} from the cache."
     )
     if failed:
-        console.print(f"The first of them, {failed[0].number}: {failed[0].failed}", style="dim")
-    console.print(f"* least product of the objectives. {', '.join(FILES)} are in {folder}.")
+        console.print(f"The first is {failed[0].number}: {failed[0].failed}", style="dim")
+    console.print(f"* smallest product of the objectives. {', '.join(FILES)} are in {folder}.")
 
 
 def sweep(
     specification: Annotated[
         Path,
-        typer.Argument(metavar="SPEC", help="Specification, a TOML file.", callback=reading()),
+        typer.Argument(metavar="SPEC", help="Specification (TOML).", callback=reading()),
     ],
     output: Annotated[
         Path,
@@ -45,7 +47,7 @@ def sweep(
             "-o",
             "--output",
             metavar="DIR",
-            help="Folder for the results; made if missing.",
+            help="Folder for the results; created if missing.",
             callback=filling(FILES),
         ),
     ] = Path("build/sweep"),
@@ -53,10 +55,10 @@ def sweep(
     jobs: JobsOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Measure configurations on kernels, and write all points, the Pareto front and the best one.
+    """Measure configurations on kernels and write all points, the Pareto front and the best one.
 
     Cycles come from the timing model, or from the Verilog where the specification says so. Finished
-    points are kept: an interrupted sweep goes on when the command runs again.
+    points are cached: run the command again to continue an interrupted sweep.
 
     Example: vip sweep sweep.toml -o build/sweep --json front.json
     """

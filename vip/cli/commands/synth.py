@@ -43,29 +43,29 @@ def synth(
     device: Annotated[
         list[str] | None,
         typer.Option(
-            help=f"Place and route on this FPGA: one of {', '.join(PLACED)}, with speed grade "
-            f"-{', -'.join(GRADES)} at the end or the slowest; may be repeated.",
+            help=f"Place and route on this FPGA: one of {', '.join(PLACED)}; append a speed grade "
+            f"(-{', -'.join(GRADES)}), or get the slowest; may be repeated.",
             metavar="DEVICE",
         ),
     ] = None,
     placements: PlacementsOption = 5,
     flat: Annotated[
-        bool, typer.Option("--flat", help="Also the whole engine, without borders between units.")
+        bool, typer.Option("--flat", help="Also map the whole engine, flattened.")
     ] = False,
     scheduler: SchedulerOption = None,
     jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Synthesise with Yosys and report the area of each unit; or place and route on an FPGA.
+    """Synthesise with Yosys and report the area of each unit, or place and route on an FPGA.
 
-    Finished units and seeds are cached, so an interrupted run continues. On a device, the whole
-    engine is placed, or each named unit alone.
+    Finished units and placements are cached, so an interrupted run continues. With --device, the
+    whole engine is placed, or each named unit alone.
 
     Example: vip synth --target generic --json area.json
     """
     for name in target or ():
         if is_placed(name) or name in DEVICES:
-            raise UserError(f"--target {name}: it is an FPGA: --device {name}")
+            raise UserError(f"--target {name} is an FPGA: use --device {name}")
     targets = [*(target or ()), *(find_placed(name).name for name in device or ())]
     with shown() as progress:
         result = vip.synth(

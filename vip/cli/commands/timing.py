@@ -48,7 +48,7 @@ def timing(
     corner: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Liberty file of another corner of the same cells; may be repeated.",
+            help="Liberty file for another corner of the same cells; may be repeated.",
             metavar="FILE",
             callback=reading(),
         ),
@@ -56,11 +56,11 @@ def timing(
     jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:
-    """Time the mapped engine at corners, with our static timing and with OpenSTA where installed.
+    """Time the mapped engine at several corners, with VIP's static timing and OpenSTA if installed.
 
-    The report has MHz with the loads of pins alone and with the library's default wire load, and
-    the logic of the same netlist: an engine mapped for area is smaller and slower than one mapped
-    for speed.
+    The report gives the clock in MHz with pin loads only and with the library's default wire load,
+    and the logic area of the same netlist: an engine mapped for area is smaller and slower than one
+    mapped for speed.
 
     Example: vip timing --corner slow.lib --json timing.json
     """

@@ -69,15 +69,13 @@ def _sizes(
     *,
     proved: Annotated[
         bool,
-        typer.Option(
-            "--proved", help="Only sizes that are proved for all runs, whatever is given."
-        ),
+        typer.Option("--proved", help="Use only sizes that are proved for all inputs."),
     ] = False,
     slower: Annotated[
         float,
         typer.Option(
-            help="Build fewer places for transfers in flight if the runs then take at most so many "
-            "percent more cycles.",
+            help="Allow fewer transfers in flight if the runs then take at most this many percent "
+            "more cycles.",
             min=0,
             max=100 * MOST_SLOWER,
             metavar="PERCENT",
@@ -89,7 +87,7 @@ def _sizes(
     profile: Annotated[
         list[Path] | None,
         typer.Option(
-            help="Profile of more runs, from vip run --profile.",
+            help="Profile of another run, from vip run --profile; may be repeated.",
             metavar="FILE",
             callback=reading(),
         ),
@@ -97,7 +95,7 @@ def _sizes(
     address_bits: Annotated[
         int | None,
         typer.Option(
-            help="Address bits of the memory (default: as needed).",
+            help="Memory address bits (default: as needed).",
             min=12,
             max=40,
             metavar="BITS",
@@ -105,16 +103,17 @@ def _sizes(
     ] = None,
     tight: Annotated[
         bool,
-        typer.Option("--tight", help="Sizes of the runs, even where a larger one is proved."),
+        typer.Option("--tight", help="Use the runs' sizes even where a larger one is proved."),
     ] = False,
     allow_uncovered: Annotated[
         bool,
         typer.Option(
-            "--allow-uncovered", help="Take runs that do not go wherever the program can go."
+            "--allow-uncovered", help="Accept runs that leave parts of the program unexecuted."
         ),
     ] = False,
     rom: Annotated[
-        bool, typer.Option("--rom", help="Bake the program into a ROM; there must be one.")
+        bool,
+        typer.Option("--rom", help="Put the program, of which there must be only one, into a ROM."),
     ] = False,
 ) -> vip.Sizes:
     """What decides the sizes of the engine."""
@@ -137,7 +136,7 @@ def _launches(
     latency: LatencyOption = MemoryBehaviour.latency,
     limit: CyclesOption = LIMIT,
     allow_fault: Annotated[
-        bool, typer.Option("--allow-fault", help="Compare up to the fault of a program.")
+        bool, typer.Option("--allow-fault", help="If a program faults, compare up to the fault.")
     ] = False,
 ) -> vip.Launches:
     """How the programs run."""
@@ -158,7 +157,7 @@ def _steps(
     prove: Annotated[
         bool,
         typer.Option(
-            "--prove", help="Prove that the engine does what the full one does (docs/proofs.md)."
+            "--prove", help="Prove that the engine behaves as the full one does (docs/proofs.md)."
         ),
     ] = False,
 ) -> dict[str, bool]:
@@ -178,9 +177,8 @@ class MemoryOptions:
     memory: Annotated[
         list[str] | None,
         typer.Option(
-            help="The memory's contents from address 0 for a run: of the only program, or "
-            "PROGRAM=FILE; may be repeated (default: PROGRAM with the ending .memory, if there is "
-            "one).",
+            help="Memory image of a run, loaded at address 0; PROGRAM=FILE with several programs; "
+            "may be repeated (default: PROGRAM with the ending .memory, if it exists).",
             metavar="FILE",
             callback=reading(_memory_files),
         ),
@@ -188,8 +186,8 @@ class MemoryOptions:
     constant: Annotated[
         list[str] | None,
         typer.Option(
-            help="Bytes of the memory that are the same in all runs, such as a parameter block; "
-            "all else is data. May be repeated; PROGRAM=START:BYTES with several programs.",
+            help="Part of memory that is the same in all runs, such as a parameter block; "
+            "everything else is data. May be repeated; PROGRAM=START:BYTES with several programs.",
             metavar="START:BYTES",
         ),
     ] = None
@@ -197,18 +195,18 @@ class MemoryOptions:
         list[str] | None,
         typer.Option(
             "--range",
-            help="Signed numbers in memory, of 64 or BITS bits each, from LOW to HIGH in all runs; "
-            "may be repeated.",
+            help="Part of memory whose signed numbers, of 64 or BITS bits each, are from LOW to "
+            "HIGH in all runs; may be repeated.",
             metavar="START:BYTES[/BITS]=LOW..HIGH",
         ),
     ] = None
     slots: Annotated[
         int | None,
         typer.Option(
-            help="Programs run in the first so many slots of a vault (default: in any).",
+            help="Programs run only in the first N slots of a vault (default: in any).",
             min=1,
             max=1 << 16,
-            metavar="NUMBER",
+            metavar="N",
         ),
     ] = None
 
@@ -221,8 +219,8 @@ class MemoryOptions:
         named = {application.name for application in applications()} & set(programs)
         if named and (self.constant or self.range or self.memory or self.slots):
             raise UserError(
-                f"{min(named)} is an application, which brings its memory and "
-                "declarations: --memory, --constant, --range and --slots are for programs"
+                f"{min(named)} is an application and declares its memory itself: --memory, "
+                "--constant, --range and --slots are for programs"
             )
 
     def memories(self, programs: Sequence[str], arguments: FileArguments) -> dict[str, list[Path]]:
@@ -241,7 +239,7 @@ class MemoryOptions:
             elif owner in contents:
                 contents[owner].append(Path(file))
             else:
-                raise UserError(f"--memory {text}: {owner} is none of the programs")
+                raise UserError(f"--memory {text}: {owner} is not one of the programs")
         for program, files in contents.items():
             default = Path(program).with_suffix(".memory")
             if not files and default.is_file():
@@ -291,7 +289,7 @@ def _declarations(
             if not match["owner"] and len(programs) > 1:
                 raise UserError(f"{option} {text}: with several programs, put PROGRAM= before it")
             if owner not in spans:
-                raise UserError(f"{option} {text}: {owner} is none of the programs")
+                raise UserError(f"{option} {text}: {owner} is not one of the programs")
             span = Span(_number(match["start"]), _number(match["size"]))
             if form is _CONSTANT:
                 spans[owner].append(span)
@@ -314,7 +312,7 @@ _OF_PROGRAMS = (
 
 
 def program_files(names: Sequence[str] | None) -> list[Path]:
-    """Those of ``names`` that are no applications; of a compiled model the manifest."""
+    """The files in ``names``, which may also have applications; a compiled model's manifest."""
     suite = [application.name for application in applications()]
     return [manifest_of(Path(name)) for name in files_beside("application", suite, names or ())]
 
@@ -325,8 +323,8 @@ def trim(
     programs: Annotated[
         list[str],
         typer.Argument(
-            help="Program files, assembly (.s), applications of the suite, one folder of vip nn "
-            "compile, or one ONNX file.",
+            help="Program files, assembly (.s), applications of the suite, one folder written by "
+            "vip nn compile, or one ONNX file.",
             metavar="PROGRAM|APPLICATION|DIR|MODEL.onnx...",
             callback=reading(program_files),
         ),
@@ -340,8 +338,8 @@ def trim(
     device: Annotated[
         str | None,
         typer.Option(
-            help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2 and so on) with full and with "
-            "trimmed engines, and run the programs on all of them.",
+            help="Fill a device (xc7vx690t, ecp5-85k, asic:MM2, ...) with full and with trimmed "
+            "engines, and run the programs on all of them.",
             metavar="DEVICE",
         ),
     ] = None,
@@ -349,38 +347,39 @@ def trim(
     why: Annotated[
         list[str] | None,
         typer.Option(
-            help="Say why an instruction or unit is there; may be repeated.", metavar="KEY"
+            help="Explain why an instruction or unit is needed; may be repeated.", metavar="KEY"
         ),
     ] = None,
     picture: Annotated[
         Path | None,
         typer.Option(
-            help="Draw instructions by unit and type.",
+            help="Draw a histogram of instructions by unit and type.",
             metavar="FILE",
             callback=drawing(),
         ),
     ] = None,
     json: JsonOption = None,
 ) -> None:
-    """Rebuild the engine with what programs need, and compare it with the full one.
+    """Rebuild the engine with only what programs need and compare it with the full one.
 
-    Memory declared with --constant or --range is fixed with the application, as --parameters is;
-    all else is data. Sizes are proved for every data where they follow from that. Otherwise they
-    are those of the runs given, and a run that needs more ends with a fault. An application of the
-    suite declares its own. Both engines run the programs: results and cycles must be the same
-    (--slower allows more cycles), and each removed instruction must fault; only then DIR gets the
-    Verilog. --prove also demands a proof, which takes some minutes. The JSON's ff_saved and
-    lut_saved are fractions, for Xilinx 7-series. With --device, DIR/chip.json is the chip of
-    trimmed engines, for vip generate --config. For a folder of vip nn compile, DIR gets a vault
-    whose engines are trimmed to all programs of the model (docs/onnx.md). MODEL.onnx is compiled
-    first, with --calibrate: DIR, a new folder, gets model and verilog.
+    Memory declared with --constant or --range belongs to the application, as --parameters does;
+    everything else is data. Where sizes follow from these declarations, they are proved for all
+    data. Otherwise they come from the runs, and a later run that needs more ends with a fault.
+    Applications of the suite have their declarations built in. Both engines run the programs:
+    results and cycles must be equal (--slower allows more cycles), and each removed instruction
+    must fault; only then is the Verilog written. --prove also requires a proof, which takes a few
+    minutes. In the JSON, ff_saved and lut_saved are fractions for Xilinx 7-series. With --device,
+    DIR/chip.json describes the chip of trimmed engines, for vip generate --config. For a folder
+    written by vip nn compile, DIR gets a vault whose engines are trimmed to all programs of the
+    model (docs/onnx.md). MODEL.onnx is compiled first, with --calibrate; DIR, a new folder, then
+    gets model and verilog.
 
     Example: vip trim kernel.vip --memory image.bin --constant 0x100:64 -o build/trimmed
     """
     if device is not None:
         find_device(device)
         if not steps["check"]:
-            raise UserError("--device runs the programs, so it can't go with --no-check")
+            raise UserError("--device runs the programs, so it excludes --no-check")
     for key in why or []:
         check_reason(key)
     groups: dict[str, Any] = {
@@ -425,9 +424,9 @@ def trimmed_to(
     """
     models = [program for program in programs if _is_model(program)]
     if sizes.slower and not steps["check"] and not models:
-        raise UserError("--slower measures the runs, so it can't go with --no-check")
+        raise UserError("--slower measures the runs, so it excludes --no-check")
     if len(set(programs)) < len(programs):
-        raise UserError("a program is given twice")
+        raise UserError("the same program is given twice")
     if models:
         _check_model(context, models[0], programs, device)
         preset_given = preset_name if is_given(context, "preset_name") else None
@@ -435,7 +434,7 @@ def trimmed_to(
         if not _is_onnx(path):
             return _trim_model(path, output, preset_given, model, sizes=sizes, **steps)
         if output is None:
-            raise UserError(f"{path}: compile it first, with vip nn compile, and give the folder")
+            raise UserError(f"{path}: compile it first with vip nn compile, and name its folder")
         return _build(path, output, preset_given, model, sizes=sizes, **steps)
     model.check("for models, not for programs")
     memory.check(programs)
@@ -466,7 +465,7 @@ def _check_model(
         UserError: one is given.
     """
     if len(programs) > 1:
-        raise UserError(f"{model}, a model, is trimmed to alone")
+        raise UserError(f"{model} is a model: it can't be combined with other programs")
     refused = [name for name in _OF_PROGRAMS if is_given(context, name)]
     if device:
         # Of vip trim. That of vip fit counts the vault against it.
@@ -502,7 +501,9 @@ def _subjects(
         path = Path(program)
         if not files:
             console.print(
-                f"{path.name}: no --memory, so only proofs count; it runs on zeros", style="dim"
+                f"{path.name}: no --memory given: memory is all zeros, and only proved sizes are "
+                "used",
+                style="dim",
             )
         name = path.name if len(short) == len(memories) else program
         subjects.append(
@@ -519,10 +520,10 @@ def _trim_programs(
         with shown() as progress:
             return vip.trim(subjects, preset_name, output=output, progress=progress, **options)
     except ProgramFaultError as error:
-        raise UserError(f"{error} (--allow-fault compares up to there)") from error
+        raise UserError(f"{error} (--allow-fault compares up to the fault)") from error
     except CoverageError as error:
         raise UserError(
-            f"{error}; give more runs, or --proved (a larger engine), or --allow-uncovered (other "
+            f"{error}; add runs, or use --proved (a larger engine) or --allow-uncovered (other "
             "runs may fault)"
         ) from error
 
@@ -533,7 +534,7 @@ def _trim_model(
     """Trim a vault to a compiled model."""
     model.check("for MODEL.onnx, not for a compiled model", "inputs")
     if preset_name is not None:
-        raise UserError(f"--preset {preset_name}: a compiled model brings its preset")
+        raise UserError(f"--preset {preset_name}: a compiled model already has its preset")
     with shown() as progress:
         return vip.trim_model(path, output, inputs=model.inputs, progress=progress, **options)
 
@@ -543,7 +544,7 @@ def _build(
 ) -> vip.BuiltModel:
     """Compile an ONNX file and trim a vault to it."""
     if model.calibrate is None:
-        raise UserError(f"{path}: --calibrate is missing: images for its fraction bits")
+        raise UserError(f"{path}: --calibrate DATA is needed: images that choose fraction bits")
     with shown() as progress:
         return vip.build_model(
             path,

@@ -7,6 +7,7 @@ from microkernels.runtime.job import KernelOutcome
 from pe.interface import PeCounter
 from sim_tb.cosim.difference import Commit, Differing, FirstDifference, OperandContent
 from sim_tb.cosim.machine import On
+from support.errors import counted
 from vip.cli.console import console, show_values, table, warn
 from vip.cosimulation.program import CosimRun
 from vip.cosimulation.stereo import BpRun
@@ -33,7 +34,7 @@ def show_difference(difference: FirstDifference) -> None:
     for place in difference.differing[:_SHOWN]:
         _show_place(place)
     if len(difference.differing) > _SHOWN:
-        console.print(f"  and {len(difference.differing) - _SHOWN} places more")
+        console.print(f"  and {len(difference.differing) - _SHOWN} more places")
     _show_commits(difference)
 
 
@@ -71,7 +72,7 @@ def _show_commits(difference: FirstDifference) -> None:
     """The last instructions on the simulator and, with waveforms, those of the engine."""
     text = ("instruction", "line")
     engine = ("on the engine", "in cycles") if difference.passages else ()
-    title = "last instructions, the differing one at the end"
+    title = "last instructions; the final one differs"
     rows = table("number", "word", *text, *engine, left=text, title=title)
     # Of different lengths, they end together.
     commits, passages = reversed(difference.commits), reversed(difference.passages)
@@ -98,7 +99,7 @@ def show_bp(run: BpRun) -> None:
     outcome = run.outcome
     verdict = "every message equals the golden model's"
     if not run.match:
-        verdict = f"{outcome.differing} message elements DIFFER from the golden model"
+        verdict = f"{counted(outcome.differing, 'message element')} DIFFER from the golden model's"
     result = outcome.result
     if result.host_cycles:
         rows = _chip_bp(outcome, result)
@@ -128,7 +129,7 @@ def _engine_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
             for name, count in counters.items()
             if name.startswith("STALL_") and count
         },
-        "simulated cycles a second": f"{result.cycles_per_second:,.0f}",
+        "simulated cycles per second": f"{result.cycles_per_second:,.0f}",
     }
 
 
@@ -139,7 +140,7 @@ def _vault_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
     return {
         **shared,
         "cycles": f"{outcome.cycles:,}",
-        "cycles per update and engine": f"{outcome.cycles_per_update:.2f}",
+        "cycles per update per engine": f"{outcome.cycles_per_update:.2f}",
         **{
             f"engine {pe.slot}: vector unit busy": (
                 f"{pe.counters['VECTOR_BUSY'] / outcome.cycles:.1%}"
@@ -158,7 +159,7 @@ def _vault(result: RunResult) -> dict[str, str]:
         "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
         "row hits": f"{result.row_hits:.1%}",
         "data bus busy": f"{result.vaults[0]['BUS_BUSY'] / result.cycles:.1%}",
-        "simulated cycles a second": f"{result.cycles_per_second:,.0f}",
+        "simulated cycles per second": f"{result.cycles_per_second:,.0f}",
     }
 
 
@@ -166,7 +167,7 @@ def _chip_bp(outcome: KernelOutcome, result: RunResult) -> dict[str, str]:
     return {
         "engines": str(outcome.pes),
         "message updates": f"{outcome.updates:,}",
-        "cycles per update and engine": f"{outcome.cycles_per_update:.2f}",
+        "cycles per update per engine": f"{outcome.cycles_per_update:.2f}",
         "bytes moved to another vault": f"{outcome.job.remote_bytes:.2%}",
         **_chip(result),
     }
@@ -179,7 +180,7 @@ def _chip(result: RunResult) -> dict[str, str]:
         "requests to another vault": f"{result.remote_share:.2%}",
         "flits on links": f"{result.flits:,}",
         "DRAM bandwidth, GB/s": f"{result.gbs:.2f}",
-        "simulated cycles a second": f"{result.cycles_per_second:,.0f}",
+        "simulated cycles per second": f"{result.cycles_per_second:,.0f}",
     }
 
 
@@ -201,7 +202,7 @@ def _show_faults(run: CosimRun) -> None:
         warn(faults[0].fault)
         return
     rest = len(faults) - 1
-    also = f"; {rest} more engine{'' if rest == 1 else 's'} faulted" if rest else ""
+    also = f"; {counted(rest, 'more engine')} faulted" if rest else ""
     warn(f"{faults[0]}{also}")
 
 
@@ -234,7 +235,7 @@ def _show_engines(name: str, on: On, result: RunResult) -> None:
             title = f"{counter.name.lower().replace('_', ' ')}, mean and most"
             rows[title] = f"{sum(values) / len(values):,.0f}  {max(values):,}"
     count = len(result.faults)
-    ended = f"{count} engine{'' if count == 1 else 's'} faulted" if count else "halted"
+    ended = f"{counted(count, 'engine')} faulted" if count else "halted"
     show_values(
         f"{name}: {ended}", {**rows, **(_chip(result) if result.host_cycles else _vault(result))}
     )

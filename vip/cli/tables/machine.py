@@ -59,15 +59,15 @@ def show_saturated(program: Program, saturated: Sequence[int]) -> None:
     line = program.source.get(word)
     place = f"word {word}" if line is None else f"word {word} ({line.file}:{line.line})"
     warn(
-        f"saturation: {sum(saturated)} values were limited to the width of their element, "
-        f"{saturated[word]} of them at {place}"
+        f"saturation: {counted(sum(saturated), 'value')} saturated to the width of the element, "
+        f"{saturated[word]} at {place}"
     )
 
 
 def show_model_saturated(values: int) -> None:
     """Print a line on standard error if ``values``, of a golden model, saturated."""
     if values:
-        warn(f"saturation: {values} values were limited to the width of their element")
+        warn(f"saturation: {counted(values, 'value')} saturated to the width of the element")
 
 
 def show_registers(registers: Sequence[int]) -> None:

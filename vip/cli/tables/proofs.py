@@ -12,7 +12,7 @@ def show_proofs(proofs: Mapping[str, Proof]) -> None:
     """Show ``proofs`` by the application or program of the engine, and the counterexamples of those
     that fail."""
     heads = ("for", "conditions", "seconds", "result")
-    title = "Engines that do what the full one does"
+    title = "Trimmed engines that behave as the full one does"
     results = table(*heads, left=("for", "result"), title=title)
     for name, proof in proofs.items():
         result = "proved" if proof.holds else "REFUTED"

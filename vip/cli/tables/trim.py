@@ -25,8 +25,8 @@ _AREAS = (
 
 
 def _instructions(cut: TrimReport) -> Table:
-    text = ("unit", "why the unit is still there")
-    title = "instructions by unit, and what needs them"
+    text = ("unit", "needed by")
+    title = "instructions by unit, and what needs the unit"
     rows = table(text[0], "kept", "removed", text[1], left=text, title=title)
     for unit in Unit:
         left, removed = len(cut.kept[unit]), len(cut.removed[unit])
@@ -36,9 +36,9 @@ def _instructions(cut: TrimReport) -> Table:
 
 
 def _sizes(cut: TrimReport) -> Table:
-    text = ("", "known", "from", "a run that needs more")
+    text = ("", "basis", "from", "overflow")
     numbers = ("full", "trimmed", "needed")
-    rows = table("", *numbers, *text[1:], left=text, title="sizes, and how they are known")
+    rows = table("", *numbers, *text[1:], left=text, title="sizes and their basis")
     for bound in cut.bounds:
         if bound.name == "fx":
             continue
@@ -50,7 +50,7 @@ def _sizes(cut: TrimReport) -> Table:
             f"{bound.value:,}",
             bound.basis,
             bound.why,
-            guard or ("there is none" if bound.basis == "proved" else ""),
+            guard or ("impossible" if bound.basis == "proved" else ""),
         )
     return rows
 
@@ -66,7 +66,7 @@ def _areas(areas: Mapping[str, AreaComparison], title: str) -> Table:
 
 def _runs(result: TrimResult) -> Table:
     design = "vaults" if result.vault else "engines"
-    text = ("program", "memory", "end", "the rest")
+    text = ("program", "memory", "end", "results")
     heads = (*text[:3], "cycles, full", "cycles, trimmed", text[3])
     rows = table(*heads, left=text, title=f"runs on both {design}")
     for launch in result.checks:
@@ -107,9 +107,9 @@ def _check(result: TrimResult) -> None:
             f"takes {trimmed / full - 1:.2%} more cycles"
         )
     if result.unfaulted:
-        console.print(f"removed, but no fault: {', '.join(result.unfaulted)}")
+        console.print(f"removed, but does not fault: {', '.join(result.unfaulted)}")
     else:
-        console.print(f"each of the {result.removed} removed instructions faults")
+        console.print(f"every removed instruction faults ({result.removed} tried)")
 
 
 def show_trim(result: TrimResult, work: str, why: Sequence[str] = ()) -> None:
@@ -125,7 +125,7 @@ def show_trim(result: TrimResult, work: str, why: Sequence[str] = ()) -> None:
         title = "area, with counters" if counters else "area, both without counters"
         console.print(_areas(result.areas, title))
     if result.vault and result.vault_areas:
-        title = f"area of the vault: {result.vault.pes} engines, their memory's controller"
+        title = f"area of the vault: {result.vault.pes} engines and the memory controller"
         console.print(_areas(result.vault_areas, title))
     if result.checks:
         _check(result)

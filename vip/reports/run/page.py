@@ -10,6 +10,7 @@ from typing import Any
 
 from support.errors import VipError, clipped, printable
 from support.files import read_bytes, write_atomically
+from vip.output import origin_line
 
 from .figures import FIGURES
 
@@ -102,10 +103,8 @@ def run_page(name: str, content: Mapping[str, Any], folder: Path = Path()) -> st
         folder: of the result; its picture is named from there.
     """
     origin = content.get("provenance")
-    origin = dict(origin) if isinstance(origin, dict) else {}
-    command = str(origin.pop("command", ""))
-    tools = origin.pop("tools", {})
-    about = ", ".join(f"{key} {value}" for key, value in {**origin, **tools}.items())
+    origin = origin if isinstance(origin, dict) else {}
+    command, about = str(origin.get("command", "")), origin_line(origin)
     entries = {key: value for key, value in content.items() if key != "provenance"}
     if isinstance(content.get("picture"), str):
         entries["picture"] = str(folder / content["picture"])

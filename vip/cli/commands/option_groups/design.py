@@ -12,14 +12,16 @@ __all__ = ["ConfigOption", "DesignPresetOption", "chosen"]
 
 DesignPresetOption = Annotated[
     str | None,
-    typer.Option("--preset", metavar="NAME", help="Named configuration.", show_default="pe"),
+    typer.Option(
+        "--preset", metavar="NAME", help="Named configuration (see vip presets).", show_default="pe"
+    ),
 ]
 ConfigOption = Annotated[
     Path | None,
     typer.Option(
         "--config",
         metavar="FILE",
-        help="Configuration as JSON, as vip trim --device writes it (instead of --preset).",
+        help="Configuration as JSON, as written by vip trim --device (instead of --preset).",
         callback=reading(),
     ),
 ]

@@ -13,23 +13,23 @@ OnOption = Annotated[
     On,
     typer.Option(
         "--on",
-        help="The Verilog; the timing model: as many cycles, in less time; or the instruction set "
-        "simulator, without cycles.",
+        help="Where to run: the Verilog, the timing model (the same cycle count, faster), or the "
+        "instruction set simulator (no cycle count).",
     ),
 ]
 TimedOption = Annotated[
     Timed,
     typer.Option(
         "--on",
-        help="The Verilog, or the timing model: as many cycles, in less time.",
+        help="Where to run: the Verilog, or the timing model (the same cycle count, faster).",
     ),
 ]
 PlaceOption = Annotated[
     Place,
     typer.Option(
         "--on",
-        help="The golden model, without cycles; the timing model or the Verilog, with cycles; or "
-        "the instruction set simulator. All results are compared with the golden model's.",
+        help="Where to run: the golden model or the instruction set simulator (no cycle count), "
+        "the timing model or the Verilog. All results are compared with the golden model's.",
     ),
 ]
 LatencyOption = Annotated[
@@ -45,12 +45,12 @@ def _behaviour(
     ] = 8,
     stall: Annotated[
         float,
-        typer.Option(help="Chance per cycle that the memory refuses a request.", min=0, max=0.99),
+        typer.Option(help="Probability per cycle that the memory stalls.", min=0, max=0.99),
     ] = 0,
     out_of_order: Annotated[
         bool, typer.Option("--out-of-order", help="Answer requests in random order.")
     ] = False,
-    seed: Annotated[int, typer.Option(help="Seed of everything random in the memory.", min=0)] = 1,
+    seed: Annotated[int, typer.Option(help="Random seed of the memory.", min=0)] = 1,
 ) -> MemoryBehaviour:
     """Behaviour of the memory beside one engine, as a simulation takes it."""
     return MemoryBehaviour(

@@ -21,7 +21,7 @@ def _dumped(dump: Any) -> list[Path]:
 MemoryOption = Annotated[
     Path | None,
     typer.Option(
-        help="File with the memory's contents from address 0.",
+        help="Memory image, loaded at address 0.",
         metavar="FILE",
         callback=reading(),
     ),
@@ -29,7 +29,8 @@ MemoryOption = Annotated[
 DumpOption = Annotated[
     tuple[str, str, Path] | None,
     typer.Option(
-        help="Write memory afterwards; address and bytes may be hexadecimal, after 0x.",
+        help="After the run, write these bytes of memory to FILE; numbers are decimal, or "
+        "hexadecimal with 0x.",
         metavar="ADDRESS BYTES FILE",
         callback=writing(paths=_dumped),
     ),
@@ -40,7 +41,7 @@ def dump_of(values: tuple[str, str, Path] | None) -> Dump | None:
     """The value of ``--dump``.
 
     Raises:
-        typer.BadParameter: what is no number.
+        typer.BadParameter: an address or size is not a number.
     """
     return None if values is None else Dump(address(values[0]), address(values[1]), values[2])
 

@@ -14,15 +14,13 @@ __all__ = ["BatchOption", "CarryOption", "ModelOptions", "carried"]
 
 BatchOption = Annotated[
     int | None,
-    typer.Option(
-        help="Images of a run: the first size of inputs, which is a batch.", min=1, max=1024
-    ),
+    typer.Option(help="Images per run (the first dimension of inputs).", min=1, max=1024),
 ]
 CarryOption = Annotated[
     list[str] | None,
     typer.Option(
         metavar="OUTPUT=INPUT",
-        help="An output of an image is an input of the next one, such as the state of a "
+        help="Feed an output of each image to an input of the next, such as the state of a "
         "recurrent network; may be repeated.",
     ),
 ]
@@ -37,7 +35,7 @@ class ModelOptions:
         typer.Option(
             metavar="DATA",
             callback=reading(),
-            help="Images for MODEL.onnx, as of vip nn compile.",
+            help="Images for MODEL.onnx, as for vip nn compile.",
         ),
     ] = None
     carry: CarryOption = None
@@ -48,7 +46,7 @@ class ModelOptions:
             "--input",
             metavar="DATA",
             callback=reading(),
-            help="Images for the runs of a model, as of vip nn run (default: random, or those of "
+            help="Images for the runs of a model, as for vip nn run (default: random, or those of "
             "--calibrate).",
         ),
     ] = None
@@ -74,7 +72,7 @@ def carried(texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         output, separator, name = text.partition("=")
         if not (separator and output and name):
-            raise UserError(f"--carry {text}: give OUTPUT=INPUT, names of tensors")
+            raise UserError(f"--carry {text}: must be OUTPUT=INPUT, two names of tensors")
         if output in pairs:
             raise UserError(f"--carry {text}: output {output} is named twice")
         pairs[output] = name

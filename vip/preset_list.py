@@ -1,4 +1,4 @@
-"""The presets: their engines, ports, memory, area, and the devices that they fit.
+"""The verb ``presets``: their engines, ports, memory, area, and the devices that they fit.
 
 Areas are measured: ``vip bench presets --record`` keeps those of all presets in
 ``bench/results/presets.json``, which :func:`recorded_presets` reads, and :func:`measure_areas`
@@ -27,9 +27,9 @@ __all__ = [
     "PresetList",
     "PresetRow",
     "figure_name",
-    "list_presets",
     "measure_areas",
     "preset_rows",
+    "presets",
     "recorded_presets",
 ]
 
@@ -86,8 +86,11 @@ class PresetList:
         return {"areas": self.origin, "presets": presets, "devices": devices}
 
 
-def list_presets(*, measure: bool = False, progress: Progress = silent) -> PresetList:
+def presets(*, measure: bool = False, progress: Progress = silent) -> PresetList:
     """All presets, with the areas of the record.
+
+    ``[row.name for row in presets().rows if "xc7a100t" in row.fits]`` are those that the device has
+    room for.
 
     Parameters:
         measure: synthesise them now instead, which takes minutes for each that is not cached.
