@@ -9,8 +9,8 @@ _MOST_SHOWN = 200
 
 
 class ModelError(VipError):
-    """A model, or data for one, that can't be used; the message is one line: what, where, what
-    would do."""
+    """A model, or data for one, that can't be used; the one-line message says what, where, and what
+    is allowed."""
 
 
 class MixedImagesError(ModelError):
@@ -19,5 +19,5 @@ class MixedImagesError(ModelError):
 
 
 def one_line(error: BaseException) -> str:
-    """The message of another library's exception on one line of limited length."""
+    """The message of another library's exception, on one line of limited length."""
     return clipped(printable(" ".join(str(error).split())), _MOST_SHOWN)

@@ -150,7 +150,7 @@ class Importer:
         self.inputs.append(self.port(name, self.values[name]))
 
     def port(self, tensor: str, value: Value) -> ModelPort:
-        """A tensor and the layer that holds it."""
+        """A value: a tensor and the layer that holds it."""
         return ModelPort(
             tensor=tensor,
             shape=value.shape,
@@ -209,7 +209,7 @@ class Importer:
         return candidate
 
     def value(self, node: GraphNode, number: int = 0) -> Value:
-        """The node's input of this number, which must depend on the model's inputs; not turned.
+        """The node's input of this number, not turned; it must depend on the model's inputs.
 
         Raises:
             ModelError: there is none, or it is constant.
@@ -228,8 +228,8 @@ class Importer:
         return self.values[name]
 
     def extra_outputs(self, node: GraphNode) -> str:
-        """A further output that something uses, of an operator that makes none but the first; "":
-        there is none."""
+        """Name of an output beyond the first that something uses, of an operator that makes only
+        the first; "" if there is none."""
         if node.op in _SEVERAL_OUTPUTS:
             return ""
         return next((name for name in node.outputs[1:] if self._uses[name]), "")
@@ -243,7 +243,7 @@ class Importer:
         return number < len(node.inputs) and node.inputs[number] in self.graph.constants
 
     def constant(self, node: GraphNode, number: int) -> Array | None:
-        """The node's input of this number, which must be constant; None: there is none.
+        """The node's input of this number, which must be constant; None if it is missing.
 
         Raises:
             ModelError: it depends on the model's inputs.
@@ -256,7 +256,7 @@ class Importer:
         return self.graph.constants[name]
 
     def reals(self, node: GraphNode, number: int) -> Reals:
-        """Likewise, as finite real numbers; there must be one.
+        """As :meth:`constant`, as finite real numbers; the input must not be missing.
 
         Raises:
             ModelError: it is none.

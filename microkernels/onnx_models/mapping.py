@@ -31,7 +31,7 @@ _TAKES = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A node that is not supported: its operator, its name, and why."""
+    """A node that is not supported: its operator, its name, and the reason."""
 
     op: str
     node: str
@@ -40,7 +40,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """What of a graph is supported.
+    """How much of a graph is supported.
 
     Attributes:
         operators: of each type of operator, nodes in all, and nodes that are mapped.
@@ -167,7 +167,7 @@ def _copy(importer: Importer, tensor: str, value: Value) -> Value:
 
 
 def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
-    """These layers, and those that they need."""
+    """These layers and all layers that they depend on."""
     needed = set(names)
     for layer in reversed(importer.layers.values()):
         if layer.name in needed:

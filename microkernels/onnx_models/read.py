@@ -62,7 +62,7 @@ class GraphNode:
 
 
 def attribute(node: GraphNode, name: str, default: Any) -> Any:
-    """An attribute of a node; text as text."""
+    """An attribute of a node; bytes are decoded to text."""
     value = node.attributes.get(name, default)
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
@@ -121,7 +121,7 @@ def load_proto(path: Path) -> "ModelProto":
     """The model in a file, not yet checked.
 
     Raises:
-        ModelError: no model.
+        ModelError: the file is not a model.
         MissingExtraError: the package ``onnx`` is not installed.
         OSError: the file can't be read.
     """
@@ -218,8 +218,8 @@ def _inferred(model: "ModelProto") -> list[Any]:
 
 
 def _without_data(model: "ModelProto", constants: Mapping[str, Array]) -> "ModelProto":
-    """A copy of ``model`` whose large constants are inputs: the checks need no more than their
-    shapes, and copy the model several times."""
+    """A copy of ``model`` whose large constants are inputs: the checks need only their shapes, and
+    copy the model several times."""
     import onnx
     from onnx import helper
 
@@ -413,7 +413,7 @@ def _node(number: int, node: "NodeProto") -> GraphNode:
 
 
 def _needed(nodes: list[GraphNode], outputs: Iterable[str]) -> list[GraphNode]:
-    """The nodes on which the outputs depend."""
+    """The nodes that the outputs depend on."""
     needed = set(outputs)
     ordered = []
     for node in reversed(nodes):

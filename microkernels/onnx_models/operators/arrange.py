@@ -42,7 +42,7 @@ def spatial(node: GraphNode, value: Value) -> int:
     """Dimensions of the maps in ``value``, 1 or 2.
 
     Raises:
-        ModelError: another number of them.
+        ModelError: the number of dimensions is another.
     """
     rank = len(value.shape) - 2
     if rank not in (1, 2):
@@ -55,7 +55,7 @@ def spatial(node: GraphNode, value: Value) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Positions:
-    """Windows along each axis of an input: the lists have an item an axis.
+    """Windows along each axis of an input: each list has one item per axis.
 
     Attributes:
         kernel: pixels. strides, dilations: of them.
@@ -96,7 +96,7 @@ class Positions:
         return [(pixels - 1) * dilation + 1 for pixels, dilation in pairs]
 
     def outputs(self, size: int, axis: int) -> int:
-        """Windows along an axis of so many pixels."""
+        """The number of windows along an axis of this many pixels."""
         free = size + self.before[axis] + self.after[axis] - self.extents[axis]
         return free // self.strides[axis] + 1
 
@@ -109,7 +109,7 @@ class Positions:
 
     @property
     def window(self) -> Size2:
-        """Pixels of a window, with its gaps."""
+        """Pixels of a window, including its gaps."""
         return _across_down(self.extents, 1)
 
     @property

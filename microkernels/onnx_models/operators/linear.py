@@ -154,7 +154,7 @@ def _conv_of_samples(
 
 
 def _conv_bias(importer: Importer, node: GraphNode, filters: int) -> Reals:
-    """The bias of a convolution; zeros, if it has none.
+    """The bias of a convolution; zeros if it has none.
 
     Raises:
         ModelError: it does not fit the filters.

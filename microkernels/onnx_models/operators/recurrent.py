@@ -1,7 +1,7 @@
-"""LSTM and GRU, a time step at a time.
+"""LSTM and GRU, one time step at a time.
 
-Input and state of a step are one vector, of which one fully connected layer computes the sums of
-all gates. Each step has layers, and weights in memory, of its own.
+Input and state of a step form one vector; one fully connected layer computes the sums of all gates
+from it. Each step has its own layers and its own weights in memory.
 """
 
 from collections.abc import Sequence
