@@ -142,8 +142,9 @@ class ScalingPoint:
 
 
 def _scaling_chip(base: ChipConfig, columns: int, rows: int, engines: int) -> ChipConfig:
-    """``base`` with another grid, and tags for up to eight engines a vault. The vaults of more than
-    32 are smaller: together they have 8 GiB at most, the size of a :class:`isa.image.DramImage`."""
+    """``base`` with another grid, and tags for up to eight engines per vault. The vaults of more
+    than 32 are smaller: together they have 8 GiB at most, the size of a
+    :class:`isa.image.DramImage`."""
     dram = base.tile.dram
     share = max(1, columns * rows * dram.size_bytes // MAX_IMAGE_BYTES)
     vault = replace(dram, tag_bits=_TAG_BITS, rows=dram.rows // share)
@@ -239,27 +240,27 @@ _Series = tuple[str, Callable[[ScalingPoint], float], Callable[[ScalingPoint], s
 _OVER_VAULTS: _Series = (
     "vaults",
     lambda point: point.vaults,
-    lambda point: f"{point.width} x {point.height} pixels, {point.engines} engines a vault",
+    lambda point: f"{point.width} x {point.height} pixels, {point.engines} engines per vault",
 )
 
 _SERIES: Mapping[str, _Series] = {
     "vaults": _OVER_VAULTS,
     "small": _OVER_VAULTS,
     "engines": (
-        "engines a vault",
+        "engines per vault",
         lambda point: point.engines,
         lambda point: f"{point.width} x {point.height} pixels, {point.vaults} vaults",
     ),
     "image": (
         "messages, thousands",
         lambda point: point.updates / 1000,
-        lambda point: f"{point.vaults} vaults, {point.engines} engines a vault",
+        lambda point: f"{point.vaults} vaults, {point.engines} engines per vault",
     ),
 }
 
 
 def draw_scaling(points: Sequence[tuple[str, ScalingPoint]], path: Path) -> None:
-    """Write a picture of time over vaults, engines a vault and messages.
+    """Write a picture of time over vaults, engines per vault and messages.
 
     Parameters:
         points: of :func:`measure_scaling`, of all series.
@@ -342,9 +343,9 @@ def full_hd() -> Iterator[Measurement]:
 
 @experiment(presets=("thesis",), tools=AMARANTH, minutes=15)
 def scaling(picture: PictureOption = None) -> Iterator[Measurement]:
-    """How BP-M scales: with vaults, with engines a vault, with pixels.
+    """How BP-M scales: with vaults, with engines per vault, with pixels.
 
-    An iteration of BP-M against the number of vaults, for two images, of engines a vault, and of
+    An iteration of BP-M against the number of vaults, for two images, of engines per vault, and of
     pixels, in as many columns and rows of tiles as vaults and in those of the fastest cut, on the
     timing model. Every message is compared with the golden model's. Times at 1.25 GHz.
 

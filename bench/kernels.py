@@ -240,7 +240,7 @@ _KINDS: Mapping[str, str] = {
 
 
 def roof(config: VaultTileConfig) -> tuple[float, float]:
-    """Limits of a vault: GB/s of its memory, and 10**9 operations a second on 16-bit elements,
+    """Limits of a vault: GB/s of its memory, and 10**9 operations per second on 16-bit elements,
     counting both stages of each engine's vector unit."""
     tck = config.dram.timing.tck_ns
     operations = config.pes * (WORD_BYTES // _ELEMENT_BYTES) * _STAGES
@@ -285,7 +285,7 @@ def draw_roofline(runs: Sequence[KernelRun], config: VaultTileConfig, path: Path
                     )
             axis.set(
                 xlabel="operations for each byte of memory",
-                ylabel="10$^9$ operations a second and vault",
+                ylabel="10$^9$ operations per second per vault",
             )
             axis.grid(which="both")
         overview.set(xscale="log", yscale="log", xlim=edge[[0, -1]], title="Kernels on one vault")

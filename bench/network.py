@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 #: Columns and rows of the networks that take random traffic with random back-pressure: rings of
-#: two to five and eight, with one virtual channel and with two, and numbers that are no power of
+#: two to five and eight, with one virtual channel and with two, and numbers that are not a power of
 #: two.
 SIZES = ((2, 2), (3, 3), (4, 2), (5, 3), (4, 4), (8, 4))
 
@@ -178,7 +178,7 @@ _CYCLES = 12_000
 
 _WARMUP = 2_000
 
-#: Rates are measured up to so many times that at which the first link or port is full.
+#: Rates are measured up to this multiple of the one at which the first link or port is full.
 _OVERLOAD = 3
 
 
@@ -187,7 +187,7 @@ class LoadPoint:
     """One rate of a curve.
 
     Attributes:
-        offered, delivered: flits per cycle and sending vault.
+        offered, delivered: flits per cycle per sending vault.
         mean, p99: latency in cycles, from the making of a packet to its last flit.
     """
 
@@ -203,7 +203,7 @@ class LoadCurve:
 
     Attributes:
         columns, rows: of the network. destinations: of the traffic.
-        limit: flits per cycle and sending vault at which a link or a vault's port is full.
+        limit: flits per cycle per sending vault at which a link or a vault's port is full.
         bisection: the same for the links between two halves, under uniform traffic.
         points: in the order of :data:`RATES`.
         fastest: by links of the route, the fewest cycles from a header's entry to its exit; 0 where
@@ -220,7 +220,7 @@ class LoadCurve:
 
     @property
     def saturation(self) -> float:
-        """Most that was delivered, in flits per cycle and sending vault."""
+        """Most that was delivered, in flits per cycle per sending vault."""
         return max(point.delivered for point in self.points)
 
     @classmethod
@@ -317,7 +317,7 @@ def draw_curves(curves: Sequence[LoadCurve], path: Path) -> None:
             mine = [curve for curve in curves if (curve.columns, curve.rows) == size]
             _draw_network(axes[0][column], axes[1][column], mine)
         axes[0][0].set_ylabel("mean latency in cycles")
-        axes[1][0].set_ylabel("delivered, flits a cycle and vault")
+        axes[1][0].set_ylabel("delivered, flits per cycle per vault")
         # Every network has the same lines; one legend below names them once.
         handles, labels = axes[0][0].get_legend_handles_labels()
         drawing.legend(handles, labels, loc="outside lower center", ncols=3)
@@ -356,7 +356,7 @@ def _draw_network(latency: "Axes", delivered: "Axes", curves: Sequence[LoadCurve
         axis.grid()
         axis.set(xlim=(0, 1.05))
     latency.set(title=f"{first.columns} x {first.rows} vaults", ylim=(0, _MOST_CYCLES))
-    delivered.set(xlabel="offered, flits a cycle and sending vault", ylim=(0, 1.05))
+    delivered.set(xlabel="offered, flits per cycle per sending vault", ylim=(0, 1.05))
 
 
 @experiment(tools=SIMULATION, minutes=90)

@@ -35,7 +35,7 @@ _SPEED, _SPEED_RUNS = (64, 48, 16), (1, 5)
 
 @experiment(presets=("pe", "vault"), tools=SIMULATION, minutes=3)
 def speed() -> Iterator[Measurement]:
-    """Simulated cycles and instructions a second of a processor, of all simulators.
+    """Simulated cycles and instructions per second of a processor, of all simulators.
 
     Cycles of one engine and of a vault, on Verilog and on the timing model, start left out; and
     instructions of the instruction set simulator, in Python, compiled, and compiled with a check of
@@ -117,7 +117,7 @@ def functional() -> Iterator[Measurement]:
 
     16 labels: instructions of all engines, with those spent waiting, and seconds of a processor
     with filling and reading the memory. Every message equals the golden model's. And of each
-    application of the suite, instructions a second of a processor, over many launches.
+    application of the suite, instructions per second of a processor, over many launches.
     """
     job = _job()
     before = cpu_seconds()

@@ -130,7 +130,7 @@ def _split(line: str) -> list[str]:
 
 
 def _note(cell: str) -> str:
-    """The comment of a cell that is no source of a figure beside it."""
+    """The comment of a cell that is not a source of a figure beside it."""
     notes = _COMMENT.findall(_SOURCED.sub(r"\1", cell))
     return notes[0].strip() if notes else ""
 

@@ -114,7 +114,7 @@ def read_record(name: str, folder: Path = RESULTS) -> Record:
     """The record of the benchmark ``name``; an empty one if there is no such file.
 
     Raises:
-        BenchError: the file is no record.
+        BenchError: the file is not a record.
     """
     path = folder / f"{name}.json"
     if not path.is_file():

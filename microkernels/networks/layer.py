@@ -42,7 +42,7 @@ __all__ = [
 
 #: Converts items to a tuple.
 Constructor = Callable[..., tuple[Any, ...]]
-#: Name of a network's input, used in place of a layer's name.
+#: Name of a network's input, used instead of a layer's name.
 INPUT = "input"
 #: Used only for estimates: cycles per launch; bytes per cycle of the vault's memory; products per
 #: cycle of an engine.

@@ -59,6 +59,7 @@ from microkernels.nn.lstm_shape import (
 from microkernels.runtime.barrier import ChipBarrierCode, ChipFlags
 from microkernels.runtime.job import Golden, KernelJob
 from microkernels.runtime.ring import ChipEngines
+from support.errors import counted
 
 __all__ = ["SequenceLayout", "lstm_sequence_job", "lstm_sequence_program", "plan_sequence"]
 
@@ -136,13 +137,14 @@ class SequenceLayout:
         CHECK.at_least("steps", self.steps, 1)
         if self.plan.sharers * self.parts != self.engines.pes:
             raise KernelError(
-                f"{self.parts} part(s) of {self.plan.sharers} engines are not the "
+                f"{counted(self.parts, 'part')} of {self.plan.sharers} engines are not the "
                 f"{self.engines.pes} engines of a vault"
             )
         if self.end > (room := 1 << self.engines.ring.address_bits):
             raise KernelError(
-                f"the sequence needs {self.end} bytes in each of {self.engines.ring.vaults} "
-                f"vault(s), which have {room}: give more vaults, or fewer steps"
+                f"the sequence needs {self.end} bytes in each of "
+                f"{counted(self.engines.ring.vaults, 'vault')}, which have {room}: "
+                "give more vaults, or fewer steps"
             )
 
     # Sizes.

@@ -19,6 +19,7 @@ from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
 from microkernels.runtime.ring import ChipEngines, VaultRing
+from support.errors import counted
 
 from .layer import LAUNCH_CYCLES, ChipWork, LayerPlan
 from .network import INPUT, Layer, LayerInput, MapSize, Network, named
@@ -77,8 +78,8 @@ def _readable(
             break
     where = ", the minimum for a fully connected layer's output," if step > 1 else ""
     raise KernelError(
-        f"{overflow(step)} of {step} channel(s){where} does not fit an engine with vectors of "
-        f"{MAX_VL} elements and a scratchpad of {scratchpad_bytes} bytes"
+        f"{overflow(step)} of {counted(step, 'channel')}{where} does not fit an engine with "
+        f"vectors of {MAX_VL} elements and a scratchpad of {scratchpad_bytes} bytes"
     )
 
 
@@ -218,7 +219,7 @@ class _Planner:
                 failed = str(error)
         if not fastest:
             vaults = self.work.engines.ring.vaults
-            raise KernelError(f"{layer.name}: no cut over {vaults} vault(s): {failed}")
+            raise KernelError(f"{layer.name}: no cut over {counted(vaults, 'vault')}: {failed}")
         return [plan for _, _, plan in fastest]
 
     def moved(self, before: LayerPlan | None, plan: LayerPlan) -> float:

@@ -33,6 +33,7 @@ from microkernels.common.builder import DEFAULT_SCRATCHPAD
 from microkernels.common.errors import CHECK, KernelError
 from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT_BYTES
+from support.errors import counted
 
 from .conv_shape import MOST_NARROW, ConvShape, check_shifts
 
@@ -405,9 +406,9 @@ def plan_conv(
             best.append(min(fitting, key=lambda plan: (plan.cycles, -plan.slots)))
     if not best:
         raise KernelError(
-            f"{candidates[0]} filter(s) of {shape.kernel} x {shape.down} pixels of {depth} "
-            f"channels do not fit a scratchpad of {scratchpad_bytes} bytes with the window before "
-            f"them: give slices of fewer channels"
+            f"{counted(candidates[0], 'filter')} of {shape.kernel} x {shape.down} pixels of "
+            f"{depth} channels need more than a scratchpad of {scratchpad_bytes} bytes with the "
+            f"window before them: give slices of fewer channels"
         )
     return min(best, key=lambda plan: (plan.cycles, -plan.ahead, plan.bus_cycles(SHARERS)))
 

@@ -33,6 +33,7 @@ from microkernels.common.fixed_point import (
 )
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
+from support.errors import counted
 
 from .curves import POLYNOMIALS, UNIT_FRACTION, Curve
 from .element_shape import ElementShape
@@ -69,7 +70,9 @@ class ElementLayout(LineLayout):
         shape = self.shape
         if (self.other is not None) != (shape.maps == 2):
             number = "no other map" if self.other is None else "another map"
-            raise KernelError(f"{shape.operation} reads {shape.maps} map(s), and {number} is given")
+            raise KernelError(
+                f"{shape.operation} reads {counted(shape.maps, 'map')}, but {number} is given"
+            )
         size = (shape.width, shape.height, shape.channels)
         self._check_maps("element-wise layers need", *[size] * len(self.maps))
         if self._most_elements < _STEP:
@@ -192,8 +195,8 @@ class _ElementKernel(StreamKernel[ElementLayout]):
         super().__init__(
             layout,
             vault_bits,
-            f"Element by element: {shape.operation} of {shape.maps} map(s) of {shape.width} x "
-            f"{shape.height} x {shape.channels}.",
+            f"Element by element: {shape.operation} of {counted(shape.maps, 'map')} of "
+            f"{shape.width} x {shape.height} x {shape.channels}.",
             {
                 0: f"constants: {', '.join(map(str, shape.constants)) or 'none'}",
                 layout.results: "two pieces of results",

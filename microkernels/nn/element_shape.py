@@ -23,6 +23,7 @@ from microkernels.common.fixed_point import (
     subtract,
 )
 from microkernels.common.logistic import sigmoid, tanh
+from support.errors import counted
 
 from .curves import MOST_FRACTION, POLYNOMIALS, Curve, check_curve, curve, polynomial
 
@@ -196,7 +197,7 @@ def element(shape: ElementShape, image: Elements, other: Elements | None = None)
     size = (shape.height, shape.width, shape.channels)
     image = check_elements("image", image, size)
     if (other is not None) != (shape.maps == 2):
-        raise KernelError(f"{shape.operation} is an operation of {shape.maps} map(s)")
+        raise KernelError(f"{shape.operation} is an operation of {counted(shape.maps, 'map')}")
     if other is not None:
         other = check_elements("other", other, size)
         if shape.operation == "add":

@@ -42,6 +42,7 @@ from microkernels.common.fixed_point import (
 )
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
+from support.errors import counted
 
 from .line import LineKernel, LineLayout, StreamKernel
 from .pool_shape import MEAN_FRACTION, PoolShape
@@ -134,7 +135,7 @@ class PoolLayout(LineLayout):
         if self.windows.slots < 1 and self.columns.slots < 1:
             raise KernelError(
                 f"a window of {shape.window} x {shape.down} pixels of {self.source.depth} "
-                f"channels and {shape.segments} segment(s) does not fit a scratchpad of "
+                f"channels and {counted(shape.segments, 'segment')} does not fit a scratchpad of "
                 f"{self.scratchpad_bytes} bytes: {self._fitting}"
             )
 
@@ -270,7 +271,7 @@ class _PoolKernel(LineKernel[PoolLayout]):
             vault_bits,
             f"Pooling: {shape.width} x {shape.height} x {shape.channels}, "
             f"{'mean' if shape.mean else 'maximum'} of {shape.window} x {shape.down}, stride "
-            f"{shape.stride}, {shape.segments} segment(s); thesis section 6.2.",
+            f"{shape.stride}, {counted(shape.segments, 'segment')}; thesis section 6.2.",
             {
                 0: "threshold, reciprocal",
                 plan["bias"]: "bias" if layout.biased else "no bias",

@@ -36,6 +36,7 @@ from microkernels.common.fixed_point import (
 )
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
+from support.errors import counted
 
 from .line import LineCut, LineKernel, LineLayout, even_parts, part_starts
 
@@ -280,11 +281,11 @@ class _ProductKernel(LineKernel[ProductLayout]):
         super().__init__(
             layout,
             vault_bits,
-            f"Products of {shape.groups} group(s) of {shape.rows} and {shape.columns} rows of "
-            f"{shape.inner} elements.",
+            f"Products of {counted(shape.groups, 'group')} of {shape.rows} and {shape.columns} "
+            f"rows of {shape.inner} elements.",
             {
-                scratchpad["rows"]: f"{cut.rows} row(s) of the first map",
-                scratchpad["ring"]: f"two blocks of {cut.part} row(s) of the second map",
+                scratchpad["rows"]: f"{counted(cut.rows, 'row')} of the first map",
+                scratchpad["ring"]: f"two blocks of {counted(cut.part, 'row')} of the second map",
                 scratchpad["results"]: "results",
             },
         )

@@ -33,6 +33,7 @@ from microkernels.common.feature_map import COLUMN_BYTES, round_up
 from microkernels.common.fixed_point import ELEMENT, ELEMENT_BYTES
 from microkernels.common.memory import Writable
 from microkernels.common.scratchpad import ScratchpadPlan
+from support.errors import counted
 
 from .line import LineCut, LineKernel, LineLayout, even_parts, part_starts
 from .rows_shape import EXPONENTIAL, PLAIN, ROOT, UNIT_FRACTION, NormalizeShape
@@ -237,7 +238,7 @@ class _RowsKernel(LineKernel[RowsLayout]):
             {
                 places["narrow"]: "constants",
                 places["sums"]: "sums by level",
-                places["rows"]: f"{layout.rows} row(s)",
+                places["rows"]: f"{counted(layout.rows, 'row')}",
                 places["chunk"]: "a chunk",
                 places["elements"]: "an element of each row",
                 places["numbers"]: "numbers of each row",

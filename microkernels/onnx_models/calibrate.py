@@ -44,11 +44,12 @@ _MOST_LIMITED = 1e-3
 
 @dataclass(frozen=True, kw_only=True)
 class MapReport:
-    """A map on the calibration data.
+    """How one map behaves on the calibration data.
 
     Attributes:
-        layer: that makes it. node: of the model.
-        fraction: bits. weight_fraction: of the layer's weights; None: it has none.
+        layer: that makes the map. node: of the model, from which the layer comes.
+        fraction: fraction bits. weight_fraction: fraction bits of the layer's weights; None if it
+            has none.
         largest: magnitude of the real numbers.
         error: what the elements cost: beside the mapped layers in floating point, root of the mean
             squared error over that of the mean square.
@@ -102,7 +103,7 @@ class Calibrated(ElementNetwork):
 
     @property
     def saturated(self) -> int:
-        """Values limited on the calibration data."""
+        """How many values are limited on the calibration data."""
         return sum(report.saturated for report in self.maps)
 
 
@@ -140,7 +141,7 @@ class _Calibration:
         self.weight_limits = self._weight_limits()
 
     def _fitting(self) -> dict[str, int]:
-        """The most fraction bits of each group."""
+        """The maximum number of fraction bits of each group."""
         needs: dict[str, float] = {}
         for name, largest in self.largest.items():
             group = self.group[name]
@@ -347,7 +348,7 @@ class _Calibration:
         return self._error(layer, golden.elements, formats, real)
 
     def _error(self, layer: Layer, elements: Elements, formats: Formats, real: Reals) -> float:
-        """Root of the mean squared error over that of the mean square."""
+        """Root of the mean squared error, relative to the root of the mean square."""
         values = real_of(elements, formats.maps[layer.name])
         if layer.name in self.operands:
             values, real = (

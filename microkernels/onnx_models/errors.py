@@ -9,15 +9,15 @@ _MOST_SHOWN = 200
 
 
 class ModelError(VipError):
-    """A model, or data for one, that can't be used; the message is one line: what, where, what
-    would do."""
+    """A model, or data for one, that can't be used; the one-line message says what, where, and what
+    is allowed."""
 
 
 class MixedImagesError(ModelError):
     """The first axis of a node's output does not hold the images of its inputs' first axes, one
-    by one, so that this axis is no batch."""
+    by one, so that this axis is not a batch."""
 
 
 def one_line(error: BaseException) -> str:
-    """The message of another library's exception on one line of limited length."""
+    """The message of another library's exception, on one line of limited length."""
     return clipped(printable(" ".join(str(error).split())), _MOST_SHOWN)

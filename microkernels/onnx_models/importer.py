@@ -83,7 +83,8 @@ class Importer:
         graph: as read.
         batch: images along the first axis of all tensors. With 1 all tensors together are one
             image, whatever their first dimensions.
-        mixed: why several images along first axes are no batch, for messages; "": there are none.
+        mixed: why several images along first axes are not a batch, for messages; "": there
+            are none.
 
     Attributes:
         graph, batch: as given.
@@ -149,7 +150,7 @@ class Importer:
         self.inputs.append(self.port(name, self.values[name]))
 
     def port(self, tensor: str, value: Value) -> ModelPort:
-        """A tensor and the layer that holds it."""
+        """An input or output of the model: a tensor and the layer that holds it."""
         return ModelPort(
             tensor=tensor,
             shape=value.shape,
@@ -172,10 +173,10 @@ class Importer:
         return shape[1:] if self.batched(shape) else shape
 
     def check_images(self, node: GraphNode, value: Value) -> None:
-        """Refuse a value whose first axis a node takes for images where that is no batch.
+        """Refuse a value whose first axis a node takes for images where that is not a batch.
 
         Raises:
-            ModelError: there are several images, which are no batch.
+            ModelError: there are several images, which are not a batch.
         """
         if value.shape[:1] != (self.batch,):
             why = f": {self._mixed}" if self._mixed else ""
@@ -208,7 +209,7 @@ class Importer:
         return candidate
 
     def value(self, node: GraphNode, number: int = 0) -> Value:
-        """The node's input of this number, which must depend on the model's inputs; not turned.
+        """The node's input of this number, not turned; it must depend on the model's inputs.
 
         Raises:
             ModelError: there is none, or it is constant.
@@ -227,8 +228,8 @@ class Importer:
         return self.values[name]
 
     def extra_outputs(self, node: GraphNode) -> str:
-        """A further output that something uses, of an operator that makes none but the first; "":
-        there is none."""
+        """Name of an output beyond the first that something uses, of an operator that makes only
+        the first; "" if there is none."""
         if node.op in _SEVERAL_OUTPUTS:
             return ""
         return next((name for name in node.outputs[1:] if self._uses[name]), "")
@@ -242,7 +243,7 @@ class Importer:
         return number < len(node.inputs) and node.inputs[number] in self.graph.constants
 
     def constant(self, node: GraphNode, number: int) -> Array | None:
-        """The node's input of this number, which must be constant; None: there is none.
+        """The node's input of this number, which must be constant; None if it is missing.
 
         Raises:
             ModelError: it depends on the model's inputs.
@@ -255,7 +256,7 @@ class Importer:
         return self.graph.constants[name]
 
     def reals(self, node: GraphNode, number: int) -> Reals:
-        """Likewise, as finite real numbers; there must be one.
+        """As :meth:`constant`, as finite real numbers; the input must not be missing.
 
         Raises:
             ModelError: it is none.

@@ -31,7 +31,7 @@ _TAKES = frozenset(
 
 @dataclass(frozen=True, kw_only=True)
 class Refusal:
-    """A node that is not supported: its operator, its name, and why."""
+    """A node that is not supported: its operator, its name, and the reason."""
 
     op: str
     node: str
@@ -40,7 +40,7 @@ class Refusal:
 
 @dataclass(frozen=True, kw_only=True)
 class Coverage:
-    """What of a graph is supported.
+    """How much of a graph is supported.
 
     Attributes:
         operators: of each type of operator, nodes in all, and nodes that are mapped.
@@ -72,7 +72,7 @@ def map_graph(graph: OnnxGraph, operators: Mapping[str, Operator]) -> Coverage:
     if graph.batch is not None:
         return _mapped(Importer(graph, batch=graph.batch), operators)
     shapes = [graph.shapes[name] for name in graph.inputs]
-    # A vector is no batch of numbers.
+    # A vector is not a batch of numbers.
     sizes = {shape[0] if len(shape) > 1 else 1 for shape in shapes}
     if len(sizes) > 1 or sizes == {1}:
         return _mapped(Importer(graph, batch=1), operators)
@@ -167,7 +167,7 @@ def _copy(importer: Importer, tensor: str, value: Value) -> Value:
 
 
 def _needed(importer: Importer, names: set[str]) -> dict[str, Layer]:
-    """These layers, and those that they need."""
+    """These layers and all layers that they depend on."""
     needed = set(names)
     for layer in reversed(importer.layers.values()):
         if layer.name in needed:

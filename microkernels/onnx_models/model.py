@@ -79,12 +79,12 @@ class ModelPort:
         return self.shape
 
     def images(self, maps: Reals) -> Reals:
-        """Images x height x width x channels in the order of ONNX: images x their shape."""
+        """Images x height x width x channels as images in ONNX's order: images x their shape."""
         order = (0, 2, 1, 3) if self.turned else (0, 3, 1, 2)
         return maps.transpose(order).reshape(len(maps), *self.inner)
 
     def zeros(self, count: int) -> Elements:
-        """Maps of so many images of zeros."""
+        """Maps of this many images of zeros."""
         return np.zeros((count, self.size.height, self.size.width, self.size.channels), ELEMENT)
 
     def maps(self, values: NDArray[Any], count: int, name: str = "") -> Reals:

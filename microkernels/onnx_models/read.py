@@ -62,7 +62,7 @@ class GraphNode:
 
 
 def attribute(node: GraphNode, name: str, default: Any) -> Any:
-    """An attribute of a node; text as text."""
+    """An attribute of a node; bytes are decoded to text."""
     value = node.attributes.get(name, default)
     return value.decode(errors="replace") if isinstance(value, bytes) else value
 
@@ -121,7 +121,7 @@ def load_proto(path: Path) -> "ModelProto":
     """The model in a file, not yet checked.
 
     Raises:
-        ModelError: no model.
+        ModelError: the file is not a model.
         MissingExtraError: the package ``onnx`` is not installed.
         OSError: the file can't be read.
     """
@@ -134,9 +134,9 @@ def load_proto(path: Path) -> "ModelProto":
     try:
         model.ParseFromString(content)
     except DecodeError as error:
-        raise ModelError(f"{path}: no ONNX model, or a truncated one") from error
+        raise ModelError(f"{path}: not an ONNX model, or truncated") from error
     if not model.graph.node and not model.graph.output:
-        raise ModelError(f"{path}: no ONNX model: it has no graph")
+        raise ModelError(f"{path}: not an ONNX model: it has no graph")
     return model
 
 
@@ -218,8 +218,8 @@ def _inferred(model: "ModelProto") -> list[Any]:
 
 
 def _without_data(model: "ModelProto", constants: Mapping[str, Array]) -> "ModelProto":
-    """A copy of ``model`` whose large constants are inputs: the checks need no more than their
-    shapes, and copy the model several times."""
+    """A copy of ``model`` whose large constants are inputs: the checks need only their shapes, and
+    copy the model several times."""
     import onnx
     from onnx import helper
 
@@ -247,7 +247,7 @@ def _checked(model: "ModelProto") -> tuple["ModelProto", int]:
     from onnx import checker, defs, inliner
 
     for value in model.graph.output:
-        # The checker wants a shape, which inference finds anew.
+        # The checker wants a shape, which inference finds again.
         if value.type.HasField("tensor_type"):
             value.type.tensor_type.shape.SetInParent()
     try:
@@ -349,7 +349,7 @@ def _array(tensor: "TensorProto") -> Array:
 
 
 def _dims(value: Any) -> tuple[int, ...] | None:
-    """Shape of a value; None: it is no tensor, or a size is not known."""
+    """Shape of a value; None: it is not a tensor, or a size is unknown."""
     kind = value.type.tensor_type
     if not value.type.HasField("tensor_type") or not kind.HasField("shape"):
         return None
@@ -367,7 +367,7 @@ def _fix_batch(inputs: Iterable[Any], batch: int | None) -> list[str]:
     for value in inputs:
         name = clipped(printable(value.name), 60)
         if not value.type.HasField("tensor_type"):
-            raise ModelError(f"input {name} is no tensor")
+            raise ModelError(f"input {name} is not a tensor")
         if value.type.tensor_type.elem_type not in (*_REALS, *_INTEGERS):
             raise ModelError(f"input {name} must be of a floating-point or an integer type")
         if not value.type.tensor_type.HasField("shape"):
@@ -413,7 +413,7 @@ def _node(number: int, node: "NodeProto") -> GraphNode:
 
 
 def _needed(nodes: list[GraphNode], outputs: Iterable[str]) -> list[GraphNode]:
-    """The nodes on which the outputs depend."""
+    """The nodes that the outputs depend on."""
     needed = set(outputs)
     ordered = []
     for node in reversed(nodes):

@@ -42,7 +42,7 @@ REVERSED = {name: np.array(values) for name, values in FIRST.items()}
 REVERSE = node("Slice", "x", *REVERSED, output="r")
 K, N = np.mgrid[:8, :8]
 COSINES = np.cos(np.pi * (2 * N + 1) * K / 16) / 2 * np.where(K == 0, 0.5**0.5, 1)
-#: Name -> nodes, shape and constants of a graph whose first axis is no batch.
+#: Name -> nodes, shape and constants of a graph whose first axis is not a batch.
 ALONE = {
     "reversed channels": ([REVERSE, node("Relu", "r")], (3, 4, 4), REVERSED),
     "reversed channels by a factor each": (
@@ -197,7 +197,7 @@ def test_a_batch_of_numbers() -> None:
         ((5, 1, 4), [node("LSTM", "x", "w", "r", "", "long", hidden_size=6)],
          {"long": np.array([3], np.int32)}, "all sequences must be as long as its input"),
         ((70, 1, 4), [node("LSTM", "x", "w", "r", hidden_size=6)], {},
-         "70 steps of 1 sequence(s) in 1 direction(s) are more than 64"),
+         "70 steps of 1 sequence in 1 direction are more than 64"),
     ],
 )  # fmt: skip
 def test_models_with_the_time_first_are_refused_for_what_they_lack(

@@ -8,6 +8,8 @@ import pytest
 
 import synth.physical.devices
 import synth.physical.yosys
+import vip.synthesis.power as synthesis_power
+from support.errors import VipError
 
 
 def _refused(result, *words):
@@ -108,6 +110,26 @@ def test_two_runs_give_the_same_numbers(vip, tmp_path, monkeypatch):
     )
     assert first == second
     assert first["units"]["vector_control"]["fmax_mhz"] > 100
+
+
+def test_power_of_a_program_with_its_memory(vip, tmp_path, monkeypatch):
+    """The engine starts with the bytes of the file; kernels by name have their own."""
+    contents = bytes(range(1, 200))
+    (tmp_path / "image.bin").write_bytes(contents)
+    (tmp_path / "own.s").write_text("halt\n")
+    started = []
+
+    def stop(program, memory, config, max_cycles, *, parameters):
+        started.append((memory.read(0, 201), parameters))
+        raise VipError("seen")
+
+    monkeypatch.setattr(synthesis_power, "record_program", stop)
+    options = ("--preset", "pe-small", "--memory", "image.bin")
+    assert vip("power", "own.s", *options, "--parameters", "0x40")[2] == "vip: seen\n"
+    assert vip("power", "own.s", *options[:2])[2] == "vip: seen\n"
+    assert started == [(contents + bytes(2), 64), (bytes(201), 0)]
+    for more in (options[2:], ("--parameters", "64")):
+        _refused(vip("power", "bp", *more), "bp has its own memory", "for programs")
 
 
 @pytest.mark.slow

@@ -3,6 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from isa.image import DramImage
 from isa.program import Program
@@ -10,9 +13,10 @@ from microkernels.data.stereo import motorcycle
 from pe.config import PeConfig
 from sim_tb.cosim.recorded import RecordedRun, record_bp, record_convolution, record_program
 from soc.generate.generate import configuration_json
+from support.errors import VipError
 from synth.power.power import THESIS_MHZ, PowerReport
 from vip.configurations import Design, engine
-from vip.programs import load_program
+from vip.programs import fill, load_program, memory_contents
 from vip.progress import Progress, by_part, silent
 
 from .energy import check_power_target, engine_power
@@ -83,6 +87,8 @@ def power(
     kernel: str | Program | Path = "bp",
     config: Design = "pe",
     *,
+    memory: bytes | NDArray[Any] | Path | str | None = None,
+    parameters: int = 0,
     target: str = "nangate45",
     mhz: float = 1000.0,
     gate_clocks: bool = True,
@@ -97,9 +103,10 @@ def power(
     the activity of each cell, wire and memory is counted.
 
     Parameters:
-        kernel: a name in :data:`KERNELS`; or a program, or a file of one, which starts with a
-            memory of zeros.
+        kernel: a name in :data:`KERNELS`; or a program, or a file of one.
         config: of an engine.
+        memory: contents from address 0 on for a program, as of :func:`vip.run`; None: zeros.
+        parameters: DRAM address of a program's parameter block (r5).
         target: ``nangate45`` or ``liberty:PATH``.
         mhz: clock at which power is stated.
         gate_clocks: stop the clock of registers that are not enabled.
@@ -113,15 +120,19 @@ def power(
     """
     chosen = engine(config)
     check_power_target(target)
+    own = isinstance(kernel, str) and kernel in KERNELS
+    if own and (memory is not None or parameters):
+        raise VipError(f"{kernel} has its own memory: contents and parameters are for programs")
     name = kernel if isinstance(kernel, str) else str(getattr(kernel, "name", "a program"))
     progress("power", part=f"running {name}")
-    if isinstance(kernel, str) and kernel in KERNELS:
+    if isinstance(kernel, str) and own:
         run = record(kernel, chosen)
     else:
         source = Path(kernel) if isinstance(kernel, str) else kernel
         program = load_program(source, chosen.instruction_words)
-        with DramImage(1 << chosen.address_bits) as memory:
-            run = record_program(program, memory, chosen, max_cycles)
+        with DramImage(1 << chosen.address_bits) as image:
+            fill(image, memory_contents(memory))
+            run = record_program(program, image, chosen, max_cycles, parameters=parameters)
     report = engine_power(
         [run],
         chosen,

@@ -17,7 +17,7 @@ fit the thesis's scratchpad. Instructions of body ``n``, where ``'`` marks those
     a = min(a, g)
     m = a - a[0]
 
-``g`` is the element after ``a'``, in place of ``b'``, which ``q'`` has read, and ``P`` is the one
+``g`` is the element after ``a'``, instead of ``b'``, which ``q'`` has read, and ``P`` is the one
 after ``c'``: an instruction of one element would cost two cycles, as the vector unit accepts one
 every two cycles. The message that begins a line is loaded over ``c'`` once ``p'`` has read it,
 early enough for ``t``.
@@ -278,7 +278,7 @@ class _WideKernel(LaneFrame):
         self.store_last()
 
     def _load_first(self, n: int) -> None:
-        """Load the message that begins the line of update ``n + 1`` in place of its ``b`` or
+        """Load the message that begins the line of update ``n + 1`` instead of its ``b`` or
         ``c``."""
         w = self.writer
         place = (2 if self.joined else 1) * self.pad.vector
@@ -307,7 +307,7 @@ class _WideKernel(LaneFrame):
                 w.seldom("beq", self.left, "one", lambda: self._next_first(n))
 
     def _load_old(self, n: int) -> None:
-        """Load the message that update ``n`` replaces in place of ``c``: it is where the next
+        """Load the message that update ``n`` replaces instead of ``c``: it is where the next
         message is stored."""
         w = self.writer
         if self.variant.damped:

@@ -1,7 +1,7 @@
 """Operators that move elements, and others after elements have been moved.
 
 Where each element comes from is found by onnxruntime, which runs the operator on numbers of
-elements in place of values: 0 stands for the constant 0.
+elements instead of values: 0 stands for the constant 0.
 """
 
 from collections.abc import Mapping
@@ -19,6 +19,7 @@ from microkernels.onnx_models.errors import one_line
 from microkernels.onnx_models.fold import Array, evaluate
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
 from microkernels.onnx_models.read import GraphNode, attribute
+from support.errors import counted
 from support.extras import MissingExtraError
 
 __all__ = [
@@ -41,7 +42,7 @@ def spatial(node: GraphNode, value: Value) -> int:
     """Dimensions of the maps in ``value``, 1 or 2.
 
     Raises:
-        ModelError: another number of them.
+        ModelError: the number of dimensions is another.
     """
     rank = len(value.shape) - 2
     if rank not in (1, 2):
@@ -54,7 +55,7 @@ def spatial(node: GraphNode, value: Value) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Positions:
-    """Windows along each axis of an input: the lists have an item an axis.
+    """Windows along each axis of an input: each list has one item per axis.
 
     Attributes:
         kernel: pixels. strides, dilations: of them.
@@ -95,7 +96,7 @@ class Positions:
         return [(pixels - 1) * dilation + 1 for pixels, dilation in pairs]
 
     def outputs(self, size: int, axis: int) -> int:
-        """Windows along an axis of so many pixels."""
+        """The number of windows along an axis of this many pixels."""
         free = size + self.before[axis] + self.after[axis] - self.extents[axis]
         return free // self.strides[axis] + 1
 
@@ -108,7 +109,7 @@ class Positions:
 
     @property
     def window(self) -> Size2:
-        """Pixels of a window, with its gaps."""
+        """Pixels of a window, including its gaps."""
         return _across_down(self.extents, 1)
 
     @property
@@ -154,7 +155,8 @@ def numbers(node: GraphNode, name: str, count: int, *, least: int) -> list[int]:
     values = [int(value) for value in attribute(node, name, None) or [least] * count]
     if len(values) != count or min(values) < least or max(values) > _MOST_NUMBER:
         raise node.refused(
-            f"{name} must be {count} number(s) from {least} to {_MOST_NUMBER:,}, not {values}"
+            f"{name} must be {counted(count, 'number')} from {least} to {_MOST_NUMBER:,}, "
+            f"not {values}"
         )
     return values
 
@@ -227,7 +229,7 @@ def map_value(importer: Importer, node: GraphNode) -> Value:
     images; a tensor that was reshaped is moved.
 
     Raises:
-        ModelError: the first axis is no batch.
+        ModelError: the first axis is not a batch.
     """
     value = importer.value(node)
     importer.check_images(node, value)

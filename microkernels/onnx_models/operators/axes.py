@@ -259,7 +259,7 @@ def _weighted(
     if (scale == 1).all() and not shift.any():
         return value
     if value.size.channels > MAX_VL:
-        # A slice of this length is no vector of a depthwise layer.
+        # A slice of this length is not a vector of a depthwise layer.
         for kind, constant in (("multiply", scale), ("add", shift)):
             factors = importer.constant_map(node, constant, value)
             value = combine(importer, node, kind, value, factors, last=False)

@@ -448,7 +448,7 @@ def square_root(importer: Importer, node: GraphNode) -> None:
 
 
 def _squared(importer: Importer, total: Value) -> tuple[str, str] | None:
-    """Layers whose squares ``total`` is the sum of; None: it is no such sum."""
+    """Layers whose squares ``total`` is the sum of; None: it is not such a sum."""
     layers = importer.layers
     sums = layers.get(total.layer)
     if not isinstance(sums, Add) or sums.relu:
@@ -473,7 +473,7 @@ def identity(importer: Importer, node: GraphNode) -> None:
 
 
 def cast(importer: Importer, node: GraphNode) -> None:
-    """Cast to real numbers, or between integers, which is no change here."""
+    """Cast to real numbers, or between integers, which changes nothing."""
     is_integer = node.inputs[0] in importer.graph.integers
     kind = importer.graph.integers.get(node.outputs[0], "")
     if kind and not (is_integer and np.can_cast(importer.graph.integers[node.inputs[0]], kind)):

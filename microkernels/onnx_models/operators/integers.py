@@ -48,7 +48,7 @@ def _with_constant(importer: Importer, name: str, values: Reals) -> str:
 
 
 def _stands_for_reals(importer: Importer, tensor: str) -> bool:
-    """Whether a tensor of integers is taken by nothing but layers that know its scale."""
+    """Whether only layers that know its scale take a tensor of integers."""
     users = [user for user in importer.graph.nodes if tensor in user.inputs]
     outside = tensor in importer.graph.outputs
     return not outside and all(user.op in _TAKES for user in users)

@@ -15,6 +15,7 @@ from microkernels.networks.parameters import Reals, Weights
 from microkernels.networks.sizes import Size2
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
 from microkernels.onnx_models.read import GraphNode, attribute
+from support.errors import counted
 
 from .arrange import Positions, gathered, map_value, numbers, positions
 
@@ -56,7 +57,7 @@ def _check_filters(node: GraphNode, value: Value, weights: Reals, groups: int) -
     channels = value.shape[1]
     if groups < 1 or filters % groups or inner * groups != channels:
         raise node.refused(
-            f"{groups} group(s) do not fit {channels} channels and weights of shape "
+            f"group={groups} does not fit {counted(channels, 'channel')} and weights of shape "
             f"{list(weights.shape)}"
         )
     declared = attribute(node, "kernel_shape", None)
@@ -153,7 +154,7 @@ def _conv_of_samples(
 
 
 def _conv_bias(importer: Importer, node: GraphNode, filters: int) -> Reals:
-    """The bias of a convolution; zeros, if it has none.
+    """The bias of a convolution; zeros if it has none.
 
     Raises:
         ModelError: it does not fit the filters.
@@ -251,7 +252,7 @@ def conv_transpose(importer: Importer, node: GraphNode) -> None:
         or len(weights) != channels
     ):
         raise node.refused(
-            f"weights of shape {list(weights.shape)} in {groups} group(s) do not fit an input of "
+            f"weights of shape {list(weights.shape)} with group={groups} do not fit an input of "
             f"shape {list(value.shape)}"
         )
     kernel = weights.shape[2:]

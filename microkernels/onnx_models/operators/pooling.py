@@ -11,6 +11,7 @@ from microkernels.onnx_models.errors import ModelError
 from microkernels.onnx_models.importer import Importer, Value, index_of, rearranged
 from microkernels.onnx_models.model import Norm
 from microkernels.onnx_models.read import GraphNode, attribute
+from support.errors import counted
 
 from .arrange import Positions, map_value, movement, positions, spatial
 from .elements import affine, combine, curve_value, limited
@@ -57,7 +58,9 @@ def _kernel(node: GraphNode, value: Value) -> tuple[int, ...]:
     rank = len(value.shape) - 2
     kernel = tuple(int(size) for size in attribute(node, "kernel_shape", ()))
     if rank < 1 or len(kernel) != rank or min(kernel) < 1:
-        raise node.refused(f"kernel_shape must be {rank} number(s) from 1 on, not {list(kernel)}")
+        raise node.refused(
+            f"kernel_shape must be {counted(rank, 'number')} of at least 1, not {list(kernel)}"
+        )
     return kernel
 
 

@@ -1,7 +1,7 @@
-"""LSTM and GRU, a time step at a time.
+"""LSTM and GRU, one time step at a time.
 
-Input and state of a step are one vector, of which one fully connected layer computes the sums of
-all gates. Each step has layers, and weights in memory, of its own.
+Input and state of a step form one vector; one fully connected layer computes the sums of all gates
+from it. Each step has its own layers and its own weights in memory.
 """
 
 from collections.abc import Sequence
@@ -13,6 +13,7 @@ from microkernels.networks.network import Activation, Dense, MapSize
 from microkernels.networks.parameters import Reals, Weights
 from microkernels.onnx_models.importer import Importer, Index, Value, index_of, rearranged
 from microkernels.onnx_models.read import GraphNode, attribute
+from support.errors import counted
 
 from .elements import affine, combine
 
@@ -75,8 +76,8 @@ class _Cells:
             raise node.refused("all sequences must be as long as its input: sequence_lens differ")
         if self.steps * self.batch * count > _MOST_STEPS:
             raise node.refused(
-                f"{self.steps} steps of {self.batch} sequence(s) in {count} direction(s) are more "
-                f"than {_MOST_STEPS} in all"
+                f"{counted(self.steps, 'step')} of {counted(self.batch, 'sequence')} in "
+                f"{counted(count, 'direction')} are more than {_MOST_STEPS} in all"
             )
         self._check_functions(functions)
         self.states: dict[tuple[int, int, int], Value] = {}

@@ -84,12 +84,12 @@ def test_pooling_of_large_windows_has_thinner_slices(mean: bool) -> None:
     [
         (
             network(Pool(name="pool", window=257), side=257),
-            "pool: a window of 257 x 257 pixels of 1 channel(s) does not fit an engine with "
+            "pool: a window of 257 x 257 pixels of 1 channel does not fit an engine with "
             "vectors of 256 elements and a scratchpad of 4096 bytes",
         ),
         (
             network(fc(), head(15, 7)),
-            "head: a window of 15 x 15 pixels of 16 channel(s), the minimum for a fully connected "
+            "head: a window of 15 x 15 pixels of 16 channels, the minimum for a fully connected "
             "layer's output, does not fit an engine with vectors of 256 elements and a scratchpad "
             "of 4096 bytes",
         ),
@@ -117,7 +117,7 @@ def test_a_batch_that_does_not_fit_is_refused_by_the_layers_name() -> None:
     ("layer", "scratchpad", "message"),
     [
         (Activation(name="relu", function="relu"), 128, "relu: relu needs a scratchpad of "),
-        (Pool(name="pool"), 64, r"pool: a window of 2 x 2 pixels of 1 channel\(s\) does not fit"),
+        (Pool(name="pool"), 64, r"pool: a window of 2 x 2 pixels of 1 channel does not fit"),
     ],
 )
 def test_scratchpads_that_are_too_small_are_refused_by_the_layers_name(

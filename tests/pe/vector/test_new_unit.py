@@ -61,7 +61,7 @@ def _beat():
 
 
 class VectorPopcount(Component):
-    def __init__(self, config):
+    def __init__(self):
         word = WORD_BITS
         members = {"word": In(word), "beat": In(_beat()), "result": Out(word), "valid": Out(1)}
         super().__init__(members)
@@ -86,7 +86,7 @@ class PopcountPort:
         return [beat.active.eq(step.active)]
 
     def component(self, config):
-        return VectorPopcount(config)
+        return VectorPopcount()
 
 
 POPCOUNT = PopcountPort()

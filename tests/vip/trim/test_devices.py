@@ -52,6 +52,18 @@ def test_vaults_count_with_all_of_their_engines():
     assert (found.copies, found.engines) == (6, 24)
 
 
+def test_a_model_is_counted_on_a_device_too(vip, tmp_path):
+    """It gets as far as its folder; vip trim, whose --device builds a chip, refuses it."""
+    (tmp_path / "model").mkdir()
+    (tmp_path / "model" / "manifest.json").write_text("no JSON")
+    code, _, error = vip("fit", "model", "--device", "xc7a35t")
+    assert code == 2
+    assert "manifest.json: no manifest" in error
+    code, _, error = vip("trim", "model", "--device", "xc7a35t", "-o", "out")
+    assert code == 2
+    assert "--device is for programs, not for a model" in error
+
+
 def test_a_clock_is_assumed_only_where_nothing_places():
     assert fit_of("xc7a100t").to_json()["mhz_is"] == "assumed"
     assert fit_of("ecp5-25k").to_json()["mhz_is"] == "unknown"

@@ -18,30 +18,36 @@ from .trim import LaunchesOption, MemoryOptions, SizesOption, program_files, tri
 
 __all__ = ["fit"]
 
+ProgramsArgument = Annotated[
+    list[str],
+    typer.Argument(
+        help="Program files, assembly (.s), applications of the suite, or one folder written "
+        "by vip nn compile.",
+        metavar="PROGRAM|APPLICATION|DIR...",
+        callback=reading(program_files),
+    ),
+]
+DevicesOption = Annotated[
+    list[str] | None,
+    typer.Option(
+        help=f"One of {', '.join(DEVICES)} (for an ECP5, append a speed grade, or get the "
+        "slowest), or asic:MM2; may be repeated (default: all, not placed).",
+        metavar="DEVICE",
+    ),
+]
+PlacementsOption = Annotated[
+    int, typer.Option("--placements", min=0, metavar="N", help="Placements per device.")
+]
+
 
 @grouped
 def fit(
     context: typer.Context,
-    programs: Annotated[
-        list[str],
-        typer.Argument(
-            help="Program files, assembly (.s), applications of the suite, or one folder written "
-            "by vip nn compile.",
-            metavar="PROGRAM|APPLICATION|DIR...",
-            callback=reading(program_files),
-        ),
-    ],
+    programs: ProgramsArgument,
     sizes: SizesOption,
     memory: MemoryOptions,
     launches: LaunchesOption,
-    device: Annotated[
-        list[str] | None,
-        typer.Option(
-            help=f"One of {', '.join(DEVICES)} (for an ECP5, append a speed grade, or get the "
-            "slowest), or asic:MM2; may be repeated (default: all, not placed).",
-            metavar="DEVICE",
-        ),
-    ] = None,
+    device: DevicesOption = None,
     preset_name: PresetOption = "pe",
     check: Annotated[
         bool,
@@ -49,9 +55,7 @@ def fit(
             help="Run the programs on the Verilog of both engines to find the smallest one."
         ),
     ] = True,
-    placements: Annotated[
-        int, typer.Option("--placements", min=0, metavar="N", help="Placements per device.")
-    ] = 1,
+    placements: PlacementsOption = 1,
     jobs: ToolsOption = None,
     json: JsonOption = None,
 ) -> None:

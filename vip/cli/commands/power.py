@@ -12,7 +12,16 @@ from vip.cli.console import console, shown, table
 from vip.output import write_json
 from vip.synthesis.power import KERNELS
 
-from .options import JsonOption, PresetOption, ToolsOption, files_beside, liberty_files, reading
+from .option_groups.memory import MemoryOption
+from .options import (
+    JsonOption,
+    ParametersOption,
+    PresetOption,
+    ToolsOption,
+    files_beside,
+    liberty_files,
+    reading,
+)
 
 __all__ = ["power"]
 
@@ -48,6 +57,8 @@ def power(
             callback=reading(_own_program),
         ),
     ],
+    memory: MemoryOption = None,
+    parameters: ParametersOption = 0,
     preset_name: PresetOption = "pe",
     target: Annotated[
         str,
@@ -74,14 +85,18 @@ def power(
 
     The kernel runs on the Verilog. The mapped netlist is then simulated with the same inputs,
     compared with the Verilog in every cycle, and the activity of each cell, wire and memory is
-    counted. A program file starts with all-zero memory.
+    counted. The memory of a program holds zeros where --memory has no bytes.
 
     Example: vip power bp --json power.json
+
+    Example: vip power kernel.s --memory image.bin
     """
     with shown() as progress:
         result = vip.power(
             kernel,
             preset_name,
+            memory=memory,
+            parameters=parameters,
             target=target,
             mhz=mhz,
             gate_clocks=gate_clocks,

@@ -307,7 +307,7 @@ def _declarations(
 #: Options that a model does not take.
 _OF_PROGRAMS = (
     *("memory", "constant", "range", "slots", "profile", "address_bits", "tight"),
-    *("allow_uncovered", "rom", "device", "parameters", "latency", "limit", "allow_fault"),
+    *("allow_uncovered", "rom", "parameters", "latency", "limit", "allow_fault"),
 )
 
 
@@ -428,7 +428,7 @@ def trimmed_to(
     if len(set(programs)) < len(programs):
         raise UserError("the same program is given twice")
     if models:
-        _check_model(context, models[0], programs)
+        _check_model(context, models[0], programs, device)
         preset_given = preset_name if is_given(context, "preset_name") else None
         path = Path(models[0])
         if not _is_onnx(path):
@@ -456,7 +456,9 @@ def _is_model(program: str) -> bool:
     return _is_onnx(path) or manifest_of(path) != path or path.name == manifest_of(Path()).name
 
 
-def _check_model(context: typer.Context, model: str, programs: Sequence[str]) -> None:
+def _check_model(
+    context: typer.Context, model: str, programs: Sequence[str], device: str | None
+) -> None:
     """Refuse options that a model does not take, and further programs.
 
     Raises:
@@ -464,9 +466,12 @@ def _check_model(context: typer.Context, model: str, programs: Sequence[str]) ->
     """
     if len(programs) > 1:
         raise UserError(f"{model} is a model: it can't be combined with other programs")
-    for name in _OF_PROGRAMS:
-        if is_given(context, name):
-            raise UserError(f"--{name.replace('_', '-')} is for programs, not for a model")
+    refused = [name for name in _OF_PROGRAMS if is_given(context, name)]
+    if device:
+        # Of vip trim. That of vip fit counts the vault against it.
+        refused.append("device")
+    if refused:
+        raise UserError(f"--{refused[0].replace('_', '-')} is for programs, not for a model")
 
 
 def _check_programs(programs: Sequence[str], preset_name: str, sizes: vip.Sizes) -> None:
