@@ -31,7 +31,9 @@ MOST_BYTES = 1 << 30
 #: Beyond this, wall-clock time, a call is given up: machines may be busy with other things.
 _GIVEN_UP_SECONDS = 60
 _BOX = re.compile(r"(Usage: .*)?╭─ Error ─.*╯\n", re.DOTALL)
-_CARET = re.compile(r"vip: [^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n")
+#: A mistake in a line of assembly, of which a message has several.
+_MISTAKE = r"[^\n]+:\d+:\d+: [^\n]*\n[^\n]*\n[ \t]*\^\n"
+_CARET = re.compile(rf"vip: ({_MISTAKE}){{1,20}}(and [\d,]+ more mistakes?\n)?")
 _LINE = re.compile(r"vip: [^\n]+\n")
 _MOST_CHARACTERS = 3_000
 #: Files of a process in the folder for temporary files: while it lives, and after.
