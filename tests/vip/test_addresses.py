@@ -68,7 +68,7 @@ def test_other_texts_are_refused(vip, tmp_path, text):
     for arguments in (("--parameters", text), ("--dump", text, "8", "out.bin")):
         code, _, err = vip("run", "a.s", *arguments)
         assert code == 2
-        assert "no address" in err
+        assert "not an address" in err
         assert len(err) < 1200
     assert not (tmp_path / "out.bin").exists()
 

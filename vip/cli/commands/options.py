@@ -114,7 +114,7 @@ def address(text: str | int) -> int:
         value = -1
     if not 0 <= value < 1 << 64:
         raise typer.BadParameter(
-            f"{printable(clipped(text, 40))!r} is no address: a number from 0 to 2**64 - 1 is "
+            f"{printable(clipped(text, 40))!r} is not an address: a number from 0 to 2**64 - 1 is "
             "needed, decimal, or hexadecimal after 0x"
         )
     return value
