@@ -156,7 +156,7 @@ class Program:
             if first.startswith(_MAGIC.encode()):
                 reason = "damaged: its header can't be read" if newline else "truncated"
                 raise ProgramError(reason)
-            raise ProgramError("not a VIP program file")
+            raise ProgramError("not a VIP program file (.vip), nor assembly (.s, .asm)")
         version, size, digest = int(header[1]), int(header[2]), header[3]
         if version != ISA_VERSION:
             raise ProgramError(

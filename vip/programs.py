@@ -9,6 +9,7 @@ from isa.assembly.assembler import assemble_file
 from isa.program import Program, ProgramError
 from pe.config import PeConfig
 from support.errors import VipError
+from support.files import check_regular
 
 if TYPE_CHECKING:
     # The assembler starts without it.
@@ -46,7 +47,7 @@ class Dump(NamedTuple):
         """
         if self.address < 0 or self.size < 0 or self.address + self.size > memory_bytes:
             raise DumpError(
-                f"dump {self.address} {self.size}: the bytes must be within 0 to "
+                f"dump {self.address:#x} {self.size}: the bytes must be within 0 to "
                 f"{memory_bytes:#x}, the memory's end"
             )
 
@@ -86,6 +87,12 @@ def fill(image: "DramImage", memory: bytes | Path | None) -> None:
     if isinstance(memory, bytes):
         image.write(0, memory)
     elif memory is not None:
+        size = check_regular(memory)
+        if size > image.size:
+            raise VipError(
+                f"{memory}: its {size:,} bytes don't fit the memory of {image.size:,} bytes; "
+                "shorten it, or choose a preset with more memory"
+            )
         image.load_file(0, memory)
 
 

@@ -5,6 +5,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from isa.image import DramImage
+from isa.iss.explain import still_running
 from isa.iss.simulator import Outcome
 from isa.run import EngineEnd, Launch, Machine, RunError, RunResult
 
@@ -86,7 +87,9 @@ class SimulatedMachine(Machine):
             if progress is not None:
                 progress(sum(outcome.instructions for outcome in outcomes))
             if min(outcomes[at].instructions for at in running) > launch.max_cycles:
-                raise RunError(f"no end after {launch.max_cycles} instructions of each engine")
+                place = outcomes[running[0]].pc
+                line = still_running(launch.program, place, launch.max_cycles, "instruction")
+                raise RunError(line)
         return RunResult(
             engines=tuple(
                 EngineEnd(

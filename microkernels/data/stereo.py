@@ -96,7 +96,10 @@ def read_pair(left: Path, right: Path) -> tuple[Photograph, Photograph]:
         MissingExtraError: Pillow is not installed.
     """
     one, other = read_photographs(left, right)
-    _same_size(one, other)
+    try:
+        _same_size(one, other)
+    except StereoError as error:
+        raise StereoError(f"{left}, {right}: {error}") from None
     return one, other
 
 

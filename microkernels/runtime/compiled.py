@@ -54,10 +54,8 @@ def execute(
             except RunError as error:
                 raise KernelError(f"{job.name}: {error}") from None
             for end in result.faults:
-                raise KernelError(
-                    f"{job.name}: engine {end.slot} of vault {end.vault} faulted at word "
-                    f"{end.pc}: {end.cause.name}"
-                )
+                place = f"{job.name}: engine {end.slot} of vault {end.vault}"
+                raise KernelError(f"{place}: {end.fault}")
             done += sum(end.executed for end in result.engines)
         return KernelOutcome(job=job, outputs=job.outputs(memory), results=results)
 

@@ -6,6 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from isa.image import DramImage
+from isa.iss.explain import still_running
+from isa.program import Program
 from isa.run import Launch, Machine, RunError, RunResult
 from isa.table import REGISTER_WIDTH
 from pe.config import PeConfig
@@ -150,15 +152,15 @@ class PeSimulation(Machine):
             CosimError: a job that can't be run.
             sim_tb.runner.session.SessionError: the simulator ended by itself.
         """
-        limits: list[int] = []
+        limits: list[tuple[Program, int]] = []
 
         def handed_over() -> Iterator[HostJob]:
             for job in jobs:
-                limits.append(job.max_cycles)
+                limits.append((Program(job.words), job.max_cycles))
                 yield job
 
         for result in self._session.run_many(handed_over(), progress):
-            yield self._result(result, limits.pop(0))
+            yield self._result(result, *limits.pop(0))
 
     def run(
         self,
@@ -176,7 +178,8 @@ class PeSimulation(Machine):
             CosimError: as described there.
         """
         job = self.job(launch, image, **surroundings)
-        (result,) = self.run_many([job], progress)
+        (ended,) = self._session.run_many([job], progress)
+        result = self._result(ended, launch.program, launch.max_cycles)
         if isinstance(result, CosimError):
             raise result
         return result
@@ -239,9 +242,12 @@ class PeSimulation(Machine):
             stop_after=NEVER if launch.stop_after is None else launch.stop_after,
         )
 
-    def _result(self, result: HostResult, max_cycles: int) -> RunResult | CosimError:
+    def _result(
+        self, result: HostResult, program: Program, max_cycles: int
+    ) -> RunResult | CosimError:
+        if result.outcome is Outcome.TOO_LONG:
+            return CosimError(still_running(program, result.pc, max_cycles, "cycle"))
         reasons = {
-            Outcome.TOO_LONG: f"the program did not end within {max_cycles} cycles",
             Outcome.HUNG: f"the engine hangs: still {PeState(result.state).name.lower()} after "
             f"{max_cycles} cycles and a stop",
             Outcome.VIOLATION: f"memory port rule broken: {result.violation}",

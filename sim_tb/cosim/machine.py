@@ -59,7 +59,7 @@ _NAMES = {
 _DESIGNS = {"engine": "one engine", "vault": "a vault", "chip": "a chip"}
 #: Option -> why a machine that does not take it refuses it. No other option can do harm.
 _REFUSALS = {
-    "trace": "{value}: {machine} writes no waveforms; the Verilog does",
+    "trace": "{value}: {machine} writes no waveforms; the Verilog does (--on rtl)",
     "ports_only": "{machine} of {design} has no waveforms of its ports alone",
     "memory": "{machine} of {design} has a memory of its own, whose behaviour is not chosen",
     "outer": "{machine} has no AXI buses for an outer host; the Verilog of a chip has",

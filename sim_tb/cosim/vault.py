@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from isa.image import DramImage
+from isa.iss.explain import fault_line, still_running
+from isa.program import Program
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter
 from memory.line_buffer.layout import LineCounter
@@ -131,24 +133,24 @@ class VaultSimulation(Machine):
             window=WINDOW_CYCLES,
         )
         (result,) = self._session.run_many([job], progress)
-        return _result(result, self.config, launch.max_cycles)
+        return _result(result, self.config, launch.program, launch.max_cycles)
 
 
-def _result(result: TileResult, config: VaultTileConfig, max_cycles: int) -> RunResult:
+def _result(
+    result: TileResult, config: VaultTileConfig, program: Program, max_cycles: int
+) -> RunResult:
     if result.violation:
         raise CosimError(f"DRAM rule broken: {result.violation}")
-    reasons = {
-        Outcome.TOO_LONG: f"did not end within {max_cycles} cycles",
-        Outcome.HUNG: f"hangs: still running after {max_cycles} cycles and a stop",
-    }
     late = [
-        f"engine {slot} {reasons[engine.outcome]}"
+        f"engine {slot} hangs: still running after {max_cycles} cycles and a stop"
+        if engine.outcome is Outcome.HUNG
+        else f"engine {slot}: {still_running(program, engine.pc, max_cycles, 'cycle')}"
         for slot, engine in enumerate(result.engines)
         if engine.outcome is not Outcome.ENDED
     ]
     ends = tuple(engine.end(config.pe, slot) for slot, engine in enumerate(result.engines))
     if late:
-        raise CosimError("; ".join([*fault_lines(ends), late[0]]))
+        raise CosimError("; ".join([*fault_lines(program, ends), late[0]]))
     return vault_result(
         ends,
         config,
@@ -159,10 +161,10 @@ def _result(result: TileResult, config: VaultTileConfig, max_cycles: int) -> Run
     )
 
 
-def fault_lines(ends: Iterable[EngineEnd]) -> list[str]:
+def fault_lines(program: Program, ends: Iterable[EngineEnd]) -> list[str]:
     """The engines that have faulted: one that waits for another which has is not to blame."""
     return [
-        f"engine {end.slot} faulted at word {end.pc}: {end.cause.name}"
+        f"engine {end.slot}: {fault_line(program, end.cause, end.pc)}"
         for end in ends
         if end.state == "faulted"
     ]

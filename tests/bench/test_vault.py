@@ -33,8 +33,8 @@ def test_report_has_a_figure_a_traffic(tmp_path: Path, vip: Vip, machine: str) -
             ["vault", "--only", "none"],
             "--only: unknown part 'none'; there are: open-page, closed-page, ",
         ),
-        (["vault", "--accesses", "10"], "greater than or equal to 1000"),
-        (["vault", "--seed", "-1"], "greater than or equal to 0"),
+        (["vault", "--accesses", "10"], "at least 1000"),
+        (["vault", "--seed", "-1"], "at least 0"),
         (["vault", "--json", "nowhere/report.json"], "nowhere/report.json: can't be written: "),
         (["vault_bp", "--only", "none"], "--only: unknown part 'none'; there are: open-page"),
         (

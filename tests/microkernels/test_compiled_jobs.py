@@ -49,9 +49,9 @@ def _job(text: str, max_cycles: int = 1000) -> KernelJob:
 
 def test_engines_that_fault_or_do_not_end_are_named() -> None:
     faulting = _job("bne r1, r0, bad\nhalt\nbad: set.vl r0\n")
-    with pytest.raises(KernelError, match="engine 1 of vault 0 faulted at word 2: VECTOR_SET"):
+    with pytest.raises(KernelError, match=r"engine 1 of vault 0: .*: set\.vl r0: 0 "):
         execute(faulting)
-    with pytest.raises(KernelError, match="some: no end after 1000 instructions of each engine"):
+    with pytest.raises(KernelError, match=r"some: .*still running after 1,000 instructions"):
         execute(_job("bne r1, r0, wait\nhalt\nwait: jmp wait\n"))
     with pytest.raises(KernelError, match="turn must be at least 1, not 0"):
         execute(faulting, turn=0)

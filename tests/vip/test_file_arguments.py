@@ -72,7 +72,7 @@ def test_outputs_that_can_not_be_written(files: FileArguments) -> None:
         with pytest.raises(UserError, match=f"can't be written: {reason}|{reason}"):
             files.writes(Path(name), "--json")
     for name in ("a", "a/x", "a/x/y"):
-        with pytest.raises(UserError, match="a is no folder"):
+        with pytest.raises(UserError, match="a is not a folder"):
             files.fills(Path(name), "--output")
     with pytest.raises(UserError, match=r"--picture must end in \.png or \.svg"):
         files.writes(Path("x.foo"), "--picture", (".png", ".svg"))

@@ -33,7 +33,7 @@ def _refused(result, *words):
         (("timing", "--target", "xc7"), ("'xc7'", "no standard cells", "nangate45")),
         (("power", "none.s"), ("none.s", "No such file")),
         (("report", "-o", "there", "--device", "ecp5-7k"), ("'ecp5-7k'", "ecp5-25k")),
-        (("report", "-o", "bad.lib"), ("bad.lib", "is no folder")),
+        (("report", "-o", "bad.lib"), ("bad.lib", "is not a folder")),
     ],
 )
 def test_bad_input_is_one_line(vip, tmp_path, arguments, words):

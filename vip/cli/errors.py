@@ -50,11 +50,15 @@ _FOR_FILES: dict[str, dict[str, str]] = {
     "nn": {".onnx": "nn check {}"},
 }
 
+#: Options of several values, which the library says without the command -> how they are written.
+_SEVERAL = {"--dump": "--dump ADDRESS BYTES FILE"}
 #: What the library says of a value -> the same in fewer words.
 _SHORTER = {
     "Value error, ": "",
     "Input should be a valid integer, unable to parse string as an integer": "not a whole number",
     "Input should be a valid number, unable to parse string as a number": "not a number",
+    "Input should be greater than or equal to": "must be at least",
+    "Input should be less than or equal to": "must be at most",
     "Got unexpected extra argument(s)": "too many arguments:",
 }
 
@@ -86,7 +90,8 @@ def usage_message(error: Exception) -> str:
     """One line on a :data:`UsageError`: the command, the mistake, and what is right."""
     context = getattr(error, "ctx", None)
     if context is None:
-        return str(error)
+        values = _SEVERAL.get(getattr(error, "option_name", ""))
+        return f"write {values}" if values else str(error)
     command = words(context)
     named = f"{command}: " if command else ""
     option = getattr(error, "option_name", "")

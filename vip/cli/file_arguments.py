@@ -202,7 +202,7 @@ def _check_folder(path: Path) -> None:
     while not folder.exists():
         folder = folder.parent
     if not folder.is_dir():
-        raise _unwritable(path, f"{folder} is no folder")
+        raise _unwritable(path, f"{folder} is not a folder")
     _check_right(folder)
 
 

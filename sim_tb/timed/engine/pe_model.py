@@ -9,6 +9,7 @@ from functools import cache
 
 from isa.compiled.library import Engine
 from isa.image import DramImage
+from isa.iss.explain import still_running
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles
@@ -145,8 +146,11 @@ class PeModel(Machine):
             stop,
         )
         try:
-            self._finish(run, launch.max_cycles, progress)
+            ended = self._finish(run, launch.max_cycles, progress)
             library.vip_timed_result(run, byref(result))
+            if not ended:
+                pc = result.pc
+                raise CosimError(still_running(launch.program, pc, launch.max_cycles, "cycle"))
             if violation := library.vip_timed_violation(run):
                 raise CosimError(f"memory port rule broken: {violation.decode()}")
         finally:
@@ -158,14 +162,15 @@ class PeModel(Machine):
             engines=(end,), simulated_cycles=result.cycles, seconds=time.perf_counter() - started
         )
 
-    def _finish(self, run: int, cycles: int, progress: Callable[[int], None] | None) -> None:
-        """Take the ``run`` to its end, within ``cycles``."""
+    def _finish(self, run: int, cycles: int, progress: Callable[[int], None] | None) -> bool:
+        """Whether the ``run``, which this takes on, ends within ``cycles``."""
         done = 0
         while self._library.vip_timed_run(run, done := min(done + _AT_ONCE, cycles)):
             if done == cycles:
-                raise CosimError(f"the program did not end within {done} cycles")
+                return False
             if progress is not None:
                 progress(done)
+        return True
 
     def _end(self, result: EngineResult, engine: Engine) -> EngineEnd:
         config = self.config

@@ -15,6 +15,8 @@ from typing import NamedTuple
 import memory.model.device_model
 from isa.compiled.library import Engine
 from isa.image import DramImage
+from isa.iss.explain import still_running
+from isa.program import Program
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.config import VaultConfig
 from memory.controller.counters import LAG_CYCLES
@@ -114,7 +116,7 @@ class VaultModel(Machine):
             support.native.CompilerError: there is no C++ compiler, or it fails.
         """
         with started_tile(launch, image, config=self.config, engines=engines) as tile:
-            return _result(tile, launch.max_cycles, progress)
+            return _result(tile, launch, progress)
 
 
 class StartedTile(NamedTuple):
@@ -195,15 +197,15 @@ def started_tile(
 
 
 def _result(
-    started: StartedTile, max_cycles: int, progress: Callable[[int], None] | None
+    started: StartedTile, launch: Launch, progress: Callable[[int], None] | None
 ) -> RunResult:
     """Run till all engines end."""
     library, tile, engines, device, config, since = started
-    done = 0
+    done, max_cycles = 0, launch.max_cycles
     while library.vip_tile_run(tile, min(_AT_ONCE, max_cycles - done)):
         done += min(_AT_ONCE, max_cycles - done)
         if done == max_cycles:
-            raise CosimError(_late(started, max_cycles))
+            raise CosimError(_late(started, launch.program, max_cycles))
         if progress is not None:
             progress(done)
     library.vip_tile_idle(tile, LAG_CYCLES)
@@ -222,11 +224,12 @@ def _result(
     )
 
 
-def _late(started: StartedTile, max_cycles: int) -> str:
+def _late(started: StartedTile, program: Program, max_cycles: int) -> str:
     """The engines that have faulted, and the first that still runs."""
     ends = [_engine(started, slot) for slot in range(started.engines)]
-    late = next(end.slot for end in ends if end.state == "running")
-    return "; ".join([*fault_lines(ends), f"engine {late} did not end within {max_cycles} cycles"])
+    late = next(end for end in ends if end.state == "running")
+    line = still_running(program, late.pc, max_cycles, "cycle")
+    return "; ".join([*fault_lines(program, ends), f"engine {late.slot}: {line}"])
 
 
 def _engine(started: StartedTile, slot: int) -> EngineEnd:

@@ -9,7 +9,8 @@ import typer
 
 import vip
 from isa.assembly.assembler import listing
-from isa.assembly.disassembler import disassemble, located
+from isa.assembly.disassembler import disassemble
+from isa.iss.explain import still_running
 from isa.program import FORMATS, Program
 from pe.config import PeConfig
 from support.command import USER_ERROR
@@ -221,11 +222,7 @@ def run(
     if outcome.state == "faulted":
         warn(outcome.fault)
     if outcome.state == "limit":
-        place = located(result.program, outcome.pc)
-        warn(
-            f"{place}: still running after {counted(limit, 'instruction')}, perhaps in an endless "
-            "loop; --limit N allows more"
-        )
+        warn(still_running(result.program, outcome.pc, limit, "instruction"))
     _show(program.name, result)
     if (written := dump_of(dump)) is not None:
         show_dump(result.program, written)

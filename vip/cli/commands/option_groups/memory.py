@@ -43,7 +43,12 @@ def dump_of(values: tuple[str, str, Path] | None) -> Dump | None:
     Raises:
         typer.BadParameter: an address or size is not a number.
     """
-    return None if values is None else Dump(address(values[0]), address(values[1]), values[2])
+    if values is None:
+        return None
+    try:
+        return Dump(address(values[0]), address(values[1]), values[2])
+    except typer.BadParameter as error:
+        raise UserError(f"--dump ADDRESS BYTES FILE: {error}") from None
 
 
 @contextmanager
