@@ -38,8 +38,9 @@ def suggestion(name: str, names: Collection[str]) -> str:
     """``; did you mean ...?`` with the names in ``names`` that are near ``name``, or nothing."""
     if len(name) > _LONGEST_GUESS or len(names) > _MOST_GUESSES:
         return ""
-    near = get_close_matches(name, sorted(names), n=3, cutoff=0.6)
-    return f"; did you mean {' or '.join(near)}?" if near else ""
+    lower = {one.lower(): one for one in sorted(names)}
+    near = get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
+    return f"; did you mean {' or '.join(lower[one] for one in near)}?" if near else ""
 
 
 def unknown(what: str, name: str, names: Collection[str]) -> str:

@@ -49,12 +49,13 @@ def fault_line(
     return f"{located(program, pc)}: {_reason(program.words[pc], row, cause, state)}"
 
 
-def still_running(program: Program, pc: int, count: int, noun: str) -> str:
+def still_running(program: Program, pc: int | None, count: int, noun: str) -> str:
     """One line on a run of ``program`` that reached its limit of ``count`` instructions or cycles
-    (``noun``) at word ``pc``."""
-    place = located(program, pc) if 0 <= pc < len(program.words) else f"word {pc}"
+    (``noun``) at word ``pc``; None on Verilog, which shows where it fetches, a few words ahead."""
+    inside = pc is not None and 0 <= pc < len(program.words)
+    place = f"{located(program, pc)}:" if inside and pc is not None else "the program is"
     return (
-        f"{place}: still running after {counted(count, noun)}, perhaps in an endless loop; "
+        f"{place} still running after {counted(count, noun)}, perhaps in an endless loop; "
         "--limit N allows more"
     )
 

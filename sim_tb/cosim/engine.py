@@ -246,7 +246,7 @@ class PeSimulation(Machine):
         self, result: HostResult, program: Program, max_cycles: int
     ) -> RunResult | CosimError:
         if result.outcome is Outcome.TOO_LONG:
-            return CosimError(still_running(program, result.pc, max_cycles, "cycle"))
+            return CosimError(still_running(program, None, max_cycles, "cycle"))
         reasons = {
             Outcome.HUNG: f"the engine hangs: still {PeState(result.state).name.lower()} after "
             f"{max_cycles} cycles and a stop",

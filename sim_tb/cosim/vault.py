@@ -144,7 +144,7 @@ def _result(
     late = [
         f"engine {slot} hangs: still running after {max_cycles} cycles and a stop"
         if engine.outcome is Outcome.HUNG
-        else f"engine {slot}: {still_running(program, engine.pc, max_cycles, 'cycle')}"
+        else f"engine {slot}: {still_running(program, None, max_cycles, 'cycle')}"
         for slot, engine in enumerate(result.engines)
         if engine.outcome is not Outcome.ENDED
     ]

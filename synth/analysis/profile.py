@@ -395,7 +395,7 @@ def profile_run(
     if outcome.state == "limit":
         raise TrimError(f"the profiled run did not end within {limit} instructions")
     if outcome.state == "faulted" and not may_fault:
-        raise TrimError(f"the profiled run faults: {outcome.cause.name} at word {outcome.pc}")
+        raise TrimError(f"the run faults: {outcome.fault}")
     return profile_of(program, simulator, facts, parameters)
 
 

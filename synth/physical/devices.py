@@ -181,8 +181,8 @@ def find_device(name: str) -> Device:
     if name.startswith(_ASIC):
         return _silicon(name)
     raise SynthesisError(
-        f"{unknown('device', name, (*DEVICES, f'{_ASIC}MM2'))} A device that is placed may end in "
-        f"a speed grade, {', '.join(f'{PLACED[0]}-{grade}' for grade in GRADES)}"
+        f"{unknown('device', name, (*DEVICES, f'{_ASIC}MM2'))} (placed "
+        f"devices also with a speed grade: {', '.join(f'{PLACED[0]}-{one}' for one in GRADES)})"
     )
 
 
@@ -194,7 +194,10 @@ def find_placed(name: str) -> Device:
     """
     device = find_device(name)
     if not device.placer:
-        raise SynthesisError(f"device {name!r} can't be placed; those are: {', '.join(PLACED)}")
+        raise SynthesisError(
+            f"device {name!r} can't be placed and routed, only {', '.join(PLACED)} can; vip fit "
+            f"counts the engines that fit {name}"
+        )
     return device
 
 

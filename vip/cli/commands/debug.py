@@ -154,7 +154,7 @@ def _run_script(session: DebugSession, script: Path, note: Callable[[str, object
 
 
 #: Columns of a matrix beside each other in one part of its table.
-_COLUMNS = 16
+_COLUMNS = 8
 #: Bytes that are shown as one number, and most that are shown.
 _NUMBER_BYTES = 8
 _SHOWN_BYTES = 16

@@ -64,8 +64,13 @@ def synth(
     Example: vip synth --target generic --json area.json
     """
     for name in target or ():
-        if is_placed(name) or name in DEVICES:
+        if is_placed(name):
             raise UserError(f"--target {name} is an FPGA: use --device {name}")
+        if name in DEVICES:
+            raise UserError(
+                f"--target {name} is an FPGA, not a technology: --target xc7 counts the cells of "
+                f"its family, and vip fit PROGRAM --device {name} the engines that fit"
+            )
     targets = [*(target or ()), *(find_placed(name).name for name in device or ())]
     with shown() as progress:
         result = vip.synth(
