@@ -39,7 +39,8 @@ def suggestion(name: str, names: Collection[str]) -> str:
     if len(name) > _LONGEST_GUESS or len(names) > _MOST_GUESSES:
         return ""
     lower = {one.lower(): one for one in sorted(names)}
-    near = get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
+    exact = [name.lower()] if name.lower() in lower else []
+    near = exact or get_close_matches(name.lower(), lower, n=3, cutoff=0.6)
     return f"; did you mean {' or '.join(lower[one] for one in near)}?" if near else ""
 
 

@@ -33,7 +33,7 @@ def engine(config: Design) -> PeConfig:
     """The configuration of one engine that ``config`` is or names.
 
     Raises:
-        ConfigurationError: as of :func:`design`, or it is no engine.
+        ConfigurationError: as of :func:`design`, or it is not an engine.
         OSError: the file can't be read.
     """
     if isinstance(config, str):

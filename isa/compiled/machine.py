@@ -4,8 +4,8 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from isa.assembly.disassembler import still_running
 from isa.image import DramImage
-from isa.iss.explain import still_running
 from isa.iss.simulator import Outcome
 from isa.run import EngineEnd, Launch, Machine, RunError, RunResult
 

@@ -12,7 +12,7 @@ from support.errors import counted
 
 from .state import ProcessorState
 
-__all__ = ["fault_line", "still_running"]
+__all__ = ["fault_line"]
 
 #: What a cause means where the operands are not known.
 _MEANS = {
@@ -47,17 +47,6 @@ def fault_line(
         return _out_of_program(program, pc)
     row = find(program.words[pc])
     return f"{located(program, pc)}: {_reason(program.words[pc], row, cause, state)}"
-
-
-def still_running(program: Program, pc: int | None, count: int, noun: str) -> str:
-    """One line on a run of ``program`` that reached its limit of ``count`` instructions or cycles
-    (``noun``) at word ``pc``; None on Verilog, which shows where it fetches, a few words ahead."""
-    inside = pc is not None and 0 <= pc < len(program.words)
-    place = f"{located(program, pc)}:" if inside and pc is not None else "the program is"
-    return (
-        f"{place} still running after {counted(count, noun)}, perhaps in an endless loop; "
-        "--limit N allows more"
-    )
 
 
 def _out_of_program(program: Program, pc: int) -> str:

@@ -5,8 +5,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from isa.assembly.disassembler import still_running
 from isa.image import DramImage
-from isa.iss.explain import still_running
 from isa.program import Program
 from isa.run import Launch, Machine, RunError, RunResult
 from isa.table import REGISTER_WIDTH

@@ -6,8 +6,9 @@ Engines and the memory that they share are Verilog, the DRAM is a model that che
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
+from isa.assembly.disassembler import still_running
 from isa.image import DramImage
-from isa.iss.explain import fault_line, still_running
+from isa.iss.explain import fault_line
 from isa.program import Program
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.controller.counters import LAG_CYCLES, LATENCY_LIMITS, VaultCounter

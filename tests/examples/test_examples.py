@@ -102,7 +102,7 @@ def test_the_guide_shows_a_loop_of_an_example():
 
 def test_vaults(tmp_path):
     shown = run(tmp_path, "-m", "vip", "sweep", str(EXAMPLES / "vaults.toml"), "-o", "vaults")
-    assert "4 configurations, 8 points, 0 configurations without a result" in shown
+    assert "4 configurations, 8 points; 0 configurations without a result" in shown
     assert (tmp_path / "vaults" / "winner.json").exists()
 
 

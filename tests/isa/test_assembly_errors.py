@@ -30,7 +30,7 @@ _MISTAKES = [
     ("^m.v.nop.add [16-bit] r1, r2", "the last one is not read: name any register, such as r0"),
     ("mov r1 ^#5", "a comma is missing before '#'"),
     ("li r1, ^N", "a constant operand is written #N"),
-    ("mov ^R1, #5", "'R1' is not a register; registers are r0 to r63"),
+    ("mov ^R1, #5", "'R1' is not a register; did you mean r1?"),
     ("mov r1, #^r2", "r2 is a register, written without #"),
     ("mov r1, ^$5", "unexpected '$'; constants begin with #"),
     ("ld.reg [64-bit] r9, ^[r1]", "an address has no brackets"),

@@ -51,6 +51,7 @@ def test_every_option_with_an_address_takes_hexadecimal():
         "cosim program --dump",
         "trim --parameters",
         "fit --parameters",
+        "power --parameters",
         "debug --parameters",
     }
 

@@ -207,7 +207,7 @@ def test_an_address_of_no_scheduler_before_anything_runs(vip, monkeypatch, comma
     for name in ("vip.synthesis.area.synthesise", "vip.synthesis.area.place"):
         monkeypatch.setattr(name, None)
     monkeypatch.setattr("vip.trimming.suite.choose", None)
-    _refused(vip(*command, "--scheduler", "nowhere"), "'nowhere' is no address of a scheduler")
+    _refused(vip(*command, "--scheduler", "nowhere"), "'nowhere' is not an address of a scheduler")
 
 
 def test_a_scheduler_without_a_placement(vip):

@@ -135,7 +135,7 @@ def _number(text: str) -> int:
     try:
         return int(text, 0)
     except ValueError:
-        raise PageError(f"{clipped(text, 20)!r} is no whole number") from None
+        raise PageError(f"{clipped(text, 20)!r} is not a whole number") from None
 
 
 class Workbench:

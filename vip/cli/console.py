@@ -161,7 +161,7 @@ def show_values(title: str, values: Mapping[str, str]) -> None:
 @contextmanager
 def shown() -> Iterator[Progress]:
     """A display of the current stage. It is removed at the end of the ``with`` statement; there is
-    none if standard error is no terminal. Call the result with the progress."""
+    none if standard error is not a terminal. Call the result with the progress."""
     with Display(
         SpinnerColumn(),
         TextColumn("{task.description}", markup=False),

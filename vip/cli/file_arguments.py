@@ -111,8 +111,8 @@ class FileArguments:
             replaced: whether all of it is replaced, so that nothing else may be in it.
 
         Raises:
-            UserError: it is no folder, can't be written, or holds an input or another output that
-                would be lost.
+            UserError: it is not a folder, can't be written, or holds an input or another output
+                that would be lost.
         """
         try:
             _check_folder(path)
@@ -190,7 +190,7 @@ def _real(path: Path) -> str:
     try:
         return os.path.realpath(path)
     except FileNotFoundError:
-        # All else that is missing is no error here.
+        # All else that is missing is not an error here.
         raise _unwritable(path, "the current folder was removed") from None
 
 

@@ -12,7 +12,7 @@ __all__ = ["grouped"]
 
 
 def grouped(command: Callable[..., None]) -> Callable[..., None]:
-    """``command`` as Typer takes it: in place of each group its options. A group is a parameter
+    """``command`` as Typer takes it: instead of each group its options. A group is a parameter
     whose type is a dataclass, with options as fields, or is annotated with the function that makes
     its value from options. The names of all options must differ."""
 

@@ -26,6 +26,7 @@ from sim_tb.cosim.engine import MemoryBehaviour
 from sim_tb.cosim.kernels import chip_ring, run_on
 from sim_tb.cosim.machine import On
 from soc.generate.designs import Configuration
+from support.errors import counted
 from vip.configurations import Design, design
 from vip.progress import Progress, counting, silent
 
@@ -76,7 +77,7 @@ class BpRun:
         Raises:
             VipError: the file can't be written.
         """
-        caption = f"BP-M on {self.outcome.pes} engine(s), {self.iterations} iterations"
+        caption = f"BP-M on {counted(self.outcome.pes, 'engine')}, {self.iterations} iterations"
         draw(self.scene, self.labels, path, caption=caption)
 
     def plot(self, path: Path) -> None:

@@ -80,7 +80,7 @@ def read_script(path: Path) -> tuple[tuple[int, str], ...]:
     """Line number and text of the commands in a file; ``#`` begins a comment.
 
     Raises:
-        DebugError: it is no text. OSError: it can't be read, or has more than a megabyte.
+        DebugError: it is not a text. OSError: it can't be read, or has more than a megabyte.
     """
     try:
         text = read_bytes(path, _SCRIPT_BYTES).decode()
@@ -130,7 +130,7 @@ class DebugSession:
 
     def _count(self, text: str) -> int:
         if not text.isdecimal() or not text.isascii():
-            raise DebugError(f"{_shown(text)} is no number of instructions, words or points")
+            raise DebugError(f"{_shown(text)} is not a number of instructions, words or points")
         return int(text[:20])
 
     def _break(self, place: str) -> Reply:
@@ -143,7 +143,7 @@ class DebugSession:
             raise DebugError("watch needs the start and the number of bytes, or a register")
         kind = rest[2] if len(rest) > 2 else "write"
         if kind not in get_args(Kind):
-            raise DebugError(f"{_shown(kind)} is no access: write, read or access")
+            raise DebugError(f"{_shown(kind)} is not an access: write, read or access")
         start, size = (self.debugger.number(text) for text in rest[:2])
         return _points(self.debugger.watch(_space(space), start, size, kind))  # type: ignore[arg-type]
 
@@ -189,7 +189,7 @@ class DebugSession:
             shape, kind = _DEFAULT_COLUMNS, shape
         match = _SHAPE.fullmatch(shape)
         if match is None:
-            raise DebugError(f"{_shown(shape)} is no shape: COLUMNS, or ROWSxCOLUMNS, such as 4x16")
+            raise DebugError(f"{_shown(shape)} is not a shape: COLUMNS or ROWSxCOLUMNS, as 4x16")
         rows, columns = int(match[1] or 1), int(match[2])
         at = self.debugger.number(start)
         return self.debugger.matrix(space, at, rows, columns, element_type(kind))
@@ -326,7 +326,7 @@ def _command(name: str) -> Command:
 
 def _register(text: str) -> int:
     if not re.fullmatch("r[0-9]{1,2}", text):
-        raise DebugError(f"{_shown(text)} is no register: r0, r1 ...")
+        raise DebugError(f"{_shown(text)} is not a register: r0, r1 ...")
     return int(text[1:])
 
 
@@ -335,4 +335,4 @@ def _space(text: str) -> Space:
         return "scratchpad"
     if text == "memory":
         return "memory"
-    raise DebugError(f"{_shown(text)} is no memory: scratchpad or memory")
+    raise DebugError(f"{_shown(text)} is not a memory: scratchpad or memory")

@@ -104,7 +104,7 @@ class Debugger:
                 total += int(term, 16 if term.startswith("0x") else 10)
             else:
                 raise DebugError(
-                    f"{term!r} is no number: give one, a register, a constant of the program, or a "
+                    f"{term!r} is not a number: give one, a register, a constant, or a "
                     "sum of them, such as r9+0x20"
                 )
         return total
@@ -170,7 +170,7 @@ class Debugger:
         return point
 
     def watch(self, space: Space, start: int, size: int = 1, kind: Kind = "write") -> Watchpoint:
-        """Stop after each instruction that accesses a byte.
+        """Stop after each instruction that touches a byte.
 
         Parameters:
             space: where the bytes lie; of a register ``start`` is its number.

@@ -29,7 +29,7 @@ class Breakpoint:
 
 @dataclass(frozen=True)
 class Watchpoint:
-    """Stops after an instruction that accesses a byte.
+    """Stops after an instruction that touches a byte.
 
     Attributes:
         number: by which it is deleted. space: where the bytes lie.

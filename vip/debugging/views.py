@@ -61,7 +61,7 @@ def element_type(text: str) -> ElementType:
     fraction = int(match[3] or 0) if match else 0
     if match is None or fraction > 63 or (match[1] == "x" and fraction):
         raise DebugError(
-            f"{text!r} is no type of elements: i, u or x with 8, 16, 32 or 64, such as i16, or "
+            f"{text!r} is not a type of elements: i, u or x with 8, 16, 32 or 64, such as i16, or "
             "i16/8 with fraction bits"
         )
     return ElementType(text, match[1], int(match[2]), fraction)

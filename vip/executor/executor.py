@@ -101,7 +101,7 @@ def cluster(work: str, address: str) -> Iterator[Executor]:
     need("distributed", "tasks on a cluster")
     if not _ADDRESS.fullmatch(address):
         raise ExecutorError(
-            f"{address!r} is no address of a scheduler, such as tcp://10.0.0.1:8786"
+            f"{address!r} is not an address of a scheduler, such as tcp://10.0.0.1:8786"
         )
     from distributed import Client
     from distributed import as_completed as finished

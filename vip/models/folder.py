@@ -65,7 +65,7 @@ def network_from_json(content: Any) -> Network:
     """The reverse of :func:`network_to_json`.
 
     Raises:
-        ModelError: it is no such data.
+        ModelError: it is not such data.
     """
     try:
         layers = []
@@ -96,7 +96,7 @@ def load_arrays(content: bytes) -> tuple[dict[str, Weights], dict[str, Elements]
     """The reverse of :func:`save_arrays`.
 
     Raises:
-        ModelError: it is no such file.
+        ModelError: it is not such a file.
     """
     try:
         with np.load(BytesIO(content), allow_pickle=False) as file:

@@ -268,7 +268,7 @@ def page(report: Report, figures: Mapping[str, bytes]) -> str:
         _power(report),
         "<h2>Area over parameters</h2>",
         pictures["scaling"],
-        "<p>The datapath's 64 bits are no parameter.</p>",
+        "<p>The datapath's 64 bits are not a parameter.</p>",
         "<h2>On FPGAs</h2>",
         _devices(report),
     ]

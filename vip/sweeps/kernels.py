@@ -102,7 +102,7 @@ def _sizes(name: str) -> dict[str, int]:
 
 
 def check_kernel(kernel: Mapping[str, Any], where: str) -> None:
-    """Refuse what is no description of a kernel: ``application`` with a name of the suite, or
+    """Refuse what is not a description of a kernel: ``application`` with a name of the suite, or
     ``kernel`` with a name of :data:`SIZED` and its sizes.
 
     Raises:

@@ -50,12 +50,12 @@ class Filled:
 
     @property
     def gigabytes(self) -> float:
-        """GB a second that the work moves at :data:`CLOCK_MHZ`."""
+        """GB per second that the work moves at :data:`CLOCK_MHZ`."""
         return self.copies.throughput * self.moved * CLOCK_MHZ / 1e9
 
     @property
     def bus_gigabytes(self) -> float:
-        """GB a second that the buses of all vaults can move at :data:`CLOCK_MHZ`."""
+        """GB per second that the buses of all vaults can move at :data:`CLOCK_MHZ`."""
         return self.chip.config.vaults * _BUS_BYTES * CLOCK_MHZ / 1e3
 
     @property
@@ -83,7 +83,7 @@ class Fitting:
     """Full and trimmed engines on one device.
 
     Attributes:
-        demand: bytes a cycle that an engine moves when it does not wait for memory.
+        demand: bytes per cycle that an engine moves when it does not wait for memory.
         full, trimmed: the chips.
     """
 

@@ -49,7 +49,7 @@ class TrimRow:
         power_full, power_trimmed: ``mw``, and the parts of :class:`synth.power.power.PowerRow` in
             mW, while the applications run, all of their cycles; empty where that was not measured.
         cycles_full, cycles_trimmed: of all launches together.
-        demand: bytes a cycle that the full engine loads and stores.
+        demand: bytes per cycle that the full engine loads and stores.
         different: the differences between both engines after each launch (see
             :class:`sim_tb.cosim.trim_check.TrimCheck`).
         unfaulted: keys of removed instructions that do not fault on the trimmed engine.

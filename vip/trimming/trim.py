@@ -234,7 +234,7 @@ def trim_work(
     cut = work.cut(sizes, hardware=check, progress=progress)
     checks, unfaulted = work.check(cut, sizes.slower, progress) if check else ((), ())
     vault = work.vault(cut.trimmed)
-    # Counters that the trimmed engines lack are no merit of trimming.
+    # Counters that the trimmed engines lack are not a merit of trimming.
     before = work.vault(replace(cut.full, counters=cut.trimmed.counters))
     result = TrimResult(
         cut=cut,

@@ -7,9 +7,9 @@ from ctypes import POINTER, byref, c_bool, c_char_p, c_int32, c_uint64, c_void_p
 from dataclasses import replace
 from functools import cache
 
+from isa.assembly.disassembler import still_running
 from isa.compiled.library import Engine
 from isa.image import DramImage
-from isa.iss.explain import still_running
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from pe.config import PeConfig
 from pe.scratchpad import read_roles

@@ -13,9 +13,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 import memory.model.device_model
+from isa.assembly.disassembler import still_running
 from isa.compiled.library import Engine
 from isa.image import DramImage
-from isa.iss.explain import still_running
 from isa.program import Program
 from isa.run import EngineEnd, Launch, Machine, RunResult
 from memory.config import VaultConfig

@@ -119,8 +119,8 @@ def test_trimming_keeps_what_is_needed(ask: Ask) -> None:
         ("halt", "0x0 i16", "data, line 1: an address, a type and numbers are needed"),
         ("halt", "\n0 i16 40000", "data, line 2: 40000 does not fit i16: -32768 to 32767"),
         ("halt", "0 u8 -1", "data, line 1: -1 does not fit u8: 0 to 255"),
-        ("halt", "0 f16 1", "data, line 1: 'f16' is no type of elements"),
-        ("halt", "0 i16 x", "data, line 1: 'x' is no whole number"),
+        ("halt", "0 f16 1", "data, line 1: 'f16' is not a type of elements"),
+        ("halt", "0 i16 x", "data, line 1: 'x' is not a whole number"),
         ("halt", "0x1ffffffff i16 1", "data, line 1: 2 bytes at address 0x1ffffffff are outside"),
     ],
 )

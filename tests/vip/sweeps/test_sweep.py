@@ -266,7 +266,7 @@ def test_the_command_shows_the_front(
     arguments = ["sweep", str(file), "-o", str(tmp_path / "out"), "--json", str(json_file)]
     result = CliRunner().invoke(app, arguments)
     assert result.exit_code == 0, result.output
-    assert "4 configurations, 8 points, 2 configurations without a result" in result.output
+    assert "4 configurations, 8 points; 2 configurations without a result" in result.output
     content = json.loads(json_file.read_text())
     assert content["winner"]["fields"]["arc_entries"] == 20
     assert content["provenance"]

@@ -216,7 +216,7 @@ def test_several_programs(vip, tmp_path):
     assert found["max_vl"]["value"] == 200
     assert found["max_vl"]["why"] == "b.vip: word 1 (b.s:2)"
     refused(vip("trim", "a.vip", "b.vip", "--memory", "few.bin", *QUICK), "give PROGRAM=FILE")
-    refused(vip("trim", "a.vip", "b.vip", "--memory", "c=few.bin", *QUICK), "c is none of")
+    refused(vip("trim", "a.vip", "b.vip", "--memory", "c=few.bin", *QUICK), "c is not one of")
     refused(vip("trim", "a.vip", "a.vip", *QUICK), "given twice")
     refused(vip("trim", "a.vip", "b.vip", "--rom", *QUICK), "--rom bakes in one program")
 

@@ -9,8 +9,7 @@ import typer
 
 import vip
 from isa.assembly.assembler import listing
-from isa.assembly.disassembler import disassemble
-from isa.iss.explain import still_running
+from isa.assembly.disassembler import disassemble, still_running
 from isa.program import FORMATS, Program
 from pe.config import PeConfig
 from support.command import USER_ERROR

@@ -129,7 +129,7 @@ _PAGE_BYTES = 3 << 20
 
 
 class ResultError(VipError):
-    """A file that is no result of a command; one line says why."""
+    """A file that is not a result of a command; one line says why."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -157,7 +157,7 @@ def report_run(result: Path, page: Path) -> WrittenPage:
         page: HTML file to write, below 3 MB.
 
     Raises:
-        ResultError: it is no such file, or of another minor version of VIP.
+        ResultError: it is not such a file, or of another minor version of VIP.
         OSError: a file can't be read or written.
     """
     text = run_page(result.stem, _content(result), result.parent)
