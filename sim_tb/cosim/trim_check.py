@@ -292,9 +292,8 @@ def check_trimmed(
     ports_only: bool = False,
     slower: float = 0.0,
 ) -> TrimCheck:
-    """Run ``work`` on both engines, and each removed instruction on the trimmed one.
-
-    State that the trimmed engine lacks must keep its initial value in the full one.
+    """Run ``work`` on both engines, and each removed instruction on the trimmed one. State that the
+    trimmed engine lacks must keep its initial value in the full one.
 
     Parameters:
         progress: called now and then with the cycles so far, of the full engine first.
@@ -305,8 +304,7 @@ def check_trimmed(
 
     Raises:
         ProgramFaultError: the program faults on the full engine, and may not.
-        CosimError: a run that does not end.
-        sim_tb.runner.build.BuildError: a simulator can't be built.
+        CosimError, sim_tb.runner.build.BuildError: an endless run; a simulator can't be built.
     """
     one = before or measure(work, full, progress, watched=False)
     begun = one.result.elapsed_cycles

@@ -190,8 +190,7 @@ def trim(
             overwrite.
         CoverageError: runs that do not cover all paths of a program, unless that is allowed.
         ProgramFaultError: a program faults on the full engine, unless that is allowed.
-        VipError: a program, configuration, device or memory that can't be used, or a run that does
-            not end.
+        VipError: a program, configuration, device or memory that can't be used, or an endless run.
         OSError: a file that can't be read or written.
     """
     sizes, launches = sizes or Sizes(), launches or Launches()
