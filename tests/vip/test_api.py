@@ -259,7 +259,7 @@ def test_trim_runs_both_engines() -> None:
     assert checked.zero_memory
     assert checked.cycles_full == checked.cycles_trimmed
     assert found.to_json()["match"] is True
-    with pytest.raises(TrimError, match="VECTOR_SETTING at word 1"):
+    with pytest.raises(TrimError, match=r":2: set\.vl r0: 0"):
         vip.trim([vip.assemble("mov r1, #3\nset.vl r0\nhalt")], SMALL, area=False)
 
 

@@ -236,7 +236,7 @@ def test_bad_input(vip, tmp_path):
     refused(vip("trim", "nothing.vip", *QUICK), "nothing.vip")
     refused(vip("trim", "a.vip", "--memory", "nothing.bin", *QUICK), "nothing.bin")
     refused(vip("trim", "a.vip", "--profile", "few.bin", *QUICK), "few.bin", "not a profile")
-    refused(vip("trim", "a.vip", "--memory", "none.bin", *QUICK), "VECTOR_SETTING at word 3")
+    refused(vip("trim", "a.vip", "--memory", "none.bin", *QUICK), "a.s:5: set.vl r6: 0")
     refused(vip("trim", "a.vip", "--address-bits", "40", *QUICK), "--address-bits 40", "has 33")
     code, _, error = vip("trim", "a.vip", "--address-bits", "5", *QUICK)
     assert code == 2
